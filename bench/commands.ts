@@ -3,12 +3,12 @@ import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { availableParallelism, loadavg, tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createJobs } from '../packages/agent/src/command/job-registry.js';
-import { createSessionSandbox } from '../packages/agent/src/command/sandbox/session/session-sandbox.js';
-import type { CommandLevel } from '../packages/agent/src/policy/call-sandbox-level.js';
+import { createSessionSandbox } from '../packages/agent/src/command/session-sandbox.js';
+import type { CommandLevel } from '../packages/agent/src/policy/decide.js';
 import type { Tool, ToolContext } from '../packages/agent/src/ports/tool.js';
 import { commandTool } from '../packages/agent/src/tools/builtin-tools.js';
-import { createFileMemory } from '../packages/agent/src/tools/file-memory.js';
+import { createFileMemory } from '../packages/agent/src/tools/file-change.js';
+import { createJobs } from '../packages/agent/src/tools/jobs.js';
 import { median } from './figures.js';
 
 /**

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createRedactor } from '../packages/agent/src/platform/secrets/redactor.js';
+import { createRedactor } from '../packages/agent/src/secrets/redactor.js';
 import { startInspector } from '../packages/inspector/src/server/inspector-server.js';
 import { StoredSession } from '../test/inspector/stored-session.js';
 import { median } from './figures.js';

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { createRedactor } from '../packages/agent/src/platform/secrets/redactor.js';
+import { createRedactor } from '../packages/agent/src/secrets/redactor.js';
 import { startInspector } from '../packages/inspector/src/server/inspector-server.js';
 import { inspectorPage } from '../scripts/inspector-page.js';
 import { loaded, openPage, startBrowser, type Watched } from '../test/inspector/browser.js';

@@ -1,13 +1,11 @@
 import { mkdtemp, open, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { crc32c, encodeHeader, encodeRecord, NEWLINE } from '../packages/agent/src/journal/codec.js';
 import { fileJournals } from '../packages/agent/src/journal/file-store.js';
-import { crc32c } from '../packages/agent/src/journal/format/crc32c.js';
-import { encodeHeader, encodeRecord } from '../packages/agent/src/journal/format/line-codec.js';
-import { NEWLINE } from '../packages/agent/src/journal/format/read-lines.js';
-import { journalPath } from '../packages/agent/src/journal/paths-and-durable-writes.js';
-import { beginFold, CHECK_EVERY, checkOf } from '../packages/agent/src/journal/read/fold.js';
-import { agentMachine } from '../packages/agent/src/journal/read/journaled-agent-machine.js';
+import { agentMachine } from '../packages/agent/src/journal/journaled-agent-machine.js';
+import { beginFold, CHECK_EVERY, checkOf } from '../packages/agent/src/journal/replay.js';
+import { journalPath } from '../packages/agent/src/journal/state-folder.js';
 import { step } from '../packages/agent/src/machine/machine.js';
 import type { Header } from '../packages/agent/src/ports/journal.js';
 import * as given from '../test/agent/given.js';

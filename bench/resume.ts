@@ -1,10 +1,10 @@
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { openSession } from '../packages/agent/src/api/create-agent.js';
 import { fileJournals } from '../packages/agent/src/journal/file-store.js';
-import { journalPath, sessionsFolder } from '../packages/agent/src/journal/paths-and-durable-writes.js';
-import { scriptedModel } from '../packages/agent/src/models/scripted/scripted-model.js';
+import { journalPath, sessionsFolder } from '../packages/agent/src/journal/state-folder.js';
+import { scriptedModel } from '../packages/agent/src/models/scripted-model.js';
+import { openSession } from '../packages/agent/src/session/create-agent.js';
 import { median } from './figures.js';
 import { inOwnProcess } from './own-process.js';
 import { SESSION, writeJournal } from './replay.js';

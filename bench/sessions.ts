@@ -1,9 +1,9 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { createAgent, type Session } from '../packages/agent/src/api/create-agent.js';
 import { fileJournals } from '../packages/agent/src/journal/file-store.js';
-import { scriptedModel } from '../packages/agent/src/models/scripted/scripted-model.js';
+import { scriptedModel } from '../packages/agent/src/models/scripted-model.js';
+import { createAgent, type Session } from '../packages/agent/src/session/create-agent.js';
 import { median } from './figures.js';
 import { inOwnProcess } from './own-process.js';
 

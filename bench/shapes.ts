@@ -3,7 +3,7 @@ import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import type { EnvironmentName } from '../packages/ask/src/environment-and-journal-types.js';
+import type { EnvironmentName } from '../packages/ask/src/ports.js';
 import type { Measured } from './shapes/measure.js';
 import { type TaskName, taskNames, writeTask } from './shapes/tasks.js';
 

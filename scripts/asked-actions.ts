@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Action } from '../packages/agent/src/machine/action.js';
-import { type AgentTable, agentMachine } from '../packages/agent/src/machine/state-and-event-names.js';
+import { type AgentTable, agentMachine } from '../packages/agent/src/machine/names.js';
 import { table } from '../packages/agent/src/machine/table.js';
-import type { Edge } from '../packages/machine/src/kernel/step-types.js';
+import type { Edge } from '../packages/machine/src/kernel/table.js';
 import { play } from '../test/agent/trace-player.js';
 
 /**

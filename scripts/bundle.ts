@@ -22,7 +22,7 @@ import { workspacePackages } from './workspace-packages.js';
 const ENTRIES: Readonly<Record<string, string>> = {
   index: 'packages/pawl/src/index.ts',
   machine: 'packages/pawl/src/machine.ts',
-  testing: 'packages/pawl/src/testing/index.ts',
+  testing: 'packages/pawl/src/testing.ts',
   telemetry: 'packages/pawl/src/telemetry.ts',
   engine: 'packages/serve/src/engine.ts',
 };

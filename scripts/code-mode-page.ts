@@ -1,7 +1,7 @@
-import { codeMode } from '../packages/ask/src/run/machine.js';
 import { type SeedEdge, seedEdges } from '../packages/ask/src/run/seed-projection.js';
+import { codeMode } from '../packages/ask/src/run/table.js';
 import { markdownTable, mermaid } from '../packages/machine/src/kernel/diagrams.js';
-import type { MachineDescription } from '../packages/machine/src/kernel/step-types.js';
+import type { MachineDescription } from '../packages/machine/src/kernel/table.js';
 import { fenced, splice } from './diagram.js';
 
 /** The page of seed 004's code mode: its chart from its table, our arrows from ours. The rest is written by hand. */

@@ -1,6 +1,9 @@
-import { flagName } from '../packages/pawl/src/settings/flag-names.js';
-import type { ProjectMay, Setting } from '../packages/pawl/src/settings/setting.js';
-import { settings } from '../packages/pawl/src/settings/setting-table.js';
+import {
+  flagName,
+  type ProjectMay,
+  type Setting,
+  settings,
+} from '../packages/pawl/src/settings/setting-table.js';
 import { splice } from './diagram.js';
 
 /** The table of settings in docs/configuration.md. */

@@ -4,15 +4,14 @@ import { cpus } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { agent } from '../packages/agent/src/machine/machine.js';
-import { textOf } from '../packages/pawl/src/commands/machine/check-report.js';
-import { exploreAll } from '../packages/pawl/src/commands/machine/explorer-threads.js';
-import { defaultBounds } from '../packages/verify/src/exploration/configurations/configuration.js';
+import { exploreAll, reportText } from '../packages/pawl/src/commands/machine-check.js';
+import { defaultBounds } from '../packages/verify/src/exploration/configuration.js';
 import {
   type CheckResult,
   combineResults,
   excusedArrows,
   isSound,
-} from '../packages/verify/src/exploration/exploration-result.js';
+} from '../packages/verify/src/exploration/explore.js';
 import { projections } from '../packages/verify/src/projections/all-projections.js';
 import { splice } from './diagram.js';
 
@@ -50,7 +49,7 @@ const explored = await exploreAll({ bounds, statesMax: STATES_MAX }, (name, { st
   console.error(`${name}: ${count(states)} states, ${count(steps)} steps`),
 );
 const check = combineResults(explored, agent.edges, projections, excusedArrows);
-console.log(textOf(check));
+console.log(reportText(check));
 if (check.violation !== null) console.log(check.violation.trace);
 if (isSound(check) && check.states >= STATES_WANTED) {
   const page = pageOf(check, (Date.now() - startedAtMs) / 1000);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { build, type Plugin } from 'esbuild';
-import { machineRules } from '../packages/agent/src/machine/documented-rules/documented-rules.js';
+import { machineRules } from '../packages/agent/src/machine/documented-rules.js';
 import { workspacePackages } from './workspace-packages.js';
 
 /** Builds the inspector's page: one file of HTML with its own script and style, which its policy names by their hashes. */

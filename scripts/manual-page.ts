@@ -1,7 +1,7 @@
 import { providers } from '../packages/agent/src/models/provider-table.js';
-import { buildProgram } from '../packages/pawl/src/build-program.js';
-import { type DescribedFlag, describeProgram } from '../packages/pawl/src/describe-commands.js';
-import { exitCodes } from '../packages/pawl/src/exit-codes.js';
+import { buildProgram } from '../packages/pawl/src/commands/command-line.js';
+import { type DescribedFlag, describeProgram } from '../packages/pawl/src/commands/shell-completion.js';
+import { exitCodes } from '../packages/pawl/src/process/exit-codes.js';
 import { settings } from '../packages/pawl/src/settings/setting-table.js';
 
 /** packages/pawl/man/pawl.1, from the parser's commands and flags, the settings, and the exit codes. */

@@ -10,13 +10,12 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { openSession } from '../packages/agent/src/api/create-agent.js';
 import { fileJournals } from '../packages/agent/src/journal/file-store.js';
-import { createStateCheck } from '../packages/agent/src/journal/read/hash-state.js';
-import { exportSession } from '../packages/agent/src/journal/transfer/export-session.js';
-import { sha256Of } from '../packages/agent/src/journal/transfer/named-blobs.js';
-import { scriptedModel } from '../packages/agent/src/models/scripted/scripted-model.js';
+import { createStateCheck } from '../packages/agent/src/journal/journaled-agent-machine.js';
+import { exportSession, sha256Of } from '../packages/agent/src/journal/transfer.js';
+import { scriptedModel } from '../packages/agent/src/models/scripted-model.js';
 import type { Tool } from '../packages/agent/src/ports/tool.js';
+import { openSession } from '../packages/agent/src/session/create-agent.js';
 
 const [name = ''] = process.argv.slice(2);
 if (!/^[\w.-]+$/.test(name)) throw new Error('Give the golden journal a name, for example: format-2');

@@ -14,7 +14,7 @@ type Face = { readonly name: string; readonly entry: string; readonly page: stri
 const faces: readonly Face[] = [
   { name: 'pawl', entry: 'pawl/src/index.d.ts', page: 'docs/reference/pawl.md' },
   { name: 'pawl/machine', entry: 'pawl/src/machine.d.ts', page: 'docs/reference/machine.md' },
-  { name: 'pawl/testing', entry: 'pawl/src/testing/index.d.ts', page: 'docs/reference/testing.md' },
+  { name: 'pawl/testing', entry: 'pawl/src/testing.d.ts', page: 'docs/reference/testing.md' },
 ];
 
 type Declared = {

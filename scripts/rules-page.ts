@@ -1,5 +1,8 @@
-import { ruleSections } from '../packages/agent/src/machine/documented-rules/documented-rules.js';
-import type { MachineRule, RuleSection } from '../packages/agent/src/machine/documented-rules/rule.js';
+import {
+  type MachineRule,
+  type RuleSection,
+  ruleSections,
+} from '../packages/agent/src/machine/documented-rules.js';
 
 /** docs/rules.md, from the rules that stand beside the table. */
 

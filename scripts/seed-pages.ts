@@ -1,5 +1,8 @@
-import type { Projection } from '../packages/verify/src/projections/projection.js';
-import { projectionDiagram, projectionTable } from '../packages/verify/src/projections/projection-diagram.js';
+import {
+  type Projection,
+  projectionDiagram,
+  projectionTable,
+} from '../packages/verify/src/projections/projection.js';
 import { fenced, splice } from './diagram.js';
 
 /** The page of each seed system: its chart, its words beside ours, its arrows. What is said about them is written by hand. */

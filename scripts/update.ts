@@ -9,7 +9,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { answersTable } from '../packages/agent/src/machine/answers.js';
+import { answersTable } from '../packages/agent/src/machine/action.js';
 import { askedActions } from '../packages/agent/src/machine/asked-actions.js';
 import { agent } from '../packages/agent/src/machine/machine.js';
 import { markdownTable, mermaid } from '../packages/machine/src/kernel/diagrams.js';

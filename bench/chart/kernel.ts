@@ -1,5 +1,5 @@
 import { AppendList } from '../../packages/machine/src/kernel/append-list.js';
-import { machine } from '../../packages/machine/src/kernel/make-machine.js';
+import { machine } from '../../packages/machine/src/kernel/machine.js';
 import {
   type EventOf,
   late,

@@ -1,4 +1,4 @@
-import { planEdits } from '../../packages/agent/src/tools/matching/plan-edits.js';
+import { planEdits } from '../../packages/agent/src/tools/edit/plan-edits.js';
 import { corpusFiles, drawEdit, type TrueEdit } from './corpus.js';
 import { KINDS, MIXTURES, type Mistake, type Texts } from './mistakes.js';
 import { createRandom, type Random } from './random.js';

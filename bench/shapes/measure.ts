@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { createAsker } from '../../packages/ask/src/api/create-asker.js';
-import type { EnvironmentName } from '../../packages/ask/src/environment-and-journal-types.js';
-import { fileAskJournals } from '../../packages/ask/src/journal/journaled-ask-machine.js';
+import { createAsker } from '../../packages/ask/src/create-asker.js';
+import { fileAskJournals } from '../../packages/ask/src/journaled-ask-machine.js';
+import type { EnvironmentName } from '../../packages/ask/src/ports.js';
 import { readerModel, rootModel, type Sent } from './models.js';
 
 export type Measured = {

@@ -1,5 +1,4 @@
-import { textOf } from '../../packages/agent/src/models/scripted/script-rules.js';
-import { scriptedModel } from '../../packages/agent/src/models/scripted/scripted-model.js';
+import { messageText, scriptedModel } from '../../packages/agent/src/models/scripted-model.js';
 import type { Model, ModelRequest } from '../../packages/agent/src/ports/model.js';
 import { programsFor } from './programs.js';
 import type { TaskName } from './tasks.js';
@@ -10,7 +9,7 @@ import type { TaskName } from './tasks.js';
 export type Sent = { calls: number; characters: number; longest: number };
 
 const allOf = (request: ModelRequest): string =>
-  [request.instructions, ...request.messages.map((message) => textOf(message))].join('\n');
+  [request.instructions, ...request.messages.map((message) => messageText(message))].join('\n');
 
 /** A model that replies with what a function makes of the request, and adds what it was sent to `sent`. */
 const modelOf = (id: string, sent: Sent, reply: (request: ModelRequest) => string): Model => {
@@ -41,7 +40,7 @@ const taskOf = (question: string): TaskName => {
 /** Writes the next program for the question that its first message holds. */
 export const rootModel = (sent: Sent): Model =>
   modelOf('scripted/root', sent, ({ instructions, messages }) => {
-    const question = textOf(messages[0]);
+    const question = messageText(messages[0]);
     const language = instructions.includes('Python environment') ? 'python' : 'javascript';
     const harbour = /harbour of (\w+)/.exec(question)?.[1] ?? '';
     const programs = programsFor(taskOf(question), language, harbour);
@@ -74,4 +73,4 @@ const read = (prompt: string): string => {
 
 /** Reads what it is given: classifies numbered questions, or finds a number among lines. */
 export const readerModel = (sent: Sent): Model =>
-  modelOf('scripted/reader', sent, ({ messages }) => read(textOf(messages.at(-1))));
+  modelOf('scripted/reader', sent, ({ messages }) => read(messageText(messages.at(-1))));

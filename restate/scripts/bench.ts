@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { agentMachine, type Entry } from 'pawl/engine';
 import { attend, storySettings } from '../../test/contract/play-story.js';
 import { event } from '../../test/contract/story.js';
-import { SessionStore } from '../src/session/session-store.js';
+import { SessionStore } from '../src/session-store.js';
 import { type Cluster, startCluster } from '../test/cluster/cluster.js';
 import { startFloor } from './engine-floor.js';
 

@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { createServer } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import * as restate from '@restatedev/restate-sdk';
-import { register } from '../src/engine/register.js';
-import type { Engine } from '../src/engine/start-engine.js';
-import { SessionStore } from '../src/session/session-store.js';
+import { register } from '../src/node.js';
+import { SessionStore } from '../src/session-store.js';
+import type { Engine } from '../src/start-engine.js';
 
 /** What the engine itself needs for one call on this computer: an object that stores one value and answers. */
 

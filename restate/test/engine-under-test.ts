@@ -3,13 +3,13 @@ import { mkdtempSync, realpathSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { agentOnEngine, fileBlobs, lastingSessions, type NewSession, type Runtime } from 'pawl/engine';
-import { createJobs } from '../../packages/agent/src/command/job-registry.js';
-import { createFileMemory } from '../../packages/agent/src/tools/file-memory.js';
+import { createFileMemory } from '../../packages/agent/src/tools/file-change.js';
+import { createJobs } from '../../packages/agent/src/tools/jobs.js';
 import type { ContractWorld, MakeRuntime } from '../../test/contract/runtime-under-test.js';
 import type { MakeNodeRuntime } from '../../test/serve/node-under-test.js';
 import { atEnd, removeFolderSync, type TestScope } from '../../test/temporary-folder.js';
 import { createRestateRuntime, localLive, register, startNode } from '../packages/pawl/src/index.js';
-import { type Engine, startEngine } from '../src/engine/start-engine.js';
+import { type Engine, startEngine } from '../src/start-engine.js';
 
 /** The real engine with one node in this process, for all tests of a file. */
 

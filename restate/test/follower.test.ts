@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Entry, Stepped } from 'pawl/engine';
 import { storySettings } from '../../test/contract/play-story.js';
-import { Follower } from '../src/client/follower.js';
-import { localLive } from '../src/live/live-channel.js';
+import { localLive } from '../src/live.js';
+import { Follower } from '../src/runtime.js';
 
 const settings = storySettings('/work');
 const header = { settings } as NonNullable<ConstructorParameters<typeof Follower>[1]['header']>; // all that is used of it

@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import { freePorts } from '../src/engine/start-engine.js';
+import { freePorts } from '../src/start-engine.js';
 
 /** Three ports in a row that are free now. */
 export const freeFirstPort = async (): Promise<number> => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { after, test } from 'node:test';
-import { scriptedModel } from '../../packages/agent/src/models/scripted/scripted-model.js';
+import { scriptedModel } from '../../packages/agent/src/models/scripted-model.js';
 import { MODEL_ID, storySettings } from '../../test/contract/play-story.js';
 import { httpChecks } from '../../test/serve/http-checks.js';
 import { keyNamed, startTestNode } from '../../test/serve/node-under-test.js';

@@ -5,7 +5,7 @@ import { after, test } from 'node:test';
 import { attend, entriesOf, storySettings } from '../../test/contract/play-story.js';
 import { event } from '../../test/contract/story.js';
 import { atEnd } from '../../test/temporary-folder.js';
-import { serverProgram } from '../src/engine/start-engine.js';
+import { serverProgram } from '../src/start-engine.js';
 import { startCluster } from './cluster/cluster.js';
 import { runCrowd } from './cluster/crowd.js';
 

@@ -4,10 +4,10 @@ import type * as restate from '@restatedev/restate-sdk';
 import { agentMachine, type Header } from 'pawl/engine';
 import { storySettings } from '../../test/contract/play-story.js';
 import { localLive } from '../packages/pawl/src/index.js';
-import { arrive } from '../src/node/apply-arrival.js';
-import { toolsServiceOf } from '../src/node/work-services.js';
-import type { Head } from '../src/session/session-records.js';
-import type { SessionStates } from '../src/session/session-states.js';
+import { arrive } from '../src/session-object.js';
+import type { Head } from '../src/session-records.js';
+import type { SessionStates } from '../src/session-states.js';
+import { toolsServiceOf } from '../src/work-services.js';
 
 /** What a call waits for, and what it records: seen with a stand-in for the engine that answers when the test wants. */
 

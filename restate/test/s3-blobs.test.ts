@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, test } from 'node:test';
-import { readS3Place } from '../../packages/serve/src/blob-place.js';
-import { checkBlobs, type S3BlobsOptions, s3Blobs } from '../src/blobs/s3-blobs.js';
-import { BlobStoreError } from '../src/blobs/s3-faults.js';
+import { readS3Place } from '../../packages/serve/src/node-runtime.js';
+import { BlobStoreError, checkBlobs, type S3BlobsOptions, s3Blobs } from '../src/s3-blobs.js';
 import { BUCKET, credentials, startS3 } from './blobs/s3-server.js';
 
 /** Blobs in an S3-compatible store, against a strict one on loopback. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { SendQueue } from '../src/client/send-queue.js';
+import { SendQueue } from '../src/runtime.js';
 
 const lengthsSent = async (lengths: readonly number[]): Promise<readonly (readonly number[])[]> => {
   const sent: number[][] = [];

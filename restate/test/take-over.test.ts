@@ -6,10 +6,9 @@ import { test } from 'node:test';
 import { agentMachine, type Entry, type Event, type Header, step } from 'pawl/engine';
 import { messagesOf } from '../../packages/agent/src/machine/conversation.js';
 import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
-import { deploymentAddress, register } from '../src/engine/register.js';
-import { SessionStates } from '../src/session/session-states.js';
-import type { SessionStore } from '../src/session/session-store.js';
-import { takeOverEvents } from '../src/session/take-over.js';
+import { deploymentAddress, register } from '../src/node.js';
+import { SessionStates, takeOverEvents } from '../src/session-states.js';
+import type { SessionStore } from '../src/session-store.js';
 
 /** Sessions of other versions of the machine on a node of this one, without an engine. */
 

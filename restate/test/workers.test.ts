@@ -9,15 +9,15 @@ import {
   newSessionId,
   systemClock,
 } from 'pawl/engine';
-import { createJobs } from '../../packages/agent/src/command/job-registry.js';
-import { createFileMemory } from '../../packages/agent/src/tools/file-memory.js';
+import { createFileMemory } from '../../packages/agent/src/tools/file-change.js';
+import { createJobs } from '../../packages/agent/src/tools/jobs.js';
 import { storySettings } from '../../test/contract/play-story.js';
 import { temporaryFolder } from '../../test/temporary-folder.js';
 import { localLive } from '../packages/pawl/src/index.js';
-import { Workers } from '../src/node/workers.js';
-import type { Work } from '../src/session/session-records.js';
-import { SessionStates } from '../src/session/session-states.js';
-import type { SessionStore } from '../src/session/session-store.js';
+import type { Work } from '../src/session-records.js';
+import { SessionStates } from '../src/session-states.js';
+import type { SessionStore } from '../src/session-store.js';
+import { Workers } from '../src/session-worker.js';
 
 /** The sessions that one node works for, with an engine that answers late. */
 

@@ -63,7 +63,7 @@ export const page = ({ at, minutes, again, mutations, scores, survivors }: Run):
     '`npm run mutate` changes the machine in one place at a time (Stryker) and runs the tests of `test/machine-kit` and',
     '`test/agent` against each change: a change that no test notices is a promise that nobody checks. It fails under 90 %, on',
     'a survivor without a reason in `scripts/mutation/survivors.ts`, and on a reason whose mutant is caught meanwhile.',
-    '`npm run mutate -- packages/agent/src/policy/policy.ts` tries some files.',
+    '`npm run mutate -- packages/agent/src/policy/decide.ts` tries some files.',
     '',
     `Run of ${at.toISOString().slice(0, 10)}, Node ${process.versions.node}, ${cpus().length} cores (${processor?.model ?? 'unknown'}), ${minutes} minutes.`,
     ...(again.length === 0

@@ -1,5 +1,5 @@
-import type { Chart, ChartArrow, ChartName, LabelLine } from '../../packages/inspector/src/charts/chart.js';
-import type { Edge, MachineDescription } from '../../packages/machine/src/kernel/step-types.js';
+import type { Chart, ChartArrow, ChartName, LabelLine } from '../../packages/inspector/src/model/chart.js';
+import type { Edge, MachineDescription } from '../../packages/machine/src/kernel/table.js';
 import { projections } from '../../packages/verify/src/projections/all-projections.js';
 import type { Projection } from '../../packages/verify/src/projections/projection.js';
 import { type ChartPlan, layOut } from './layout.js';

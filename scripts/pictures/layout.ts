@@ -7,7 +7,7 @@ import {
   NAME_PIXELS,
   NOTE_LINE_PIXELS,
   NOTE_PIXELS,
-} from '../../packages/inspector/src/charts/chart.js';
+} from '../../packages/inspector/src/model/chart.js';
 
 /** Where boxes and arrows of a chart lie: laid out by ELK, which gives the same answer each time. */
 

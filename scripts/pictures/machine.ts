@@ -9,8 +9,8 @@ import {
   NOTE_LINE_PIXELS,
   NOTE_PIXELS,
   pathOf,
-} from '../../packages/inspector/src/charts/chart.js';
-import type { MachineDescription } from '../../packages/machine/src/kernel/step-types.js';
+} from '../../packages/inspector/src/model/chart.js';
+import type { MachineDescription } from '../../packages/machine/src/kernel/table.js';
 import { restingArrows } from './resting.js';
 import { escapeXml, type Theme } from './svg.js';
 

@@ -1,5 +1,5 @@
-import type { ArrowKind } from '../../packages/inspector/src/charts/chart.js';
-import type { Edge, MachineDescription } from '../../packages/machine/src/kernel/step-types.js';
+import type { ArrowKind } from '../../packages/inspector/src/model/chart.js';
+import type { Edge, MachineDescription } from '../../packages/machine/src/kernel/table.js';
 
 /** Reduces the machine to the states in which it waits, and the ways between them through transient states. */
 

@@ -2,9 +2,9 @@ import { AssertionError } from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import fc from 'fast-check';
 import { agent } from '../../packages/agent/src/machine/machine.js';
-import { configurationsOf } from '../../packages/verify/src/exploration/configurations/all-configurations.js';
-import { defaultBounds } from '../../packages/verify/src/exploration/configurations/configuration.js';
-import { exploreOne } from '../../packages/verify/src/exploration/explore-one.js';
+import { defaultBounds } from '../../packages/verify/src/exploration/configuration.js';
+import { configurationsOf } from '../../packages/verify/src/exploration/configurations.js';
+import { exploreOne } from '../../packages/verify/src/exploration/explore.js';
 import { projections } from '../../packages/verify/src/projections/all-projections.js';
 import { forAll, roam } from '../../test/agent/random.js';
 

@@ -11,21 +11,21 @@ export const faultsAfterTools: readonly Fault[] = [
   },
   {
     name: 'a hook that says stop is not heard',
-    file: 'packages/agent/src/machine/moves/after-tool-hooks.ts',
+    file: 'packages/agent/src/machine/moves/hooks.ts',
     edits: [{ from: 'boolean => !event.proceed;', to: "boolean => event.hookId === '';" }],
     why: 'the turn goes on against the rules of the project',
     caughtBy: explorer('hooks'),
   },
   {
     name: 'an old hook is taken for the current one',
-    file: 'packages/agent/src/machine/moves/after-tool-hooks.ts',
+    file: 'packages/agent/src/machine/moves/hooks.ts',
     edits: [{ from: '  event.hookId !== state.hookId;', to: "  event.hookId === '';" }],
     why: 'a turn goes on while its formatter still writes',
     caughtBy: walks,
   },
   {
     name: 'what a hook has to say is not told to the model',
-    file: 'packages/agent/src/machine/moves/after-tool-hooks.ts',
+    file: 'packages/agent/src/machine/moves/hooks.ts',
     edits: [{ from: "event.note.trim() === '' ? booked :", to: 'event.note.length >= 0 ? booked :' }],
     why: 'the next edit fails on text that the formatter has changed',
     caughtBy: byCase(
@@ -64,14 +64,14 @@ export const faultsAfterTools: readonly Fault[] = [
   },
   {
     name: 'a session that was opened since is opened again',
-    file: 'packages/agent/src/machine/moves/resume.ts',
+    file: 'packages/agent/src/machine/moves/shutdown-and-resume.ts',
     edits: [{ from: 'event.epoch <= state.session.epoch', to: 'event.epoch < 0' }],
     why: 'everything in flight starts twice',
     caughtBy: explorer('everything'),
   },
   {
     name: 'after a crash half an answer stands before the whole one',
-    file: 'packages/agent/src/machine/moves/resume.ts',
+    file: 'packages/agent/src/machine/moves/shutdown-and-resume.ts',
     edits: [{ from: "{ session, partial: '' }", to: '{ session }' }],
     why: 'a cancel keeps text that was never an answer',
     caughtBy: byCase(

@@ -93,7 +93,7 @@ export const faultsInCalls: readonly Fault[] = [
   },
   {
     name: 'a bill that comes twice is paid twice',
-    file: 'packages/agent/src/machine/moves/common/count-usage.ts',
+    file: 'packages/agent/src/machine/moves/budget.ts',
     edits: [
       {
         from: 'if (usage === null || !session.unaccounted.includes(id)) return session;',
@@ -124,14 +124,14 @@ export const faultsInCalls: readonly Fault[] = [
   },
   {
     name: 'calls of a reply that was cut off are run',
-    file: 'packages/agent/src/machine/moves/tools/admit-call.ts',
+    file: 'packages/agent/src/machine/moves/start-calls.ts',
     edits: [{ from: "  if (isCut) return endedAtOnce(judged, at, 'truncated', truncatedText);\n", to: '' }],
     why: 'a file is written with half of its text',
     caughtBy: byCase('cases-tools', 'cut-reply: no call of a reply that was cut off is executed'),
   },
   {
     name: 'calls of a reply that was cancelled are run',
-    file: 'packages/agent/src/machine/moves/stop-turn.ts',
+    file: 'packages/agent/src/machine/moves/stop.ts',
     edits: [
       { from: 'return state.reply.draining;', to: "return state.reply.draining === 'time' ? 'time' : null;" },
     ],

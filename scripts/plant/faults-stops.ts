@@ -4,7 +4,7 @@ import { byCase, explorer, type Fault, walks } from './fault.js';
 export const faultsInStops: readonly Fault[] = [
   {
     name: 'a cancelled request goes on',
-    file: 'packages/agent/src/machine/moves/stop-cleanup.ts',
+    file: 'packages/agent/src/machine/moves/stop.ts',
     edits: [
       {
         from: "actions: [{ type: 'AbortLlmRequest', requestId: state.requestId }, ...actions]",
@@ -16,21 +16,21 @@ export const faultsInStops: readonly Fault[] = [
   },
   {
     name: 'a cancel loses the queue',
-    file: 'packages/agent/src/machine/moves/stop-cleanup.ts',
+    file: 'packages/agent/src/machine/moves/stop.ts',
     edits: [{ from: 'notice(state), restore(state.session.queue)', to: 'notice(state)' }],
     why: 'what was typed is gone',
     caughtBy: walks,
   },
   {
     name: 'half an answer is thrown away by a cancel',
-    file: 'packages/agent/src/machine/moves/stop-cleanup.ts',
+    file: 'packages/agent/src/machine/moves/stop.ts',
     edits: [{ from: "if (partial.trim() === '') return", to: 'if (partial.length >= 0) return' }],
     why: 'the user has read what the model does not know',
     caughtBy: byCase('rules-cancel', 'cancel-request: text streamed before a cancel is kept'),
   },
   {
     name: 'a batch that was cancelled goes on to the model',
-    file: 'packages/agent/src/machine/moves/tools/finish-batch.ts',
+    file: 'packages/agent/src/machine/moves/batch-events.ts',
     edits: [
       {
         from: 'allEnded(state) && isStopping(state);',
@@ -42,14 +42,14 @@ export const faultsInStops: readonly Fault[] = [
   },
   {
     name: 'a second cancel kills nothing',
-    file: 'packages/agent/src/machine/moves/tools/cancel-tools.ts',
+    file: 'packages/agent/src/machine/moves/batch-events.ts',
     edits: [{ from: '...cancelCalls(state, open, true),', to: '...cancelCalls(state, open, false),' }],
     why: 'a process outlives the turn',
     caughtBy: walks,
   },
   {
     name: 'shutdown leaves tools running',
-    file: 'packages/agent/src/machine/moves/tools/finish-batch.ts',
+    file: 'packages/agent/src/machine/moves/batch-events.ts',
     edits: [
       {
         from: 'cancelCalls(state, state.calls.filter(isRunning), true)',
@@ -61,7 +61,7 @@ export const faultsInStops: readonly Fault[] = [
   },
   {
     name: 'shutdown leaves calls unanswered',
-    file: 'packages/agent/src/machine/moves/shutdown.ts',
+    file: 'packages/agent/src/machine/moves/shutdown-and-resume.ts',
     edits: [
       {
         from: '      return settleForShutdown(state, event);',
@@ -73,14 +73,14 @@ export const faultsInStops: readonly Fault[] = [
   },
   {
     name: 'shutdown leaves a hook running',
-    file: 'packages/agent/src/machine/moves/shutdown.ts',
+    file: 'packages/agent/src/machine/moves/shutdown-and-resume.ts',
     edits: [{ from: "actions: [{ type: 'AbortHook', hookId: state.hookId }]", to: 'actions: []' }],
     why: 'files change after the end',
     caughtBy: explorer('time'),
   },
   {
     name: 'a cancel leaves calls unanswered that had not begun',
-    file: 'packages/agent/src/machine/moves/tools/cancel-tools.ts',
+    file: 'packages/agent/src/machine/moves/batch-events.ts',
     edits: [{ from: 'replaceCalls(state, ...ended, ...open.map(', to: 'put(state, ...open.map(' }],
     why: 'the turn never ends',
     caughtBy: explorer('everything'),
@@ -99,7 +99,7 @@ export const faultsInStops: readonly Fault[] = [
   },
   {
     name: 'an old timer kills a batch that is being cancelled',
-    file: 'packages/agent/src/machine/moves/tools/cancel-tools.ts',
+    file: 'packages/agent/src/machine/moves/batch-events.ts',
     edits: [
       {
         from: "state.phase.mode === 'cancelling' && state.phase.graceTimerId === event.timerId;",
@@ -111,7 +111,7 @@ export const faultsInStops: readonly Fault[] = [
   },
   {
     name: 'the timer of a cancel outlives its batch',
-    file: 'packages/agent/src/machine/moves/tools/finish-batch.ts',
+    file: 'packages/agent/src/machine/moves/batch-events.ts',
     edits: [{ from: 'cancelTimer(call.graceTimerId)), ...own];', to: 'cancelTimer(call.graceTimerId))];' }],
     why: 'a timer rings for what is long over',
     caughtBy: walks,

@@ -4,7 +4,7 @@ import { byCase, explorer, type Fault, walks } from './fault.js';
 export const faultsInTools: readonly Fault[] = [
   {
     name: 'a call with bad arguments is run',
-    file: 'packages/agent/src/machine/moves/tools/admit-call.ts',
+    file: 'packages/agent/src/machine/moves/start-calls.ts',
     edits: [
       { from: "if (judged.verdict.kind === 'invalid') {", to: "if (judged.verdict.kind === 'noSuchTool') {" },
     ],
@@ -16,7 +16,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'a no without a reason is a yes',
-    file: 'packages/agent/src/machine/moves/tools/batch-events.ts',
+    file: 'packages/agent/src/machine/moves/batch-events.ts',
     edits: [
       {
         from: "if (event.answer.kind === 'deny')",
@@ -38,7 +38,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'nobody to ask, and the turn goes on',
-    file: 'packages/agent/src/machine/moves/tools/finish-batch.ts',
+    file: 'packages/agent/src/machine/moves/batch-events.ts',
     edits: [
       {
         from: "state.phase.mode === 'stopping';",
@@ -50,7 +50,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'a call that was cancelled is killed at once',
-    file: 'packages/agent/src/machine/moves/tools/cancel-tools.ts',
+    file: 'packages/agent/src/machine/moves/batch-events.ts',
     edits: [
       {
         from: 'return go(stopped, ...cancelCalls(state, [call], false)',
@@ -62,7 +62,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'after a crash calls that had begun begin again',
-    file: 'packages/agent/src/machine/moves/tools/start-calls.ts',
+    file: 'packages/agent/src/machine/moves/start-calls.ts',
     edits: [
       {
         from: "if (call.status === 'starting')\n      calls",
@@ -77,7 +77,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'a second outcome overwrites the first',
-    file: 'packages/agent/src/machine/moves/tools/batch-events.ts',
+    file: 'packages/agent/src/machine/moves/batch-events.ts',
     edits: [
       {
         from: 'return call !== undefined && isRunning(call);',
@@ -97,7 +97,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'results stand in the order in which their calls ended',
-    file: 'packages/agent/src/machine/moves/tools/finish-batch.ts',
+    file: 'packages/agent/src/machine/moves/batch-events.ts',
     edits: [
       {
         from: 'const ended = calls.filter(isEnded);',
@@ -121,7 +121,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'one call more than may run at once',
-    file: 'packages/agent/src/machine/moves/tools/start-calls.ts',
+    file: 'packages/agent/src/machine/moves/start-calls.ts',
     edits: [
       {
         from: 'return running.length < session.settings.maxParallel;',
@@ -133,7 +133,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'reads start beside an edit',
-    file: 'packages/agent/src/machine/moves/tools/start-calls.ts',
+    file: 'packages/agent/src/machine/moves/start-calls.ts',
     edits: [
       {
         from: 'if (isExclusive(next) || running.some(({ judged }) => isExclusive(judged))) return false;',
@@ -145,7 +145,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'a call overtakes one that has no room',
-    file: 'packages/agent/src/machine/moves/tools/start-calls.ts',
+    file: 'packages/agent/src/machine/moves/start-calls.ts',
     edits: [
       {
         from: 'if (!hasRoom(batch.session, running, waiting.judged)) break;',
@@ -157,7 +157,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'a call overtakes one that waits for an answer',
-    file: 'packages/agent/src/machine/moves/tools/start-calls.ts',
+    file: 'packages/agent/src/machine/moves/start-calls.ts',
     edits: [
       {
         from: 'if (isAsked(waiting)) break;',

@@ -11,7 +11,7 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'text typed while the machine works is dropped',
-    file: 'packages/agent/src/machine/moves/message-queue.ts',
+    file: 'packages/agent/src/machine/moves/turn.ts',
     edits: [
       {
         from: '  const session = enqueue(state.session, event);\n  const text',
@@ -54,7 +54,7 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'whatever stopped a turn is said to be the user',
-    file: 'packages/agent/src/machine/moves/stop-cleanup.ts',
+    file: 'packages/agent/src/machine/moves/stop.ts',
     edits: [
       {
         from: "reason: { kind: 'cancelled', cause: state.cause }",
@@ -66,14 +66,14 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'the budget is looked at after the tools only',
-    file: 'packages/agent/src/machine/moves/tools/admit-call.ts',
+    file: 'packages/agent/src/machine/moves/start-calls.ts',
     edits: [{ from: 'if (sessionLimit(session) !== null) return skippedText;', to: '' }],
     why: 'a turn without money goes on changing files',
     caughtBy: walks,
   },
   {
     name: 'a limit that is just reached is not reached',
-    file: 'packages/agent/src/machine/values/limit-value.ts',
+    file: 'packages/agent/src/machine/usage.ts',
     edits: [{ from: 'spent >= limit;', to: 'spent > limit;' }],
     why: 'one more round than was allowed',
     caughtBy: byCase(
@@ -129,7 +129,7 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'two calls are handed the same budget',
-    file: 'packages/agent/src/machine/moves/tools/start-calls.ts',
+    file: 'packages/agent/src/machine/moves/start-calls.ts',
     edits: [
       {
         from: '  if (mustSpendAlone(session, next) && running.some(({ judged }) => isSpending(judged))) return false;\n',
@@ -150,7 +150,7 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'the time limit outlives its turn',
-    file: 'packages/agent/src/machine/moves/common/turn-time-limit.ts',
+    file: 'packages/agent/src/machine/moves/timers.ts',
     edits: [
       {
         from: '  return go({ ...state, session }, ...cancelled(state.session));',
@@ -177,7 +177,7 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'an edited queue takes items that it never had',
-    file: 'packages/agent/src/machine/moves/message-queue.ts',
+    file: 'packages/agent/src/machine/moves/turn.ts',
     edits: [{ from: 'known.has(item.inputId) && isFirst', to: 'isFirst' }],
     why: 'text is sent that nobody typed',
     caughtBy: byCase('rules-budget', 'edit-queue: an edit cannot add items or blank texts'),

@@ -1,11 +1,11 @@
 import { childrenOf, type Fault, isNode, type Node, nameOf, type Source, stringOf, walk } from './source.js';
 
 /** The only files that may write to the descriptors 1 and 2, and the only ones that may compose control sequences. */
-const WRITERS = new Set(['packages/terminal/src/write.ts', 'packages/terminal/src/stray-output.ts']);
+const WRITERS = new Set(['packages/terminal/src/write.ts']);
 const COMPOSERS = new Set([
-  'packages/terminal/src/escapes.ts',
+  'packages/terminal/src/paint.ts',
   'packages/terminal/src/safe-text.ts',
-  'packages/terminal/src/input/key-reader.ts', // what comes from the keyboard
+  'packages/terminal/src/keys.ts', // what comes from the keyboard
 ]);
 const ADVICE = 'everything that is printed goes through packages/terminal/src/write.ts';
 
@@ -92,7 +92,7 @@ const textIn = (node: Node): string => {
 /** Looking for an escape is no sequence; something has to follow it. */
 const sequenceFault = (node: Node): string | null =>
   /\u001b[\s\S]|\u009b[\d?]|[\u0090\u009d]\d/.test(textIn(node))
-    ? 'a control sequence: those that are sent stand in packages/terminal/src/escapes.ts'
+    ? 'a control sequence: those that are sent stand in packages/terminal/src/paint.ts'
     : null;
 
 const consoleFault = (node: Node, parent: Node | null, field: string): string | null =>

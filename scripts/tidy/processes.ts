@@ -1,16 +1,16 @@
 import { type Fault, isNode, type Node, nameOf, type Source, stringOf, walk } from './source.js';
 
-/** The one file that starts processes, and the folder that judges programs. */
-const STARTER = 'packages/agent/src/platform/programs/start-program.ts';
-const JUDGE = 'packages/agent/src/platform/programs/';
+/** The one file that starts processes, and the files that judge programs. */
+const STARTER = 'packages/agent/src/platform/start-program.ts';
+const JUDGES: readonly string[] = ['packages/agent/src/platform/find-program.ts', STARTER];
 const MODULE = /^(node:)?child_process$/;
 const JUDGED = 'ProgramPath';
 /** They start what the sandbox for commands has prepared: bubblewrap, or a program that they have found themselves. */
 const PASSING_ON = new Set([
-  'packages/agent/src/extensions/mcp/prepare-server.ts',
-  'packages/agent/src/extensions/user-hooks/hook-program.ts',
-  'packages/agent/src/command/shell/command-process.ts',
-  'packages/agent/src/workspace/formatters/run-formatter.ts',
+  'packages/agent/src/extensions/mcp/stdio-server.ts',
+  'packages/agent/src/extensions/hooks/session-hooks.ts',
+  'packages/agent/src/command/command.ts',
+  'packages/agent/src/workspace/format-files.ts',
 ]);
 
 /** `import type …`, or an import in which every name is a type. */
@@ -27,12 +27,12 @@ const processFault = (node: Node, file: string): string | null => {
     return `processes are started in ${STARTER} only: use what it exports`;
   const type = isNode(node.typeAnnotation) ? node.typeAnnotation : null;
   const isClaim = node.type === 'TSAsExpression' && type !== null && nameOf(type.typeName) === JUDGED;
-  return isClaim && !file.startsWith(JUDGE) && !PASSING_ON.has(file)
-    ? `a ${JUDGED} comes from ${JUDGE} only: nobody else may say that a program is safe to start`
+  return isClaim && !JUDGES.includes(file) && !PASSING_ON.has(file)
+    ? `a ${JUDGED} comes from ${JUDGES.join(' and ')} only: nobody else may say that a program is safe to start`
     : null;
 };
 
-/** Programs are named by paths that packages/agent/src/platform/programs/ has judged. For the sources of packages. */
+/** Programs are named by paths that find-program.ts has judged. For the sources of packages. */
 export const processFaults = (source: Source): readonly Fault[] => {
   const faults: Fault[] = [];
   walk(source.program, (node) => {

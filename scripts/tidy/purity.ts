@@ -6,10 +6,7 @@ const IMPURE = new Set([
   ...['setTimeout', 'setInterval', 'setImmediate', 'queueMicrotask', 'Promise', 'structuredClone'],
 ]);
 /** The parts of the machine kit that drive a machine, and may await and throw. */
-const DRIVERS = new Set([
-  'packages/machine/src/builder/drive-machine.ts',
-  'packages/machine/src/builder/build-machine.ts',
-]);
+const DRIVERS = new Set(['packages/machine/src/builder/drive.ts', 'packages/machine/src/builder/builder.ts']);
 const DRIVING = new Set(['Promise', 'async', 'await', 'throw']);
 
 const isPure = (file: string): boolean =>

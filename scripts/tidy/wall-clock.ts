@@ -2,28 +2,28 @@ import { type Fault, isNode, type Node, nameOf, type Source, walk } from './sour
 
 /** The files that may ask for the time of day. None of them measures a wait or a deadline with it. */
 const ALLOWED: ReadonlySet<string> = new Set([
-  'packages/agent/src/session/clock.ts', // the clock of sessions, which is steady while a timer runs
-  'packages/verify/src/simulation/replace-global-clocks.ts', // replaces the clock of simulated processes
+  'packages/agent/src/platform/clock.ts', // the clock of sessions, which is steady while a timer runs
+  'packages/verify/src/simulation/simulate.ts', // replaces the clock of simulated processes
 
   // compare it with the times of files, which are times of day
-  'packages/agent/src/command/sandbox/keep-git-history.ts', // also dates the entries of a reflog
-  'packages/agent/src/command/sandbox/protected/keep-protected-files.ts',
-  'packages/agent/src/command/sandbox/protected/read-folder.ts',
-  'packages/agent/src/command/sandbox/session/remove-stale-folders.ts',
-  'packages/agent/src/workspace/git/repository-cache.ts',
-  'packages/agent/src/workspace/git/refs.ts',
-  'packages/agent/src/workspace/git/scratch-folder.ts',
-  'packages/agent/src/workspace/formatters/snapshot-need.ts',
+  'packages/agent/src/command/sandbox/git-history.ts', // also dates the entries of a reflog
+  'packages/agent/src/command/sandbox/protected-files.ts',
+  'packages/agent/src/command/sandbox/protected-scan.ts',
+  'packages/agent/src/command/earlier-processes.ts',
+  'packages/agent/src/workspace/repository-location.ts',
+  'packages/agent/src/workspace/repository-snapshot.ts',
+  'packages/agent/src/workspace/git.ts',
+  'packages/agent/src/workspace/formatter-choice.ts',
 
-  'packages/agent/src/journal/write/lock-owner.ts', // when the lock was taken, and whether that was before the computer started
-  'packages/agent/src/models/providers/sdk-model.ts', // a server may say until which time of day to wait
+  'packages/agent/src/journal/lock.ts', // when the lock was taken, and whether that was before the computer started
+  'packages/agent/src/models/wire-model.ts', // a server may say until which time of day to wait
   'packages/agent/src/models/catalogue.ts', // prices have a date
-  'packages/pawl/src/commands/doctor/doctor.ts', // shows whether the clock is right
+  'packages/pawl/src/commands/doctor.ts', // shows whether the clock is right
 
   // note when something happened
-  'packages/pawl/src/slash/change-session.ts',
-  'packages/pawl/src/sessions/fork-session.ts',
-  'packages/agent/src/extensions/trust/trust-store.ts',
+  'packages/pawl/src/interactive/session-commands.ts',
+  'packages/pawl/src/headless/fork-session.ts',
+  'packages/agent/src/extensions/trust.ts',
 ]);
 
 /** `Date` in `new Date(time)`, `Date.parse(text)`, `Date.UTC(…)` and `value instanceof Date` asks no clock. */

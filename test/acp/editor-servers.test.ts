@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import type { NewSessionResponse } from '@agentclientprotocol/sdk';
-import { readEditorServers } from '../../packages/pawl/src/editor/editor-servers.js';
+import { readEditorServers } from '../../packages/pawl/src/editor/acp-agent.js';
 import { serverScript } from '../mcp/test-servers.js';
 import { makeStage } from './acp-stage.js';
 import { select } from './strict-client.js';

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { openSession } from '../../packages/agent/src/api/create-agent.js';
 import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
-import { scriptedModel } from '../../packages/agent/src/models/scripted/scripted-model.js';
-import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
+import { scriptedModel } from '../../packages/agent/src/models/scripted-model.js';
+import { presetRules } from '../../packages/agent/src/policy/presets.js';
+import { openSession } from '../../packages/agent/src/session/create-agent.js';
 import { plant } from '../e2e/forged-journal.js';
 import { makeStage } from './acp-stage.js';
 

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
-import { agentMachine } from '../../packages/agent/src/journal/read/journaled-agent-machine.js';
+import { agentMachine } from '../../packages/agent/src/journal/journaled-agent-machine.js';
 import { agent } from '../../packages/agent/src/machine/machine.js';
 import { openFromFlags } from '../../packages/pawl/src/sessions/open-session.js';
 import { makeStage } from './acp-stage.js';

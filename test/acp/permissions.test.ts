@@ -133,7 +133,7 @@ test('another mode asks by its own rules, and client and options learn of it', a
 });
 
 test('a diff that fits no file is shown hunk by hunk', async (context) => {
-  const { plannedChange, madeChange } = await import('../../packages/pawl/src/editor/calls/file-diff.js');
+  const { plannedChange, madeChange } = await import('../../packages/pawl/src/editor/tool-calls.js');
   const { temporaryFolder } = await import('../temporary-folder.js');
   const file = path.join(temporaryFolder(context, 'diff'), 'a.txt');
   writeFileSync(file, 'something else\n');

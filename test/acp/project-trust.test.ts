@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import type { RequestPermissionRequest } from '@agentclientprotocol/sdk';
-import { openTrust } from '../../packages/agent/src/extensions/trust/trust-store.js';
+import { openTrust } from '../../packages/agent/src/extensions/trust.js';
 import { serverScript } from '../mcp/test-servers.js';
 import { makeStage, type Stage } from './acp-stage.js';
 import { select } from './strict-client.js';

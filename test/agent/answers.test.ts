@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import type { Action } from '../../packages/agent/src/machine/action.js';
-import { answersTo } from '../../packages/agent/src/machine/answers.js';
+import { type Action, answersTo } from '../../packages/agent/src/machine/action.js';
 import type { Event } from '../../packages/agent/src/machine/event.js';
 import { play } from './trace-player.js';
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
+import { presetRules } from '../../packages/agent/src/policy/presets.js';
 import * as g from './given.js';
 import { check, spentBy } from './rows.js';
 import type { SettingsPatch } from './settings.js';

@@ -1,10 +1,14 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createStateCheck } from '../../packages/agent/src/journal/read/hash-state.js';
-import { decodeState, encodeState } from '../../packages/agent/src/machine/encode-state.js';
-import { agent, step } from '../../packages/agent/src/machine/machine.js';
-import { MACHINE_VERSION } from '../../packages/agent/src/machine/machine-version.js';
+import { createStateCheck } from '../../packages/agent/src/journal/journaled-agent-machine.js';
+import {
+  agent,
+  decodeState,
+  encodeState,
+  MACHINE_VERSION,
+  step,
+} from '../../packages/agent/src/machine/machine.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
 import * as g from './given.js';
 import { begun, forAll, roam } from './random.js';

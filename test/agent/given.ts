@@ -3,7 +3,7 @@ import type { Event, ModelError, On, StopReason } from '../../packages/agent/src
 import type { AssistantMessage, AssistantPart } from '../../packages/agent/src/machine/message.js';
 import type { Dimension, Settings } from '../../packages/agent/src/machine/settings.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
-import type { Usage } from '../../packages/agent/src/machine/values/usage.js';
+import type { Usage } from '../../packages/agent/src/machine/usage.js';
 import { batchOf, compactionOf, hookOf, requestOf, timerOf } from './flight.js';
 
 /** The clock of all tests stands still here. */

@@ -1,10 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  isPrivateAddress,
-  isPrivateHost,
-  matchesHost,
-} from '../../packages/agent/src/policy/host-patterns.js';
+import { isPrivateAddress, isPrivateHost, matchesHost } from '../../packages/agent/src/policy/patterns.js';
 
 const privateAddresses =
   '0.0.0.0 10.1.2.3 127.0.0.1 127.9.9.9 100.64.0.1 169.254.169.254 172.16.0.1 172.31.255.255 192.168.0.1 192.0.0.8 192.0.2.1 198.18.0.1 198.19.0.1 224.0.0.1 255.255.255.255 ' +

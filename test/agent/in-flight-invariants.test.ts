@@ -3,11 +3,7 @@ import { test } from 'node:test';
 import type { Action } from '../../packages/agent/src/machine/action.js';
 import type { Call } from '../../packages/agent/src/machine/call.js';
 import type { Event } from '../../packages/agent/src/machine/event.js';
-import {
-  endedBy,
-  flightFaults,
-  inFlight,
-} from '../../packages/agent/src/machine/invariants/in-flight-invariants.js';
+import { endedBy, flightFaults, inFlight } from '../../packages/agent/src/machine/invariants.js';
 import type { In, SessionData, State } from '../../packages/agent/src/machine/state.js';
 import * as hand from './by-hand.js';
 import * as g from './given.js';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { emptyConversation } from '../../packages/agent/src/machine/conversation.js';
 import type { Event } from '../../packages/agent/src/machine/event.js';
-import { stateFaults } from '../../packages/agent/src/machine/invariants/state-invariants.js';
+import { stateFaults } from '../../packages/agent/src/machine/invariants.js';
 import type { In, SessionData, State } from '../../packages/agent/src/machine/state.js';
 import {
   asked,

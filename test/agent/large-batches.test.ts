@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CHECK_EVERY, checkOf } from '../../packages/agent/src/journal/read/fold.js';
-import { agentMachine } from '../../packages/agent/src/journal/read/journaled-agent-machine.js';
+import { agentMachine } from '../../packages/agent/src/journal/journaled-agent-machine.js';
+import { CHECK_EVERY, checkOf } from '../../packages/agent/src/journal/replay.js';
 import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
 import { initialState, step } from '../../packages/agent/src/machine/machine.js';
-import { isAsked } from '../../packages/agent/src/machine/moves/tools/tool-batch.js';
+import { isAsked } from '../../packages/agent/src/machine/moves/tool-batch.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
-import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
+import { presetRules } from '../../packages/agent/src/policy/presets.js';
 import * as given from './given.js';
 import { settingsOf } from './settings.js';
 

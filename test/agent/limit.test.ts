@@ -2,12 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { initialState } from '../../packages/agent/src/machine/machine.js';
 import { readLimits } from '../../packages/agent/src/machine/settings.js';
-import {
-  isLimited,
-  isReached,
-  readLimit,
-  remainingOf,
-} from '../../packages/agent/src/machine/values/limit-value.js';
+import { isLimited, isReached, readLimit, remainingOf } from '../../packages/agent/src/machine/usage.js';
 import * as g from './given.js';
 import { settingsOf } from './settings.js';
 import { walk } from './walker.js';

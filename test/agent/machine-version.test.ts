@@ -3,11 +3,10 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import type { Event } from '../../packages/agent/src/machine/event.js';
-import { agent, initialState } from '../../packages/agent/src/machine/machine.js';
-import { MACHINE_VERSION } from '../../packages/agent/src/machine/machine-version.js';
+import { agent, initialState, MACHINE_VERSION } from '../../packages/agent/src/machine/machine.js';
 import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
-import { eventShape } from '../../packages/agent/src/machine/shapes/event-shapes.js';
-import { codeMode } from '../../packages/ask/src/run/machine.js';
+import { eventShape } from '../../packages/agent/src/machine/shapes.js';
+import { codeMode } from '../../packages/ask/src/run/table.js';
 
 /**
  * Nobody changes the machine without a decision about its version. A changed machine fails here: raise MACHINE_VERSION

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createStateCheck } from '../../packages/agent/src/journal/read/hash-state.js';
+import { createStateCheck } from '../../packages/agent/src/journal/journaled-agent-machine.js';
 import type { Event } from '../../packages/agent/src/machine/event.js';
 import { agent, step } from '../../packages/agent/src/machine/machine.js';
-import { eventFields } from '../../packages/agent/src/machine/shapes/event-shapes.js';
+import { eventFields } from '../../packages/agent/src/machine/shapes.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
 import * as g from './given.js';
 import { mutate, pick, randomFrom, rubbish } from './mutations.js';

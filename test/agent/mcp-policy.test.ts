@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
-import { decide } from '../../packages/agent/src/policy/policy.js';
-import { type Preset, presetRules, type WrittenRule } from '../../packages/agent/src/policy/preset-rules.js';
+import { decide } from '../../packages/agent/src/policy/decide.js';
+import { type Preset, presetRules, type WrittenRule } from '../../packages/agent/src/policy/presets.js';
 import { edit } from './given.js';
 
 // What the policy says about tools of MCP servers: they leave the sandbox.

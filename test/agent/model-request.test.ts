@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { addReply, addTexts, emptyConversation } from '../../packages/agent/src/machine/conversation.js';
+import {
+  addReply,
+  addTexts,
+  emptyConversation,
+  requestMessages,
+} from '../../packages/agent/src/machine/conversation.js';
 import type { AssistantMessage } from '../../packages/agent/src/machine/message.js';
-import { requestMessages } from '../../packages/agent/src/machine/values/request-messages.js';
 
 // docs/rules.md#reasoning: what the model is sent of a conversation that other models took part in.
 

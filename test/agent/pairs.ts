@@ -1,4 +1,4 @@
-import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
+import { presetRules } from '../../packages/agent/src/policy/presets.js';
 import type { Given } from './given.js';
 import * as g from './given.js';
 

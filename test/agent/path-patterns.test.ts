@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { matchesPath, patternFault } from '../../packages/agent/src/policy/paths/path-patterns.js';
+import { matchesPath, patternFault } from '../../packages/agent/src/policy/patterns.js';
 import { watchCpu } from '../cpu-watch.js';
 
 const rows: readonly (readonly [pattern: string, path: string, fits: boolean])[] = [

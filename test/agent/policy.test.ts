@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
 import type { Grant } from '../../packages/agent/src/machine/settings.js';
-import { decide } from '../../packages/agent/src/policy/policy.js';
-import { allowHosts, type PolicyRule, presetRules } from '../../packages/agent/src/policy/preset-rules.js';
+import { decide } from '../../packages/agent/src/policy/decide.js';
+import { allowHosts, type PolicyRule, presetRules } from '../../packages/agent/src/policy/presets.js';
 import { edit, grep } from './given.js';
 
 // Rules and grants by themselves: which rule fits a call, and which grant covers it.

@@ -6,7 +6,7 @@ import { type Conversation, messagesOf } from '../../packages/agent/src/machine/
 import type { Event, On } from '../../packages/agent/src/machine/event.js';
 import { step } from '../../packages/agent/src/machine/machine.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
-import type { Usage } from '../../packages/agent/src/machine/values/usage.js';
+import type { Usage } from '../../packages/agent/src/machine/usage.js';
 import * as g from './given.js';
 import { begun, forAll, roam } from './random.js';
 import { bring, PLACES, type Step } from './walker.js';

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { protectionInWorkspace } from '../../packages/agent/src/policy/paths/mark-sensitive-paths.js';
 import {
   mayBeProtected,
   PROTECTED_PATHS,
+  protectionInWorkspace,
   protectionOf,
-} from '../../packages/agent/src/policy/paths/protected-paths.js';
+} from '../../packages/agent/src/policy/paths.js';
 
 const ORDINARY = [
   'packages/pawl/src/index.ts',

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Event } from '../../packages/agent/src/machine/event.js';
 import { initialState } from '../../packages/agent/src/machine/machine.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
-import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
+import { presetRules } from '../../packages/agent/src/policy/presets.js';
 import * as g from './given.js';
 import { labels } from './pairs.js';
 import { type SettingsPatch, settingsOf } from './settings.js';

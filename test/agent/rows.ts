@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Action } from '../../packages/agent/src/machine/action.js';
-import type { RuleName } from '../../packages/agent/src/machine/documented-rules/documented-rules.js';
+import type { RuleName } from '../../packages/agent/src/machine/documented-rules.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
 import type { Given } from './given.js';
 import type { SettingsPatch } from './settings.js';

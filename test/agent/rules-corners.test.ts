@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openParts } from '../../packages/agent/src/machine/conversation.js';
-import type { On } from '../../packages/agent/src/machine/event.js';
+import { type On, originOf } from '../../packages/agent/src/machine/event.js';
 import type { Image } from '../../packages/agent/src/machine/message.js';
-import { originOf } from '../../packages/agent/src/machine/values/failure-origin.js';
 import * as g from './given.js';
 import { check } from './rows.js';
 import { u } from './shown.js';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
-import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
+import { presetRules } from '../../packages/agent/src/policy/presets.js';
 import * as g from './given.js';
 import { check } from './rows.js';
 import type { SettingsPatch } from './settings.js';

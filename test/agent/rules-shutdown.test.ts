@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { CallOutcome } from '../../packages/agent/src/machine/call.js';
 import type { Event } from '../../packages/agent/src/machine/event.js';
 import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
-import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
+import { presetRules } from '../../packages/agent/src/policy/presets.js';
 import * as g from './given.js';
 import { check, type Row, spentBy } from './rows.js';
 import type { SettingsPatch } from './settings.js';

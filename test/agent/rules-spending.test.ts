@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
 import { initialState } from '../../packages/agent/src/machine/machine.js';
-import type { Usage } from '../../packages/agent/src/machine/values/usage.js';
+import type { Usage } from '../../packages/agent/src/machine/usage.js';
 import * as g from './given.js';
 import { settingsOf } from './settings.js';
 import { type Walker, walk } from './walker.js';

@@ -1,9 +1,9 @@
 import type { CallOutcome, JudgedCall } from '../../packages/agent/src/machine/call.js';
 import type { Event, EventType, On } from '../../packages/agent/src/machine/event.js';
 import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
-import type { HookVerdicts } from '../../packages/agent/src/machine/values/hook-verdict.js';
-import type { Usage } from '../../packages/agent/src/machine/values/usage.js';
-import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
+import type { Usage } from '../../packages/agent/src/machine/usage.js';
+import type { HookVerdicts } from '../../packages/agent/src/policy/hook-verdict.js';
+import { presetRules } from '../../packages/agent/src/policy/presets.js';
 
 /** One event of each type with everything in it that can be: nothing that a shape names stays unlooked at. */
 

@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JudgedCall, Needs } from '../../packages/agent/src/machine/call.js';
 import type { Settings } from '../../packages/agent/src/machine/settings.js';
-import { type CommandLevel, levelOfCall } from '../../packages/agent/src/policy/call-sandbox-level.js';
-import { decide } from '../../packages/agent/src/policy/policy.js';
-import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
+import { type CommandLevel, decide, levelOfCall } from '../../packages/agent/src/policy/decide.js';
+import { presetRules } from '../../packages/agent/src/policy/presets.js';
 import { edit } from './given.js';
 
 type Row = readonly [Settings['sandbox'], Needs | undefined, CommandLevel];

@@ -3,7 +3,7 @@ import type { Action } from '../../packages/agent/src/machine/action.js';
 import { type Conversation, messagesOf } from '../../packages/agent/src/machine/conversation.js';
 import type { AssistantPart, Message, UserMessage } from '../../packages/agent/src/machine/message.js';
 import type { State, WaitReason } from '../../packages/agent/src/machine/state.js';
-import type { Edge } from '../../packages/machine/src/kernel/step-types.js';
+import type { Edge } from '../../packages/machine/src/kernel/table.js';
 import { NOW } from './given.js';
 
 // ---- States by their short names ----

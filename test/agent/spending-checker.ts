@@ -1,6 +1,6 @@
 import type { Action } from '../../packages/agent/src/machine/action.js';
 import type { Event } from '../../packages/agent/src/machine/event.js';
-import type { Usage } from '../../packages/agent/src/machine/values/usage.js';
+import type { Usage } from '../../packages/agent/src/machine/usage.js';
 
 /**
  * What may be spent, counted from events and actions alone: it knows nothing of how the machine keeps its books.

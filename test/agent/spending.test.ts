@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Event } from '../../packages/agent/src/machine/event.js';
 import { initialState, step } from '../../packages/agent/src/machine/machine.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
-import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
+import { presetRules } from '../../packages/agent/src/policy/presets.js';
 import * as g from './given.js';
 import { type SettingsPatch, settingsOf } from './settings.js';
 import { type Dimension, SpendingChecker } from './spending-checker.js';

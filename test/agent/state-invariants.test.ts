@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { stateFaults } from '../../packages/agent/src/machine/invariants/state-invariants.js';
+import { stateFaults } from '../../packages/agent/src/machine/invariants.js';
 import {
   asked,
   batch,

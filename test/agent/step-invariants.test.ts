@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Event } from '../../packages/agent/src/machine/event.js';
-import { stepFaults } from '../../packages/agent/src/machine/invariants/step-invariants.js';
+import { stepFaults } from '../../packages/agent/src/machine/invariants.js';
 import type { SessionData, State } from '../../packages/agent/src/machine/state.js';
 import * as hand from './by-hand.js';
 import * as g from './given.js';

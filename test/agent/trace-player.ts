@@ -4,7 +4,7 @@ import type { Event } from '../../packages/agent/src/machine/event.js';
 import { initialState } from '../../packages/agent/src/machine/machine.js';
 import { defaultSettings, type Limits, type Settings } from '../../packages/agent/src/machine/settings.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
-import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
+import { presetRules } from '../../packages/agent/src/policy/presets.js';
 import { eventFrom } from './trace-events.js';
 import { actionLine, edgeLine, stateLine, talkLines } from './trace-shown.js';
 import { type Step, take } from './walker.js';

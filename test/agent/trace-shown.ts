@@ -2,7 +2,7 @@ import type { Action } from '../../packages/agent/src/machine/action.js';
 import { messagesOf } from '../../packages/agent/src/machine/conversation.js';
 import type { Message } from '../../packages/agent/src/machine/message.js';
 import type { SessionData, State, WaitReason } from '../../packages/agent/src/machine/state.js';
-import type { Edge } from '../../packages/machine/src/kernel/step-types.js';
+import type { Edge } from '../../packages/machine/src/kernel/table.js';
 
 /** How a trace shows what the machine did: in words, and leaving nothing of an action out but the inside of its calls. */
 

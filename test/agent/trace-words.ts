@@ -1,5 +1,5 @@
 import type { CallOutcome, JudgedCall } from '../../packages/agent/src/machine/call.js';
-import type { Usage } from '../../packages/agent/src/machine/values/usage.js';
+import type { Usage } from '../../packages/agent/src/machine/usage.js';
 
 /** The words of an event line, taken from the left; what nobody takes is a mistake of the author. */
 export class Words {

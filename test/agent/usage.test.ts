@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { remainingIn } from '../../packages/agent/src/machine/moves/budget.js';
 import {
   addUsage,
   countHookUsage,
   countStale,
   countToolUsage,
   countUsage,
-} from '../../packages/agent/src/machine/moves/common/count-usage.js';
+  remainingIn,
+} from '../../packages/agent/src/machine/moves/budget.js';
 import type { Limits } from '../../packages/agent/src/machine/settings.js';
 import type { SessionData, UsageTotals } from '../../packages/agent/src/machine/state.js';
-import type { Usage } from '../../packages/agent/src/machine/values/usage.js';
+import type { Usage } from '../../packages/agent/src/machine/usage.js';
 import { waiting } from './by-hand.js';
 import * as g from './given.js';
 import { begun } from './random.js';

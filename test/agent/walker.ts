@@ -2,14 +2,16 @@ import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import { lengthOf, messagesOf } from '../../packages/agent/src/machine/conversation.js';
 import type { Event } from '../../packages/agent/src/machine/event.js';
-import { requiredRequestFaults } from '../../packages/agent/src/machine/invariants/must-call-model-invariants.js';
-import { stateFaults } from '../../packages/agent/src/machine/invariants/state-invariants.js';
-import { stepFaults } from '../../packages/agent/src/machine/invariants/step-invariants.js';
+import {
+  requiredRequestFaults,
+  stateFaults,
+  stepFaults,
+} from '../../packages/agent/src/machine/invariants.js';
 import { initialState, step } from '../../packages/agent/src/machine/machine.js';
 import type { Message } from '../../packages/agent/src/machine/message.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
 import { AppendList } from '../../packages/machine/src/kernel/append-list.js';
-import { deepEqual } from '../../packages/verify/src/exploration/deep-equal.js';
+import { deepEqual } from '../../packages/verify/src/exploration/exploration-model.js';
 import type { Given } from './given.js';
 import * as g from './given.js';
 import { type SettingsPatch, settingsOf } from './settings.js';

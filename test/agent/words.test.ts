@@ -1,15 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  durationText,
-  resetText,
-} from '../../packages/agent/src/machine/moves/common/failure-and-stop-texts.js';
-import { cutMiddle, utf8Bytes } from '../../packages/agent/src/machine/moves/common/truncate-text.js';
-import {
-  invalidText,
-  outcomeText,
-  refusedText,
-} from '../../packages/agent/src/machine/moves/tools/result-texts.js';
+import { cutMiddle, utf8Bytes } from '../../packages/agent/src/machine/moves/retry.js';
+import { durationText, resetText } from '../../packages/agent/src/machine/moves/stop.js';
+import { invalidText, outcomeText, refusedText } from '../../packages/agent/src/machine/moves/tool-batch.js';
 import * as g from './given.js';
 import { check } from './rows.js';
 import type { Walker } from './walker.js';

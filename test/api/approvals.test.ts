@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ApprovalQuestion, OnApproval } from '../../packages/agent/src/api/approvals.js';
-import { openSession } from '../../packages/agent/src/api/create-agent.js';
+import type { ApprovalQuestion, OnApproval } from '../../packages/agent/src/session/approvals.js';
+import { openSession } from '../../packages/agent/src/session/create-agent.js';
 import { callTools, command, hang, ok, rawCall, resultsOf, say, testModel, tool } from '../runtime/stage.js';
 import { openHere } from './stage.js';
 

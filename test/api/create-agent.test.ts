@@ -3,13 +3,17 @@ import { execFileSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { createAgent, openSession, type SessionOptions } from '../../packages/agent/src/api/create-agent.js';
 import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
 import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
 import { messagesOf } from '../../packages/agent/src/machine/conversation.js';
+import { anthropicModel } from '../../packages/agent/src/models/anthropic.js';
 import { factsOf } from '../../packages/agent/src/models/catalogue.js';
-import { anthropicModel } from '../../packages/agent/src/models/providers/anthropic.js';
-import type { Stepped } from '../../packages/agent/src/ports/session-input-output.js';
+import type { Stepped } from '../../packages/agent/src/ports/session.js';
+import {
+  createAgent,
+  openSession,
+  type SessionOptions,
+} from '../../packages/agent/src/session/create-agent.js';
 import { adapterOptions } from '../models/adapter-options.js';
 import { callTools, hang, ok, rawCall, resultsOf, say, testModel, tool } from '../runtime/stage.js';
 import { type Replies, startAnthropicServer } from '../servers/anthropic.js';

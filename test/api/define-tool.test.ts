@@ -5,8 +5,7 @@ import { toStandardJsonSchema } from '@valibot/to-json-schema';
 import { type } from 'arktype';
 import * as v from 'valibot';
 import * as z from 'zod';
-import { defineTool } from '../../packages/agent/src/api/define-tool.js';
-import type { StandardSchema } from '../../packages/agent/src/api/standard-schema.js';
+import { defineTool, type StandardSchema } from '../../packages/agent/src/session/define-tool.js';
 import { callTools, rawCall, resultsOf, say, testModel } from '../runtime/stage.js';
 import { openHere } from './stage.js';
 

@@ -1,8 +1,8 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { openSession } from '../../packages/agent/src/api/create-agent.js';
 import type { Entry } from '../../packages/agent/src/ports/journal.js';
+import type { openSession } from '../../packages/agent/src/session/create-agent.js';
 import {
   type Answer,
   callTools,

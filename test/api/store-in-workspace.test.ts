@@ -3,9 +3,9 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { openSession } from '../../packages/agent/src/api/create-agent.js';
+import { openSession } from '../../packages/agent/src/session/create-agent.js';
 import { builtinTools, fileJournals, judgeCall } from '../../packages/pawl/src/index.js';
-import { scriptedModel } from '../../packages/pawl/src/testing/index.js';
+import { scriptedModel } from '../../packages/pawl/src/testing.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 /** A library session that keeps its journal in its workspace, as the first example of docs/library.md does. */

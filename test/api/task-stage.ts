@@ -1,16 +1,16 @@
 import { cp, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
-import {
-  type AgentOptions,
-  openSession,
-  type SessionOptions,
-} from '../../packages/agent/src/api/create-agent.js';
-import type { Session } from '../../packages/agent/src/api/session.js';
 import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
 import { messagesOf } from '../../packages/agent/src/machine/conversation.js';
 import type { JournalStore, SessionInfo } from '../../packages/agent/src/ports/journal.js';
 import type { ModelRequest } from '../../packages/agent/src/ports/model.js';
+import {
+  type AgentOptions,
+  openSession,
+  type Session,
+  type SessionOptions,
+} from '../../packages/agent/src/session/create-agent.js';
 import { moveSecret } from '../move-secret.js';
 import { type Answer, rawCall, resultsOf, say, testModel } from '../runtime/stage.js';
 import { temporaryFolder } from '../temporary-folder.js';

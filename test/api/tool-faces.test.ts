@@ -2,13 +2,13 @@ import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import * as z from 'zod';
-import type { ApprovalQuestion } from '../../packages/agent/src/api/approvals.js';
-import { defineTool, type ToolDefinition } from '../../packages/agent/src/api/define-tool.js';
 import { initialState, step } from '../../packages/agent/src/machine/machine.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
-import type { Stepped } from '../../packages/agent/src/ports/session-input-output.js';
-import type { Look } from '../../packages/terminal/src/paint-text.js';
-import { Transcript } from '../../packages/terminal/src/transcript/transcript.js';
+import type { Stepped } from '../../packages/agent/src/ports/session.js';
+import type { ApprovalQuestion } from '../../packages/agent/src/session/approvals.js';
+import { defineTool, type ToolDefinition } from '../../packages/agent/src/session/define-tool.js';
+import type { Look } from '../../packages/terminal/src/paint.js';
+import { Transcript } from '../../packages/terminal/src/transcript.js';
 import { callTools, rawCall, resultsOf, say, testModel } from '../runtime/stage.js';
 import { openHere } from './stage.js';
 

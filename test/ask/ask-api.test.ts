@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import { createAsker } from '../../packages/ask/src/api/create-asker.js';
-import { EnvironmentUnavailable } from '../../packages/ask/src/eager-ask-values.js';
-import type { EnvironmentKind } from '../../packages/ask/src/environment-and-journal-types.js';
+import { createAsker } from '../../packages/ask/src/create-asker.js';
+import type { EnvironmentKind } from '../../packages/ask/src/ports.js';
+import { EnvironmentUnavailable } from '../../packages/ask/src/run/eager-values.js';
 import {
   answers,
   askAbout,

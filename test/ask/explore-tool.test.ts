@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { openSession } from '../../packages/agent/src/api/create-agent.js';
 import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
 import type { Tool } from '../../packages/agent/src/ports/tool.js';
-import { createAsker } from '../../packages/ask/src/api/create-asker.js';
+import { openSession } from '../../packages/agent/src/session/create-agent.js';
+import { createAsker } from '../../packages/ask/src/create-asker.js';
 import { quickjs } from '../../packages/ask/src/environments/quickjs/quickjs.js';
-import { createExploreTool } from '../../packages/pawl/src/commands/ask/explore-tool.js';
+import { createExploreTool } from '../../packages/pawl/src/sessions/explore-tool.js';
 import { callTools, rawCall, resultsOf, say, testModel } from '../runtime/stage.js';
 import {
   answers,

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TreeEvent } from '../../packages/ask/src/run/event.js';
-import { codeMode } from '../../packages/ask/src/run/machine.js';
 import { projectEdges, type SeedCursor } from '../../packages/ask/src/run/seed-projection.js';
 import type { CodeState, RunningCell } from '../../packages/ask/src/run/state.js';
+import { codeMode } from '../../packages/ask/src/run/table.js';
 import { stepTree } from '../../packages/ask/src/tree/step-tree.js';
 import { initialTree, type Tree } from '../../packages/ask/src/tree/tree-state.js';
-import { explore } from '../../packages/machine/src/explorer/explore-states.js';
+import { explore } from '../../packages/machine/src/explorer/explore.js';
 import * as g from './given.js';
 import { treeFaults } from './tree-faults.js';
 import { running } from './walker.js';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { ModelError, StopReason } from '../../packages/agent/src/machine/event.js';
-import type { Usage } from '../../packages/agent/src/machine/values/usage.js';
-import { seedParity } from '../../packages/ask/src/eager-ask-values.js';
+import type { Usage } from '../../packages/agent/src/machine/usage.js';
 import type { CellReport, SubcallKind } from '../../packages/ask/src/run/cell-types.js';
+import { seedParity } from '../../packages/ask/src/run/eager-values.js';
 import type { RunEventOf, TreeEvent } from '../../packages/ask/src/run/event.js';
 import {
   type CodeSettings,

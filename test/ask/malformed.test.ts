@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TreeEvent } from '../../packages/ask/src/run/event.js';
-import { codeMode } from '../../packages/ask/src/run/machine.js';
+import { codeMode } from '../../packages/ask/src/run/table.js';
 import { stepTree } from '../../packages/ask/src/tree/step-tree.js';
 import { initialTree, type Tree } from '../../packages/ask/src/tree/tree-state.js';
 import { mutate, pick, randomFrom, rubbish } from '../agent/mutations.js';

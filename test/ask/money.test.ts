@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { piecesOf } from '../../packages/ask/src/tree/count-answered-pieces.js';
+import { piecesOf } from '../../packages/ask/src/tree/tree-state.js';
 import * as g from './given.js';
 import { lastOf, running, state, type Walker } from './walker.js';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { parseReply } from '../../packages/ask/src/run/text/parse-reply.js';
-import { digestOf } from '../../packages/ask/src/run/text/text-hash.js';
+import { parseReply } from '../../packages/ask/src/run/parse-reply.js';
+import { digestOf } from '../../packages/ask/src/run/text-hash.js';
 
 const ours = { finalForms: 'on', fences: 'ignored' } as const;
 const seeds = { finalForms: 'on', fences: 'searched' } as const;

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { messagesOf } from '../../packages/agent/src/machine/conversation.js';
-import { requestMessages } from '../../packages/agent/src/machine/values/request-messages.js';
-import type { Usage } from '../../packages/agent/src/machine/values/usage.js';
+import { messagesOf, requestMessages } from '../../packages/agent/src/machine/conversation.js';
+import type { Usage } from '../../packages/agent/src/machine/usage.js';
 import type { TreeAction } from '../../packages/ask/src/run/action.js';
 import type { TreeEvent } from '../../packages/ask/src/run/event.js';
 import { projectEdges, type SeedCursor } from '../../packages/ask/src/run/seed-projection.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { codeMode } from '../../packages/ask/src/run/machine.js';
 import { projectEdges, seedEdges } from '../../packages/ask/src/run/seed-projection.js';
+import { codeMode } from '../../packages/ask/src/run/table.js';
 import * as g from './given.js';
 import { allOf, begin, outcome, seedTrace, type Walker } from './walker.js';
 

@@ -1,6 +1,6 @@
 import { messagesOf } from '../../packages/agent/src/machine/conversation.js';
 import type { CodeState } from '../../packages/ask/src/run/state.js';
-import { parentOf } from '../../packages/ask/src/tree/run-ids.js';
+import { parentOf } from '../../packages/ask/src/tree/ledger.js';
 import type { Tree } from '../../packages/ask/src/tree/tree-state.js';
 import { faultsOf } from '../agent/walker.js';
 

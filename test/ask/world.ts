@@ -3,7 +3,7 @@ import { messagesOf } from '../../packages/agent/src/machine/conversation.js';
 import type { TreeAction } from '../../packages/ask/src/run/action.js';
 import type { CellReport, PastCell } from '../../packages/ask/src/run/cell-types.js';
 import type { TreeEvent } from '../../packages/ask/src/run/event.js';
-import { digestOf } from '../../packages/ask/src/run/text/text-hash.js';
+import { digestOf } from '../../packages/ask/src/run/text-hash.js';
 import type { Tree } from '../../packages/ask/src/tree/tree-state.js';
 import * as g from './given.js';
 

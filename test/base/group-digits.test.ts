@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { groupDigits } from '../../packages/agent/src/platform/base/group-digits.js';
+import { groupDigits } from '../../packages/agent/src/platform/text.js';
 
 test('digits are grouped as the platform groups them', () => {
   const counts = [0, 7, 12, 999, 1_000, 12_345, 999_999, 1_000_000, Number.MAX_SAFE_INTEGER];

@@ -6,11 +6,11 @@ import type { Event } from '../../packages/agent/src/machine/event.js';
 import { initialState, step } from '../../packages/agent/src/machine/machine.js';
 import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
-import type { Stepped } from '../../packages/agent/src/ports/session-input-output.js';
+import type { Stepped } from '../../packages/agent/src/ports/session.js';
 import { recordSchema } from '../../packages/pawl/src/headless/record-schema.js';
 import { recordsOf } from '../../packages/pawl/src/headless/records.js';
-import { createStepPrinter } from '../../packages/pawl/src/interactive/progress-lines.js';
 import { statusRow } from '../../packages/terminal/src/status-row.js';
+import { createStepPrinter } from '../../packages/terminal/src/step-lines.js';
 
 /** What happens after tools, as the JSON stream, the status line and a reader have it. */
 

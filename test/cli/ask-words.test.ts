@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Outcome } from '../../packages/ask/src/run/state.js';
 import type { PolicyReason } from '../../packages/ask/src/run/stop-policies.js';
-import { noPieces, piecesOf } from '../../packages/ask/src/tree/count-answered-pieces.js';
-import { answerOf, endingOfOutcome } from '../../packages/pawl/src/commands/ask/ask-exit-codes.js';
-import { askFlags, frozenFlags } from '../../packages/pawl/src/commands/ask/ask-flags.js';
-import { readAsked } from '../../packages/pawl/src/commands/ask/open-ask.js';
+import { noPieces, piecesOf } from '../../packages/ask/src/tree/tree-state.js';
+import { readAsked } from '../../packages/pawl/src/commands/ask.js';
+import { askFlags, frozenFlags } from '../../packages/pawl/src/commands/ask-flags.js';
+import { answerOf, endingOfOutcome } from '../../packages/pawl/src/commands/ask-records.js';
 
 /** What the words after `pawl ask` mean, and what its end says to a script. */
 

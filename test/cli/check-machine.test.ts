@@ -3,11 +3,15 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { exitOf, leaveTrace, readBounds } from '../../packages/pawl/src/commands/machine/check-machine.js';
-import { textOf } from '../../packages/pawl/src/commands/machine/check-report.js';
-import { exitCodes } from '../../packages/pawl/src/exit-codes.js';
-import { defaultBounds } from '../../packages/verify/src/exploration/configurations/configuration.js';
-import type { CheckResult, Coverage } from '../../packages/verify/src/exploration/exploration-result.js';
+import {
+  exitOf,
+  leaveTrace,
+  readBounds,
+  reportText,
+} from '../../packages/pawl/src/commands/machine-check.js';
+import { exitCodes } from '../../packages/pawl/src/process/exit-codes.js';
+import { defaultBounds } from '../../packages/verify/src/exploration/configuration.js';
+import type { CheckResult, Coverage } from '../../packages/verify/src/exploration/explore.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 const reach: Coverage = { reached: 3, all: 3, explained: [], missing: [], mistaken: [] };
@@ -68,7 +72,7 @@ test('the text tells of every configuration, of every view, and of what is missi
     explained: [{ id: 'C//1', why: 'it never rests' }],
     mistaken: ['D//2'],
   };
-  assert.deepEqual(textOf({ ...sound, edges, complete: false, violations: 2, violation }).split('\n'), [
+  assert.deepEqual(reportText({ ...sound, edges, complete: false, violations: 2, violation }).split('\n'), [
     'configuration  states   steps  depth',
     'one             1,234  56,789      7  what it is for',
     'together        1,234  56,789',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { readClipboard } from '../../packages/pawl/src/interactive/input/clipboard-picture.js';
+import { readClipboard } from '../../packages/pawl/src/interactive/paste-picture.js';
 import { makePng } from '../servers/sample-pictures.js';
 import { temporaryFolder } from '../temporary-folder.js';
 

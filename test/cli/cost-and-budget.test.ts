@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { initialState } from '../../packages/agent/src/machine/machine.js';
 import type { Dimension } from '../../packages/agent/src/machine/settings.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
-import { budgetEvent, readBudget } from '../../packages/pawl/src/slash/cost-and-budget.js';
+import { budgetEvent, readBudget } from '../../packages/pawl/src/interactive/slash-commands.js';
 import { settingsOf } from '../agent/settings.js';
 
 const words: readonly (readonly [string, string | null])[] = [

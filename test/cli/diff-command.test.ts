@@ -4,12 +4,9 @@ import test from 'node:test';
 import { damaged } from '../../packages/agent/src/journal/journal-error.js';
 import type { Event } from '../../packages/agent/src/machine/event.js';
 import type { Header } from '../../packages/agent/src/ports/journal.js';
-import {
-  compareSessions,
-  type SessionSource,
-} from '../../packages/pawl/src/commands/diff/compare-sessions.js';
-import { diffText } from '../../packages/pawl/src/commands/diff/diff-command.js';
-import { columnsOf } from '../../packages/terminal/src/width.js';
+import { compareSessions, type SessionSource } from '../../packages/pawl/src/commands/compare-sessions.js';
+import { diffText } from '../../packages/pawl/src/commands/diff.js';
+import { columnsOf } from '../../packages/terminal/src/paint.js';
 import { play, settingsFrom } from '../agent/trace-player.js';
 
 /** Sessions that are written as traces, and changed as another run of the same prompt would change them. */

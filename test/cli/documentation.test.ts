@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { exitCodes } from '../../packages/pawl/src/exit-codes.js';
+import { exitCodes } from '../../packages/pawl/src/process/exit-codes.js';
 
 const read = (name: string): string => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8');
 

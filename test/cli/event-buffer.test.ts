@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEventBuffer } from '../../packages/pawl/src/interactive/event-buffer.js';
+import { createEventBuffer } from '../../packages/pawl/src/sessions/event-buffer.js';
 
 test('early items are delivered first, later ones at once, and none after the end', () => {
   const held = createEventBuffer<string>();

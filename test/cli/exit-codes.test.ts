@@ -4,7 +4,7 @@ import { JournalError, type JournalErrorKind } from '../../packages/agent/src/jo
 import { initialState } from '../../packages/agent/src/machine/machine.js';
 import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
 import type { State, WaitReason } from '../../packages/agent/src/machine/state.js';
-import { endingOf, endingOfError, Stop } from '../../packages/pawl/src/exit-codes.js';
+import { endingOf, endingOfError, Stop } from '../../packages/pawl/src/process/exit-codes.js';
 
 const { session } = initialState({ ...defaultSettings, model: 'scripted/x', workspace: '/w' });
 const waiting = (reason: WaitReason): State => ({

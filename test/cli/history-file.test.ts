@@ -4,7 +4,7 @@ import { appendFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { openHistory } from '../../packages/pawl/src/interactive/input/history-file.js';
+import { openHistory } from '../../packages/pawl/src/interactive/terminal-session.js';
 import { bundleProgram } from '../bundled-program.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
@@ -53,7 +53,7 @@ test('it does not grow for ever, and the newest stay', (context) => {
 test('several programs may write at once', async (context) => {
   const folder = folderOf(context);
   const source = fileURLToPath(
-    new URL('../../packages/pawl/src/interactive/input/history-file.ts', import.meta.url),
+    new URL('../../packages/pawl/src/interactive/terminal-session.ts', import.meta.url),
   );
   const code = `import { openHistory } from ${JSON.stringify(source)};
      const history = openHistory(${JSON.stringify(folder)}, '/work');

@@ -3,12 +3,14 @@ import type { Event } from '../../packages/agent/src/machine/event.js';
 import { initialState, step } from '../../packages/agent/src/machine/machine.js';
 import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
-import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
-import { InteractiveView } from '../../packages/pawl/src/interactive/interactive-view.js';
-import type { ScopedAnswer } from '../../packages/pawl/src/interactive/read-approval-answer.js';
-import type { ViewHandlers } from '../../packages/pawl/src/interactive/view-handler-types.js';
-import { fakeClock } from '../../packages/pawl/src/testing/clock.js';
-import { Composer } from '../../packages/terminal/src/input/composer.js';
+import { presetRules } from '../../packages/agent/src/policy/presets.js';
+import {
+  InteractiveView,
+  type ScopedAnswer,
+  type ViewHandlers,
+} from '../../packages/pawl/src/interactive/view.js';
+import { fakeClock } from '../../packages/pawl/src/testing.js';
+import { Composer } from '../../packages/terminal/src/composer.js';
 import type { LiveArea } from '../../packages/terminal/src/live-area.js';
 import { keyOf } from '../terminal/typing.js';
 

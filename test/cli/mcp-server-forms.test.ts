@@ -1,9 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type {
-  ServerAnswer,
-  ServerQuestion,
-} from '../../packages/agent/src/extensions/mcp/questions/server-question.js';
+import type { ServerAnswer, ServerQuestion } from '../../packages/agent/src/extensions/mcp/question.js';
 import { stageView } from './interactive-stage.js';
 
 /** Questions of MCP servers in the terminal. The texts are those of a hostile server. */

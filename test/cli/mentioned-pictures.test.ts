@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import { keepPictures, picturesNamed } from '../../packages/pawl/src/interactive/input/mentioned-pictures.js';
+import { picturesNamed, storePictures } from '../../packages/pawl/src/sessions/typed-input.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 const texts: readonly (readonly [string, readonly string[]])[] = [
@@ -40,7 +40,7 @@ test('readable pictures are sent in order; for the others the reason is given', 
   execFileSync('mkfifo', [path.join(folder, 'pipe.png')]);
   await symlink('one.png', path.join(folder, 'link.png'));
   const names = ['two.png', 'bad.png', 'gone.png', 'folder.png', 'pipe.png', 'one.png', 'link.png'];
-  const kept = await keepPictures(names, folder, keep);
+  const kept = await storePictures(names, folder, keep);
   assert.deepEqual(
     kept.images.map(({ sha256 }) => sha256),
     ['two.png', 'one.png', 'one.png'],

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { namePastesIn, pathsMeant } from '../../packages/pawl/src/interactive/input/pasted-path.js';
+import { namePastesIn, pathsMeant } from '../../packages/pawl/src/interactive/terminal-session.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 /** What a terminal writes of a file that is dragged into it, and what is done with it. */

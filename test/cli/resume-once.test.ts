@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { agentMachine } from '../../packages/agent/src/journal/read/journaled-agent-machine.js';
+import { agentMachine } from '../../packages/agent/src/journal/journaled-agent-machine.js';
 import { openFromFlags } from '../../packages/pawl/src/sessions/open-session.js';
 import { storedJournals } from '../../packages/pawl/src/sessions/stored-sessions.js';
 import { temporaryFolder } from '../temporary-folder.js';

@@ -1,12 +1,12 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { JournalStep } from '../../packages/agent/src/journal/read/steps.js';
+import type { JournalStep } from '../../packages/agent/src/journal/steps.js';
 import type { Event } from '../../packages/agent/src/machine/event.js';
 import { initialState, step } from '../../packages/agent/src/machine/machine.js';
 import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
-import { collectRecentTurns, returnedTexts } from '../../packages/pawl/src/sessions/open-for-resume.js';
+import { collectRecentTurns, returnedTexts } from '../../packages/pawl/src/sessions/open-session.js';
 
 /** How much of a session is kept to be shown again. */
 

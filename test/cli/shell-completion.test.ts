@@ -4,9 +4,12 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { buildProgram } from '../../packages/pawl/src/build-program.js';
-import { allFlags, describeProgram } from '../../packages/pawl/src/describe-commands.js';
-import { completionScript } from '../../packages/pawl/src/shell-completion.js';
+import { buildProgram } from '../../packages/pawl/src/commands/command-line.js';
+import {
+  allFlags,
+  completionScript,
+  describeProgram,
+} from '../../packages/pawl/src/commands/shell-completion.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 const program = describeProgram(buildProgram(() => undefined));

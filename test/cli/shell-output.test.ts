@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ShellOutputs } from '../../packages/pawl/src/interactive/attach-shell-output.js';
+import { ShellOutputs } from '../../packages/pawl/src/interactive/run-sessions.js';
 
 test('the output of a command is sent once, with the next text', () => {
   const shellOutputs = new ShellOutputs();

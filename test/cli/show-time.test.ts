@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { figuresOf } from '../../packages/inspector/src/figures/collect-figures.js';
 import type { SessionFigures } from '../../packages/inspector/src/figures/session-figures.js';
-import { timeText } from '../../packages/pawl/src/commands/figures/show-time.js';
-import { columnsOf } from '../../packages/terminal/src/width.js';
+import { timeText } from '../../packages/pawl/src/commands/figures.js';
+import { columnsOf } from '../../packages/terminal/src/paint.js';
 import { play } from '../agent/trace-player.js';
 import { headerOf } from '../journal/story.js';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Stepped } from '../../packages/agent/src/ports/session-input-output.js';
-import type { Edge } from '../../packages/machine/src/kernel/step-types.js';
-import { countStates, moved, pathLine, statesOf } from '../../packages/pawl/src/sessions/show/step-path.js';
+import type { Stepped } from '../../packages/agent/src/ports/session.js';
+import type { Edge } from '../../packages/machine/src/kernel/table.js';
+import { countStates, moved, pathLine, statesOf } from '../../packages/pawl/src/sessions/session-text.js';
 
 const edge = (from: string, to: string, kind: Edge['kind']): Edge => ({
   id: `${from}/x/0`,

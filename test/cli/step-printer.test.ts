@@ -4,8 +4,8 @@ import type { EndedStatus, JudgedCall } from '../../packages/agent/src/machine/c
 import type { Event } from '../../packages/agent/src/machine/event.js';
 import { initialState } from '../../packages/agent/src/machine/machine.js';
 import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
-import type { Stepped } from '../../packages/agent/src/ports/session-input-output.js';
-import { createStepPrinter, withDetail } from '../../packages/pawl/src/interactive/progress-lines.js';
+import type { Stepped } from '../../packages/agent/src/ports/session.js';
+import { createStepPrinter, withDetail } from '../../packages/terminal/src/step-lines.js';
 
 /** What a reader sees of calls that did not end well. */
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { closestTo } from '../../packages/agent/src/platform/base/nearest-word.js';
-import { stateFolder } from '../../packages/agent/src/platform/base/user-folders.js';
-import { afterToolsOf, limitsOf, presetOf } from '../../packages/pawl/src/flags.js';
-import { readAnswer } from '../../packages/pawl/src/interactive/read-approval-answer.js';
-import { readTypedInput } from '../../packages/pawl/src/slash/command-table-and-parser.js';
+import { stateFolder } from '../../packages/agent/src/platform/environment.js';
+import { nearestWord } from '../../packages/agent/src/platform/text.js';
+import { readAnswer } from '../../packages/pawl/src/interactive/view.js';
+import { readTypedInput } from '../../packages/pawl/src/sessions/typed-input.js';
+import { afterToolsOf, limitsOf, presetOf } from '../../packages/pawl/src/settings/flags.js';
 import {
   formatCost,
   formatSeconds,
@@ -13,9 +13,9 @@ import {
   lookOf,
   oneLine,
   paintDiff,
-} from '../../packages/terminal/src/paint-text.js';
+  wrapText,
+} from '../../packages/terminal/src/paint.js';
 import { keepStyles } from '../../packages/terminal/src/safe-text.js';
-import { wrapText } from '../../packages/terminal/src/width.js';
 
 const answers: readonly (readonly [string, string | null])[] = [
   ['y', 'once'],
@@ -96,10 +96,10 @@ test('a line that is refused says why: what was meant, and what there is', () =>
 
 test('a command that is nearly right is suggested, a far one is not', () => {
   const names = ['sessions', 'show', 'replay'];
-  assert.equal(closestTo('sesions', names), 'sessions');
-  assert.equal(closestTo('replya', names), 'replay');
-  assert.equal(closestTo('hlep', ['cost', 'help']), 'help');
-  assert.equal(closestTo('xyzzy', names), undefined);
+  assert.equal(nearestWord('sesions', names), 'sessions');
+  assert.equal(nearestWord('replya', names), 'replay');
+  assert.equal(nearestWord('hlep', ['cost', 'help']), 'help');
+  assert.equal(nearestWord('xyzzy', names), undefined);
 });
 
 test('limits are read from flags: minutes become milliseconds, what is missing is left out', () => {

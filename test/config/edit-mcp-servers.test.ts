@@ -5,7 +5,7 @@ import {
   addServer,
   type EditedConfig,
   removeServer,
-} from '../../packages/agent/src/extensions/edit-mcp-servers.js';
+} from '../../packages/pawl/src/settings/edit-mcp-servers.js';
 
 // Servers are added to and removed from a config.toml that people write: everything else stays as it is.
 

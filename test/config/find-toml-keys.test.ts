@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { parse } from 'smol-toml';
-import { findLines } from '../../packages/agent/src/extensions/find-toml-keys.js';
-import { parseConfig } from '../../packages/pawl/src/settings/parse.js';
+import { parseConfig } from '../../packages/pawl/src/settings/configuration.js';
+import { findLines } from '../../packages/pawl/src/settings/toml-keys.js';
 
 type Table = Readonly<Record<string, unknown>>;
 type Parse = (text: string) => Table;

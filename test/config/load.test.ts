@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { loadConfig, userFile } from '../../packages/pawl/src/settings/load.js';
+import { loadConfig, userFile } from '../../packages/pawl/src/settings/configuration.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 const makeFolder = (context: TestContext): string => {

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Given, type Layers, refusedOf, resolve } from '../../packages/pawl/src/settings/resolve.js';
-import type { Value } from '../../packages/pawl/src/settings/setting.js';
-import { settingOf, settings } from '../../packages/pawl/src/settings/setting-table.js';
+import {
+  type Given,
+  type Layers,
+  refusedOf,
+  resolve,
+} from '../../packages/pawl/src/settings/configuration.js';
+import { settingOf, settings, type Value } from '../../packages/pawl/src/settings/setting-table.js';
 
 const BUILT_IN_MODEL = 'anthropic/built-in';
 const none: Layers = { user: [], project: [], environment: [], flags: [] };

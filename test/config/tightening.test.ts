@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JudgedCall, Needs, ParsedCommand } from '../../packages/agent/src/machine/call.js';
 import type { Settings } from '../../packages/agent/src/machine/settings.js';
-import { decide } from '../../packages/agent/src/policy/policy.js';
+import { decide } from '../../packages/agent/src/policy/decide.js';
 import {
   type Decision,
   type Preset,
   presetRules,
   type WrittenRule,
-} from '../../packages/agent/src/policy/preset-rules.js';
-import { stricterRules } from '../../packages/pawl/src/settings/load.js';
+} from '../../packages/agent/src/policy/presets.js';
+import { stricterRules } from '../../packages/pawl/src/settings/configuration.js';
 
 // Whatever a project's file says: nothing is allowed that the user's own files do not allow.
 // PAWL_RULE_PAIRS=1000000 looks at so many pairs; PAWL_RULE_SEED makes other ones.

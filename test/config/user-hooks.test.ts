@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse } from 'smol-toml';
-import { parseConfig } from '../../packages/pawl/src/settings/parse.js';
+import { parseConfig } from '../../packages/pawl/src/settings/configuration.js';
 
 const read = (text: string) => parseConfig(text, (toml) => parse(toml));
 

@@ -1,5 +1,5 @@
 import type { CallTraits } from '../../packages/agent/src/machine/call.js';
-import type { Hooks } from '../../packages/agent/src/ports/after-tool-hooks.js';
+import type { Hooks } from '../../packages/agent/src/ports/hooks.js';
 import type { Tool, ToolContext, ToolOutcome } from '../../packages/agent/src/ports/tool.js';
 
 /** Small tools and hooks of the contract's stories. They touch nothing outside of the process. */

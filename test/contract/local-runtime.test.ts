@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { createJobs } from '../../packages/agent/src/command/job-registry.js';
 import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
-import { agentMachine } from '../../packages/agent/src/journal/read/journaled-agent-machine.js';
-import { systemClock } from '../../packages/agent/src/session/clock.js';
-import { createRuntime } from '../../packages/agent/src/session/in-process-runtime.js';
-import { newSessionId } from '../../packages/agent/src/session/new-session-id.js';
-import { createFileMemory } from '../../packages/agent/src/tools/file-memory.js';
+import { agentMachine } from '../../packages/agent/src/journal/journaled-agent-machine.js';
+import { systemClock } from '../../packages/agent/src/platform/clock.js';
+import { newSessionId } from '../../packages/agent/src/session/equipment.js';
+import { createRuntime } from '../../packages/agent/src/session/runtime.js';
+import { createFileMemory } from '../../packages/agent/src/tools/file-change.js';
+import { createJobs } from '../../packages/agent/src/tools/jobs.js';
 import { temporaryFolder } from '../temporary-folder.js';
 import { allStories } from './all-stories.js';
 import { linesOf, readExpected, writeExpected } from './expected-events.js';

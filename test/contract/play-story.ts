@@ -1,10 +1,9 @@
 import { defaultSettings, type Settings } from '../../packages/agent/src/machine/settings.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
-import { scriptedModel } from '../../packages/agent/src/models/scripted/scripted-model.js';
-import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
+import { scriptedModel } from '../../packages/agent/src/models/scripted-model.js';
+import { presetRules } from '../../packages/agent/src/policy/presets.js';
 import type { Entry } from '../../packages/agent/src/ports/journal.js';
-import type { Stepped } from '../../packages/agent/src/ports/session-input-output.js';
-import type { Runtime } from '../../packages/agent/src/ports/session-runtime.js';
+import type { Runtime, Stepped } from '../../packages/agent/src/ports/session.js';
 import { contractTools } from './contract-tools.js';
 import type { MakeRuntime } from './runtime-under-test.js';
 import type { Story, StorySession } from './story.js';

@@ -1,9 +1,7 @@
-import type { Hooks } from '../../packages/agent/src/ports/after-tool-hooks.js';
+import type { Hooks, UserHooks } from '../../packages/agent/src/ports/hooks.js';
 import type { Model } from '../../packages/agent/src/ports/model.js';
-import type { StoppingPolicy } from '../../packages/agent/src/ports/session-input-output.js';
-import type { Runtime } from '../../packages/agent/src/ports/session-runtime.js';
+import type { Runtime, StoppingPolicy } from '../../packages/agent/src/ports/session.js';
 import type { Tool } from '../../packages/agent/src/ports/tool.js';
-import type { UserHooks } from '../../packages/agent/src/ports/user-hooks.js';
 
 /** What the contract needs of a runtime. Each runtime of the project has a file that makes one. */
 

@@ -5,10 +5,9 @@ import {
   InMemorySpanExporter,
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
-import { scriptedModel } from '../../packages/agent/src/models/scripted/scripted-model.js';
+import { scriptedModel } from '../../packages/agent/src/models/scripted-model.js';
 import type { Entry, SessionInfo } from '../../packages/agent/src/ports/journal.js';
-import type { Stepped } from '../../packages/agent/src/ports/session-input-output.js';
-import type { Runtime } from '../../packages/agent/src/ports/session-runtime.js';
+import type { Runtime, Stepped } from '../../packages/agent/src/ports/session.js';
 import { traceRuntimeSession } from '../../packages/pawl/src/telemetry.js';
 import { contractTools } from './contract-tools.js';
 import { attend, entriesOf, MODEL_ID, storySettings } from './play-story.js';

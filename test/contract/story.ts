@@ -1,11 +1,9 @@
 import type { Settings } from '../../packages/agent/src/machine/settings.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
-import type { Script } from '../../packages/agent/src/models/scripted/script.js';
-import type { Hooks } from '../../packages/agent/src/ports/after-tool-hooks.js';
+import type { Script } from '../../packages/agent/src/models/scripted-model.js';
+import type { Hooks, UserHooks } from '../../packages/agent/src/ports/hooks.js';
 import type { Entry } from '../../packages/agent/src/ports/journal.js';
-import type { Input, Stepped, StoppingPolicy } from '../../packages/agent/src/ports/session-input-output.js';
-import type { Runtime } from '../../packages/agent/src/ports/session-runtime.js';
-import type { UserHooks } from '../../packages/agent/src/ports/user-hooks.js';
+import type { Input, Runtime, Stepped, StoppingPolicy } from '../../packages/agent/src/ports/session.js';
 
 /** A story of the contract: what one user does in one session, and what the model answers. */
 

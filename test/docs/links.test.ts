@@ -3,8 +3,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { buildProgram } from '../../packages/pawl/src/build-program.js';
-import { exitCodes } from '../../packages/pawl/src/exit-codes.js';
+import { buildProgram } from '../../packages/pawl/src/commands/command-line.js';
+import { exitCodes } from '../../packages/pawl/src/process/exit-codes.js';
 
 /** What the documents name is there: files, headings, commands, flags, exit codes. */
 

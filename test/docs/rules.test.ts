@@ -4,10 +4,10 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import {
+  type MachineRule,
   machineRules,
   ruleSections,
-} from '../../packages/agent/src/machine/documented-rules/documented-rules.js';
-import type { MachineRule } from '../../packages/agent/src/machine/documented-rules/rule.js';
+} from '../../packages/agent/src/machine/documented-rules.js';
 import { agent } from '../../packages/agent/src/machine/machine.js';
 import { rulesPage, rulesText } from '../../scripts/rules-page.js';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Script } from '../../packages/agent/src/models/scripted/script.js';
+import type { Script } from '../../packages/agent/src/models/scripted-model.js';
 import { prepareAsk, program, runAsk, submit } from './asking.js';
 import { runInProcess } from './in-process.js';
 import { bin, expectCode, makePlace, readRecords, sessionOf, start } from './pawl.js';

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Script } from '../../packages/agent/src/models/scripted/script.js';
+import type { Script } from '../../packages/agent/src/models/scripted-model.js';
 import { ENVIRONMENTS, type Environment, prepareAsk, program, startAsk, submit } from './asking.js';
 import { expectCode, makePlace, processesWith, readRecords, until } from './pawl.js';
 

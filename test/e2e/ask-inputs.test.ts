@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import type { Script } from '../../packages/agent/src/models/scripted/script.js';
+import type { Script } from '../../packages/agent/src/models/scripted-model.js';
 import { ENVIRONMENTS, type Environment, program, submit } from './asking.js';
 import { runInProcess } from './in-process.js';
 import { expectCode, makePlace, readRecords } from './pawl.js';

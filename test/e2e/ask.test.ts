@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Script } from '../../packages/agent/src/models/scripted/script.js';
+import type { Script } from '../../packages/agent/src/models/scripted-model.js';
 import { ENVIRONMENTS, type Environment, prepareAsk, program, runAsk, submit } from './asking.js';
 import { runInProcess } from './in-process.js';
 import { expectCode, makePlace, readRecords, sessionOf } from './pawl.js';

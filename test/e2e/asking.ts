@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import type { Script } from '../../packages/agent/src/models/scripted/script.js';
+import type { Script } from '../../packages/agent/src/models/scripted-model.js';
 import type { TreeEvent } from '../../packages/ask/src/run/event.js';
 import { runInProcess } from './in-process.js';
 import {

@@ -7,9 +7,8 @@ import {
   decodeRecord,
   encodeHeader,
   encodeRecord,
-} from '../../packages/agent/src/journal/format/line-codec.js';
-import type { Entry } from '../../packages/agent/src/ports/journal.js';
-import type { AgentTypes } from '../../packages/agent/src/ports/machine-types.js';
+} from '../../packages/agent/src/journal/codec.js';
+import type { AgentTypes, Entry } from '../../packages/agent/src/ports/journal.js';
 import { runInProcess } from './in-process.js';
 import { expectCode, makePlace, type Place, runPawl, sessionOf } from './pawl.js';
 

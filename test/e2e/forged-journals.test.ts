@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
 import { defaultSettings, type Settings } from '../../packages/agent/src/machine/settings.js';
-import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
+import { presetRules } from '../../packages/agent/src/policy/presets.js';
 import { allRights, type Forgery, plant } from './forged-journal.js';
 import { runInProcess } from './in-process.js';
 import { type Ended, expectCode, makePlace, type Place } from './pawl.js';

@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createConnection } from '../../packages/agent/src/extensions/mcp/connection.js';
-import type { McpServer } from '../../packages/agent/src/extensions/mcp-servers.js';
+import type { McpServer } from '../../packages/agent/src/extensions/mcp/server-config.js';
 import { settingsOf } from '../mcp/test-servers.js';
 import { type Account, makeAccounts } from '../sandbox/fence.js';
 import { atEnd, removeFolderSync } from '../temporary-folder.js';

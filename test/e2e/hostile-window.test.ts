@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { RESTORE_TERMINAL } from '../../packages/terminal/src/escapes.js';
+import { RESTORE_TERMINAL } from '../../packages/terminal/src/paint.js';
 import { createHostile } from '../terminal/surfaces/hostile.js';
 import { watchTerminal } from '../terminal/surfaces/watched-terminal.js';
 import { expectCode, makePlace, runPawl } from './pawl.js';

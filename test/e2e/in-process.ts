@@ -1,7 +1,7 @@
 import fs, { type Stats } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { Readable } from 'node:stream';
-import { runCommandLine } from '../../packages/pawl/src/run-command-line.js';
+import { runCommandLine } from '../../packages/pawl/src/commands/command-line.js';
 import type { Ended, Place } from './pawl.js';
 
 /**

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import type { CallToolResult } from '@modelcontextprotocol/client';
 import { type Connection, createConnection } from '../../packages/agent/src/extensions/mcp/connection.js';
-import type { McpServer } from '../../packages/agent/src/extensions/mcp-servers.js';
+import type { McpServer } from '../../packages/agent/src/extensions/mcp/server-config.js';
 import { settingsOf } from '../mcp/test-servers.js';
 import { atEnd } from '../temporary-folder.js';
 import { bin, makeServed, type Place, processesWith, uniqueSleep, until } from './pawl.js';

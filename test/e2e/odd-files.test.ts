@@ -4,7 +4,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { stateFolder } from '../../packages/agent/src/platform/base/user-folders.js';
+import { stateFolder } from '../../packages/agent/src/platform/environment.js';
 import { runInProcess } from './in-process.js';
 import { bin, expectCode, makePlace, type Place, runPawl } from './pawl.js';
 

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { chmodSync, chownSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { openSession } from '../../packages/agent/src/api/create-agent.js';
-import { whyNoWorkspace } from '../../packages/agent/src/api/refuse-workspace.js';
 import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
-import { scriptedModel } from '../../packages/agent/src/models/scripted/scripted-model.js';
+import { scriptedModel } from '../../packages/agent/src/models/scripted-model.js';
+import { openSession } from '../../packages/agent/src/session/create-agent.js';
+import { workspaceFault } from '../../packages/agent/src/session/refuse-workspace.js';
 import { runInProcess } from './in-process.js';
 import { expectCode, makePlace, type Place } from './pawl.js';
 
@@ -53,7 +53,7 @@ test('folders of the system and of Pawl are no workspaces; projects below them, 
     join(place.state, 'pawl'),
     join(home, '.ssh'),
   ];
-  for (const folder of refused) assert.notEqual(whyNoWorkspace(folder, environment), null, folder);
+  for (const folder of refused) assert.notEqual(workspaceFault(folder, environment), null, folder);
   const worktree = join(home, '.cursor', 'worktrees', 'a');
   mkdirSync(worktree, { recursive: true });
   writeFileSync(join(worktree, '.git'), 'gitdir: elsewhere\n');
@@ -66,7 +66,7 @@ test('folders of the system and of Pawl are no workspaces; projects below them, 
     '/dev/shm/x',
     join(home, 'project'),
   ];
-  for (const folder of fit) assert.equal(whyNoWorkspace(folder, environment), null, folder);
+  for (const folder of fit) assert.equal(workspaceFault(folder, environment), null, folder);
 });
 
 test('a state folder that others may write is refused, with the repair', async (t) => {

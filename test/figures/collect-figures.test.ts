@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { addUsage } from '../../packages/agent/src/machine/moves/common/count-usage.js';
+import { addUsage } from '../../packages/agent/src/machine/moves/budget.js';
 import type { UsageTotals } from '../../packages/agent/src/machine/state.js';
 import {
   FigureCollector,
   type FigureStep,
   figuresOf,
+  NO_USAGE,
 } from '../../packages/inspector/src/figures/collect-figures.js';
 import { cacheShareOf, type SessionFigures } from '../../packages/inspector/src/figures/session-figures.js';
-import { NO_USAGE } from '../../packages/inspector/src/figures/tool-log.js';
 import { forAll, roam } from '../agent/random.js';
 import { play } from '../agent/trace-player.js';
 

@@ -3,11 +3,10 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { findRepository } from '../../packages/agent/src/command/sandbox/protected/git-folders.js';
-import { folderAbove } from '../../packages/agent/src/platform/files/folder-above.js';
-import { repositoryFolders } from '../../packages/agent/src/platform/files/repository-folders.js';
-import { findProgram } from '../../packages/agent/src/platform/programs/find-program.js';
-import { markedFolder } from '../../packages/agent/src/workspace/git/nearest-repository-folder.js';
+import { findRepository } from '../../packages/agent/src/command/sandbox/git-folders.js';
+import { findProgram } from '../../packages/agent/src/platform/find-program.js';
+import { folderAbove, repositoryFolders } from '../../packages/agent/src/platform/repository-folders.js';
+import { markedFolder } from '../../packages/agent/src/workspace/git.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 /** Pawl's searches for a repository end where git ends its own. */

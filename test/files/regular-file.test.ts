@@ -9,7 +9,7 @@ import {
   readRegular,
   readRegularSync,
   readUpTo,
-} from '../../packages/agent/src/platform/files/regular-file.js';
+} from '../../packages/agent/src/platform/files.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 /** Only files are opened, and never more of them is read than allowed. */

@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { repositoryFolders } from '../../packages/agent/src/platform/files/repository-folders.js';
-import { loadAgentsFiles } from '../../packages/agent/src/session/prompt/agents-files.js';
-import { FormatterChoice } from '../../packages/agent/src/workspace/formatters/formatter-choice.js';
-import { useRepository } from '../../packages/agent/src/workspace/git/git.js';
-import { loadConfig } from '../../packages/pawl/src/settings/load.js';
+import { repositoryFolders } from '../../packages/agent/src/platform/repository-folders.js';
+import { loadAgentsFiles } from '../../packages/agent/src/session/instructions.js';
+import { FormatterChoice } from '../../packages/agent/src/workspace/formatter-choice.js';
+import { useRepository } from '../../packages/agent/src/workspace/git.js';
+import { loadConfig } from '../../packages/pawl/src/settings/configuration.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 /**

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createRedactor } from '../../packages/agent/src/platform/secrets/redactor.js';
+import { createRedactor } from '../../packages/agent/src/secrets/redactor.js';
 import { type Inspector, startInspector } from '../../packages/inspector/src/server/inspector-server.js';
 import { inspectorPage } from '../../scripts/inspector-page.js';
 import { atEnd, type TestScope, temporaryFolder } from '../temporary-folder.js';

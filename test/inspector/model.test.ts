@@ -2,14 +2,16 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { agent } from '../../packages/agent/src/machine/machine.js';
 import type { Header } from '../../packages/agent/src/ports/journal.js';
-import { ChartTrace } from '../../packages/inspector/src/model/chart-trace.js';
+import { ChartTrace } from '../../packages/inspector/src/model/chart.js';
 import { explainArrow, explainState } from '../../packages/inspector/src/model/explain-state-and-arrow.js';
-import { findEntries } from '../../packages/inspector/src/model/find-entries.js';
-import { nextMarker } from '../../packages/inspector/src/model/jump-markers.js';
 import { requestAt, sharedPrefix } from '../../packages/inspector/src/model/sent-request.js';
-import { SessionHistory } from '../../packages/inspector/src/model/session-history.js';
+import {
+  findEntries,
+  nextMarker,
+  SessionHistory,
+  valueDifferences,
+} from '../../packages/inspector/src/model/session-history.js';
 import { timeAxis } from '../../packages/inspector/src/model/time-axis.js';
-import { valueDifferences } from '../../packages/inspector/src/model/value-differences.js';
 import { projections } from '../../packages/verify/src/projections/all-projections.js';
 import { settingsFrom } from '../agent/trace-player.js';
 import { eventsOf, STORY } from './stored-session.js';

@@ -1,5 +1,5 @@
 import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
-import { agentMachine } from '../../packages/agent/src/journal/read/journaled-agent-machine.js';
+import { agentMachine } from '../../packages/agent/src/journal/journaled-agent-machine.js';
 import type { Event } from '../../packages/agent/src/machine/event.js';
 import { initialState, step } from '../../packages/agent/src/machine/machine.js';
 import type { Settings } from '../../packages/agent/src/machine/settings.js';

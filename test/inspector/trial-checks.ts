@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { it } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { createRedactor } from '../../packages/agent/src/platform/secrets/redactor.js';
+import { createRedactor } from '../../packages/agent/src/secrets/redactor.js';
 import { InspectedSessions } from '../../packages/inspector/src/server/inspected-sessions.js';
 import { pageWith } from '../../packages/inspector/src/server/page-html.js';
 import { temporaryFolder } from '../temporary-folder.js';

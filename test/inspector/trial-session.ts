@@ -1,5 +1,5 @@
 import type { Event } from '../../packages/agent/src/machine/event.js';
-import type { Usage } from '../../packages/agent/src/machine/values/usage.js';
+import type { Usage } from '../../packages/agent/src/machine/usage.js';
 import { settingsFrom } from '../agent/trace-player.js';
 import { eventsOf, StoredSession } from './stored-session.js';
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { appendFile, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
+import { encodeMark } from '../../packages/agent/src/journal/acknowledged-mark.js';
 import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
-import { encodeMark } from '../../packages/agent/src/journal/format/acknowledged-mark.js';
 import { headerOf, makeFolder, tell, tellFrom } from './story.js';
 
 /** The mark beside a journal says which entry was acknowledged last. */

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { access, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
-import { acquireLock } from '../../packages/agent/src/journal/write/lock.js';
+import { acquireLock } from '../../packages/agent/src/journal/lock.js';
 import { type Child, startChild } from './start-child.js';
 import { makeFolder } from './story.js';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
 import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
 import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
-import type { InspectableStore } from '../../packages/agent/src/journal/read/read-without-lock.js';
+import type { InspectableStore } from '../../packages/agent/src/journal/reader.js';
 import { initialState, step } from '../../packages/agent/src/machine/machine.js';
 import { collect, eventsOf, headerOf, makeFolder, plain, readEvents, tell, tellFrom } from './story.js';
 

@@ -3,8 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'node:test';
 import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
-import { exportSession } from '../../packages/agent/src/journal/transfer/export-session.js';
-import { importSession } from '../../packages/agent/src/journal/transfer/import-session.js';
+import { exportSession, importSession } from '../../packages/agent/src/journal/transfer.js';
 import { startChild } from './start-child.js';
 import { collect, headerOf, makeFolder, tell } from './story.js';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import fc from 'fast-check';
-import { crc32c } from '../../packages/agent/src/journal/format/crc32c.js';
+import { crc32c } from '../../packages/agent/src/journal/codec.js';
 
 const ramp = Array.from({ length: 32 }, (_, index) => index);
 // RFC 3720, B.4, and the check value of the catalogue of CRCs.

@@ -5,7 +5,7 @@ import test from 'node:test';
 import fc from 'fast-check';
 import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
 import { JournalError } from '../../packages/agent/src/journal/journal-error.js';
-import { verifyStored } from '../../packages/agent/src/journal/transfer/verify-journal.js';
+import { verifyStored } from '../../packages/agent/src/journal/transfer.js';
 import { startChild } from './start-child.js';
 import {
   collect,

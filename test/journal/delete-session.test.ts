@@ -5,8 +5,7 @@ import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
 import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
 import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
-import { exportSession } from '../../packages/agent/src/journal/transfer/export-session.js';
-import { importSession } from '../../packages/agent/src/journal/transfer/import-session.js';
+import { exportSession, importSession } from '../../packages/agent/src/journal/transfer.js';
 import { collect, headerOf, makeFolder, tellFrom } from './story.js';
 
 const startedBy = { sessionId: 'a', batchId: 'batch-1', callId: 'call-1-1' };

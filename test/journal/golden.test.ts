@@ -7,11 +7,9 @@ import test from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { object, parse, string } from 'valibot';
 import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
-import { createStateCheck } from '../../packages/agent/src/journal/read/hash-state.js';
-import { exportSession } from '../../packages/agent/src/journal/transfer/export-session.js';
-import { importSession } from '../../packages/agent/src/journal/transfer/import-session.js';
-import { sha256Of } from '../../packages/agent/src/journal/transfer/named-blobs.js';
-import { MACHINE_VERSION } from '../../packages/agent/src/machine/machine-version.js';
+import { createStateCheck } from '../../packages/agent/src/journal/journaled-agent-machine.js';
+import { exportSession, importSession, sha256Of } from '../../packages/agent/src/journal/transfer.js';
+import { MACHINE_VERSION } from '../../packages/agent/src/machine/machine.js';
 import type { Journal } from '../../packages/agent/src/ports/journal.js';
 import { makeFolder, readEvents } from './story.js';
 

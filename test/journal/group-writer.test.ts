@@ -8,7 +8,7 @@ import {
   GroupWriter,
   type Surroundings,
   targetOf,
-} from '../../packages/agent/src/journal/write/group-writer.js';
+} from '../../packages/agent/src/journal/writer.js';
 import { makeFolder } from './story.js';
 
 /** The file belongs to the writer, whatever happens. */

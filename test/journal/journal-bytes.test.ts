@@ -3,7 +3,7 @@ import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
 import { crc32 } from 'node:zlib';
-import { JournalBytes, sumOf } from '../../packages/agent/src/journal/snapshot/journal-bytes.js';
+import { JournalBytes, sumOf } from '../../packages/agent/src/journal/snapshot.js';
 import '../starts-no-program.js';
 import { makeFolder } from './story.js';
 

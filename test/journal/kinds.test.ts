@@ -3,10 +3,9 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import test from 'node:test';
 import { fileJournals, fileJournalsOf } from '../../packages/agent/src/journal/file-store.js';
-import type { JournaledMachine } from '../../packages/agent/src/journal/journaled-machine.js';
 import { memoryJournalsOf } from '../../packages/agent/src/journal/memory-store.js';
-import { replayWith } from '../../packages/agent/src/journal/read/fold.js';
-import type { InspectableStore } from '../../packages/agent/src/journal/read/read-without-lock.js';
+import type { InspectableStore } from '../../packages/agent/src/journal/reader.js';
+import { type JournaledMachine, replayWith } from '../../packages/agent/src/journal/replay.js';
 import type { Header } from '../../packages/agent/src/ports/journal.js';
 import { collect, headerOf, linesOf, makeFolder, tellFrom } from './story.js';
 

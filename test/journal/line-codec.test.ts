@@ -7,7 +7,7 @@ import {
   encodeHeader,
   encodeRecord,
   type Recorded,
-} from '../../packages/agent/src/journal/format/line-codec.js';
+} from '../../packages/agent/src/journal/codec.js';
 import { headerOf } from './story.js';
 
 const recordedOf = (text: string, seq: number, check: string | null): Recorded => ({

@@ -3,14 +3,16 @@ import { access, mkdir, readdir, readFile, rename, rm, symlink, utimes, writeFil
 import { dirname, join } from 'node:path';
 import test from 'node:test';
 import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
-import { acquireLock } from '../../packages/agent/src/journal/write/lock.js';
 import {
+  acquireLock,
+  checkHolder,
   claimOf,
   createFile,
+  describeSelf,
+  type Holder,
   readLockText,
   replaceFile,
-} from '../../packages/agent/src/journal/write/lock-file.js';
-import { checkHolder, describeSelf, type Holder } from '../../packages/agent/src/journal/write/lock-owner.js';
+} from '../../packages/agent/src/journal/lock.js';
 import { startChild } from './start-child.js';
 import { headerOf, makeFolder } from './story.js';
 

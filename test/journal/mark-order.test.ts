@@ -1,15 +1,11 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import { decodeMarks } from '../../packages/agent/src/journal/acknowledged-mark.js';
 import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
-import { decodeMarks } from '../../packages/agent/src/journal/format/acknowledged-mark.js';
-import { Disk, type FileNode } from '../../packages/verify/src/simulation/disk/disk.js';
-import {
-  mountDisk,
-  simulateFiles,
-  unmountDisks,
-} from '../../packages/verify/src/simulation/disk/node-files.js';
-import { closeSockets } from '../../packages/verify/src/simulation/disk/sockets.js';
+import { Disk, type FileNode } from '../../packages/verify/src/simulation/disk.js';
+import { mountDisk, simulateFiles, unmountDisks } from '../../packages/verify/src/simulation/node-files.js';
+import { closeSockets } from '../../packages/verify/src/simulation/sockets.js';
 import { headerOf, tell, tellFrom } from './story.js';
 
 /** On a disk that knows what is durable. */

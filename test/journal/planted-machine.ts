@@ -3,13 +3,15 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build, type Plugin } from 'esbuild';
-import type { openSession } from '../../packages/agent/src/api/create-agent.js';
 import type { fileJournals } from '../../packages/agent/src/journal/file-store.js';
-import type { exportSession } from '../../packages/agent/src/journal/transfer/export-session.js';
-import type { importSession } from '../../packages/agent/src/journal/transfer/import-session.js';
-import type { verifyStored } from '../../packages/agent/src/journal/transfer/verify-journal.js';
-import { MACHINE_VERSION } from '../../packages/agent/src/machine/machine-version.js';
-import type { scriptedModel } from '../../packages/agent/src/models/scripted/scripted-model.js';
+import type {
+  exportSession,
+  importSession,
+  verifyStored,
+} from '../../packages/agent/src/journal/transfer.js';
+import { MACHINE_VERSION } from '../../packages/agent/src/machine/machine.js';
+import type { scriptedModel } from '../../packages/agent/src/models/scripted-model.js';
+import type { openSession } from '../../packages/agent/src/session/create-agent.js';
 import { workspacePackages } from '../../scripts/workspace-packages.js';
 
 /** Another version of Pawl: this one with edits in its machine, compiled and loaded beside it. */
@@ -65,12 +67,12 @@ export const otherPawl = async (ahead: number, edits: readonly Edit[]): Promise<
     absWorkingDir: root,
     stdin: {
       contents: `
-        export { openSession } from './packages/agent/src/api/create-agent.ts';
+        export { openSession } from './packages/agent/src/session/create-agent.ts';
         export { fileJournals } from './packages/agent/src/journal/file-store.ts';
-        export { exportSession } from './packages/agent/src/journal/transfer/export-session.ts';
-        export { importSession } from './packages/agent/src/journal/transfer/import-session.ts';
-        export { verifyStored } from './packages/agent/src/journal/transfer/verify-journal.ts';
-        export { scriptedModel } from './packages/agent/src/models/scripted/scripted-model.ts';
+        export { exportSession } from './packages/agent/src/journal/transfer.ts';
+        export { importSession } from './packages/agent/src/journal/transfer.ts';
+        export { verifyStored } from './packages/agent/src/journal/transfer.ts';
+        export { scriptedModel } from './packages/agent/src/models/scripted-model.ts';
       `,
       resolveDir: root,
     },

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { Mark } from '../../packages/agent/src/journal/format/acknowledged-mark.js';
-import { sourceOf } from '../../packages/agent/src/journal/format/read-lines.js';
+import type { Mark } from '../../packages/agent/src/journal/acknowledged-mark.js';
+import { sourceOf } from '../../packages/agent/src/journal/codec.js';
 import { JournalError } from '../../packages/agent/src/journal/journal-error.js';
-import { JournalScan } from '../../packages/agent/src/journal/read/scan.js';
+import { JournalScan } from '../../packages/agent/src/journal/reader.js';
 
 /**
  * A real journal, cut at any byte or with any bit changed, gives exactly its entries up to there, or is refused.

@@ -3,20 +3,18 @@ import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
 import fc from 'fast-check';
-import { crc32c } from '../../packages/agent/src/journal/format/crc32c.js';
-import { decodeRecords } from '../../packages/agent/src/journal/format/decode-batch.js';
 import {
+  crc32c,
   decodeRecord,
+  decodeRecords,
   encodeRecord,
-  type Recorded,
-} from '../../packages/agent/src/journal/format/line-codec.js';
-import {
   type Lines,
   piecesOf,
+  type Recorded,
   readLines,
   sourceOf,
   splitFirst,
-} from '../../packages/agent/src/journal/format/read-lines.js';
+} from '../../packages/agent/src/journal/codec.js';
 import { collect, makeFolder } from './story.js';
 
 const linesIn = ({ bytes, start, ends }: Lines): readonly string[] =>

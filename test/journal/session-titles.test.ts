@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { titleFrom } from '../../packages/agent/src/journal/read/list-sessions.js';
+import { titleFrom } from '../../packages/agent/src/journal/list.js';
 
 for (const { given, title } of [
   { given: '  fix the\n\n bug ', title: 'fix the bug' },

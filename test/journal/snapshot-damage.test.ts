@@ -2,12 +2,8 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { copyFile, open, readFile, rm, writeFile } from 'node:fs/promises';
 import test from 'node:test';
-import { agentMachine } from '../../packages/agent/src/journal/read/journaled-agent-machine.js';
-import { loadSnapshot } from '../../packages/agent/src/journal/snapshot/load-snapshot.js';
-import {
-  decodeSnapshots,
-  encodeSnapshot,
-} from '../../packages/agent/src/journal/snapshot/snapshot-format.js';
+import { agentMachine } from '../../packages/agent/src/journal/journaled-agent-machine.js';
+import { decodeSnapshots, encodeSnapshot, loadSnapshot } from '../../packages/agent/src/journal/snapshot.js';
 import { initialState } from '../../packages/agent/src/machine/machine.js';
 import { foldsAll, pathsIn, stage, storeOf, texts, write } from './snapshot-stage.js';
 import { headerOf, linesOf, makeFolder, plain, tell, tellFrom } from './story.js';

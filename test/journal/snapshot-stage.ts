@@ -3,13 +3,12 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
-import type { JournaledMachine } from '../../packages/agent/src/journal/journaled-machine.js';
-import { agentMachine } from '../../packages/agent/src/journal/read/journaled-agent-machine.js';
-import type { VisitedOpening } from '../../packages/agent/src/journal/read/read-without-lock.js';
+import { agentMachine } from '../../packages/agent/src/journal/journaled-agent-machine.js';
+import type { VisitedOpening } from '../../packages/agent/src/journal/reader.js';
+import type { JournaledMachine } from '../../packages/agent/src/journal/replay.js';
 import { initialState } from '../../packages/agent/src/machine/machine.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
-import type { EntryDraft, Header, Journal } from '../../packages/agent/src/ports/journal.js';
-import type { AgentTypes } from '../../packages/agent/src/ports/machine-types.js';
+import type { AgentTypes, EntryDraft, Header, Journal } from '../../packages/agent/src/ports/journal.js';
 import { headerOf, makeFolder, plain, tell } from './story.js';
 
 const atOnce = { every: 1, later: (work: () => void): void => work() };

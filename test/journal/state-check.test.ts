@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import fc from 'fast-check';
-import { checkOf } from '../../packages/agent/src/journal/read/fold.js';
-import { createStateCheck, sha256 } from '../../packages/agent/src/journal/read/hash-state.js';
-import { agentMachine } from '../../packages/agent/src/journal/read/journaled-agent-machine.js';
+import {
+  agentMachine,
+  createStateCheck,
+  sha256,
+} from '../../packages/agent/src/journal/journaled-agent-machine.js';
+import { checkOf } from '../../packages/agent/src/journal/replay.js';
 import type { AssistantPart, Message } from '../../packages/agent/src/machine/message.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
 import { AppendList } from '../../packages/machine/src/kernel/append-list.js';

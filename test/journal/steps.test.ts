@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import { agentMachine, replay } from '../../packages/agent/src/journal/journaled-agent-machine.js';
 import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
-import { agentMachine, replay } from '../../packages/agent/src/journal/read/journaled-agent-machine.js';
-import { type JournalStep, steps } from '../../packages/agent/src/journal/read/steps.js';
+import { type JournalStep, steps } from '../../packages/agent/src/journal/steps.js';
 import type { Entry, Header } from '../../packages/agent/src/ports/journal.js';
-import type { Stepped } from '../../packages/agent/src/ports/session-input-output.js';
+import type { Stepped } from '../../packages/agent/src/ports/session.js';
 import { callTools, collect, ok, type Play, play, rawCall, say, testModel, tool } from '../runtime/stage.js';
 import { plain } from './story.js';
 

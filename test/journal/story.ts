@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { TestContext } from 'node:test';
-import { agentMachine } from '../../packages/agent/src/journal/read/journaled-agent-machine.js';
+import { agentMachine } from '../../packages/agent/src/journal/journaled-agent-machine.js';
 import type { Event } from '../../packages/agent/src/machine/event.js';
 import { initialState, step } from '../../packages/agent/src/machine/machine.js';
 import { defaultSettings } from '../../packages/agent/src/machine/settings.js';

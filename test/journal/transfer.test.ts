@@ -4,9 +4,7 @@ import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promi
 import { dirname, join } from 'node:path';
 import test, { type TestContext } from 'node:test';
 import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
-import { exportSession } from '../../packages/agent/src/journal/transfer/export-session.js';
-import { importSession } from '../../packages/agent/src/journal/transfer/import-session.js';
-import { verifyStored } from '../../packages/agent/src/journal/transfer/verify-journal.js';
+import { exportSession, importSession, verifyStored } from '../../packages/agent/src/journal/transfer.js';
 import { collect, eventsOf, headerOf, makeFolder, tellFrom } from './story.js';
 
 const COUNT = 6;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { createTreeCheck } from '../../packages/ask/src/journal/hash-tree-state.js';
+import { createTreeCheck } from '../../packages/ask/src/journaled-ask-machine.js';
 import type { Tree } from '../../packages/ask/src/tree/tree-state.js';
 import { AppendList } from '../../packages/machine/src/kernel/append-list.js';
 

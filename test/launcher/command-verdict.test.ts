@@ -5,7 +5,7 @@ import {
   type LaunchFacts,
   readStatus,
   verdictOf,
-} from '../../packages/agent/src/command/launcher/command-verdict.js';
+} from '../../packages/agent/src/command/launched-command.js';
 
 /** Blanks follow the lines: the file is made with its full size. */
 const statusOf = (...lines: readonly string[]) =>

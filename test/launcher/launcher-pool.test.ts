@@ -5,10 +5,10 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import type { LauncherOptions } from '../../packages/agent/src/command/launcher/launcher-process.js';
-import { closingOthers } from '../../packages/agent/src/command/sandbox/close-inherited-descriptors.js';
-import { ownPrograms } from '../../packages/agent/src/platform/programs/find-program.js';
-import { systemBash } from '../../packages/agent/src/platform/programs/start-program.js';
+import type { LauncherOptions } from '../../packages/agent/src/command/launcher.js';
+import { ownPrograms } from '../../packages/agent/src/platform/find-program.js';
+import { closingOthers } from '../../packages/agent/src/platform/guarded-start.js';
+import { systemBash } from '../../packages/agent/src/platform/start-program.js';
 import { processesWith, until } from '../tools/processes.js';
 import { makePlace, programOf, shell, to } from './place.js';
 

@@ -1,17 +1,18 @@
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
-import type { ShellCommand } from '../../packages/agent/src/command/launcher/command-shell-scripts.js';
-import type { LaunchedEnd } from '../../packages/agent/src/command/launcher/follow-command.js';
-import { createLauncher, type Launcher } from '../../packages/agent/src/command/launcher/launcher-pool.js';
-import type {
-  CommandFence,
-  LauncherOptions,
-} from '../../packages/agent/src/command/launcher/launcher-process.js';
-import type { OutputReceiver } from '../../packages/agent/src/command/launcher/spool-reader.js';
-import { closingOthers } from '../../packages/agent/src/command/sandbox/close-inherited-descriptors.js';
-import { ownPrograms, type ProgramPath } from '../../packages/agent/src/platform/programs/find-program.js';
-import { systemBash } from '../../packages/agent/src/platform/programs/start-program.js';
+import type { LaunchedEnd } from '../../packages/agent/src/command/launched-command.js';
+import {
+  type CommandFence,
+  createLauncher,
+  type Launcher,
+  type LauncherOptions,
+} from '../../packages/agent/src/command/launcher.js';
+import type { OutputReceiver } from '../../packages/agent/src/command/output.js';
+import type { ShellCommand } from '../../packages/agent/src/command/sandbox/shell-text.js';
+import { ownPrograms, type ProgramPath } from '../../packages/agent/src/platform/find-program.js';
+import { closingOthers } from '../../packages/agent/src/platform/guarded-start.js';
+import { systemBash } from '../../packages/agent/src/platform/start-program.js';
 import { atEnd, temporaryFolder } from '../temporary-folder.js';
 import { processesWith, until } from '../tools/processes.js';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ArcList } from '../../packages/machine/src/explorer/arc-list.js';
+import { ArcList } from '../../packages/machine/src/explorer/explore.js';
 
 // More nodes and arcs than the arcs begin with room for.
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { CallbackFailed, EndlessTransitions } from '../../packages/machine/src/builder/builder-errors.js';
+import { CallbackFailed, EndlessTransitions } from '../../packages/machine/src/builder/builder.js';
 import { door, mutableDoor, type Notes, notes, type Pad, pull, push, say, turn, write } from './door.js';
 
 /** What a step of a built machine does without an event, and what it does where a callback throws. */

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { stateMachine } from '../../packages/machine/src/builder/build-machine.js';
-import { BadRegistration, MachineFrozen } from '../../packages/machine/src/builder/builder-errors.js';
+import { BadRegistration, MachineFrozen, stateMachine } from '../../packages/machine/src/builder/builder.js';
 import { door, kick, type Notes, notes, pull, push, say } from './door.js';
 
 /** Machines that are put together call by call: what registering means, and what one step does. */

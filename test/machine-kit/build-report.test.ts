@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { stateMachine } from '../../packages/machine/src/builder/build-machine.js';
+import { stateMachine } from '../../packages/machine/src/builder/builder.js';
 import { markdownTable, mermaid } from '../../packages/machine/src/kernel/diagrams.js';
 import { door, type Notes, type Push } from './door.js';
 

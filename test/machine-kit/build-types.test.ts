@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { mutableStateMachine, stateMachine } from '../../packages/machine/src/builder/build-machine.js';
-import { run, runAsync } from '../../packages/machine/src/builder/drive-machine.js';
+import { mutableStateMachine, stateMachine } from '../../packages/machine/src/builder/builder.js';
+import { run, runAsync } from '../../packages/machine/src/builder/drive.js';
 
 /**
  * What does not compile. Each line marked `@ts-expect-error` has to be an error of its own: `npm run types` complains

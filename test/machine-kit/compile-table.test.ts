@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { machine } from '../../packages/machine/src/kernel/make-machine.js';
+import { machine } from '../../packages/machine/src/kernel/machine.js';
 import type { MoveResult } from '../../packages/machine/src/kernel/table.js';
 
 /** What runs when a state is left, entered and rested in, each alone: one of them is enough to be run. */

@@ -1,4 +1,4 @@
-import { mutableStateMachine, stateMachine } from '../../packages/machine/src/builder/build-machine.js';
+import { mutableStateMachine, stateMachine } from '../../packages/machine/src/builder/builder.js';
 
 /** What the tests of built machines share: a door, and a context that remembers what was called. */
 

@@ -2,12 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import {
   BadSetting,
+  type BuiltMachine,
   CallbackFailed,
   UnmatchedEvents,
-} from '../../packages/machine/src/builder/builder-errors.js';
-import type { BuiltMachine } from '../../packages/machine/src/builder/builder-types.js';
-import type { RunOptions } from '../../packages/machine/src/builder/drive-machine.js';
-import { run, runAsync } from '../../packages/machine/src/builder/drive-machine.js';
+} from '../../packages/machine/src/builder/builder.js';
+import { type RunOptions, run, runAsync } from '../../packages/machine/src/builder/drive.js';
 import {
   door,
   kick,

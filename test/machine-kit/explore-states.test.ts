@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { explore, type FiniteModel, type Goal } from '../../packages/machine/src/explorer/explore-states.js';
+import { explore, type FiniteModel, type Goal } from '../../packages/machine/src/explorer/explore.js';
 
 /** A toy: its nodes are names, its arcs a list of words like `a-go->b`. */
 type Toy = FiniteModel<string, string>;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FingerprintSet } from '../../packages/machine/src/explorer/fingerprint-set.js';
+import { FingerprintSet } from '../../packages/machine/src/explorer/explore.js';
 
 test('texts are numbered in the order in which they come, and keep their number', () => {
   const known = new FingerprintSet();

@@ -1,6 +1,11 @@
-import { machine } from '../../packages/machine/src/kernel/make-machine.js';
-import type { EventOf, MoveResult, StateOf } from '../../packages/machine/src/kernel/table.js';
-import { fault, late } from '../../packages/machine/src/kernel/table.js';
+import { machine } from '../../packages/machine/src/kernel/machine.js';
+import {
+  type EventOf,
+  fault,
+  late,
+  type MoveResult,
+  type StateOf,
+} from '../../packages/machine/src/kernel/table.js';
 
 /** A small machine with everything that a table can have: a lamp that counts how often it was lit, and wears out. */
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { HistoryEntry, Listener } from '../../packages/machine/src/builder/drive-machine.js';
-import { startMachine } from '../../packages/machine/src/builder/drive-machine.js';
+import { type HistoryEntry, type Listener, startMachine } from '../../packages/machine/src/builder/drive.js';
 import { door, kick, notes, type Place, pull, push } from './door.js';
 
 /** Those who listen to a running machine cannot stop it, nor each other. */

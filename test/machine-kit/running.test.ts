@@ -5,9 +5,8 @@ import {
   CallbackFailed,
   IllegalTransition,
   MachineBusy,
-} from '../../packages/machine/src/builder/builder-errors.js';
-import type { HistoryEntry } from '../../packages/machine/src/builder/drive-machine.js';
-import { startMachine } from '../../packages/machine/src/builder/drive-machine.js';
+} from '../../packages/machine/src/builder/builder.js';
+import { type HistoryEntry, startMachine } from '../../packages/machine/src/builder/drive.js';
 import { door, kick, mutableDoor, notes, type Place, pull, push, say, turn } from './door.js';
 
 /** A machine with its state, its history and those who listen. */

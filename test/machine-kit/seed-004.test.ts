@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { seedEdges } from '../../packages/ask/src/run/seed-projection.js';
-import { run, runAsync } from '../../packages/machine/src/builder/drive-machine.js';
+import { run, runAsync } from '../../packages/machine/src/builder/drive.js';
 import { tools } from '../../packages/verify/src/projections/seed-tools-mode.js';
 import {
   type CodeContext,

@@ -1,4 +1,4 @@
-import { mutableStateMachine } from '../../packages/machine/src/builder/build-machine.js';
+import { mutableStateMachine } from '../../packages/machine/src/builder/builder.js';
 
 /** Both tables of seed 004, built as its text builds them, with an event source for each that plays a script. */
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { stateMachine } from '../../packages/machine/src/builder/build-machine.js';
-import { startMachine } from '../../packages/machine/src/builder/drive-machine.js';
-import { jsonObject } from '../../packages/machine/src/kernel/json-shape.js';
+import { stateMachine } from '../../packages/machine/src/builder/builder.js';
+import { startMachine } from '../../packages/machine/src/builder/drive.js';
 import {
   count,
   faultIn,
   finite,
+  jsonObject,
   list,
   nullable,
   object,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { machine } from '../../packages/machine/src/kernel/make-machine.js';
+import { machine } from '../../packages/machine/src/kernel/machine.js';
 import { late, type MoveResult } from '../../packages/machine/src/kernel/table.js';
 
 /**

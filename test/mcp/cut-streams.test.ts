@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import * as v from 'valibot';
 import { createConnection } from '../../packages/agent/src/extensions/mcp/connection.js';
-import type { HttpServer } from '../../packages/agent/src/extensions/mcp-servers.js';
+import type { HttpServer } from '../../packages/agent/src/extensions/mcp/server-config.js';
 import { atEnd, temporaryFolder } from '../temporary-folder.js';
 import { settingsOf } from './test-servers.js';
 

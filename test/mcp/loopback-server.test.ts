@@ -4,7 +4,7 @@ import { request } from 'node:http';
 import { type TestContext, test } from 'node:test';
 import { McpServer } from '@modelcontextprotocol/server';
 import { createConnection } from '../../packages/agent/src/extensions/mcp/connection.js';
-import { openLoopbackServer } from '../../packages/pawl/src/editor/mcp-server/loopback-server.js';
+import { openLoopbackServer } from '../../packages/pawl/src/editor/mcp-server.js';
 import { atEnd, temporaryFolder } from '../temporary-folder.js';
 import { until } from '../tools/processes.js';
 import { anyInput, settingsOf } from './test-servers.js';

@@ -3,12 +3,12 @@ import { test } from 'node:test';
 import {
   offeredPrompts,
   offeredResources,
-} from '../../packages/agent/src/extensions/mcp/offers/offered-prompts-and-resources.js';
-import { argumentsFor } from '../../packages/agent/src/extensions/mcp/offers/prompt-arguments.js';
-import { readOffers } from '../../packages/agent/src/extensions/mcp/tools/tool-cache.js';
-import type { McpServer } from '../../packages/agent/src/extensions/mcp-servers.js';
-import { withServerPrompts } from '../../packages/pawl/src/commands/mcp/expand-server-mentions.js';
-import { NO_PROMPTS, type SessionPrompts } from '../../packages/pawl/src/skills/session-prompts.js';
+  parseArguments,
+} from '../../packages/agent/src/extensions/mcp/offers.js';
+import type { McpServer } from '../../packages/agent/src/extensions/mcp/server-config.js';
+import { readOffers } from '../../packages/agent/src/extensions/mcp/tool.js';
+import { withServerPrompts } from '../../packages/pawl/src/sessions/server-prompts.js';
+import { NO_PROMPTS, type SessionPrompts } from '../../packages/pawl/src/sessions/typed-input.js';
 import type { TestScope } from '../temporary-folder.js';
 import { until } from '../tools/processes.js';
 import { type Opened, openSession, placeIn, run } from './open-servers.js';
@@ -136,9 +136,9 @@ const argumentRows: readonly (readonly [words: string, given: object | RegExp])[
 
 test('the arguments of a prompt from the words behind its name', () => {
   for (const [words, given] of argumentRows)
-    if (given instanceof RegExp) assert.throws(() => argumentsFor(twoArguments, words), given, words);
-    else assert.deepEqual(argumentsFor(twoArguments, words), given, words);
-  assert.deepEqual(argumentsFor({ ...twoArguments, arguments: [] }, 'x'), {});
+    if (given instanceof RegExp) assert.throws(() => parseArguments(twoArguments, words), given, words);
+    else assert.deepEqual(parseArguments(twoArguments, words), given, words);
+  assert.deepEqual(parseArguments({ ...twoArguments, arguments: [] }, 'x'), {});
 });
 
 test('a question of a server is declined with one line, and counted', async (t) => {

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
-import { secretsOfServer } from '../../packages/agent/src/extensions/mcp/server-secrets.js';
+import type { McpServer } from '../../packages/agent/src/extensions/mcp/server-config.js';
+import { serverSecrets } from '../../packages/agent/src/extensions/mcp/server-secrets.js';
 import {
   openServers,
   type ServersOptions,
   type SessionServers,
 } from '../../packages/agent/src/extensions/mcp/session-servers.js';
-import { storeTools } from '../../packages/agent/src/extensions/mcp/tools/tool-cache.js';
-import type { McpServer } from '../../packages/agent/src/extensions/mcp-servers.js';
-import { createRedactor } from '../../packages/agent/src/platform/secrets/redactor.js';
+import { storeTools } from '../../packages/agent/src/extensions/mcp/tool.js';
 import type { Tool, ToolOutcome } from '../../packages/agent/src/ports/tool.js';
+import { createRedactor } from '../../packages/agent/src/secrets/redactor.js';
 import { atEnd, type TestScope, temporaryFolder } from '../temporary-folder.js';
 import { type TestContext, testContext } from './tool-context.js';
 
@@ -43,7 +43,7 @@ export const openSession = async (
     whyNot: async () => null,
     ...place,
     ...more,
-    redactor: createRedactor(servers.flatMap((server) => secretsOfServer(server, more.environment ?? {}))),
+    redactor: createRedactor(servers.flatMap((server) => serverSecrets(server, more.environment ?? {}))),
     warn(text) {
       warnings.push(text);
       for (const look of waiting) look();

@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ElicitRequestParams } from '@modelcontextprotocol/client';
-import {
-  readServerQuestion,
-  type ServerAnswer,
-} from '../../packages/agent/src/extensions/mcp/questions/server-question.js';
+import { readServerQuestion, type ServerAnswer } from '../../packages/agent/src/extensions/mcp/question.js';
 import { openSession, placeIn, run } from './open-servers.js';
 import { serverScript, stdioServer } from './test-servers.js';
 import { testContext } from './tool-context.js';

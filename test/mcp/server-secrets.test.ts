@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
+import type { McpServer } from '../../packages/agent/src/extensions/mcp/server-config.js';
 import {
   secretsByName,
-  secretsOfServer,
+  serverSecrets,
   shownStart,
 } from '../../packages/agent/src/extensions/mcp/server-secrets.js';
-import type { McpServer } from '../../packages/agent/src/extensions/mcp-servers.js';
 import { openSession, placeIn } from './open-servers.js';
 import { plainScript, settingsOf, stdioServer } from './test-servers.js';
 
@@ -77,7 +77,7 @@ const rows: readonly (readonly [given: string, table: object, secrets: readonly 
 for (const [given, table, secrets, shown] of rows)
   test(`the secrets of a server with ${given}`, () => {
     assert.deepEqual(
-      secretsOfServer(server(table), environment).map(({ value }) => value),
+      serverSecrets(server(table), environment).map(({ value }) => value),
       secrets,
     );
     assert.equal(shownStart(server(table)), shown);

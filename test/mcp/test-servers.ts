@@ -7,7 +7,7 @@ import {
   type HttpServer,
   readServers,
   type StdioServer,
-} from '../../packages/agent/src/extensions/mcp-servers.js';
+} from '../../packages/agent/src/extensions/mcp/server-config.js';
 import { atEnd, type TestScope, temporaryFolder } from '../temporary-folder.js';
 
 /** Real MCP servers for tests, made with the official package: programs on stdio, and HTTP servers in this process. */

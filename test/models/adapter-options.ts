@@ -1,6 +1,6 @@
 import { UNKNOWN } from '../../packages/agent/src/models/catalogue.js';
 import { providerOfModel } from '../../packages/agent/src/models/provider-table.js';
-import type { AdapterOptions } from '../../packages/agent/src/models/providers/provider-adapter.js';
+import type { AdapterOptions } from '../../packages/agent/src/models/wire-model.js';
 
 /** Options of an adapter, as the row of the model's provider gives them. */
 export const adapterOptions = (

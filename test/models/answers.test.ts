@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import zlib from 'node:zlib';
-import { VERSION } from '../../packages/agent/src/platform/base/version.js';
+import { VERSION } from '../../packages/agent/src/platform/environment.js';
 import { chatModel, delta, events, hello, OK, openAi, serve, streamed, textOf } from './answering.js';
 
 /** Answers that providers, gateways and what stands between really give; each beside one that is in order. */

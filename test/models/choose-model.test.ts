@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { chooseModel } from '../../packages/agent/src/models/choose-model.js';
-import type { ProcessEnvironment } from '../../packages/agent/src/platform/base/process-environment-type.js';
+import type { ProcessEnvironment } from '../../packages/agent/src/platform/environment.js';
 import type { ModelRequest } from '../../packages/agent/src/ports/model.js';
 import { startAnthropicServer } from '../servers/anthropic.js';
 import { startChatServer } from '../servers/chat.js';

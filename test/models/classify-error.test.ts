@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ModelErrorKind } from '../../packages/agent/src/machine/event.js';
-import { classify } from '../../packages/agent/src/models/errors/classify-error.js';
+import { classify } from '../../packages/agent/src/models/errors.js';
 
 const provider = { name: 'Anthropic', keyVariable: 'ANTHROPIC_API_KEY', host: 'api.example' };
 const NOW = Date.parse('2026-11-21T10:00:00Z');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Message } from '../../packages/agent/src/machine/message.js';
+import { anthropicModel } from '../../packages/agent/src/models/anthropic.js';
 import { factsOf } from '../../packages/agent/src/models/catalogue.js';
-import { anthropicModel } from '../../packages/agent/src/models/providers/anthropic.js';
 import type { ModelPiece, ModelRequest } from '../../packages/agent/src/ports/model.js';
 import { type ServerReply, startAnthropicServer } from '../servers/anthropic.js';
 import { adapterOptions } from './adapter-options.js';

@@ -2,9 +2,8 @@ import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { type TestContext, test } from 'node:test';
-import { chooseModel } from '../../packages/agent/src/models/choose-model.js';
-import { createFetch } from '../../packages/agent/src/models/http/node-fetch.js';
-import { findFacts } from '../../packages/agent/src/models/providers/find-model-facts.js';
+import { chooseModel, findFacts } from '../../packages/agent/src/models/choose-model.js';
+import { createFetch } from '../../packages/agent/src/platform/http.js';
 import type { ModelFacts } from '../../packages/agent/src/ports/model.js';
 
 const fetch = createFetch({});

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import http from 'node:http';
 import net, { type AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { createFetch } from '../../packages/agent/src/models/http/node-fetch.js';
+import { createFetch } from '../../packages/agent/src/platform/http.js';
 
 /** What servers may do on the way to an answer, byte by byte. */
 

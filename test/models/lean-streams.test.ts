@@ -6,7 +6,7 @@ import {
   LeanReadable,
   LeanTextDecoder,
   LeanTransform,
-} from '../../packages/agent/src/models/http/lean-streams.js';
+} from '../../packages/agent/src/platform/web-streams.js';
 
 /** A stream of these pieces, one for each pull. */
 const of = <T>(...pieces: readonly T[]): LeanReadable<T> => {

@@ -8,7 +8,7 @@ import {
   LeanReadable,
   LeanTextDecoder,
   LeanTransform,
-} from '../../packages/agent/src/models/http/lean-streams.js';
+} from '../../packages/agent/src/platform/web-streams.js';
 
 const made = { transforms: 0, decoders: 0, readables: 0 };
 

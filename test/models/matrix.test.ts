@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { emptyConversation } from '../../packages/agent/src/machine/conversation.js';
+import { emptyConversation, requestMessages } from '../../packages/agent/src/machine/conversation.js';
 import type { Message } from '../../packages/agent/src/machine/message.js';
-import { requestMessages } from '../../packages/agent/src/machine/values/request-messages.js';
 import type { ModelPiece } from '../../packages/agent/src/ports/model.js';
 import { AppendList } from '../../packages/machine/src/kernel/append-list.js';
 import type { WireReply } from '../servers/reply.js';

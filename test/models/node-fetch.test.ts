@@ -11,11 +11,11 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { createFetch } from '../../packages/agent/src/models/http/node-fetch.js';
+import { createFetch } from '../../packages/agent/src/platform/http.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 const pem = fileURLToPath(new URL('../servers/localhost.pem', import.meta.url));
-const source = fileURLToPath(new URL('../../packages/agent/src/models/http/node-fetch.ts', import.meta.url));
+const source = fileURLToPath(new URL('../../packages/agent/src/platform/http.ts', import.meta.url));
 
 const listen = async (server: http.Server | net.Server, context: TestContext): Promise<number> => {
   server.listen(0, '127.0.0.1');

@@ -1,8 +1,8 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { anthropicModel } from '../../packages/agent/src/models/providers/anthropic.js';
-import { googleModel } from '../../packages/agent/src/models/providers/google.js';
+import { anthropicModel } from '../../packages/agent/src/models/anthropic.js';
+import { googleModel } from '../../packages/agent/src/models/google.js';
 import type { Model, ModelPiece } from '../../packages/agent/src/ports/model.js';
 import { adapterOptions } from './adapter-options.js';
 import {

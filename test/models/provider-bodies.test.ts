@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ModelErrorKind } from '../../packages/agent/src/machine/event.js';
-import { classify } from '../../packages/agent/src/models/errors/classify-error.js';
+import { classify } from '../../packages/agent/src/models/errors.js';
 import { type BodyRow, overflows } from './overflow-bodies.js';
 
 /** Bodies that providers really send, each with where it was seen. */

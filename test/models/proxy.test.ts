@@ -4,8 +4,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import net from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { createFetch } from '../../packages/agent/src/models/http/node-fetch.js';
-import { proxyFor } from '../../packages/agent/src/platform/net/proxy.js';
+import { createFetch, proxyFor } from '../../packages/agent/src/platform/http.js';
 
 const listen = async (server: net.Server, context: TestContext): Promise<number> => {
   server.listen(0, '127.0.0.1');

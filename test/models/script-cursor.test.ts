@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '../../packages/agent/src/machine/message.js';
-import { createCursor } from '../../packages/agent/src/models/scripted/choose-reply.js';
-import type { ScriptedReply } from '../../packages/agent/src/models/scripted/script.js';
-import { scriptedModel } from '../../packages/agent/src/models/scripted/scripted-model.js';
+import {
+  createCursor,
+  type ScriptedReply,
+  scriptedModel,
+} from '../../packages/agent/src/models/scripted-model.js';
 import { ask, called, endingOf, results, said, summary, user, wordFor } from './scripting.js';
 
 type Place = {

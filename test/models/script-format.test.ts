@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { parseScript } from '../../packages/agent/src/models/scripted/script-format.js';
+import { parseScript } from '../../packages/agent/src/models/script-format.js';
 
 const docs = readFileSync(new URL('../../docs/scripted-model.md', import.meta.url), 'utf8');
 

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '../../packages/agent/src/machine/message.js';
-import type { Script } from '../../packages/agent/src/models/scripted/script.js';
-import { scriptedModel } from '../../packages/agent/src/models/scripted/scripted-model.js';
+import { type Script, scriptedModel } from '../../packages/agent/src/models/scripted-model.js';
 import { ask, endingOf, said, user, wordFor } from './scripting.js';
 
 const script: Script = {

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AssistantPart, Message, UserMessage } from '../../packages/agent/src/machine/message.js';
-import type { Script, ScriptedReply } from '../../packages/agent/src/models/scripted/script.js';
-import { scriptedModel } from '../../packages/agent/src/models/scripted/scripted-model.js';
-import { fakeClock } from '../../packages/pawl/src/testing/clock.js';
+import {
+  type Script,
+  type ScriptedReply,
+  scriptedModel,
+} from '../../packages/agent/src/models/scripted-model.js';
+import { fakeClock } from '../../packages/pawl/src/testing.js';
 import { ask, called, collect, endingOf, results, said, user, wordFor } from './scripting.js';
 
 const hi = user('hi');

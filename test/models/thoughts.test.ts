@@ -1,9 +1,9 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { anthropicModel } from '../../packages/agent/src/models/anthropic.js';
 import { factsOf } from '../../packages/agent/src/models/catalogue.js';
-import { anthropicModel } from '../../packages/agent/src/models/providers/anthropic.js';
-import { googleModel } from '../../packages/agent/src/models/providers/google.js';
+import { googleModel } from '../../packages/agent/src/models/google.js';
 import { adapterOptions } from './adapter-options.js';
 import {
   chatModel,

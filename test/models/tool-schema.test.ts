@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import {
   declaredName,
   declareTools,
-} from '../../packages/agent/src/extensions/mcp/tools/declare-to-model.js';
-import { offeredTools } from '../../packages/agent/src/extensions/mcp/tools/sanitize-declarations.js';
+  offeredTools,
+} from '../../packages/agent/src/extensions/mcp/declare-tools.js';
 import { safeSchema, withoutDefinitions } from '../../packages/agent/src/models/tool-schema.js';
 
 // Schemas and names of foreign tools, made safe for every provider.

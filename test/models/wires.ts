@@ -1,8 +1,8 @@
-import type { LeanFetch } from '../../packages/agent/src/models/http/node-fetch.js';
-import { anthropicModel } from '../../packages/agent/src/models/providers/anthropic.js';
-import { googleModel } from '../../packages/agent/src/models/providers/google.js';
-import { openAiModel } from '../../packages/agent/src/models/providers/openai.js';
-import { compatibleModel } from '../../packages/agent/src/models/providers/openai-compatible.js';
+import { anthropicModel } from '../../packages/agent/src/models/anthropic.js';
+import { googleModel } from '../../packages/agent/src/models/google.js';
+import { compatibleModel } from '../../packages/agent/src/models/openai-compatible.js';
+import { openAiModel } from '../../packages/agent/src/models/openai-responses.js';
+import type { LeanFetch } from '../../packages/agent/src/platform/http.js';
 import type { Model, ModelFacts } from '../../packages/agent/src/ports/model.js';
 import { type ReplyPart, type ServerReply, startAnthropicServer } from '../servers/anthropic.js';
 import type { WireServer } from '../servers/base.js';

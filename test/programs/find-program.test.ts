@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { chmodSync, chownSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { findProgram, searchPrograms } from '../../packages/agent/src/platform/programs/find-program.js';
-import { askProgram, NODE_PROGRAM } from '../../packages/agent/src/platform/programs/start-program.js';
+import { findProgram, searchPrograms } from '../../packages/agent/src/platform/find-program.js';
+import { askProgram, NODE_PROGRAM } from '../../packages/agent/src/platform/start-program.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 /** Where programs are looked for, and where not. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { loadAgentsFiles } from '../../packages/agent/src/session/prompt/agents-files.js';
+import { loadAgentsFiles } from '../../packages/agent/src/session/instructions.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 /** `top/repository/package/` with `.git` in `repository`. */

@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  codeModeInstructions,
-  subcallInstructions,
-} from '../../packages/ask/src/prompt/code-mode-instructions.js';
-import { parseReply } from '../../packages/ask/src/run/text/parse-reply.js';
+import { codeModeInstructions, subcallInstructions } from '../../packages/ask/src/code-mode-instructions.js';
+import { parseReply } from '../../packages/ask/src/run/parse-reply.js';
 
 const facts = {
   recursive: 'yes',

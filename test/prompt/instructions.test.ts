@@ -1,11 +1,11 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { compactionInstructions } from '../../packages/agent/src/session/prompt/compaction-instructions.js';
 import {
+  compactionInstructions,
   type InstructionFacts,
   instructionsFor,
-} from '../../packages/agent/src/session/prompt/instructions.js';
+} from '../../packages/agent/src/session/instructions.js';
 import { builtinTools } from '../../packages/agent/src/tools/builtin-tools.js';
 
 const facts: InstructionFacts = {

@@ -62,7 +62,7 @@ export const moonModel = ({ modelId, name, facts, baseUrl, apiKey = '', fetch }:
 
 const rowFile = 'packages/agent/src/models/provider-table.ts';
 const modelsFile = 'packages/agent/src/models/catalogue.ts';
-const linesFile = 'packages/agent/src/models/providers/adapters.ts';
+const linesFile = 'packages/agent/src/models/choose-model.ts';
 const adapterFile = 'packages/agent/src/models/providers/moon.ts';
 
 const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');
@@ -96,7 +96,7 @@ const PROBE = `
 export { manualText } from './scripts/manual-page.js';
 export { fillModelsPage } from './scripts/models-page.js';
 export { knownModels } from './packages/agent/src/models/catalogue.js';
-export { secretVariables } from './packages/agent/src/platform/secrets/secret-variables.js';
+export { secretVariables } from './packages/agent/src/secrets/secret-variables.js';
 `;
 
 type Probe = {

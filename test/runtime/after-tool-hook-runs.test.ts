@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { HookReport } from '../../packages/agent/src/ports/after-tool-hooks.js';
+import type { HookReport } from '../../packages/agent/src/ports/hooks.js';
 import {
   ALL,
   CHANGED,

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createClock, systemClock, type TimeSources } from '../../packages/agent/src/session/clock.js';
-import { readStream } from '../../packages/agent/src/session/model/read-stream.js';
-import { createTimers } from '../../packages/agent/src/session/timers.js';
+import {
+  createClock,
+  createTimers,
+  systemClock,
+  type TimeSources,
+} from '../../packages/agent/src/platform/clock.js';
+import { readStream } from '../../packages/agent/src/session/model-call.js';
 
 /** A wall that may be set, and a steady time that only passes. */
 const fakeSources = () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
-import { type FakeClock, fakeClock } from '../../packages/pawl/src/testing/clock.js';
+import { type FakeClock, fakeClock } from '../../packages/pawl/src/testing.js';
 import { hang, play, say, settle, stage, testModel, watchSession } from './stage.js';
 
 /** A session is resumed after the computer's clock was set: what waits neither waits longer nor is forgotten. */

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { systemClock } from '../../packages/agent/src/session/clock.js';
-import { priceUsage } from '../../packages/agent/src/session/model/price-usage.js';
-import { createTimers } from '../../packages/agent/src/session/timers.js';
-import { fakeClock } from '../../packages/pawl/src/testing/clock.js';
+import { createTimers, systemClock } from '../../packages/agent/src/platform/clock.js';
+import { priceUsage } from '../../packages/agent/src/session/model-call.js';
+import { fakeClock } from '../../packages/pawl/src/testing.js';
 
 test('the fake clock rings in the order of due times, and at those times', () => {
   const clock = fakeClock(0);

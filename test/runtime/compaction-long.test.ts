@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Event } from '../../packages/agent/src/machine/event.js';
-import { stateFaults } from '../../packages/agent/src/machine/invariants/state-invariants.js';
+import { stateFaults } from '../../packages/agent/src/machine/invariants.js';
 import type { Message } from '../../packages/agent/src/machine/message.js';
 import type { Settings } from '../../packages/agent/src/machine/settings.js';
 import type { State } from '../../packages/agent/src/machine/state.js';

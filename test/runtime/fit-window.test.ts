@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { estimateTokens } from '../../packages/agent/src/machine/conversation.js';
 import type { AssistantPart, Message } from '../../packages/agent/src/machine/message.js';
-import { fitMessages } from '../../packages/agent/src/session/model/shorten-for-summary.js';
+import { fitMessages } from '../../packages/agent/src/session/compaction.js';
 
 const user = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', origin: 'user', text }] });
 const reply = (...parts: readonly AssistantPart[]): Message => ({

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { defaultSettings, type Settings } from '../../packages/agent/src/machine/settings.js';
-import type { Hooks } from '../../packages/agent/src/ports/after-tool-hooks.js';
+import type { Hooks } from '../../packages/agent/src/ports/hooks.js';
 import type { ToolOutcome } from '../../packages/agent/src/ports/tool.js';
 import { ALL, CHANGED, eventsOf, hooksOf, playWith, QUIET, type Watched } from './hooks.js';
 import {

@@ -1,6 +1,6 @@
 import type { HookPhase } from '../../packages/agent/src/machine/action.js';
 import type { Settings } from '../../packages/agent/src/machine/settings.js';
-import type { HookContext, HookReport, Hooks } from '../../packages/agent/src/ports/after-tool-hooks.js';
+import type { HookContext, HookReport, Hooks } from '../../packages/agent/src/ports/hooks.js';
 import {
   callTools,
   collect,

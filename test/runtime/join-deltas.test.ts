@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createJoiner } from '../../packages/agent/src/session/model/join-deltas.js';
-import { fakeClock } from '../../packages/pawl/src/testing/clock.js';
+import { createJoiner } from '../../packages/agent/src/session/result-text.js';
+import { fakeClock } from '../../packages/pawl/src/testing.js';
 
 const joinInto = () => {
   const clock = fakeClock();

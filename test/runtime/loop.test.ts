@@ -3,13 +3,12 @@ import { test } from 'node:test';
 import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
 import { initialState } from '../../packages/agent/src/machine/machine.js';
 import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
-import type { EntryDraft, Journal } from '../../packages/agent/src/ports/journal.js';
-import type { AgentTypes } from '../../packages/agent/src/ports/machine-types.js';
+import type { AgentTypes, EntryDraft, Journal } from '../../packages/agent/src/ports/journal.js';
 import type { ModelPiece } from '../../packages/agent/src/ports/model.js';
-import type { Stepped } from '../../packages/agent/src/ports/session-input-output.js';
-import { agentAdapter } from '../../packages/agent/src/session/agent-session.js';
-import { JournaledSession } from '../../packages/agent/src/session/journaled-session.js';
-import { fakeClock } from '../../packages/pawl/src/testing/clock.js';
+import type { Stepped } from '../../packages/agent/src/ports/session.js';
+import { JournaledSession } from '../../packages/agent/src/session/loop.js';
+import { agentAdapter } from '../../packages/agent/src/session/session.js';
+import { fakeClock } from '../../packages/pawl/src/testing.js';
 import {
   callTools,
   collect,

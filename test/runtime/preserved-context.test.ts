@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '../../packages/agent/src/machine/message.js';
 import type { Tool } from '../../packages/agent/src/ports/tool.js';
-import { withKept } from '../../packages/agent/src/session/model/preserved-context.js';
+import { appendPreserved } from '../../packages/agent/src/session/compaction.js';
 import { ok, tool } from './stage.js';
 
 const list: Tool = { ...tool('list', () => ok('')), keep: ({ items }) => `items: ${items}` };
@@ -155,7 +155,7 @@ const rows: readonly {
 for (const { title, given, turn = 'over', limitBytes = 1_000, then } of rows) {
   test(title, () => {
     assert.equal(
-      withKept('S', given, { tools: [list, tool('other', () => ok(''))], turn, limitBytes }),
+      appendPreserved('S', given, { tools: [list, tool('other', () => ok(''))], turn, limitBytes }),
       then,
     );
   });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TokenUsage } from '../../packages/agent/src/ports/model.js';
-import { type ReplyEnding, readStream } from '../../packages/agent/src/session/model/read-stream.js';
-import { fakeClock } from '../../packages/pawl/src/testing/clock.js';
+import { type ReplyEnding, readStream } from '../../packages/agent/src/session/model-call.js';
+import { fakeClock } from '../../packages/pawl/src/testing.js';
 import { type Answer, completed, hang, pieces, say, settle, testModel } from './stage.js';
 
 const hear = (answer: Answer) => {

@@ -1,9 +1,9 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createRedactor } from '../../packages/agent/src/platform/secrets/redactor.js';
 import type { Job, Jobs } from '../../packages/agent/src/ports/tool.js';
-import { redactJobs, redactOutcome } from '../../packages/agent/src/session/tools/redaction.js';
+import { createRedactor } from '../../packages/agent/src/secrets/redactor.js';
+import { redactJobs, redactOutcome } from '../../packages/agent/src/session/result-text.js';
 
 const KEY = 'ghp_0123456789abcdefghij0123456789ABCDEF';
 const redactor = createRedactor([{ name: 'KEY', value: KEY }]);

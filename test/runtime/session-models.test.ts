@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { realpathSync } from 'node:fs';
 import os from 'node:os';
 import { test } from 'node:test';
-import { openSession } from '../../packages/agent/src/api/create-agent.js';
 import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
 import { messagesOf } from '../../packages/agent/src/machine/conversation.js';
+import { openSession } from '../../packages/agent/src/session/create-agent.js';
 import { say, testModel } from './stage.js';
 
 const workspace = realpathSync(os.tmpdir());

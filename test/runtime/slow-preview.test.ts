@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
+import { presetRules } from '../../packages/agent/src/policy/presets.js';
 import { callTools, command, ok, play, rawCall, settle, testModel, tool } from './stage.js';
 
 test('a preview that never comes is waited for ten seconds, then the user is asked without it', async () => {

@@ -4,11 +4,11 @@ import type { StopReason } from '../../packages/agent/src/machine/event.js';
 import type { JsonObject, Message } from '../../packages/agent/src/machine/message.js';
 import { defaultSettings, type Settings } from '../../packages/agent/src/machine/settings.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
-import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
-import type { Hooks } from '../../packages/agent/src/ports/after-tool-hooks.js';
+import { presetRules } from '../../packages/agent/src/policy/presets.js';
+import type { Hooks, UserHooks } from '../../packages/agent/src/ports/hooks.js';
 import type { EntryDraft, Journal, JournalStore } from '../../packages/agent/src/ports/journal.js';
 import type { Model, ModelPiece, ModelRequest } from '../../packages/agent/src/ports/model.js';
-import type { Stepped } from '../../packages/agent/src/ports/session-input-output.js';
+import type { Stepped } from '../../packages/agent/src/ports/session.js';
 import type {
   FileMemory,
   Job,
@@ -18,9 +18,8 @@ import type {
   ToolContext,
   ToolOutcome,
 } from '../../packages/agent/src/ports/tool.js';
-import type { UserHooks } from '../../packages/agent/src/ports/user-hooks.js';
-import { createRuntime, type LocalRuntime } from '../../packages/agent/src/session/in-process-runtime.js';
-import { type FakeClock, fakeClock } from '../../packages/pawl/src/testing/clock.js';
+import { createRuntime, type LocalRuntime } from '../../packages/agent/src/session/runtime.js';
+import { type FakeClock, fakeClock } from '../../packages/pawl/src/testing.js';
 
 /** What the runtime's tests stand on: a model that answers from a list, small tools, a journal that can refuse. */
 

@@ -1,10 +1,10 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { openSession, type SessionOptions } from '../../packages/agent/src/api/create-agent.js';
 import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
 import type { State, WaitReason } from '../../packages/agent/src/machine/state.js';
 import { toolsMode } from '../../packages/agent/src/machine/tools-mode.js';
+import { openSession, type SessionOptions } from '../../packages/agent/src/session/create-agent.js';
 import { temporaryFolder } from '../temporary-folder.js';
 import { callTools, rawCall, say, testModel } from './stage.js';
 

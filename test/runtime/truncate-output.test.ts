@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Blobs } from '../../packages/agent/src/ports/journal.js';
-import { cutOutcome, cutText } from '../../packages/agent/src/session/tools/truncate-output.js';
+import { cutOutcome, cutText } from '../../packages/agent/src/session/result-text.js';
 
 const noBlobs: Blobs = { put: async () => 'f00', get: async () => undefined };
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
-import { steps } from '../../packages/agent/src/journal/read/steps.js';
-import type { HookVerdict, HookVerdicts } from '../../packages/agent/src/machine/values/hook-verdict.js';
-import type { HookMoment, UserHooks } from '../../packages/agent/src/ports/user-hooks.js';
+import { steps } from '../../packages/agent/src/journal/steps.js';
+import type { HookVerdict, HookVerdicts } from '../../packages/agent/src/policy/hook-verdict.js';
+import type { HookMoment, UserHooks } from '../../packages/agent/src/ports/hooks.js';
 import {
   callTools,
   collect,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
-import { watchDeadline } from '../../packages/agent/src/session/tools/watch-deadline.js';
-import { fakeClock } from '../../packages/pawl/src/testing/clock.js';
+import { watchDeadline } from '../../packages/agent/src/session/tool-run.js';
+import { fakeClock } from '../../packages/pawl/src/testing.js';
 
 const call = { traits: { deadlineMs: 1_000 } } as JudgedCall; // the limit is all that is looked at
 

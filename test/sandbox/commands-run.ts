@@ -1,10 +1,10 @@
-import { createJobs } from '../../packages/agent/src/command/job-registry.js';
-import type { HostView } from '../../packages/agent/src/command/sandbox/host/host-folders.js';
-import { createSessionSandbox } from '../../packages/agent/src/command/sandbox/session/session-sandbox.js';
-import type { CommandLevel } from '../../packages/agent/src/policy/call-sandbox-level.js';
+import type { HostView } from '../../packages/agent/src/command/sandbox/host.js';
+import { createSessionSandbox } from '../../packages/agent/src/command/session-sandbox.js';
+import type { CommandLevel } from '../../packages/agent/src/policy/decide.js';
 import type { ToolOutcome } from '../../packages/agent/src/ports/tool.js';
 import { commandTool } from '../../packages/agent/src/tools/builtin-tools.js';
-import { createFileMemory } from '../../packages/agent/src/tools/file-memory.js';
+import { createFileMemory } from '../../packages/agent/src/tools/file-change.js';
+import { createJobs } from '../../packages/agent/src/tools/jobs.js';
 
 /** The command tool as a session has it, without a session. */
 

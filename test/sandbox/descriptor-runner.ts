@@ -1,6 +1,5 @@
 import { realpathSync } from 'node:fs';
-import { librariesOf } from '../../packages/agent/src/command/sandbox/host/shared-libraries.js';
-import { startSandboxed } from '../../packages/agent/src/command/sandbox/run-program-in-bubblewrap.js';
+import { librariesOf, startSandboxed } from '../../packages/agent/src/command/sandbox/run-program.js';
 
 /** Started with an open folder at descriptor 20: says whether a sandboxed program finds it there too. */
 

@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, realpathSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import type { CommandLevel } from '../../packages/agent/src/policy/call-sandbox-level.js';
+import type { CommandLevel } from '../../packages/agent/src/policy/decide.js';
 import { removeFolderSync } from '../temporary-folder.js';
 import { runCommand } from './commands-run.js';
 import { type EverydayCommand, everydayCommands } from './everyday/commands.js';

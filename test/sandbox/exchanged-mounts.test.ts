@@ -3,8 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import type { PreparedCommand } from '../../packages/agent/src/command/sandbox/command-sandbox-types.js';
-import { createSessionSandbox } from '../../packages/agent/src/command/sandbox/session/session-sandbox.js';
+import type { PreparedCommand } from '../../packages/agent/src/command/command.js';
+import { createSessionSandbox } from '../../packages/agent/src/command/session-sandbox.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 // A folder that is exchanged between the scan and the set-up of the fence: the command must not see what is mounted then.

@@ -1,4 +1,4 @@
-import type { CommandLevel } from '../../packages/agent/src/policy/call-sandbox-level.js';
+import type { CommandLevel } from '../../packages/agent/src/policy/decide.js';
 import { type Case, PLANTED, type Place, PORT, SEEDED } from './fence.js';
 
 /** Programs that try to get out. Each prints ESCAPED where it succeeds, as it does without the sandbox. */

@@ -1,4 +1,4 @@
-import type { CommandLevel } from '../../packages/agent/src/policy/call-sandbox-level.js';
+import type { CommandLevel } from '../../packages/agent/src/policy/decide.js';
 import { type Case, SEEDED } from './fence.js';
 
 /** Everyday commands: each prints DONE inside as well. */

@@ -2,13 +2,10 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
-import { createCommandSandbox } from '../../packages/agent/src/command/sandbox/command-sandbox.js';
-import type {
-  CommandSandbox,
-  CommandSpec,
-} from '../../packages/agent/src/command/sandbox/command-sandbox-types.js';
-import type { CommandLevel } from '../../packages/agent/src/policy/call-sandbox-level.js';
-import type { RepositoryAccess } from '../../packages/agent/src/policy/commands/repository-access.js';
+import type { CommandSandbox, CommandSpec } from '../../packages/agent/src/command/command.js';
+import { createCommandSandbox } from '../../packages/agent/src/command/command-sandbox.js';
+import type { CommandLevel } from '../../packages/agent/src/policy/decide.js';
+import type { RepositoryAccess } from '../../packages/agent/src/policy/repository-access.js';
 import { shareHostView } from './share-host-view.js';
 
 /**

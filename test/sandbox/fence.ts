@@ -3,7 +3,7 @@ import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, realpathSync, wri
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { build } from 'esbuild';
-import type { CommandLevel } from '../../packages/agent/src/policy/call-sandbox-level.js';
+import type { CommandLevel } from '../../packages/agent/src/policy/decide.js';
 import { removeFolderSync } from '../temporary-folder.js';
 import type { Scenario, ScenarioEnd, Step, StepEnd } from './fence-runner.js';
 

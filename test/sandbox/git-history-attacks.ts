@@ -1,5 +1,5 @@
-import type { CommandLevel } from '../../packages/agent/src/policy/call-sandbox-level.js';
-import type { RepositoryAccess } from '../../packages/agent/src/policy/commands/repository-access.js';
+import type { CommandLevel } from '../../packages/agent/src/policy/decide.js';
+import type { RepositoryAccess } from '../../packages/agent/src/policy/repository-access.js';
 import type { Case } from './fence.js';
 import type { Step } from './fence-runner.js';
 

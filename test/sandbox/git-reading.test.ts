@@ -3,9 +3,11 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { configEntries } from '../../packages/agent/src/command/sandbox/protected/configured-places.js';
-import { findRepository } from '../../packages/agent/src/command/sandbox/protected/git-folders.js';
-import { createIndexReader } from '../../packages/agent/src/command/sandbox/protected/index-gitlinks.js';
+import {
+  configEntries,
+  createIndexReader,
+  findRepository,
+} from '../../packages/agent/src/command/sandbox/git-folders.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 // What the sandbox reads of git by itself is what git says.

@@ -3,11 +3,8 @@ import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, it } from 'node:test';
-import { probeSandbox } from '../../packages/agent/src/command/sandbox/run-program-in-bubblewrap.js';
-import {
-  type ContainerLimits,
-  dockerOptions,
-} from '../../packages/agent/src/command/sandbox/sandbox-probe.js';
+import { type ContainerLimits, dockerOptions } from '../../packages/agent/src/command/sandbox/bubblewrap.js';
+import { probeSandbox } from '../../packages/agent/src/command/sandbox/run-program.js';
 import { removeFolderSync } from '../temporary-folder.js';
 import { nodeOrder } from './sandboxed.js';
 

@@ -1,4 +1,4 @@
-import type { CommandLevel } from '../../packages/agent/src/policy/call-sandbox-level.js';
+import type { CommandLevel } from '../../packages/agent/src/policy/decide.js';
 import { type Case, type Place, SEEDED } from './fence.js';
 
 /** Programs that look for secrets, servers and processes of the machine. Each prints ESCAPED or the seeded secret where it succeeds. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
-import { startSandboxed } from '../../packages/agent/src/command/sandbox/run-program-in-bubblewrap.js';
+import { startSandboxed } from '../../packages/agent/src/command/sandbox/run-program.js';
 import { temporaryFolder } from '../temporary-folder.js';
 import { until } from '../tools/processes.js';
 import { MEGABYTE, nodeOrder, runNode } from './sandboxed.js';

@@ -1,10 +1,10 @@
 import { realpathSync } from 'node:fs';
-import { librariesOf } from '../../packages/agent/src/command/sandbox/host/shared-libraries.js';
 import {
+  librariesOf,
   type SandboxedEnd,
   type SandboxedProgram,
   startSandboxed,
-} from '../../packages/agent/src/command/sandbox/run-program-in-bubblewrap.js';
+} from '../../packages/agent/src/command/sandbox/run-program.js';
 
 /** Node behind bubblewrap, for tests: what its code finds out it says through file descriptor 3. */
 

@@ -3,10 +3,10 @@ import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createJobs } from '../../packages/agent/src/command/job-registry.js';
-import { createSessionSandbox } from '../../packages/agent/src/command/sandbox/session/session-sandbox.js';
+import { createSessionSandbox } from '../../packages/agent/src/command/session-sandbox.js';
 import { commandTool } from '../../packages/agent/src/tools/builtin-tools.js';
-import { createFileMemory } from '../../packages/agent/src/tools/file-memory.js';
+import { createFileMemory } from '../../packages/agent/src/tools/file-change.js';
+import { createJobs } from '../../packages/agent/src/tools/jobs.js';
 import { temporaryFolder } from '../temporary-folder.js';
 import { processesWith, until } from '../tools/processes.js';
 

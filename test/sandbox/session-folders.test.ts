@@ -32,7 +32,7 @@ test('a user without an entry gets one, with the home of the session', async (co
   const words = JSON.stringify(top);
   await asUnknownUser(
     context,
-    `import { makeFolders } from './packages/agent/src/command/sandbox/session/session-folders.ts'; makeFolders(${words}, { links: [] }, '');`,
+    `import { makeFolders } from './packages/agent/src/command/sandbox/session-folders.ts'; makeFolders(${words}, { links: [] }, '');`,
   );
   const [first] = readFileSync(path.join(top, 'passwd'), 'utf8').split('\n');
   assert.equal(first, `user:x:${UNKNOWN}:${UNKNOWN}::/run/pawl/home:/bin/sh`);

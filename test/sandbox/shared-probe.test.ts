@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { probeSandbox } from '../../packages/agent/src/command/sandbox/session/session-sandbox.js';
+import { probeSandbox } from '../../packages/agent/src/command/session-sandbox.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 test('a probe of this process is shared while it runs, and asked again after it', async (context) => {

@@ -1,6 +1,5 @@
 import { realpathSync } from 'node:fs';
-import { librariesOf } from '../../packages/agent/src/command/sandbox/host/shared-libraries.js';
-import { startSandboxed } from '../../packages/agent/src/command/sandbox/run-program-in-bubblewrap.js';
+import { librariesOf, startSandboxed } from '../../packages/agent/src/command/sandbox/run-program.js';
 
 /** Starts three sandboxed programs one after the other as soon as it is told to, and says when the first one started. */
 

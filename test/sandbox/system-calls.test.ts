@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { commandFilter } from '../../packages/agent/src/command/sandbox/system-calls/command-system-calls.js';
-import { systemCallFilter } from '../../packages/agent/src/command/sandbox/system-calls/program-system-calls.js';
+import { commandFilter, systemCallFilter } from '../../packages/agent/src/command/sandbox/seccomp.js';
 
 /** The filter, run as the kernel runs it: what it decides about calls of both architectures. */
 

@@ -1,4 +1,4 @@
-import type { CommandLevel } from '../../packages/agent/src/policy/call-sandbox-level.js';
+import type { CommandLevel } from '../../packages/agent/src/policy/decide.js';
 import type { Case } from './fence.js';
 
 /**

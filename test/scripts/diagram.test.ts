@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
-import { answersTable } from '../../packages/agent/src/machine/answers.js';
+import { answersTable } from '../../packages/agent/src/machine/action.js';
 import { askedActions } from '../../packages/agent/src/machine/asked-actions.js';
 import { agent } from '../../packages/agent/src/machine/machine.js';
 import { markdownTable, mermaid } from '../../packages/machine/src/kernel/diagrams.js';

@@ -14,7 +14,7 @@ import { expectCode, makePlace, root, start } from '../e2e/pawl.js';
 const ofAsk = (sources: readonly string[]): readonly string[] =>
   sources.filter((source) => source.startsWith('packages/ask/src/'));
 
-const ASK = 'packages/ask/src/api/create-asker.ts';
+const ASK = 'packages/ask/src/create-asker.ts';
 const AGENT = 'packages/agent/src/machine/table.ts';
 /** The packages of ACP and MCP, in a file of their own. */
 const PROTOCOLS = 'protocols.cjs';
@@ -90,7 +90,7 @@ describe('ask and the parts for editors are loaded with their first use', () => 
       plugins: [workspacePackages(root)],
     });
     const atOnce = sourcesLoadedAtOnce(metafile, 'out/main.js');
-    assert.ok(atOnce.includes('packages/pawl/src/build-program.ts'));
+    assert.ok(atOnce.includes('packages/pawl/src/commands/command-line.ts'));
     assert.deepEqual(ofAsk(atOnce), []);
   });
 
@@ -106,7 +106,7 @@ describe('ask and the parts for editors are loaded with their first use', () => 
       [],
     );
     const exploring = await loadedWhile(context, promptWords('--explore'));
-    assert.ok(exploring.includes('packages/pawl/src/commands/ask/explore-tool.ts'));
+    assert.ok(exploring.includes('packages/pawl/src/sessions/explore-tool.ts'));
     assert.deepEqual(ofAsk(exploring), []);
     // control: where it is used, the same look finds it
     const asking = await loadedWhile(context, (place) => [...prepareAsk(place, ANSWER), 'what is in it?']);

@@ -19,7 +19,7 @@ test('every export of each face is in its page', () => {
   const faces = [
     ['packages/pawl/src/index.ts', 'docs/reference/pawl.md'],
     ['packages/pawl/src/machine.ts', 'docs/reference/machine.md'],
-    ['packages/pawl/src/testing/index.ts', 'docs/reference/testing.md'],
+    ['packages/pawl/src/testing.ts', 'docs/reference/testing.md'],
   ] as const;
   assert.equal(pages.size, faces.length);
   for (const [source, page] of faces) {

@@ -187,7 +187,7 @@ const processes: readonly Row[] = [
         "import { spawn } from 'node:child_process';\nimport type { ChildProcess } from 'node:child_process';\nimport { type Stream } from 'child_process';\n",
       'packages/pawl/src/b.ts':
         "export const b = async () => (await import('node:child_process')).exec;\nexport const c = 'x' as ProgramPath; // why\n",
-      'packages/agent/src/platform/programs/start-program.ts':
+      'packages/agent/src/platform/start-program.ts':
         "import { spawn } from 'node:child_process';\nexport const d = 'x' as ProgramPath; // why\n",
       'test/e.ts': "import { spawn } from 'node:child_process';\n",
     },
@@ -203,7 +203,7 @@ const clocks: readonly Row[] = [
   {
     title: 'the time of day is asked for in a few places only',
     given: {
-      'packages/agent/src/session/clock.ts': 'export const now = () => Date.now();\n',
+      'packages/agent/src/platform/clock.ts': 'export const now = () => Date.now();\n',
       'packages/pawl/src/a.ts': 'export const a = Date.now();\nexport const b = new Date();\n',
       'packages/pawl/src/b.ts': 'const { now } = Date;\nexport const b = (at = Date.now) => at() + now();\n',
       'packages/pawl/src/c.ts': 'export const c = [globalThis.Date, Date(), Temporal.Now, { Date }];\n',

@@ -160,12 +160,12 @@ const purity: readonly Row[] = [
   {
     title: 'the drivers of the kernel may wait and throw, but read no clock',
     given: {
-      'packages/machine/src/builder/drive-machine.ts':
+      'packages/machine/src/builder/drive.ts':
         'export const a = async () => {\n  await 1;\n  throw Date;\n};\n',
     },
     then: [
-      "packages/machine/src/builder/drive-machine.ts:3 'Date' in the pure core",
-      `packages/machine/src/builder/drive-machine.ts:3 ${TIME_OF_DAY}`,
+      "packages/machine/src/builder/drive.ts:3 'Date' in the pure core",
+      `packages/machine/src/builder/drive.ts:3 ${TIME_OF_DAY}`,
     ],
   },
   {

@@ -7,7 +7,7 @@ import { bundleProgram } from '../bundled-program.js';
 /** What another process of the same user reads in /proc/PID/environ. */
 
 const source = fileURLToPath(
-  new URL('../../packages/agent/src/platform/secrets/erase-process-environment.ts', import.meta.url),
+  new URL('../../packages/agent/src/secrets/secret-variables.ts', import.meta.url),
 );
 
 /** A process that hides, or not; its own view of its variables, and that of a child that inherits none of them. */

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import { createRedactor, redactionNote } from '../../packages/agent/src/platform/secrets/redactor.js';
-import { isDistinctive } from '../../packages/agent/src/platform/secrets/secret-forms.js';
+import { createRedactor, isDistinctive, redactionNote } from '../../packages/agent/src/secrets/redactor.js';
 
 const KEY = 'sk-ant-api03-Zq8+f/3xW~k9_T2$mN"7vB\\1';
 const redactor = createRedactor([

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { apiFaultOf } from '../../packages/serve/src/http/api-fault.js';
+import { apiFaultOf } from '../../packages/serve/src/api-fault.js';
 import '../starts-no-program.js';
 
 /** Errors of a runtime on an engine, as the API says them. */

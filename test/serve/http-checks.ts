@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import type { TestContext } from 'node:test';
-import type { Script } from '../../packages/agent/src/models/scripted/script.js';
+import type { Script } from '../../packages/agent/src/models/scripted-model.js';
 import { isEntry, NodeClient, rests } from './node-client.js';
 import { keyNamed, type MakeNodeRuntime, startTestNode, tokenOf } from './node-under-test.js';
 
@@ -184,7 +184,7 @@ const inputs: readonly HttpCheck[] = [
   {
     name: 'a session waits for an approval, and the answer decides',
     async run(context, make) {
-      const { presetRules } = await import('../../packages/agent/src/policy/preset-rules.js');
+      const { presetRules } = await import('../../packages/agent/src/policy/presets.js');
       const settings = { rules: presetRules.careful };
       const { client, workspace } = await startTestNode(context, make, { script: approvalScript, settings });
       const id = await client.create(workspace);

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { chmodSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { nodeKeys } from '../../packages/pawl/src/commands/serve/node-keys.js';
-import { findKey, readKeys } from '../../packages/serve/src/http/keys.js';
+import { nodeKeys } from '../../packages/pawl/src/commands/serve-node.js';
+import { findKey, readKeys } from '../../packages/serve/src/keys.js';
 import { NodeMetrics } from '../../packages/serve/src/metrics.js';
 import { temporaryFolder } from '../temporary-folder.js';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { scriptedModel } from '../../packages/agent/src/models/scripted/scripted-model.js';
+import { scriptedModel } from '../../packages/agent/src/models/scripted-model.js';
 import { NodeMetrics } from '../../packages/serve/src/metrics.js';
 import { OpenSessions } from '../../packages/serve/src/open-sessions.js';
 import { MODEL_ID, storySettings } from '../contract/play-story.js';

@@ -1,12 +1,12 @@
 import path from 'node:path';
-import { createJobs } from '../../packages/agent/src/command/job-registry.js';
 import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
-import { agentMachine } from '../../packages/agent/src/journal/read/journaled-agent-machine.js';
-import { systemClock } from '../../packages/agent/src/session/clock.js';
-import { createRuntime } from '../../packages/agent/src/session/in-process-runtime.js';
-import { newSessionId } from '../../packages/agent/src/session/new-session-id.js';
-import { createFileMemory } from '../../packages/agent/src/tools/file-memory.js';
-import { lastingSessions } from '../../packages/serve/src/adapt-runtime-to-node.js';
+import { agentMachine } from '../../packages/agent/src/journal/journaled-agent-machine.js';
+import { systemClock } from '../../packages/agent/src/platform/clock.js';
+import { newSessionId } from '../../packages/agent/src/session/equipment.js';
+import { createRuntime } from '../../packages/agent/src/session/runtime.js';
+import { createFileMemory } from '../../packages/agent/src/tools/file-change.js';
+import { createJobs } from '../../packages/agent/src/tools/jobs.js';
+import { lastingSessions } from '../../packages/serve/src/node-runtime.js';
 import type { MakeNodeRuntime } from './node-under-test.js';
 
 /** The runtime inside one process, with journals on disk, as the runtime of a node. */

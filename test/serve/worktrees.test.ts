@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import type { Script } from '../../packages/agent/src/models/scripted/script.js';
+import type { Script } from '../../packages/agent/src/models/scripted-model.js';
 import type { Tool } from '../../packages/agent/src/ports/tool.js';
 import { temporaryFolder } from '../temporary-folder.js';
 import { makeLocalNode } from './local-node-runtime.js';

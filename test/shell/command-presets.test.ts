@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Needs } from '../../packages/agent/src/machine/call.js';
 import type { Settings } from '../../packages/agent/src/machine/settings.js';
-import { type Decision, type Preset, presetRules } from '../../packages/agent/src/policy/preset-rules.js';
-import { explainCommand } from '../../packages/agent/src/policy/shell/explain-decision.js';
+import { type Decision, type Preset, presetRules } from '../../packages/agent/src/policy/presets.js';
+import { explainCommand } from '../../packages/agent/src/policy/shell/explain-command.js';
 import { watchCpu } from '../cpu-watch.js';
 import { command, decisionOf, type Given, RULES, WORKSPACE } from './decisions.js';
 

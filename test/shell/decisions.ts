@@ -5,8 +5,8 @@ import {
   type Preset,
   presetRules,
   type WrittenRule,
-} from '../../packages/agent/src/policy/preset-rules.js';
-import { explainCommand } from '../../packages/agent/src/policy/shell/explain-decision.js';
+} from '../../packages/agent/src/policy/presets.js';
+import { explainCommand } from '../../packages/agent/src/policy/shell/explain-command.js';
 
 /** Asks the policy about shell texts, with rules and programs that stand for those of a user. */
 

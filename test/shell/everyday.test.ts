@@ -3,8 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import type { Needs } from '../../packages/agent/src/machine/call.js';
-import { type Preset, presetRules } from '../../packages/agent/src/policy/preset-rules.js';
-import { explainCommand } from '../../packages/agent/src/policy/shell/explain-decision.js';
+import { type Preset, presetRules } from '../../packages/agent/src/policy/presets.js';
+import { explainCommand } from '../../packages/agent/src/policy/shell/explain-command.js';
 import { EVERYDAY, EVERYDAY_TEXT } from './everyday/commands.js';
 
 /** Of the file as it was chosen. A change of it is a tuned measure. */

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { mkdir, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
-import { explainCommand } from '../../packages/agent/src/policy/shell/explain-decision.js';
+import { presetRules } from '../../packages/agent/src/policy/presets.js';
+import { explainCommand } from '../../packages/agent/src/policy/shell/explain-command.js';
 import { builtinTools } from '../../packages/agent/src/tools/builtin-tools.js';
-import { lossesByGit } from '../../packages/agent/src/workspace/git/unrecoverable-paths.js';
+import { lossesByGit } from '../../packages/agent/src/workspace/uncommitted-files.js';
 import { makePlace, type Place } from '../workspace/place.js';
 
 // The preset careful asks before a command deletes or overwrites what git could not restore.

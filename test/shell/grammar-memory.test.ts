@@ -9,7 +9,7 @@ type Growth = { readonly megabytes: number; readonly grammar: boolean };
 const growthBy = async (context: TestContext, text: string): Promise<Growth> => {
   const code = `
     import { createRequire } from 'node:module';
-    import { shellFacts } from './packages/agent/src/policy/shell/collect-command-facts.ts';
+    import { shellFacts } from './packages/agent/src/policy/shell/shell-facts.ts';
     const before = process.resourceUsage().maxRSS;
     for (let round = 0; round < 2000; round++) await shellFacts(${JSON.stringify(text)} + round, () => null);
     await new Promise((resolve) => setTimeout(resolve, 300));

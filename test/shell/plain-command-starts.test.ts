@@ -1,9 +1,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: shell texts, not ours
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { commandStarts } from '../../packages/agent/src/policy/shell/grammar-command-starts.js';
-import { plainStarts } from '../../packages/agent/src/policy/shell/plain-command-starts.js';
-import { readCommands } from '../../packages/agent/src/policy/shell/read-commands.js';
+import { commandStarts, plainStarts } from '../../packages/agent/src/policy/shell/command-starts.js';
+import { readCommands } from '../../packages/agent/src/policy/shell/read-statements.js';
 import { EVERYDAY } from './everyday/commands.js';
 import { fuzzed } from './hostile/fuzz.js';
 import { mutated } from './hostile/mutations.js';

@@ -4,8 +4,8 @@ import {
   historyPurpose,
   type RepositoryAccess,
   repositoryAccess,
-} from '../../packages/agent/src/policy/commands/repository-access.js';
-import { shellFacts } from '../../packages/agent/src/policy/shell/collect-command-facts.js';
+} from '../../packages/agent/src/policy/repository-access.js';
+import { shellFacts } from '../../packages/agent/src/policy/shell/shell-facts.js';
 
 /** How far the words of commands let them change git folders. */
 

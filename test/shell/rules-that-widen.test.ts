@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Needs } from '../../packages/agent/src/machine/call.js';
-import { decide } from '../../packages/agent/src/policy/policy.js';
-import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
-import { shellFacts } from '../../packages/agent/src/policy/shell/collect-command-facts.js';
+import { decide } from '../../packages/agent/src/policy/decide.js';
+import { presetRules } from '../../packages/agent/src/policy/presets.js';
+import { shellFacts } from '../../packages/agent/src/policy/shell/shell-facts.js';
 import { command, decisionOf } from './decisions.js';
 
 // A rule that lets a command out covers its words, further words, and only options that are known to be harmless.

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { simulate } from '../../packages/pawl/src/testing/index.js';
+import { simulate } from '../../packages/pawl/src/testing.js';
 import { plantedFaults } from './planted-faults.js';
 
 /** How many sessions are simulated: `PAWL_SIMULATION_RUNS` makes it many. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { expandArguments } from '../../packages/agent/src/extensions/skills/expand-arguments.js';
+import { expandArguments } from '../../packages/agent/src/extensions/skills/read-skill.js';
 
 const rows: readonly (readonly [body: string, given: string, then: string])[] = [
   ['Fix $ARGUMENTS now', 'a b', 'Fix a b now'],

@@ -3,10 +3,10 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { loadPromptFiles } from '../../packages/agent/src/extensions/skills/load-prompt-files.js';
-import { readPromptBlock } from '../../packages/agent/src/extensions/skills/prompt-block.js';
+import { loadPromptFiles } from '../../packages/agent/src/extensions/skills/load-skills.js';
 import { faultText, type PromptFiles } from '../../packages/agent/src/extensions/skills/prompt-file.js';
-import { openSessionPrompts } from '../../packages/pawl/src/skills/session-prompts.js';
+import { readPromptBlock } from '../../packages/agent/src/extensions/skills/read-skill.js';
+import { openSessionPrompts } from '../../packages/pawl/src/sessions/typed-input.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 type Stage = {

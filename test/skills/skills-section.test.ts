@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { offerSkills } from '../../packages/agent/src/extensions/skills/load-skills.js';
 import type { PromptFile } from '../../packages/agent/src/extensions/skills/prompt-file.js';
-import { offerSkills } from '../../packages/agent/src/extensions/skills/skills-section.js';
 
 const skill = (name: string, description: string, more: Partial<PromptFile> = {}): PromptFile => ({
   kind: 'skill',

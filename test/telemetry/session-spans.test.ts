@@ -7,8 +7,7 @@ import {
   type ReadableSpan,
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
-import { genAi } from '../../packages/inspector/src/spans/gen-ai-names.js';
-import { SessionSpans, type SpanOptions } from '../../packages/inspector/src/spans/session-spans.js';
+import { genAi, SessionSpans, type SpanOptions } from '../../packages/inspector/src/session-spans.js';
 import { traceSession } from '../../packages/pawl/src/telemetry.js';
 import { play } from '../agent/trace-player.js';
 import { openHere } from '../api/stage.js';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { completed, isTyped, ranked, stemAt } from '../../packages/terminal/src/input/completion.js';
+import { completed, isTyped, ranked, stemAt } from '../../packages/terminal/src/choices.js';
 
 const stems: readonly (readonly [text: string, stem: string | null])[] = [
   ['/', 'command:'],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Choice } from '../../packages/terminal/src/input/completion.js';
-import { Composer } from '../../packages/terminal/src/input/composer.js';
+import type { Choice } from '../../packages/terminal/src/choices.js';
+import { Composer } from '../../packages/terminal/src/composer.js';
 import { safe } from '../../packages/terminal/src/safe-text.js';
 import { keyOf } from './typing.js';
 

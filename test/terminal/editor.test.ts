@@ -6,14 +6,15 @@ import {
   applyKey,
   breakLine,
   type Editor,
+  editorFrame,
   emptyEditor,
   insertPaste,
+  movedByRow,
   shownText,
   wholeText,
   withText,
-} from '../../packages/terminal/src/input/editor.js';
-import { editorFrame, movedByRow } from '../../packages/terminal/src/input/editor-rows.js';
-import { columnsOf } from '../../packages/terminal/src/width.js';
+} from '../../packages/terminal/src/editor.js';
+import { columnsOf } from '../../packages/terminal/src/paint.js';
 import { keyOf } from './typing.js';
 
 /** An editor of a text with `|` where the cursor stands. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
-import { loadMarkdown } from '../../packages/terminal/src/transcript/markdown.js';
+import { loadMarkdown } from '../../packages/terminal/src/markdown.js';
 import { sessions } from './sessions.js';
 import { createStage } from './stage.js';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Look } from '../../packages/terminal/src/paint-text.js';
+import { highlightCode } from '../../packages/terminal/src/markdown.js';
+import type { Look } from '../../packages/terminal/src/paint.js';
 import { keepStyles, safe } from '../../packages/terminal/src/safe-text.js';
-import { highlightCode } from '../../packages/terminal/src/transcript/highlight.js';
 
 const look: Look = { colour: 'yes', columns: 80 };
 const MARKS: Readonly<Record<string, string>> = { 2: 'c', 32: 's', 33: 'n', 35: 'k', 31: 'r', 36: 'h' };

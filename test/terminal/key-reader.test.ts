@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Pressed } from '../../packages/terminal/src/input/key.js';
 import {
   type KeyReaderState,
   newKeyReader,
+  type Pressed,
   readKeys,
   readSilence,
-} from '../../packages/terminal/src/input/key-reader.js';
+} from '../../packages/terminal/src/keys.js';
 
 /** What terminals write, and the keys that are meant. */
 

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { fakeClock } from '../../packages/pawl/src/testing/clock.js';
-import type { Frame } from '../../packages/terminal/src/frame-type.js';
-import { createLiveArea, type Reflow, reflowOf } from '../../packages/terminal/src/live-area.js';
+import { fakeClock } from '../../packages/pawl/src/testing.js';
+import { createLiveArea, type Frame, type Reflow, reflowOf } from '../../packages/terminal/src/live-area.js';
+import { columnsOf, wrapText } from '../../packages/terminal/src/paint.js';
 import { keepStyles } from '../../packages/terminal/src/safe-text.js';
-import { columnsOf, wrapText } from '../../packages/terminal/src/width.js';
 import { createEmulator } from './screen.js';
 
 /** The live area against a real terminal emulator: what counts is what the screen shows. */

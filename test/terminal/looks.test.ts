@@ -1,23 +1,20 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
+  type Background,
+  backdropOf,
+  codeOf,
+  columnsOf,
+  type Depth,
+  depthIn,
   type Look,
   lookOf,
   paintTyped,
   shortened,
   windowSize,
-} from '../../packages/terminal/src/paint-text.js';
+} from '../../packages/terminal/src/paint.js';
 import { makeSafe } from '../../packages/terminal/src/safe-text.js';
-import {
-  type Background,
-  backdropOf,
-  codeOf,
-  type Depth,
-  depthIn,
-} from '../../packages/terminal/src/theme.js';
-import { loadWordMarks, markWords } from '../../packages/terminal/src/transcript/changed-words.js';
-import { diffRows } from '../../packages/terminal/src/transcript/diff-rows.js';
-import { columnsOf } from '../../packages/terminal/src/width.js';
+import { diffRows, loadWordMarks, markWords } from '../../packages/terminal/src/tool-call-rows.js';
 
 /** Backdrops, marks inside changed lines, and where there are none. */
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { clearPart, createBlocks } from '../../packages/terminal/src/transcript/markdown-blocks.js';
+import { clearPart, createBlocks } from '../../packages/terminal/src/markdown.js';
 
 const cut = (pieces: readonly string[]): { readonly blocks: readonly string[]; readonly rest: string } => {
   const blocks = createBlocks();

@@ -6,7 +6,7 @@ import { bundleProgram } from '../bundled-program.js';
 /** In a process of its own: once the renderer is loaded, it is loaded for all tests of a process. */
 
 const PROGRAM = `
-import { renderMarkdown } from './packages/terminal/src/transcript/markdown.ts';
+import { renderMarkdown } from './packages/terminal/src/markdown.ts';
 const bare = { colour: 'no', columns: 40 };
 console.log(JSON.stringify([renderMarkdown(bare, '**a** b', 40, true), renderMarkdown(bare, 'abcdef', 4, true)]));
 `;

@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Look } from '../../packages/terminal/src/paint-text.js';
-import { loadMarkdown, renderMarkdown } from '../../packages/terminal/src/transcript/markdown.js';
-import { createBlocks } from '../../packages/terminal/src/transcript/markdown-blocks.js';
-import { columnsOf } from '../../packages/terminal/src/width.js';
+import { createBlocks, loadMarkdown, renderMarkdown } from '../../packages/terminal/src/markdown.js';
+import { columnsOf, type Look } from '../../packages/terminal/src/paint.js';
 
 const bare: Look = { colour: 'no', columns: 40 };
 const coloured: Look = { colour: 'yes', columns: 40 };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openPicker, type Picker, pick, pickerFrame } from '../../packages/terminal/src/questions/picker.js';
+import { openPicker, type Picker, pick, pickerFrame } from '../../packages/terminal/src/choices.js';
 import { safe } from '../../packages/terminal/src/safe-text.js';
 import { keyOf } from './typing.js';
 

@@ -2,14 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
 import { type ApprovalRequest, describeQuestion } from '../../packages/agent/src/policy/approval-question.js';
-import type { Stepped } from '../../packages/agent/src/ports/session-input-output.js';
-import { fakeClock } from '../../packages/pawl/src/testing/clock.js';
-import {
-  type AnsweredQuestion,
-  Questions,
-} from '../../packages/terminal/src/questions/approval-questions.js';
-import { questionFrame } from '../../packages/terminal/src/questions/question-frame.js';
-import { questionRows } from '../../packages/terminal/src/questions/question-rows.js';
+import type { Stepped } from '../../packages/agent/src/ports/session.js';
+import { fakeClock } from '../../packages/pawl/src/testing.js';
+import { questionRows } from '../../packages/terminal/src/question-rows.js';
+import { type AnsweredQuestion, Questions, questionFrame } from '../../packages/terminal/src/questions.js';
 import { edit } from '../agent/given.js';
 import { keyOf } from './typing.js';
 

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import {
   cutSafe,
+  escapeInJson,
   joinSafe,
   keepStyles,
   makeSafe,
@@ -10,7 +11,6 @@ import {
   safe,
   styleSafe,
 } from '../../packages/terminal/src/safe-text.js';
-import { escapeInJson } from '../../packages/terminal/src/visible-marks.js';
 import { writeError, writeOut, writeWindow } from '../../packages/terminal/src/write.js';
 import { watchCpu } from '../cpu-watch.js';
 

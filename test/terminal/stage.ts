@@ -4,13 +4,13 @@ import { initialState, step } from '../../packages/agent/src/machine/machine.js'
 import type { AssistantMessage } from '../../packages/agent/src/machine/message.js';
 import { defaultSettings, type Settings } from '../../packages/agent/src/machine/settings.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
-import type { Stepped } from '../../packages/agent/src/ports/session-input-output.js';
-import { fakeClock } from '../../packages/pawl/src/testing/clock.js';
+import type { Stepped } from '../../packages/agent/src/ports/session.js';
+import { fakeClock } from '../../packages/pawl/src/testing.js';
 import { createLiveArea } from '../../packages/terminal/src/live-area.js';
-import type { Look } from '../../packages/terminal/src/paint-text.js';
+import type { Look } from '../../packages/terminal/src/paint.js';
 import { makeSafe, safe } from '../../packages/terminal/src/safe-text.js';
 import { statusRow } from '../../packages/terminal/src/status-row.js';
-import { Transcript } from '../../packages/terminal/src/transcript/transcript.js';
+import { Transcript } from '../../packages/terminal/src/transcript.js';
 import { createEmulator } from './screen.js';
 
 /** What one sees of a session: the real machine, the scroll, status and live area; the terminal is emulated, time stands still. */

@@ -27,7 +27,7 @@ const printed = (words: readonly string[], environment: Readonly<Record<string, 
 };
 
 test('output of console, streams and warnings is made safe; without the guard it is not', async (context) => {
-  const guard = `import { routeStrayOutput } from './packages/terminal/src/stray-output.ts'; routeStrayOutput();`;
+  const guard = `import { routeStrayOutput } from './packages/terminal/src/write.ts'; routeStrayOutput();`;
   const run = async (code: string) => printed([await bundleProgram(context, { code })]);
   const guarded = await run(`${guard}\n${STRAY}`);
   assert.doesNotMatch(guarded, /[\u001b\u0007\u009b\u202e]/);

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { buildProgram } from '../../packages/pawl/src/build-program.js';
-import { commandChoices } from '../../packages/pawl/src/slash/command-table-and-parser.js';
+import { buildProgram } from '../../packages/pawl/src/commands/command-line.js';
+import { commandChoices } from '../../packages/pawl/src/sessions/typed-input.js';
+import { loadMarkdown } from '../../packages/terminal/src/markdown.js';
 import { safe } from '../../packages/terminal/src/safe-text.js';
-import { loadMarkdown } from '../../packages/terminal/src/transcript/markdown.js';
 import { removeFolderSync } from '../temporary-folder.js';
 import { captureOutput } from './surfaces/capture.js';
 import { commandSurfaces } from './surfaces/command-surfaces.js';
@@ -33,33 +33,31 @@ const surfaces: readonly Surface[] = [...viewSurfaces, ...slashSurfaces, ...comm
 
 /** What prints and shows nothing foreign, or is driven elsewhere; with the reason. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
-  'packages/terminal/src/write.ts': 'the writer',
-  'packages/terminal/src/stray-output.ts': 'test/terminal/stray-output.test.ts',
+  'packages/terminal/src/write.ts': 'the writer, test/terminal/stray-output.test.ts',
   'packages/pawl/src/main.ts':
     'one constant sentence; errors outside of any await as run-command-line.ts prints them',
-  'packages/pawl/src/run-command-line.ts':
+  'packages/pawl/src/commands/command-line.ts':
     'test/terminal/stray-output.test.ts, test/e2e/hostile-window.test.ts',
-  'packages/pawl/src/commands/machine/check-machine.ts': 'prints what it computes from the table',
-  'packages/pawl/src/commands/machine/show-machine.ts': 'prints the table',
-  'packages/pawl/src/settings/add-setup-commands.ts': 'prints scripts made from our own flags',
-  'packages/pawl/src/headless/headless-prompt.ts': 'one constant sentence',
+  'packages/pawl/src/commands/machine-check.ts': 'prints what it computes from the table',
+  'packages/pawl/src/commands/machine.ts': 'prints the table',
+  'packages/pawl/src/commands/command-list.ts': 'prints scripts made from our own flags',
+  'packages/pawl/src/headless/headless.ts': 'one constant sentence',
   ...Object.fromEntries(
-    ['repair-demo', 'crash-demo', 'demo-setup'].map((name) => [
-      `packages/pawl/src/commands/demo/${name}.ts`,
+    ['demo', 'crash-demo'].map((name) => [
+      `packages/pawl/src/commands/${name}.ts`,
       'our own script and project; its story is that of a turn',
     ]),
   ),
-  'packages/pawl/src/trust/ask-trust.ts': 'test/trust/ask-trust.test.ts',
-  'packages/pawl/src/sessions/delete-command.ts': 'prints what the list of sessions prints, in the same way',
-  'packages/pawl/src/trust/ask-trust-at-start.ts':
-    'warnings made safe; the questions are those of ask-trust.ts',
+  'packages/pawl/src/sessions/project-trust.ts': 'test/trust/ask-trust.test.ts',
+  'packages/pawl/src/commands/sessions.ts': 'prints what the list of sessions prints, in the same way',
+  'packages/pawl/src/interactive/ask-trust.ts': 'warnings made safe; the questions are those of ask-trust.ts',
   'packages/pawl/src/editor/acp-command.ts': 'two constant sentences; the rest goes to the editor as JSON',
-  'packages/pawl/src/commands/mcp/serve-command.ts':
+  'packages/pawl/src/editor/mcp-server.ts':
     'a constant sentence, and the warnings of sessions; the rest goes to the caller as JSON',
   ...Object.fromEntries(
     [
-      ...['sessions/choose-session', 'interactive/run-session', 'interactive/input/paste-picture'],
-      ...['interactive/take-and-restore-terminal', 'interactive/lasting-terminal', 'run-terminal-sessions'],
+      ...['sessions/stored-sessions', 'interactive/run-sessions', 'interactive/paste-picture'],
+      'interactive/terminal-session',
     ].map((name) => [`packages/pawl/src/${name}.ts`, 'test/e2e/hostile-window.test.ts']),
   ),
 };

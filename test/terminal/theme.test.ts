@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { newKeyReader, readKeys } from '../../packages/terminal/src/input/key-reader.js';
-import { type Look, lookOf, paint } from '../../packages/terminal/src/paint-text.js';
+import { newKeyReader, readKeys } from '../../packages/terminal/src/keys.js';
+import {
+  type Background,
+  backgroundIn,
+  type Look,
+  lookOf,
+  paint,
+  watchBackground,
+} from '../../packages/terminal/src/paint.js';
 import { safe } from '../../packages/terminal/src/safe-text.js';
-import { type Background, backgroundIn, watchBackground } from '../../packages/terminal/src/theme.js';
 
 const environments: readonly (readonly [NodeJS.ProcessEnv, Background])[] = [
   [{}, 'unknown'],

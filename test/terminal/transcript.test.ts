@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import fc from 'fast-check';
-import { loadMarkdown, renderMarkdown } from '../../packages/terminal/src/transcript/markdown.js';
+import { loadMarkdown, renderMarkdown } from '../../packages/terminal/src/markdown.js';
 import { callOf, completed, createStage, type Stage, type StageOptions, stream } from './stage.js';
 
 before(loadMarkdown);

@@ -1,4 +1,4 @@
-import type { Key } from '../../packages/terminal/src/input/key.js';
+import type { Key } from '../../packages/terminal/src/keys.js';
 
 /** Keys by short names: `C-a`, `A-b`, `S-enter`, `left`; anything in quotes is typed. */
 export const keyOf = (short: string): Key => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import * as width from '../../packages/terminal/src/paint.js';
 import { keepStyles } from '../../packages/terminal/src/safe-text.js';
-import * as width from '../../packages/terminal/src/width.js';
 
 const { columnsOf } = width;
 const cutLine = (line: string, columns: number) => width.cutLine(keepStyles(line), columns);

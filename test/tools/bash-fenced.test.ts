@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import type { CommandLevel } from '../../packages/agent/src/policy/call-sandbox-level.js';
+import type { CommandLevel } from '../../packages/agent/src/policy/decide.js';
 import { temporaryFolder } from '../temporary-folder.js';
 import { makePlace, type Place } from './context.js';
 import { processesWith, until } from './processes.js';

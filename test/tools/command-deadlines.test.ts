@@ -1,19 +1,16 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { sinceBoot } from '../../packages/agent/src/command/launcher/command-recovery-record.js';
-import type { LaunchedEnd } from '../../packages/agent/src/command/launcher/follow-command.js';
-import type {
-  CommandSandbox,
-  WaitingCommand,
-} from '../../packages/agent/src/command/sandbox/command-sandbox-types.js';
-import type { SessionSandbox } from '../../packages/agent/src/command/sandbox/session/session-sandbox.js';
-import { settleEarlier } from '../../packages/agent/src/command/shell/earlier-commands.js';
 import {
   type CommandRequest,
+  type CommandSandbox,
   prepareCommand,
-} from '../../packages/agent/src/command/shell/prepare-command.js';
-import { startCommand } from '../../packages/agent/src/command/shell/running-command.js';
+  startCommand,
+  type WaitingCommand,
+} from '../../packages/agent/src/command/command.js';
+import { type LaunchedEnd, sinceBoot } from '../../packages/agent/src/command/launched-command.js';
+import type { SessionSandbox } from '../../packages/agent/src/command/session-sandbox.js';
+import { settleEarlier } from '../../packages/agent/src/tools/bash-recovery.js';
 
 // What a command is started with, and what is asked about those of an earlier process: without any process.
 

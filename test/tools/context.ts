@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
-import { createJobs } from '../../packages/agent/src/command/job-registry.js';
-import { createSessionSandbox } from '../../packages/agent/src/command/sandbox/session/session-sandbox.js';
+import { createSessionSandbox } from '../../packages/agent/src/command/session-sandbox.js';
 import type { JsonObject } from '../../packages/agent/src/machine/message.js';
-import type { CommandLevel } from '../../packages/agent/src/policy/call-sandbox-level.js';
+import type { CommandLevel } from '../../packages/agent/src/policy/decide.js';
 import type {
   FileHashes,
   FileMemory,
@@ -15,7 +14,8 @@ import type {
   ToolOutcome,
 } from '../../packages/agent/src/ports/tool.js';
 import { builtinTools } from '../../packages/agent/src/tools/builtin-tools.js';
-import { createFileMemory } from '../../packages/agent/src/tools/file-memory.js';
+import { createFileMemory } from '../../packages/agent/src/tools/file-change.js';
+import { createJobs } from '../../packages/agent/src/tools/jobs.js';
 import { atEnd, temporaryFolder } from '../temporary-folder.js';
 
 /** A workspace with the built-in tools, gone with all its processes when the test ends. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { planEdits, type TextEdit } from '../../packages/agent/src/tools/matching/plan-edits.js';
+import { planEdits, type TextEdit } from '../../packages/agent/src/tools/edit/plan-edits.js';
 
 /** Edits that are refused: never a guess, and the words from which a model can do it right. */
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { planEdits, type TextEdit } from '../../packages/agent/src/tools/matching/plan-edits.js';
+import { planEdits, type TextEdit } from '../../packages/agent/src/tools/edit/plan-edits.js';
 
 /** The steps in which an edit is matched: what each tolerates, what it makes of the new text, and what it refuses. */
 

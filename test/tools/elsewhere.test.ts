@@ -3,8 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, rename, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import type { JsonObject } from '../../packages/agent/src/machine/message.js';
-import { replaceFile } from '../../packages/agent/src/tools/files/atomic-write.js';
-import { ABSENT } from '../../packages/agent/src/tools/files/file-text.js';
+import { ABSENT, replaceFile } from '../../packages/agent/src/tools/files.js';
 import { makePlace, type Place } from './context.js';
 
 /** What a call may touch was decided when it was judged; by the time it runs, another one may have moved the path. */

@@ -3,8 +3,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { askToEnd, endTree } from '../../packages/agent/src/command/shell/end-processes.js';
-import { statOf } from '../../packages/agent/src/platform/programs/process-identity.js';
+import { askToEnd, endTree } from '../../packages/agent/src/command/end-processes.js';
+import { statOf } from '../../packages/agent/src/platform/process-identity.js';
 import { until } from './processes.js';
 
 const commandLineOf = (pid: number): string => {

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import type http from 'node:http';
 import net, { type AddressInfo } from 'node:net';
 import { test } from 'node:test';
-import type { Lookup } from '../../packages/agent/src/platform/net/public-get.js';
+import type { Lookup } from '../../packages/agent/src/tools/public-get.js';
 import { makePlace } from './context.js';
 import { answers, fetchPage, serve } from './fetching.js';
 

@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
-import type { Lookup } from '../../packages/agent/src/platform/net/public-get.js';
 import type { ToolContext, ToolOutcome } from '../../packages/agent/src/ports/tool.js';
 import { createFetchTool } from '../../packages/agent/src/tools/fetch.js';
+import type { Lookup } from '../../packages/agent/src/tools/public-get.js';
 import { makePlace } from './context.js';
 
 /** A page on a server of this machine, and the tool that reads it. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import { plainNames, readGlob } from '../../packages/agent/src/tools/files/glob.js';
+import { plainNames, readGlob } from '../../packages/agent/src/tools/file-search.js';
 import { makePlace } from './context.js';
 
 const rows: readonly (readonly [glob: string, fits: string, doesNot: string])[] = [

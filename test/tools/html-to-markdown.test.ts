@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readHtml } from '../../packages/agent/src/tools/web/html-to-markdown.js';
+import { readHtml } from '../../packages/agent/src/tools/html-to-markdown.js';
 
 const at = 'https://page.example/deep/page';
 

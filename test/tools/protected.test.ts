@@ -3,10 +3,10 @@ import { mkdirSync, mkdtempSync, readdirSync, realpathSync, symlinkSync, writeFi
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { PROTECTED_PATHS } from '../../packages/agent/src/policy/paths/protected-paths.js';
-import { decide } from '../../packages/agent/src/policy/policy.js';
-import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
-import { judgeCall } from '../../packages/agent/src/session/tools/validate-raw-call.js';
+import { decide } from '../../packages/agent/src/policy/decide.js';
+import { PROTECTED_PATHS } from '../../packages/agent/src/policy/paths.js';
+import { presetRules } from '../../packages/agent/src/policy/presets.js';
+import { judgeCall } from '../../packages/agent/src/session/judge-call.js';
 import { builtinTools } from '../../packages/agent/src/tools/builtin-tools.js';
 import { removeFolderSync } from '../temporary-folder.js';
 

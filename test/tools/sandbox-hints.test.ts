@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { sandboxHint } from '../../packages/agent/src/command/shell/sandbox-hints.js';
-import type { CommandLevel } from '../../packages/agent/src/policy/call-sandbox-level.js';
+import type { CommandLevel } from '../../packages/agent/src/policy/decide.js';
+import { sandboxHint } from '../../packages/agent/src/tools/bash-result.js';
 import { watchCpu } from '../cpu-watch.js';
 
 const place = { workspace: '/people/ada/code/app', home: '/people/ada' };

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { type Executable, openTrust } from '../../packages/agent/src/extensions/trust/trust-store.js';
-import { fakeClock } from '../../packages/pawl/src/testing/clock.js';
-import { askTrust, notRunText, questionOf } from '../../packages/pawl/src/trust/ask-trust.js';
-import { settleExecutables } from '../../packages/pawl/src/trust/project-executables.js';
-import type { Pressed } from '../../packages/terminal/src/input/key.js';
-import { createLiveArea } from '../../packages/terminal/src/live-area.js';
-import { createPlainArea } from '../../packages/terminal/src/plain-area.js';
+import { type Executable, openTrust } from '../../packages/agent/src/extensions/trust.js';
+import {
+  askTrust,
+  notRunText,
+  questionOf,
+  settleExecutables,
+} from '../../packages/pawl/src/sessions/project-trust.js';
+import { fakeClock } from '../../packages/pawl/src/testing.js';
+import type { Pressed } from '../../packages/terminal/src/keys.js';
+import { createLiveArea, createPlainArea } from '../../packages/terminal/src/live-area.js';
 import { watchCpu } from '../cpu-watch.js';
 import { temporaryFolder } from '../temporary-folder.js';
 import { createEmulator } from '../terminal/screen.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { test } from 'node:test';
-import { readNewest, writeNext } from '../../packages/agent/src/extensions/trust/numbered-file-versions.js';
+import { readNewest, writeNext } from '../../packages/agent/src/extensions/trust.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 /** Adds a word to the newest text. */

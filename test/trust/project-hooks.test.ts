@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { openTrust } from '../../packages/agent/src/extensions/trust/trust-store.js';
-import { loadConfig } from '../../packages/pawl/src/settings/load.js';
-import { allowedHooks, hookSource } from '../../packages/pawl/src/trust/project-hooks.js';
+import { openTrust } from '../../packages/agent/src/extensions/trust.js';
+import { allowedHooks, hookSource } from '../../packages/pawl/src/sessions/project-trust.js';
+import { loadConfig } from '../../packages/pawl/src/settings/configuration.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 test('a hook of a project is bound to its declaration and to the files that it names', async (t) => {

@@ -3,12 +3,12 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { openTrust } from '../../packages/agent/src/extensions/trust/trust-store.js';
+import { openTrust } from '../../packages/agent/src/extensions/trust.js';
 import {
   allowedServers,
   readProjectServers,
   serverSource,
-} from '../../packages/pawl/src/trust/project-servers.js';
+} from '../../packages/pawl/src/sessions/project-trust.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 const variable = (name: string): string => `\${${name}}`;

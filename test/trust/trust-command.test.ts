@@ -2,8 +2,8 @@ import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
-import { type Executable, openTrust } from '../../packages/agent/src/extensions/trust/trust-store.js';
-import { runTrust, type TrustFlags } from '../../packages/pawl/src/trust/trust-command.js';
+import { type Executable, openTrust } from '../../packages/agent/src/extensions/trust.js';
+import { runTrust, type TrustFlags } from '../../packages/pawl/src/commands/trust.js';
 import { temporaryFolder } from '../temporary-folder.js';
 import { captureOutput } from '../terminal/surfaces/capture.js';
 

@@ -12,11 +12,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import {
-  type Executable,
-  openTrust,
-  type TrustStore,
-} from '../../packages/agent/src/extensions/trust/trust-store.js';
+import { type Executable, openTrust, type TrustStore } from '../../packages/agent/src/extensions/trust.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 type Place = { readonly state: string; readonly project: string; readonly stored: string };

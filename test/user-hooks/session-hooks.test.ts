@@ -3,14 +3,14 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { createSessionSandbox } from '../../packages/agent/src/command/sandbox/session/session-sandbox.js';
+import { createSessionSandbox } from '../../packages/agent/src/command/session-sandbox.js';
 import {
   type CommandHook,
   createSessionHooks,
   type SessionHook,
-} from '../../packages/agent/src/extensions/user-hooks/session-hooks.js';
-import type { HookVerdict } from '../../packages/agent/src/machine/values/hook-verdict.js';
-import type { HookMoment } from '../../packages/agent/src/ports/user-hooks.js';
+} from '../../packages/agent/src/extensions/hooks/session-hooks.js';
+import type { HookVerdict } from '../../packages/agent/src/policy/hook-verdict.js';
+import type { HookMoment } from '../../packages/agent/src/ports/hooks.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 // Real programs, as hooks that behave, lie, hang, flood and fork.

@@ -18,9 +18,9 @@ test('a program that exits in the middle of it leaves no git, no folder and no l
   await mkdir(temporary);
   const code = `
     import { existsSync } from 'node:fs';
-    import { useRepository } from './packages/agent/src/workspace/git/git.ts';
-    import { CommitClaim, newClaimName } from './packages/agent/src/workspace/git/commit-claim.ts';
-    import { lockIndex } from './packages/agent/src/workspace/git/lock-index.ts';
+    import { useRepository } from './packages/agent/src/workspace/git.ts';
+    import { CommitClaim, newClaimName } from './packages/agent/src/workspace/commit-claim.ts';
+    import { lockIndex } from './packages/agent/src/workspace/make-commit.ts';
     const signal = new AbortController().signal;
     const place = { workspace: ${JSON.stringify(place.workspace)}, environment: process.env, signal };
     await useRepository(place, async (repository) => {

@@ -4,7 +4,7 @@ import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { commitTouched } from '../../packages/agent/src/workspace/commits/auto-commit.js';
+import { commitTouched } from '../../packages/agent/src/workspace/auto-commit.js';
 import { commitA } from './committing.js';
 import { makeRepository, makeSession, type Place, wrapGit } from './place.js';
 

@@ -4,8 +4,8 @@ import { chmod, mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
-import type { HookReport } from '../../packages/agent/src/ports/after-tool-hooks.js';
-import { commitTouched } from '../../packages/agent/src/workspace/commits/auto-commit.js';
+import type { HookReport } from '../../packages/agent/src/ports/hooks.js';
+import { commitTouched } from '../../packages/agent/src/workspace/auto-commit.js';
 import { commitA } from './committing.js';
 import { type Environment, makeRepository, makeSession, type Place, type Session } from './place.js';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import { useRepository } from '../../packages/agent/src/workspace/git/git.js';
+import { useRepository } from '../../packages/agent/src/workspace/git.js';
 import { makePlace, type Place } from './place.js';
 
 /** A folder whose `.git` names a repository of the user somewhere else, and folders whose repository is rightly elsewhere. */

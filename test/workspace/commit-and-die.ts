@@ -1,6 +1,6 @@
-import { commitTree, prepareTree } from '../../packages/agent/src/workspace/commits/make-commit.js';
-import { useRepository } from '../../packages/agent/src/workspace/git/git.js';
-import { takeSnapshot } from '../../packages/agent/src/workspace/worktree-snapshot.js';
+import { useRepository } from '../../packages/agent/src/workspace/git.js';
+import { commitTree, prepareTree } from '../../packages/agent/src/workspace/make-commit.js';
+import { takeSnapshot } from '../../packages/agent/src/workspace/repository-snapshot.js';
 
 /**
  * A process of its own, to be killed: commits `a` and `new` and prints the effect that a journal would hold.

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { commitTouched } from '../../packages/agent/src/workspace/commits/auto-commit.js';
 import {
   cleanMessage,
+  commitTouched,
   cutDiff,
   DIFF_BYTES,
-} from '../../packages/agent/src/workspace/commits/write-commit-message.js';
+} from '../../packages/agent/src/workspace/auto-commit.js';
 import { makeRepository, makeSession, type Write } from './place.js';
 
 const messages: readonly { readonly title: string; readonly written: string; readonly is: string | null }[] =

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import { commitTouched } from '../../packages/agent/src/workspace/commits/auto-commit.js';
+import { commitTouched } from '../../packages/agent/src/workspace/auto-commit.js';
 import { until } from '../tools/processes.js';
 import {
   anHourLater,

@@ -1,5 +1,5 @@
-import type { HookReport } from '../../packages/agent/src/ports/after-tool-hooks.js';
-import { commitTouched } from '../../packages/agent/src/workspace/commits/auto-commit.js';
+import type { HookReport } from '../../packages/agent/src/ports/hooks.js';
+import { commitTouched } from '../../packages/agent/src/workspace/auto-commit.js';
 import type { Session, Write } from './place.js';
 
 /** Edits `a` and lets the phases run; `meanwhile` happens while the model writes the message. */

@@ -3,10 +3,10 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
 import { defaultSettings, type Settings } from '../../packages/agent/src/machine/settings.js';
-import type { HookContext, HookReport } from '../../packages/agent/src/ports/after-tool-hooks.js';
+import type { HookContext, HookReport } from '../../packages/agent/src/ports/hooks.js';
 import type { FileMemory } from '../../packages/agent/src/ports/tool.js';
-import { createFileMemory } from '../../packages/agent/src/tools/file-memory.js';
-import { hashOf } from '../../packages/agent/src/tools/files/file-text.js';
+import { createFileMemory } from '../../packages/agent/src/tools/file-change.js';
+import { hashOf } from '../../packages/agent/src/tools/files.js';
 import { createHooks } from '../../packages/agent/src/workspace/after-tool-hooks.js';
 import type { Place } from './place.js';
 

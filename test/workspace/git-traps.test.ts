@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { chmod, cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { commitTouched } from '../../packages/agent/src/workspace/commits/auto-commit.js';
-import { type Repository, useRepository } from '../../packages/agent/src/workspace/git/git.js';
-import { takeSnapshot } from '../../packages/agent/src/workspace/worktree-snapshot.js';
+import { commitTouched } from '../../packages/agent/src/workspace/auto-commit.js';
+import { type Repository, useRepository } from '../../packages/agent/src/workspace/git.js';
+import { takeSnapshot } from '../../packages/agent/src/workspace/repository-snapshot.js';
 import { type Environment, makePlace, makeSession, type Place } from './place.js';
 import { type Trap, traps } from './traps.js';
 

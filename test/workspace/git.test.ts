@@ -3,14 +3,14 @@ import { existsSync } from 'node:fs';
 import { mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import { searchPrograms } from '../../packages/agent/src/platform/programs/find-program.js';
-import { type Repository, useRepository } from '../../packages/agent/src/workspace/git/git.js';
+import { searchPrograms } from '../../packages/agent/src/platform/find-program.js';
+import { type Repository, useRepository } from '../../packages/agent/src/workspace/git.js';
 import {
   cleanEnvironment,
   frozenConfig,
   parseConfig,
-} from '../../packages/agent/src/workspace/git/safe-git-config.js';
-import { takeSnapshot } from '../../packages/agent/src/workspace/worktree-snapshot.js';
+} from '../../packages/agent/src/workspace/repository-location.js';
+import { takeSnapshot } from '../../packages/agent/src/workspace/repository-snapshot.js';
 import { type Environment, makePlace, makeRepository, type Place, wrapGit } from './place.js';
 
 const use = <T>(

@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { createHooks } from '../../packages/agent/src/workspace/after-tool-hooks.js';
-import { CommitClaim, newClaimName } from '../../packages/agent/src/workspace/git/commit-claim.js';
+import { CommitClaim, newClaimName } from '../../packages/agent/src/workspace/commit-claim.js';
 import { createLateHooks } from '../../packages/agent/src/workspace/late-hooks.js';
 import { interruptCommit, type Moment, resumeCommit } from './interrupted-commit.js';
 import { makeRepository, makeSession, type Place } from './place.js';

@@ -3,8 +3,8 @@ import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { HookEffect } from '../../packages/agent/src/machine/event.js';
-import type { HookReport } from '../../packages/agent/src/ports/after-tool-hooks.js';
-import { commitTouched } from '../../packages/agent/src/workspace/commits/auto-commit.js';
+import type { HookReport } from '../../packages/agent/src/ports/hooks.js';
+import { commitTouched } from '../../packages/agent/src/workspace/auto-commit.js';
 import { bundleProgram } from '../bundled-program.js';
 import { makeSession, type Place } from './place.js';
 

@@ -5,11 +5,10 @@ import type { TestContext } from 'node:test';
 import { promisify } from 'node:util';
 import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
 import { defaultSettings, type Settings } from '../../packages/agent/src/machine/settings.js';
-import { findProgram } from '../../packages/agent/src/platform/programs/find-program.js';
-import type { HookContext } from '../../packages/agent/src/ports/after-tool-hooks.js';
-import { createFileMemory } from '../../packages/agent/src/tools/file-memory.js';
-import type { CommitWatch } from '../../packages/agent/src/workspace/commits/commit-watch-type.js';
-import { createCommitWatch } from '../../packages/agent/src/workspace/commits/create-commit-watch.js';
+import { findProgram } from '../../packages/agent/src/platform/find-program.js';
+import type { HookContext } from '../../packages/agent/src/ports/hooks.js';
+import { createFileMemory } from '../../packages/agent/src/tools/file-change.js';
+import { type CommitWatch, createCommitWatch } from '../../packages/agent/src/workspace/commit-watch.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 const execute = promisify(execFile);

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { type GitPlace, locateRepository, workWith } from '../../packages/agent/src/workspace/git/git.js';
-import { RefFiles, type Refs } from '../../packages/agent/src/workspace/git/refs.js';
-import { askRefs } from '../../packages/agent/src/workspace/worktree-snapshot.js';
+import { type GitPlace, locateRepository, workWith } from '../../packages/agent/src/workspace/git.js';
+import { askRefs, RefFiles, type Refs } from '../../packages/agent/src/workspace/repository-snapshot.js';
 import { anHourLater, makeRepository, type Place } from './place.js';
 
 /** What is read of HEAD and the branches against what git says of them. */

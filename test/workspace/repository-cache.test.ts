@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { fingerprintOf } from '../../packages/agent/src/workspace/file-fingerprint.js';
-import { type Repository, useRepository } from '../../packages/agent/src/workspace/git/git.js';
-import { KnownRepository } from '../../packages/agent/src/workspace/git/repository-cache.js';
+import { type Repository, useRepository } from '../../packages/agent/src/workspace/git.js';
+import { fingerprintOf, KnownRepository } from '../../packages/agent/src/workspace/repository-location.js';
 import { anHourLater, type Environment, makeRepository, type Place, wrapGit } from './place.js';
 
 /** What git is asked of a repository's place and configuration, over several uses of it. */

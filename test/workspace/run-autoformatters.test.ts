@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { chmod, stat, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import { hashOf } from '../../packages/agent/src/tools/files/file-text.js';
+import { hashOf } from '../../packages/agent/src/tools/files.js';
 import { type Deed, installOwn, installProgram, makeFormatting } from './formatting.js';
 import { makePlace, makeRepository } from './place.js';
 

@@ -3,14 +3,14 @@ import { chmod, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openStart } from '../../packages/agent/src/command/sandbox/unsandboxed-command.js';
-import type { ProgramPath } from '../../packages/agent/src/platform/programs/find-program.js';
-import { systemBash } from '../../packages/agent/src/platform/programs/start-program.js';
+import type { ProgramPath } from '../../packages/agent/src/platform/find-program.js';
+import { openStart } from '../../packages/agent/src/platform/guarded-start.js';
 import {
   ProgramFailure,
   type ProgramOrder,
   runProgram,
-} from '../../packages/agent/src/workspace/run-program.js';
+} from '../../packages/agent/src/platform/run-program.js';
+import { systemBash } from '../../packages/agent/src/platform/start-program.js';
 import { makePlace } from './place.js';
 import { assertGone, runs } from './processes.js';
 

@@ -3,8 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { identifyProcess } from '../../packages/agent/src/platform/programs/process-identity.js';
-import { makeScratch } from '../../packages/agent/src/workspace/git/scratch-folder.js';
+import { identifyProcess } from '../../packages/agent/src/platform/process-identity.js';
+import { makeScratch } from '../../packages/agent/src/workspace/git.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 test('temporary folders of git: those of killed programs are removed, those of living ones and of others stay', (context) => {

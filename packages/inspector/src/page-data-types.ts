@@ -1,7 +1,7 @@
+/** What the inspector's server and an exported file give the page. Types only. */
+
 import type { StateName, UsageTotals } from '@pawl/agent/machine/state';
 import type { Entry, Header, SessionInfo } from '@pawl/agent/ports/journal';
-
-/** What the inspector's server and an exported file give the page. Types only. */
 
 /** The fixed part of a session. `prompt` is null if its blobs are missing. */
 export type InspectedSession = {

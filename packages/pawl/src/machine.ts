@@ -1,15 +1,16 @@
 /** The pure core: the machine alone, without anything of Node. It runs in a browser, too. */
 
-export { type JournalStep, steps } from '@pawl/agent/journal/read/steps';
-export type {
-  Action,
-  ActionType,
-  HookPhase,
-  NoticeKind,
-  RequestPurpose,
-  WarningKind,
+export { type JournalStep, steps } from '@pawl/agent/journal/steps';
+export {
+  type Action,
+  type ActionType,
+  type Answers,
+  answersTo,
+  type HookPhase,
+  type NoticeKind,
+  type RequestPurpose,
+  type WarningKind,
 } from '@pawl/agent/machine/action';
-export { type Answers, answersTo } from '@pawl/agent/machine/answers';
 export type {
   Call,
   CallEffect,
@@ -29,38 +30,38 @@ export type {
 } from '@pawl/agent/machine/call';
 export { type Conversation, messagesOf } from '@pawl/agent/machine/conversation';
 export {
+  type ApprovalAnswer,
+  type ApprovalScope,
+  type CallDraft,
+  type Event,
+  type EventType,
+  type HookEffect,
+  type HookEvent,
+  type InputMode,
+  type LlmEvent,
+  type ModelError,
+  type ModelErrorKind,
+  modelReply,
+  type On,
+  type OtherEvent,
+  type QueuedInput,
+  type ReplyDraft,
+  type StoppedCall,
+  type StopReason,
+  type ToolEvent,
+  toolCall,
+  type UserEvent,
+  userInput,
+} from '@pawl/agent/machine/event';
+export {
+  agent,
   type DecodedState,
   decodeState,
   type EncodedState,
   encodeState,
-} from '@pawl/agent/machine/encode-state';
-export type {
-  ApprovalAnswer,
-  ApprovalScope,
-  Event,
-  EventType,
-  HookEffect,
-  HookEvent,
-  InputMode,
-  LlmEvent,
-  ModelError,
-  ModelErrorKind,
-  On,
-  OtherEvent,
-  QueuedInput,
-  StoppedCall,
-  StopReason,
-  ToolEvent,
-  UserEvent,
-} from '@pawl/agent/machine/event';
-export { agent, initialState, step } from '@pawl/agent/machine/machine';
-export {
-  type CallDraft,
-  modelReply,
-  type ReplyDraft,
-  toolCall,
-  userInput,
-} from '@pawl/agent/machine/make-events';
+  initialState,
+  step,
+} from '@pawl/agent/machine/machine';
 export type {
   AssistantMessage,
   AssistantPart,
@@ -91,14 +92,12 @@ export type {
   UsageTotals,
   WaitReason,
 } from '@pawl/agent/machine/state';
-export type { HookVerdict, HookVerdicts } from '@pawl/agent/machine/values/hook-verdict';
-export type { Limit } from '@pawl/agent/machine/values/limit-value';
-export type { Prices, Usage } from '@pawl/agent/machine/values/usage';
-export { type Preset, presetRules } from '@pawl/agent/policy/preset-rules';
-export { seedParity } from '@pawl/ask/eager-ask-values';
+export type { Limit, Prices, Usage } from '@pawl/agent/machine/usage';
+export type { HookVerdict, HookVerdicts } from '@pawl/agent/policy/hook-verdict';
+export { type Preset, presetRules } from '@pawl/agent/policy/presets';
 export type { TreeAction } from '@pawl/ask/run/action';
+export { seedParity } from '@pawl/ask/run/eager-values';
 export type { CodeEvent, LimitsChanged, TreeEvent } from '@pawl/ask/run/event';
-export { codeMode } from '@pawl/ask/run/machine';
 export {
   projectEdges,
   type SeedCursor,
@@ -108,32 +107,41 @@ export {
 } from '@pawl/ask/run/seed-projection';
 export { type CodeSettings, defaultCodeSettings, type Parity } from '@pawl/ask/run/settings';
 export type { CodeState, Outcome } from '@pawl/ask/run/state';
-export { type Pieces, piecesOf } from '@pawl/ask/tree/count-answered-pieces';
+export { codeMode } from '@pawl/ask/run/table';
 export { stepTree } from '@pawl/ask/tree/step-tree';
-export { initialTree, outcomeOf, spentBy, type Tree, type TreeStep } from '@pawl/ask/tree/tree-state';
-export { mutableStateMachine, stateMachine } from '@pawl/machine/builder/build-machine';
-export type { BuildReport, Pair, Shadowed } from '@pawl/machine/builder/build-report';
 export {
+  initialTree,
+  outcomeOf,
+  type Pieces,
+  piecesOf,
+  spentBy,
+  type Tree,
+  type TreeStep,
+} from '@pawl/ask/tree/tree-state';
+export {
+  type AlwaysOptions,
   BadRegistration,
   BadSetting,
+  type BuilderStep,
+  type BuildReport,
+  type BuiltMachine,
   CallbackFailed,
   type CallbackKind,
   EndlessTransitions,
+  type From,
   IllegalTransition,
   MachineBusy,
   MachineFrozen,
+  type MutableStateMachine,
+  mutableStateMachine,
+  type Pair,
+  type Shadowed,
+  type StateMachine,
+  type StateOptions,
+  stateMachine,
+  type TransitionOptions,
   UnmatchedEvents,
-} from '@pawl/machine/builder/builder-errors';
-export type {
-  AlwaysOptions,
-  BuilderStep,
-  BuiltMachine,
-  From,
-  MutableStateMachine,
-  StateMachine,
-  StateOptions,
-  TransitionOptions,
-} from '@pawl/machine/builder/builder-types';
+} from '@pawl/machine/builder/builder';
 export {
   type AsyncSource,
   type HistoryEntry,
@@ -146,6 +154,6 @@ export {
   type Source,
   type StartOptions,
   startMachine,
-} from '@pawl/machine/builder/drive-machine';
+} from '@pawl/machine/builder/drive';
 export { edgesJson, markdownTable, mermaid } from '@pawl/machine/kernel/diagrams';
-export type { Diagnostic, Edge } from '@pawl/machine/kernel/step-types';
+export type { Diagnostic, Edge } from '@pawl/machine/kernel/table';

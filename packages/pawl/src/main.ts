@@ -1,13 +1,11 @@
-import { isMainThread } from 'node:worker_threads';
-import { hideEnvironment } from '@pawl/agent/platform/secrets/erase-process-environment';
-import { safe } from '@pawl/terminal/safe-text';
-import { routeStrayOutput } from '@pawl/terminal/stray-output';
-import { writeError } from '@pawl/terminal/write';
-import { exitCodes } from './exit-codes.js';
-import { reportError, runCommandLine } from './run-command-line.js';
-import { exitOnSignals } from './signals.js';
-
 /** Entry of the program: prepares the process, runs the command line, exits with its code. */
+
+import { isMainThread } from 'node:worker_threads';
+import { hideEnvironment } from '@pawl/agent/secrets/secret-variables';
+import { safe } from '@pawl/terminal/safe-text';
+import { routeStrayOutput, writeError } from '@pawl/terminal/write';
+import { reportError, runCommandLine } from './commands/command-line.js';
+import { exitCodes, exitOnSignals } from './process/exit-codes.js';
 
 if (isMainThread) hideEnvironment();
 routeStrayOutput();

@@ -1,9 +1,9 @@
-import type { Context, Tracer } from '@opentelemetry/api';
-import type { Session } from '@pawl/agent/api/session';
-import type { Runtime } from '@pawl/agent/ports/session-runtime';
-import { SessionSpans } from '@pawl/inspector/spans/session-spans';
-
 /** `pawl/telemetry`: spans of OpenTelemetry for sessions of the library. It needs the package `@opentelemetry/api`. */
+
+import type { Context, Tracer } from '@opentelemetry/api';
+import type { Runtime } from '@pawl/agent/ports/session';
+import type { Session } from '@pawl/agent/session/create-agent';
+import { SessionSpans } from '@pawl/inspector/session-spans';
 
 export type TelemetryOptions = {
   /** A tracer of your provider: `trace.getTracer('my-app')`. */

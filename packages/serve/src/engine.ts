@@ -3,54 +3,56 @@
  * for, and whoever uses them keeps the entries and calls the machine once for each event.
  */
 
-export {
-  agentOnEngine,
-  type EngineAgent,
-  type EngineAgentOptions,
-} from '@pawl/agent/api/agent-for-engine-sessions';
-export { fileBlobs } from '@pawl/agent/journal/blobs';
-export { versionIn } from '@pawl/agent/journal/journaled-machine';
-export { agentMachine } from '@pawl/agent/journal/read/journaled-agent-machine';
-export { summarise, titleFrom } from '@pawl/agent/journal/read/list-sessions';
-export { forkHeader } from '@pawl/agent/journal/write/copy-entries-to-fork';
+export { forkHeader } from '@pawl/agent/journal/fork';
+export { agentMachine } from '@pawl/agent/journal/journaled-agent-machine';
+export { summarise, titleFrom } from '@pawl/agent/journal/list';
+export { versionIn } from '@pawl/agent/journal/replay';
+export { fileBlobs } from '@pawl/agent/journal/state-folder';
 export type { Action } from '@pawl/agent/machine/action';
 export type { JudgedCall } from '@pawl/agent/machine/call';
 export { carrySession, stateFrom } from '@pawl/agent/machine/carried-session';
 export type { CarriedSession, Event, MachineUpgrade, StoppedCall } from '@pawl/agent/machine/event';
 export { step } from '@pawl/agent/machine/machine';
 export type { Settings } from '@pawl/agent/machine/settings';
-export type { State } from '@pawl/agent/machine/state';
-export { turnRuns } from '@pawl/agent/machine/values/turn-running';
+export { type State, turnRuns } from '@pawl/agent/machine/state';
+export { attempt, attemptNow } from '@pawl/agent/platform/attempt';
+export { systemClock } from '@pawl/agent/platform/clock';
+export type { HookMoment } from '@pawl/agent/ports/hooks';
 export type { Blobs, Entry, FrozenPrompt, Header, SessionInfo, StartedBy } from '@pawl/agent/ports/journal';
-export type { Input, Stepped, Watcher } from '@pawl/agent/ports/session-input-output';
-export type { NewSession, Runtime } from '@pawl/agent/ports/session-runtime';
+export type { Input, NewSession, Runtime, Stepped, Watcher } from '@pawl/agent/ports/session';
 export type { Judgement, Tool } from '@pawl/agent/ports/tool';
-export type { HookMoment } from '@pawl/agent/ports/user-hooks';
-export { AsyncQueue } from '@pawl/agent/session/async-queue';
-export { attempt, attemptNow } from '@pawl/agent/session/attempt';
-export { checkInput, checkSettings } from '@pawl/agent/session/check-outside-values';
-export { systemClock } from '@pawl/agent/session/clock';
+export { agentOnEngine, type EngineAgent, type EngineAgentOptions } from '@pawl/agent/session/create-agent';
+export {
+  beginHeader,
+  type Equipment,
+  freezePrompt,
+  gatherEquipment,
+  newSessionId,
+  type SessionDependencies,
+} from '@pawl/agent/session/equipment';
+export { AsyncQueue, type Posted, type Told } from '@pawl/agent/session/loop';
+export { checkInput, checkSettings } from '@pawl/agent/session/outside-values';
 export {
   createPerformers,
   createUserHookRuns,
   type PerformedSession,
-} from '@pawl/agent/session/create-performers';
-export type { Equipment, SessionDependencies } from '@pawl/agent/session/dependency-types';
-export { newSessionId } from '@pawl/agent/session/new-session-id';
-export { type Performers, perform, prepare } from '@pawl/agent/session/perform';
-export type { Posted, Told } from '@pawl/agent/session/posted-event-types';
-export { beginHeader, freezePrompt, gatherEquipment } from '@pawl/agent/session/session-header-and-equipment';
-export { recoverCalls } from '@pawl/agent/session/tools/recover-calls';
-export type { SessionBegin, UserHookRuns } from '@pawl/agent/session/user-hooks/user-hook-runs';
+  type Performers,
+  perform,
+  prepare,
+} from '@pawl/agent/session/perform';
+export { recoverCalls } from '@pawl/agent/session/recover-calls';
+export type { SessionBegin, UserHookRuns } from '@pawl/agent/session/user-hooks';
+export { keyOfToken, readKeys, type ServeKey } from './keys.js';
+export { type NodeOptions, type ServingNode, startNode as serveSessions } from './node.js';
 export {
+  type BlobPlace,
+  type EngineNodeOptions,
   type LastingRuntime,
   lastingSessions,
   type NodeRuntime,
   type NodeSessionWish,
+  type S3Place,
+  type SessionToEquip,
   type SharedRuntime,
   sharedSessions,
-} from './adapt-runtime-to-node.js';
-export type { BlobPlace, S3Place } from './blob-place.js';
-export type { EngineNodeOptions, SessionToEquip } from './engine-node-options-types.js';
-export { keyOfToken, readKeys, type ServeKey } from './http/keys.js';
-export { type NodeOptions, type ServingNode, startNode as serveSessions } from './start-node.js';
+} from './node-runtime.js';

@@ -1,10 +1,10 @@
-import { turnRuns } from '@pawl/agent/machine/values/turn-running';
-import type { Stepped } from '@pawl/agent/ports/session-input-output';
-
 /**
  * The figures of a node as OpenMetrics text, under OpenTelemetry's names where its conventions have one
  * (`http.server.request.duration`, `gen_ai.client.token.usage`, …), written as Prometheus writes them.
  */
+
+import { turnRuns } from '@pawl/agent/machine/state';
+import type { Stepped } from '@pawl/agent/ports/session';
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -76,7 +76,7 @@ class Family {
 }
 
 /** Figures that are looked up when they are asked for. */
-export type NodeGauges = {
+type NodeGauges = {
   readonly sessions: { readonly open: number; readonly busy: number };
   readonly streams: number;
   /** Bytes that wait in memory for readers of streams. */

@@ -1,12 +1,12 @@
+/** What clients send, checked. */
+
 import type { UserEvent } from '@pawl/agent/machine/event';
 import type { Limits } from '@pawl/agent/machine/settings';
-import type { Input } from '@pawl/agent/ports/session-input-output';
-import { checkInput } from '@pawl/agent/session/check-outside-values';
+import type { Input } from '@pawl/agent/ports/session';
+import { checkInput } from '@pawl/agent/session/outside-values';
 import * as v from 'valibot';
-import { ApiFault } from './http/api-fault.js';
-import type { WantedWorkspace } from './workspaces/node-workspaces.js';
-
-/** What clients send, checked. */
+import { ApiFault } from './api-fault.js';
+import type { WantedWorkspace } from './workspaces.js';
 
 const TEXT_MAX = 4_096;
 const positive = v.pipe(v.number(), v.finite('must be a number'), v.gtValue(0, 'must be above 0'));

@@ -1,25 +1,3 @@
-import { reasonText } from '@pawl/agent/api/turn-reason-text';
-import type { SessionInfo } from '@pawl/agent/ports/journal';
-import type { Input } from '@pawl/agent/ports/session-input-output';
-import { attempt } from '@pawl/agent/session/attempt';
-import type { NodeRuntime } from './adapt-runtime-to-node.js';
-import { ApiFault, apiFaultOf } from './http/api-fault.js';
-import type { KeyUse } from './http/key-rate-limits.js';
-import type { ServeKey } from './http/keys.js';
-import type { OpenSessions } from './open-sessions.js';
-import type { NewSessionRequest } from './request-shapes.js';
-import type { StreamSource } from './streams/event-stream.js';
-import { approvalsIn } from './streams/pending-approvals.js';
-import { isBusyIn } from './streams/session-feed.js';
-import type { NodeWorkspaces, ReleasedWorkspace } from './workspaces/node-workspaces.js';
-import type { NodeSessionRecord, NodeWorkspace, RecordStore } from './workspaces/session-records.js';
-import {
-  collectPastWork,
-  lostCommands,
-  lostFiles,
-  moveNotice,
-} from './workspaces/work-lost-with-worktree.js';
-
 /**
  * What the keys of a node do with its sessions.
  *
@@ -31,7 +9,25 @@ import {
  *    moved to the node that is asked to, if the one with its workspace does not answer.
  */
 
-export type ServedParts = {
+import { attempt } from '@pawl/agent/platform/attempt';
+import type { SessionInfo } from '@pawl/agent/ports/journal';
+import type { Input } from '@pawl/agent/ports/session';
+import { reasonText } from '@pawl/agent/session/turn-result';
+import { ApiFault, apiFaultOf } from './api-fault.js';
+import type { KeyUse, ServeKey } from './keys.js';
+import type { NodeRuntime, NodeSessionRecord, NodeWorkspace, RecordStore } from './node-runtime.js';
+import { approvalsIn, isBusyIn, type OpenSessions, type StreamSource } from './open-sessions.js';
+import type { NewSessionRequest } from './request-shapes.js';
+import {
+  collectPastWork,
+  lostCommands,
+  lostFiles,
+  moveNotice,
+  type NodeWorkspaces,
+  type ReleasedWorkspace,
+} from './workspaces.js';
+
+type ServedParts = {
   readonly runtime: NodeRuntime;
   readonly records: RecordStore;
   readonly workspaces: NodeWorkspaces;

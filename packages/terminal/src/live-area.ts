@@ -1,7 +1,11 @@
-import type { Clock } from '@pawl/agent/ports/clock';
+/** The screen: the rows at its bottom that are redrawn, the plain form of it, and the modes of the terminal. */
+
+import { type Clock, systemClock } from '@pawl/agent/platform/clock';
 import {
   BEGIN_UPDATE,
   CLOSE_STYLES,
+  columnsOf,
+  ENABLE_INPUT_MODES,
   END_UPDATE,
   ERASE_BELOW,
   ERASE_ROW,
@@ -10,14 +14,15 @@ import {
   moveRight,
   moveUp,
   NEXT_ROW,
+  RESTORE_TERMINAL,
   ROW_START,
   SHOW_CURSOR,
   WRAP_OFF,
   WRAP_ON,
-} from './escapes.js';
-import type { Frame } from './frame-type.js';
+  windowSize,
+} from './paint.js';
 import { joinSafe, keepStyles, type Safe, safe } from './safe-text.js';
-import { columnsOf } from './width.js';
+import { writeWindow } from './write.js';
 
 /**
  * The rows at the bottom of the screen that are redrawn. Everything above them is scroll-back and never changes.
@@ -55,7 +60,7 @@ export const reflowOf = (environment: NodeJS.ProcessEnv): Reflow => {
   return environment.TERM_PROGRAM === 'vscode' ? 'aboveCursor' : 'all';
 };
 
-export type LiveAreaOptions = {
+type LiveAreaOptions = {
   write(text: Safe): void;
   size(): Size;
   readonly clock: Clock;
@@ -233,3 +238,65 @@ class DrawnArea implements LiveArea {
 }
 
 export const createLiveArea = (needs: LiveAreaOptions): LiveArea => new DrawnArea(needs);
+
+/** Rows that already fit the width of the screen, and the cursor's place in them. */
+export type Frame = {
+  readonly rows: readonly Safe[];
+  /** Counted from 0; null hides the cursor. */
+  readonly cursor: { readonly row: number; readonly column: number } | null;
+};
+
+/** Prints whole lines and redraws nothing. For screen readers (`--plain`) and terminals without escapes (`TERM=dumb`). */
+export const createPlainArea = (write: (text: Safe) => void): LiveArea => ({
+  print: (text) => write(safe`${keepStyles(text)}\n`),
+  draw: () => undefined,
+  clear: () => undefined,
+});
+
+/** Longer than a stop signal needs. */
+const STOPPING_MS = 100;
+
+/** Takes the terminal over from the shell, and restores it however the program ends. */
+export type Screen = {
+  readonly area: LiveArea;
+  size(): { readonly columns: number; readonly rows: number };
+  take(): void;
+  giveBack(): void;
+};
+
+/** `plain`: whole lines, and no escapes. */
+export const createScreen = (plain: boolean): Screen => {
+  const size = () => windowSize(process.stdout.columns, process.stdout.rows);
+  let taken = false;
+  const set = (ours: boolean): void => {
+    if (plain || taken === ours) return;
+    taken = ours;
+    try {
+      process.stdin.setRawMode(ours);
+    } catch {
+      // the terminal is gone: there is no mode to set
+    }
+    writeWindow(ours ? ENABLE_INPUT_MODES : RESTORE_TERMINAL);
+  };
+  // Runs after an uncaught error too.
+  process.on('exit', () => set(false));
+  return {
+    area: plain
+      ? createPlainArea(writeWindow)
+      : createLiveArea({ write: writeWindow, size, clock: systemClock, reflow: reflowOf(process.env) }),
+    size,
+    take: () => set(true),
+    giveBack: () => set(false),
+  };
+};
+
+/** Stops the whole job as Ctrl-Z does. SIGCONT takes the terminal again; a timer does so if no stop happened. */
+export const suspend = (screen: Screen, redraw: () => void): void => {
+  screen.area.clear();
+  screen.giveBack();
+  process.kill(0, 'SIGTSTP');
+  setTimeout(() => {
+    screen.take();
+    redraw();
+  }, STOPPING_MS);
+};

@@ -1,11 +1,9 @@
 import type { HookPhase } from '@pawl/agent/machine/action';
-import { costOf } from '@pawl/agent/machine/known-cost';
 import type { Settings } from '@pawl/agent/machine/settings';
-import type { State } from '@pawl/agent/machine/state';
-import { tokensOf } from '@pawl/agent/machine/values/usage';
-import { formatCost, formatSeconds, formatTokens, oneLine } from './paint-text.js';
+import { costOf, type State } from '@pawl/agent/machine/state';
+import { tokensOf } from '@pawl/agent/machine/usage';
+import { columnsOf, cutLine, formatCost, formatSeconds, formatTokens, oneLine } from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
-import { columnsOf, cutLine } from './width.js';
 
 const sayState = (state: State, now: number): Safe => {
   switch (state.name) {
@@ -133,7 +131,7 @@ type Part = {
 };
 
 /** `streamed`: UTF-16 units of the running reply. `typing`: whether the input line has text. */
-export type StatusInput = { readonly streamed: number; readonly typing: boolean };
+type StatusInput = { readonly streamed: number; readonly typing: boolean };
 
 const NOTHING_SEEN: StatusInput = { streamed: 0, typing: false };
 

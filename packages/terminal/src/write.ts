@@ -1,7 +1,3 @@
-import { fstatSync, type Stats, writeSync } from 'node:fs';
-import { isatty } from 'node:tty';
-import { keepStyles, makeSafe, type Safe, safe, safeJson } from './safe-text.js';
-
 /**
  * The only code that writes to stdout and stderr.
  *
@@ -9,6 +5,10 @@ import { keepStyles, makeSafe, type Safe, safe, safeJson } from './safe-text.js'
  * 2. A result for programs is written byte for byte, unless stdout is a terminal.
  * 3. A function returns after all is written, so an exit loses nothing.
  */
+
+import { fstatSync, type Stats, writeSync } from 'node:fs';
+import { isatty } from 'node:tty';
+import { keepStyles, makeSafe, type Safe, safe, safeJson } from './safe-text.js';
 
 const STDOUT = 1;
 const STDERR = 2;
@@ -78,4 +78,39 @@ export const reserveStdout = async (): Promise<WritableStream<Uint8Array>> => {
   output = STDERR;
   const write = await openStdout();
   return new WritableStream({ write: (bytes) => write(bytes) });
+};
+
+/** Makes other code's output safe for the screen: libraries (`console`, process streams) and warnings of Node. */
+
+const WRITERS = { stdout: writeOut, stderr: writeError } as const;
+type Stream = keyof typeof WRITERS;
+
+/** Has the signature of `stream.write`: bytes or text, optional encoding, optional callback. */
+const writeInto =
+  (stream: Stream) =>
+  (given: unknown, ...rest: readonly unknown[]): boolean => {
+    WRITERS[stream](makeSafe(given instanceof Uint8Array ? Buffer.from(given).toString('utf8') : `${given}`));
+    const written = rest.at(-1);
+    if (typeof written === 'function') process.nextTick(written);
+    return true;
+  };
+
+/** Node creates a process stream on first access, which takes time. Ours replace its methods only then. */
+const guard = (stream: Stream): void => {
+  const known = Object.getOwnPropertyDescriptor(process, stream);
+  const get = known?.get;
+  if (get === undefined) return;
+  Object.defineProperty(process, stream, {
+    ...known,
+    get: () => Object.assign(get.call(process), { write: writeInto(stream) }),
+  });
+};
+
+/** Routes stray output through write.ts. `console` uses the process streams too. */
+export const routeStrayOutput = (): void => {
+  guard('stdout');
+  guard('stderr');
+  if (process.listenerCount('warning') === 0) return; // the user turned warnings off
+  process.removeAllListeners('warning');
+  process.on('warning', ({ name, message }) => writeError(safe`${makeSafe(`${name}: ${message}`)}\n`));
 };

@@ -3,12 +3,12 @@ import { appendFileSync, existsSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileBlobs } from 'pawl/engine';
-import { createJobs } from '../../../packages/agent/src/command/job-registry.js';
 import type { Model, ModelPiece, ModelRequest } from '../../../packages/agent/src/ports/model.js';
 import type { Tool } from '../../../packages/agent/src/ports/tool.js';
-import { createFileMemory } from '../../../packages/agent/src/tools/file-memory.js';
-import { httpLive } from '../../src/live/http-live.js';
-import { startNode } from '../../src/node/start-node.js';
+import { createFileMemory } from '../../../packages/agent/src/tools/file-change.js';
+import { createJobs } from '../../../packages/agent/src/tools/jobs.js';
+import { httpLive } from '../../src/live.js';
+import { startNode } from '../../src/node.js';
 
 /** A node as a program of its own: its model and its tool take a moment, and write down each time they begin. */
 

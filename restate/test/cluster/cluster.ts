@@ -12,7 +12,7 @@ import {
   type RestateRuntime,
   register,
 } from '../../packages/pawl/src/index.js';
-import { type Engine, freePorts, startEngine } from '../../src/engine/start-engine.js';
+import { type Engine, freePorts, startEngine } from '../../src/start-engine.js';
 import { startBalancer } from './balancer.js';
 import type { ClusterNodeOptions } from './cluster-node.js';
 

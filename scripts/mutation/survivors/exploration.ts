@@ -2,9 +2,7 @@ import { aliveIn, CONDITION, EQUALITY, LIST, NOBODYS, SHORTCUT, type Survivor } 
 
 /** In the exploration of the agent machine. */
 export const exploration: readonly Survivor[] = [
-  ...aliveIn('packages/verify/src/exploration/exploration-result.ts', [
-    [NOBODYS, [LIST, '[]', '["Stryker was here"]']],
-  ]),
+  ...aliveIn('packages/verify/src/exploration/explore.ts', [[NOBODYS, [LIST, '[]', '["Stryker was here"]']]]),
   ...aliveIn('packages/verify/src/exploration/state-key.ts', [
     [
       SHORTCUT,

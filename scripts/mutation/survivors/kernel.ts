@@ -2,26 +2,26 @@ import { aliveIn, CONDITION, EQUALITY, LIST, type Survivor } from './survivor.js
 
 /** In the kernel: tables, steps, searches, lists. */
 export const kernel: readonly Survivor[] = [
-  ...aliveIn('packages/machine/src/explorer/arc-list.ts', [
+  ...aliveIn('packages/machine/src/explorer/explore.ts', [
     [
       'What is written beyond the end of an array of numbers is dropped.',
       [EQUALITY, 'node < nodes', 'node <= nodes'],
     ],
   ]),
-  ...aliveIn('packages/machine/src/builder/drive-machine.ts', [
+  ...aliveIn('packages/machine/src/builder/drive.ts', [
     [
       'Whoever was dropped or has left is told nothing any more, so nobody asks how it lives.',
       [CONDITION, "life === 'busy'", 'true'],
     ],
   ]),
-  ...aliveIn('packages/machine/src/explorer/explore-states.ts', [
+  ...aliveIn('packages/machine/src/explorer/explore.ts', [
     ['The node to begin with takes the first place.', [LIST, '[]', '["Stryker was here"]']],
     [
       'Only a matter of memory: an arc from a node to itself brings nothing into reach.',
       [CONDITION, 'target !== index', 'true'],
     ],
   ]),
-  ...aliveIn('packages/machine/src/explorer/fingerprint-set.ts', [
+  ...aliveIn('packages/machine/src/explorer/explore.ts', [
     [
       'Another number for the same text: a fingerprint only tells texts apart.',
       [EQUALITY, 'index < text.length', 'index <= text.length'],
@@ -46,7 +46,7 @@ export const kernel: readonly Survivor[] = [
       [LIST, 'new Array<T>(Math.max(0, this.length - start))', 'new Array()'],
     ],
   ]),
-  ...aliveIn('packages/machine/src/builder/compile-registrations.ts', [
+  ...aliveIn('packages/machine/src/builder/builder.ts', [
     [
       'A machine that is put together call by call shows nobody its actions.',
       [LIST, '[]', '["Stryker was here"]'],

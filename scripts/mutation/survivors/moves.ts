@@ -14,7 +14,7 @@ import {
 
 /** In the moves of the agent machine. */
 export const moves: readonly Survivor[] = [
-  ...aliveIn('packages/agent/src/machine/moves/tools/start-calls.ts', [
+  ...aliveIn('packages/agent/src/machine/moves/start-calls.ts', [
     [
       'A call that needs to be alone is alone: some that run are so, or all.',
       [
@@ -25,7 +25,7 @@ export const moves: readonly Survivor[] = [
     ],
     [SHORTCUT, [CONDITION, '!batch.calls.some(isWaiting)', 'false']],
   ]),
-  ...aliveIn('packages/agent/src/machine/moves/tools/cancel-tools.ts', [
+  ...aliveIn('packages/agent/src/machine/moves/batch-events.ts', [
     [
       ASKED,
       [CONDITION, 'call === undefined', 'false', 3],
@@ -40,38 +40,38 @@ export const moves: readonly Survivor[] = [
   ...aliveIn('packages/agent/src/machine/moves/compaction.ts', [
     [ASKED, [CONDITION, "state.mode.kind === 'idle'", 'true', 2]],
   ]),
-  ...aliveIn('packages/agent/src/machine/moves/tools/result-texts.ts', [
+  ...aliveIn('packages/agent/src/machine/moves/tool-batch.ts', [
     [
       ASKED,
       [CONDITION, "judged.verdict.kind === 'invalid'", 'true'],
       [CONDITION, "judged.verdict.kind === 'noSuchTool'", 'true'],
     ],
   ]),
-  ...aliveIn('packages/agent/src/machine/moves/message-queue.ts', [
+  ...aliveIn('packages/agent/src/machine/moves/turn.ts', [
     [ASKED, [CHAIN, 'old?.inputId', 'old.inputId'], [CHAIN, 'known?.images', 'known.images']],
   ]),
   ...aliveIn('packages/agent/src/machine/moves/reply.ts', [
     [ASKED, [CONDITION, 'reply.message !== null', 'true'], [CONDITION, 'reply.message === null', 'false', 2]],
     [KIND, [CONDITION, "state.call.mode === 'draining'", 'true']],
   ]),
-  ...aliveIn('packages/agent/src/machine/moves/tools/finish-batch.ts', [
+  ...aliveIn('packages/agent/src/machine/moves/batch-events.ts', [
     [KIND, [CONDITION, "state.phase.mode === 'cancelling'", 'true']],
     [ASKED, [METHOD, 'calls.filter(isEnded)', 'calls']],
   ]),
-  ...aliveIn('packages/agent/src/machine/moves/stop-cleanup.ts', [
+  ...aliveIn('packages/agent/src/machine/moves/stop.ts', [
     [
       KIND,
       [CONDITION, "event.type === 'TimerFired'", 'true'],
       [CONDITION, "state.call.mode === 'draining'", 'true'],
     ],
   ]),
-  ...aliveIn('packages/agent/src/machine/moves/tools/count-streaks.ts', [
+  ...aliveIn('packages/agent/src/machine/moves/tool-batch.ts', [
     [
       'Another number for the same text: a fingerprint only tells texts apart.',
       [EQUALITY, 'index < text.length', 'index <= text.length'],
     ],
   ]),
-  ...aliveIn('packages/agent/src/machine/moves/tools/batch-events.ts', [
+  ...aliveIn('packages/agent/src/machine/moves/batch-events.ts', [
     [
       ASKED,
       [CONDITION, 'call === undefined', 'false'],

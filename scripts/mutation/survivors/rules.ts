@@ -5,11 +5,11 @@ export const rules: readonly Survivor[] = [
   ...aliveIn('packages/agent/src/machine/conversation.ts', [
     [KIND, [CONDITION, "part.type === 'text'", 'true']],
   ]),
-  ...aliveIn('packages/agent/src/machine/invariants/in-flight-invariants.ts', [
+  ...aliveIn('packages/agent/src/machine/invariants.ts', [
     [KIND, [CONDITION, "before.name === 'PostToolsHook'", 'true'], [CONDITION, 'ended !== null', 'true']],
     ['Nothing comes after the last case.', [CONDITION, 'default: break;', 'default:']],
   ]),
-  ...aliveIn('packages/agent/src/machine/invariants/state-invariants.ts', [
+  ...aliveIn('packages/agent/src/machine/invariants.ts', [
     [NOBODYS, [LIST, '[]', '["Stryker was here"]', 3]],
     [
       KIND,
@@ -29,13 +29,13 @@ export const rules: readonly Survivor[] = [
       [EQUALITY, 'firstText < lastResult', 'firstText <= lastResult'],
     ],
   ]),
-  ...aliveIn('packages/agent/src/machine/state-and-event-names.ts', [
+  ...aliveIn('packages/agent/src/machine/names.ts', [
     [
       'Only its type is looked at: from it the compiler takes the names of the events that have a default row.',
       [LIST, "['ShutdownRequested', 'SettingsChanged', 'UsageReported', 'Resumed']", '[]'],
     ],
   ]),
-  ...aliveIn('packages/agent/src/machine/invariants/step-invariants.ts', [
+  ...aliveIn('packages/agent/src/machine/invariants.ts', [
     [
       KIND,
       [CONDITION, "before.name !== 'CallingLlm'", 'false'],
@@ -43,7 +43,7 @@ export const rules: readonly Survivor[] = [
       [CONDITION, "state.name === 'ExecutingTools'", 'true'],
     ],
   ]),
-  ...aliveIn('packages/agent/src/machine/values/request-messages.ts', [
+  ...aliveIn('packages/agent/src/machine/conversation.ts', [
     [KIND, [CONDITION, "message.role === 'user'", 'false']],
   ]),
 ];

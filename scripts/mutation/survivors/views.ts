@@ -13,7 +13,7 @@ import {
 
 /** In the tables of the seeds and in the check that our steps are steps of theirs. */
 export const views: readonly Survivor[] = [
-  ...aliveIn('packages/verify/src/projections/rows-to-edges.ts', [
+  ...aliveIn('packages/verify/src/projections/projection.ts', [
     [NOBODYS, [LIST, '[]', '["Stryker was here"]']],
   ]),
   ...aliveIn('packages/verify/src/projections/refinement-check.ts', [

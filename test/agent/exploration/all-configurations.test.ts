@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { configurationsOf } from '../../../packages/verify/src/exploration/configurations/all-configurations.js';
+import { configurationsOf } from '../../../packages/verify/src/exploration/configurations.js';
 import { configurationNamed, smallBounds } from './small.js';
 
 test('every configuration has a name of its own and says what it is about', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AppendList } from '../../../packages/machine/src/kernel/append-list.js';
-import { deepEqual } from '../../../packages/verify/src/exploration/deep-equal.js';
+import { deepEqual } from '../../../packages/verify/src/exploration/exploration-model.js';
 
 // Whether two answers of the machine are one: docs/rules.md#deterministic stands on it.
 

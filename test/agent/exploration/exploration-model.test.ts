@@ -4,7 +4,7 @@ import type { Action } from '../../../packages/agent/src/machine/action.js';
 import type { Call } from '../../../packages/agent/src/machine/call.js';
 import { agent } from '../../../packages/agent/src/machine/machine.js';
 import type { State } from '../../../packages/agent/src/machine/state.js';
-import type { Step } from '../../../packages/machine/src/kernel/step-types.js';
+import type { Step } from '../../../packages/machine/src/kernel/table.js';
 import { modelOf } from '../../../packages/verify/src/exploration/exploration-model.js';
 import {
   type ExplorationEvent,

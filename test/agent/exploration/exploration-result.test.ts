@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { stepFaults } from '../../../packages/agent/src/machine/invariants/step-invariants.js';
+import { stepFaults } from '../../../packages/agent/src/machine/invariants.js';
 import { agent, initialState } from '../../../packages/agent/src/machine/machine.js';
 import { tryAgain } from '../../../packages/agent/src/machine/moves/retry.js';
+import { agentMachine } from '../../../packages/agent/src/machine/names.js';
 import type { State } from '../../../packages/agent/src/machine/state.js';
-import { agentMachine } from '../../../packages/agent/src/machine/state-and-event-names.js';
 import { table } from '../../../packages/agent/src/machine/table.js';
 import { late } from '../../../packages/machine/src/kernel/table.js';
 import type { AgentMachine } from '../../../packages/verify/src/exploration/exploration-model.js';
 import {
   combineResults,
   type ExplorationResult,
+  exploreOne,
   isSound,
-} from '../../../packages/verify/src/exploration/exploration-result.js';
-import { exploreOne } from '../../../packages/verify/src/exploration/explore-one.js';
+} from '../../../packages/verify/src/exploration/explore.js';
 import { projections } from '../../../packages/verify/src/projections/all-projections.js';
 import type { Projection } from '../../../packages/verify/src/projections/projection.js';
 import { loom } from '../../../packages/verify/src/projections/seed-loom.js';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Call } from '../../../packages/agent/src/machine/call.js';
 import type { In, SessionData, State } from '../../../packages/agent/src/machine/state.js';
-import type { Configuration } from '../../../packages/verify/src/exploration/configurations/configuration.js';
+import type { Configuration } from '../../../packages/verify/src/exploration/configuration.js';
 import { stateKeyFor } from '../../../packages/verify/src/exploration/state-key.js';
 import { batch, failed, llm, queued, running, session, waiting } from '../by-hand.js';
 import * as g from '../given.js';

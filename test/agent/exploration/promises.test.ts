@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { agent } from '../../../packages/agent/src/machine/machine.js';
-import { configurationsOf } from '../../../packages/verify/src/exploration/configurations/all-configurations.js';
-import { exploreOne } from '../../../packages/verify/src/exploration/explore-one.js';
+import { configurationsOf } from '../../../packages/verify/src/exploration/configurations.js';
+import { exploreOne } from '../../../packages/verify/src/exploration/explore.js';
 import { projections } from '../../../packages/verify/src/projections/all-projections.js';
 import { smallBounds } from './small.js';
 

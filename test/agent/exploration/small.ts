@@ -1,9 +1,9 @@
-import { configurationsOf } from '../../../packages/verify/src/exploration/configurations/all-configurations.js';
 import {
   type Bounds,
   type Configuration,
   defaultBounds,
-} from '../../../packages/verify/src/exploration/configurations/configuration.js';
+} from '../../../packages/verify/src/exploration/configuration.js';
+import { configurationsOf } from '../../../packages/verify/src/exploration/configurations.js';
 
 /** Every kind of thing, and as little as can be of each: explored in a moment. */
 export const smallBounds: Bounds = { ...defaultBounds, reads: 1, retries: 1, followUps: 0 };

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { agent } from '../../../packages/agent/src/machine/machine.js';
-import type { FiniteModel } from '../../../packages/machine/src/explorer/explore-states.js';
-import { configurationsOf } from '../../../packages/verify/src/exploration/configurations/all-configurations.js';
-import type { Configuration } from '../../../packages/verify/src/exploration/configurations/configuration.js';
+import type { FiniteModel } from '../../../packages/machine/src/explorer/explore.js';
+import type { Configuration } from '../../../packages/verify/src/exploration/configuration.js';
+import { configurationsOf } from '../../../packages/verify/src/exploration/configurations.js';
 import { modelOf } from '../../../packages/verify/src/exploration/exploration-model.js';
 import type {
   ExplorationEvent,

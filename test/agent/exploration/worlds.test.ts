@@ -3,13 +3,13 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { agent } from '../../../packages/agent/src/machine/machine.js';
 import { defaultSettings, type Settings } from '../../../packages/agent/src/machine/settings.js';
-import { explore } from '../../../packages/machine/src/explorer/explore-states.js';
-import { configurationsOf } from '../../../packages/verify/src/exploration/configurations/all-configurations.js';
+import { explore } from '../../../packages/machine/src/explorer/explore.js';
 import {
   type Bounds,
   type Configuration,
   defaultBounds,
-} from '../../../packages/verify/src/exploration/configurations/configuration.js';
+} from '../../../packages/verify/src/exploration/configuration.js';
+import { configurationsOf } from '../../../packages/verify/src/exploration/configurations.js';
 import { modelOf, settingsOf } from '../../../packages/verify/src/exploration/exploration-model.js';
 import type { ExplorationNode } from '../../../packages/verify/src/exploration/exploration-node.js';
 import { eventLine } from '../../../packages/verify/src/exploration/write-trace.js';

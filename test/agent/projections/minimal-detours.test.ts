@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { presetRules } from '../../../packages/agent/src/policy/preset-rules.js';
+import { presetRules } from '../../../packages/agent/src/policy/presets.js';
 import { minimal } from '../../../packages/verify/src/projections/seed-minimal.js';
 import * as g from '../given.js';
 import { start } from '../walker.js';

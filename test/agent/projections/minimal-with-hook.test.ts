@@ -1,4 +1,4 @@
-import { minimalHead } from '../../../packages/verify/src/projections/seed-minimal-with-hook.js';
+import { minimalHead } from '../../../packages/verify/src/projections/seed-minimal.js';
 import * as g from '../given.js';
 import { callAndRetry, ENDS_IN, GIVES_UP, ONE_OF_SOME, shutdowns, twoReads } from './minimal-rows.js';
 import { check, checkTable } from './projected.js';

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Edge } from '../../../packages/machine/src/kernel/step-types.js';
+import type { Edge } from '../../../packages/machine/src/kernel/table.js';
 import type { Projection } from '../../../packages/verify/src/projections/projection.js';
 import { checkRefinement } from '../../../packages/verify/src/projections/refinement-check.js';
 import { loom } from '../../../packages/verify/src/projections/seed-loom.js';
-import { minimal } from '../../../packages/verify/src/projections/seed-minimal.js';
-import { minimalHead } from '../../../packages/verify/src/projections/seed-minimal-with-hook.js';
+import { minimal, minimalHead } from '../../../packages/verify/src/projections/seed-minimal.js';
 import { sketch } from '../../../packages/verify/src/projections/seed-sketch.js';
 import type { Given } from '../given.js';
 import * as g from '../given.js';

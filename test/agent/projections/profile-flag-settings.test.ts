@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { projections } from '../../../packages/verify/src/projections/all-projections.js';
-import { profiles } from '../../../packages/verify/src/projections/profile-flag-settings.js';
+import { profiles, projections } from '../../../packages/verify/src/projections/all-projections.js';
 
 test('a profile by the name of a seed is what makes the agent behave as that seed says', () => {
   for (const name of ['minimal', 'loom', 'sketch', 'tools'] as const)

@@ -5,7 +5,7 @@ import {
   projectionDiagram,
   projectionJson,
   projectionTable,
-} from '../../../packages/verify/src/projections/projection-diagram.js';
+} from '../../../packages/verify/src/projections/projection.js';
 import { loom } from '../../../packages/verify/src/projections/seed-loom.js';
 import { minimal } from '../../../packages/verify/src/projections/seed-minimal.js';
 import { sketch } from '../../../packages/verify/src/projections/seed-sketch.js';

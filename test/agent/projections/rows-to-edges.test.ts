@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { arrowRows, arrowsOf, stepFinder } from '../../../packages/verify/src/projections/rows-to-edges.js';
+import { arrowRows, arrowsOf, stepFinder } from '../../../packages/verify/src/projections/projection.js';
 
 // How the arrow of a step is found in a seed's table.
 

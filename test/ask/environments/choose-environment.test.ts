@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type {
-  EnvironmentKind,
-  EnvironmentName,
-} from '../../../packages/ask/src/environment-and-journal-types.js';
-import { chooseEnvironment } from '../../../packages/ask/src/environments/choose-environment.js';
+import { chooseEnvironment } from '../../../packages/ask/src/create-asker.js';
+import type { EnvironmentKind, EnvironmentName } from '../../../packages/ask/src/ports.js';
 
 type Row = {
   readonly title: string;

@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { it } from 'node:test';
-import type { EnvironmentKind } from '../../../packages/ask/src/environment-and-journal-types.js';
+import type { EnvironmentKind } from '../../../packages/ask/src/ports.js';
 import { removeFolderSync } from '../../temporary-folder.js';
 import { runCell, withEnvironment } from './conformance.js';
 

@@ -1,10 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import type {
-  Environment,
-  EnvironmentKind,
-  SubcallAnswerer,
-} from '../../../packages/ask/src/environment-and-journal-types.js';
+import type { Environment, EnvironmentKind, SubcallAnswerer } from '../../../packages/ask/src/ports.js';
 import { echo, runCell, withEnvironment } from './conformance.js';
 
 /** Deadlines, signals and what happens in which order. */

@@ -9,7 +9,7 @@ import type {
   EnvironmentOptions,
   Subcall,
   SubcallAnswerer,
-} from '../../../packages/ask/src/environment-and-journal-types.js';
+} from '../../../packages/ask/src/ports.js';
 import type { CellReport } from '../../../packages/ask/src/run/cell-types.js';
 import { removeFolderSync } from '../../temporary-folder.js';
 import { answerRows } from './conformance-answers.js';

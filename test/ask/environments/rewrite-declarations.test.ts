@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { redeclare } from '../../../packages/ask/src/environments/rewrite-declarations.js';
+import { redeclare } from '../../../packages/ask/src/environments/rewrite-cell.js';
 
 const rows: readonly (readonly [title: string, given: string, then: string])[] = [
   ['let and const become var', 'let a = 1; const b = 2', 'var a = 1; var b = 2'],

@@ -2,19 +2,25 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
 import { memoryJournalsOf } from '../../../packages/agent/src/journal/memory-store.js';
-import type { InspectableStore } from '../../../packages/agent/src/journal/read/read-without-lock.js';
-import type { Script } from '../../../packages/agent/src/models/scripted/script.js';
-import { textOf } from '../../../packages/agent/src/models/scripted/script-rules.js';
-import { scriptedModel } from '../../../packages/agent/src/models/scripted/scripted-model.js';
+import type { InspectableStore } from '../../../packages/agent/src/journal/reader.js';
+import {
+  messageText,
+  type Script,
+  scriptedModel,
+} from '../../../packages/agent/src/models/scripted-model.js';
 import type { Model, ModelRequest } from '../../../packages/agent/src/ports/model.js';
-import type { Stepped } from '../../../packages/agent/src/ports/session-input-output.js';
-import type { AskerOptions, AskOptions, AskRun } from '../../../packages/ask/src/api/asker-types.js';
-import { createAsker } from '../../../packages/ask/src/api/create-asker.js';
-import type { AskTypes } from '../../../packages/ask/src/environment-and-journal-types.js';
+import type { Stepped } from '../../../packages/agent/src/ports/session.js';
+import {
+  type AskerOptions,
+  type AskOptions,
+  type AskRun,
+  createAsker,
+} from '../../../packages/ask/src/create-asker.js';
 import { python } from '../../../packages/ask/src/environments/python.js';
 import { quickjs } from '../../../packages/ask/src/environments/quickjs/quickjs.js';
 import { javascript } from '../../../packages/ask/src/environments/sandboxed-node.js';
-import { askMachine } from '../../../packages/ask/src/journal/journaled-ask-machine.js';
+import { askMachine } from '../../../packages/ask/src/journaled-ask-machine.js';
+import type { AskTypes } from '../../../packages/ask/src/ports.js';
 import type { Outcome } from '../../../packages/ask/src/run/state.js';
 import { temporaryFolder } from '../../temporary-folder.js';
 
@@ -35,7 +41,7 @@ export type NotingModel = Model & { readonly requests: ModelRequest[] };
 
 /** The last messages of the requests, in the order in which they came. */
 export const askedOf = ({ requests }: NotingModel): readonly string[] =>
-  requests.map(({ messages }) => textOf(messages.at(-1)));
+  requests.map(({ messages }) => messageText(messages.at(-1)));
 
 export const notingModel = (script: Script, id?: string): NotingModel => {
   const model = scriptedModel(script, id === undefined ? {} : { id });

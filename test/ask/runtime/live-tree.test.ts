@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { InspectableStore } from '../../../packages/agent/src/journal/read/read-without-lock.js';
-import type { AskTypes } from '../../../packages/ask/src/environment-and-journal-types.js';
+import type { InspectableStore } from '../../../packages/agent/src/journal/reader.js';
+import type { AskTypes } from '../../../packages/ask/src/ports.js';
 import type { StopFacts } from '../../../packages/ask/src/run/stop-policies.js';
 import { answers, askAbout, endOf, journaled, memoryRuns, notingModel, program } from './ask-stage.js';
 

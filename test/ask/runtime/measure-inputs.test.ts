@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, symlink, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import type { InputFile } from '../../../packages/ask/src/environment-and-journal-types.js';
+import type { InputFile } from '../../../packages/ask/src/ports.js';
 import {
   findInputs,
   INPUT_BYTES_MAX,

@@ -4,7 +4,7 @@ import type { Model, ModelPiece } from '../../../packages/agent/src/ports/model.
 import {
   codeModeInstructions,
   subcallInstructions,
-} from '../../../packages/ask/src/prompt/code-mode-instructions.js';
+} from '../../../packages/ask/src/code-mode-instructions.js';
 import type { TreeEvent } from '../../../packages/ask/src/run/event.js';
 import { answers, askAbout, askedOf, journaled, notingModel, program, stepOf } from './ask-stage.js';
 

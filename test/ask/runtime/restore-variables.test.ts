@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import type { Subcall } from '../../../packages/ask/src/environment-and-journal-types.js';
 import { javascript } from '../../../packages/ask/src/environments/sandboxed-node.js';
+import type { Subcall } from '../../../packages/ask/src/ports.js';
 import type { CellReport, PastCell } from '../../../packages/ask/src/run/cell-types.js';
-import { digestOf } from '../../../packages/ask/src/run/text/text-hash.js';
-import { restoreVariables } from '../../../packages/ask/src/runtime/restore-variables.js';
+import { digestOf } from '../../../packages/ask/src/run/text-hash.js';
+import { restoreVariables } from '../../../packages/ask/src/runtime/run-environments.js';
 
 /** An environment built again from its cells: what is the same, what is noticed. */
 

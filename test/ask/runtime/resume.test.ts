@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Script } from '../../../packages/agent/src/models/scripted/script.js';
-import { createAsker } from '../../../packages/ask/src/api/create-asker.js';
+import type { Script } from '../../../packages/agent/src/models/scripted-model.js';
+import { createAsker } from '../../../packages/ask/src/create-asker.js';
 import type { TreeEvent } from '../../../packages/ask/src/run/event.js';
-import { fakeClock } from '../../../packages/pawl/src/testing/clock.js';
+import { fakeClock } from '../../../packages/pawl/src/testing.js';
 import {
   answers,
   askAbout,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
-import { createAsker } from '../../../packages/ask/src/api/create-asker.js';
-import type { EnvironmentKind } from '../../../packages/ask/src/environment-and-journal-types.js';
+import { createAsker } from '../../../packages/ask/src/create-asker.js';
+import type { EnvironmentKind } from '../../../packages/ask/src/ports.js';
 import { temporaryFolder } from '../../temporary-folder.js';
 import {
   answers,

@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { checks, diagnose } from '../../../packages/pawl/src/commands/doctor/doctor.js';
+import { checks, diagnose } from '../../../packages/pawl/src/commands/doctor.js';
 import { bundleProgram } from '../../bundled-program.js';
 import { configured, saying, serving, set, unfenced, without, withState } from './harms.js';
 import { fakeProgram, type Harm, makePlace, namesIn, realGit, write } from './world.js';
@@ -240,7 +240,7 @@ test('a disk without room is found', async (context) => {
   const disk = path.join(folder, 'disk');
   mkdirSync(disk);
   const code = `
-    import { placeChecks } from './packages/pawl/src/commands/doctor/folder-checks.ts';
+    import { placeChecks } from './packages/pawl/src/commands/doctor.ts';
     const check = placeChecks.find(({ name }) => name === 'diskFull');
     const found = await check.look({ environment: { XDG_STATE_HOME: ${JSON.stringify(disk)} } });
     console.log(found.what);

@@ -2,7 +2,7 @@ import { mkdirSync, rmSync } from 'node:fs';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
-import type { DoctorWorld } from '../../../packages/pawl/src/commands/doctor/check-context.js';
+import type { DoctorWorld } from '../../../packages/pawl/src/commands/doctor.js';
 import { fakeProgram, type Harm, write } from './world.js';
 
 /** Ways to make the healthy world ill that several rows of doctor.test.ts share. */

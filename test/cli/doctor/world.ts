@@ -1,8 +1,7 @@
 import { chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
-import type { DoctorWorld } from '../../../packages/pawl/src/commands/doctor/check-context.js';
-import { diagnose } from '../../../packages/pawl/src/commands/doctor/doctor.js';
+import { type DoctorWorld, diagnose } from '../../../packages/pawl/src/commands/doctor.js';
 import { temporaryFolder } from '../../temporary-folder.js';
 
 /** A healthy world of real files and programs, and ways to make it ill. */

@@ -12,14 +12,10 @@ import {
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { parse } from 'smol-toml';
-import { readServers } from '../../../packages/agent/src/extensions/mcp-servers.js';
-import { isTable } from '../../../packages/agent/src/platform/base/is-parsed-table.js';
-import {
-  addToFile,
-  type NewServerFlags,
-  removeFromFile,
-} from '../../../packages/pawl/src/commands/mcp/change-servers.js';
-import { Stop } from '../../../packages/pawl/src/exit-codes.js';
+import { readServers } from '../../../packages/agent/src/extensions/mcp/server-config.js';
+import { isTable } from '../../../packages/agent/src/platform/untrusted-input.js';
+import { addToFile, type NewServerFlags, removeFromFile } from '../../../packages/pawl/src/commands/mcp.js';
+import { Stop } from '../../../packages/pawl/src/process/exit-codes.js';
 import { temporaryFolder } from '../../temporary-folder.js';
 
 // `pawl mcp add` and `remove` on real files.

@@ -1,5 +1,5 @@
-import { presetRules } from '../../../packages/agent/src/policy/preset-rules.js';
-import type { HookMoment } from '../../../packages/agent/src/ports/user-hooks.js';
+import { presetRules } from '../../../packages/agent/src/policy/presets.js';
+import type { HookMoment } from '../../../packages/agent/src/ports/hooks.js';
 import { type Gate, gate, guard, inTurn } from '../contract-hooks.js';
 import { action, event, oneTurn, type Story, type StorySession } from '../story.js';
 

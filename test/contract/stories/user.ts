@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ApprovalAnswer, ApprovalScope } from '../../../packages/agent/src/machine/event.js';
-import { presetRules } from '../../../packages/agent/src/policy/preset-rules.js';
+import { presetRules } from '../../../packages/agent/src/policy/presets.js';
 import { action, event, type Story, type StorySession } from '../story.js';
 
 /** What users do: approve, cancel, type meanwhile, change settings, close. */

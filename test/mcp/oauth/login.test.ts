@@ -3,7 +3,6 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type Connection, createConnection } from '../../../packages/agent/src/extensions/mcp/connection.js';
-import { expandVariables } from '../../../packages/agent/src/extensions/mcp/expand-variables.js';
 import {
   beginLogin,
   finishLogin,
@@ -11,14 +10,17 @@ import {
   type LoginOptions,
   logIn,
   loginFetch,
-} from '../../../packages/agent/src/extensions/mcp/oauth/log-in.js';
+  openRedirectListener,
+} from '../../../packages/agent/src/extensions/mcp/log-in.js';
+import {
+  expandVariables,
+  type HttpServer,
+} from '../../../packages/agent/src/extensions/mcp/server-config.js';
 import {
   loginSecrets,
   readLogin,
   removeLogin,
-} from '../../../packages/agent/src/extensions/mcp/oauth/login-store.js';
-import { openRedirectListener } from '../../../packages/agent/src/extensions/mcp/oauth/redirect-listener.js';
-import type { HttpServer } from '../../../packages/agent/src/extensions/mcp-servers.js';
+} from '../../../packages/agent/src/extensions/mcp/server-secrets.js';
 import { atEnd, temporaryFolder } from '../../temporary-folder.js';
 import {
   type AuthorizationServer,

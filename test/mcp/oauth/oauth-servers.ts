@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
-import { type HttpServer, readServers } from '../../../packages/agent/src/extensions/mcp-servers.js';
+import { type HttpServer, readServers } from '../../../packages/agent/src/extensions/mcp/server-config.js';
 import { atEnd, type TestScope } from '../../temporary-folder.js';
 import { anyInput } from '../test-servers.js';
 

@@ -1,6 +1,5 @@
-import { LeanHeaders } from '../../../packages/agent/src/models/http/lean-headers.js';
-import { LeanReadable } from '../../../packages/agent/src/models/http/lean-streams.js';
-import type { LeanFetch, LeanResponse } from '../../../packages/agent/src/models/http/node-fetch.js';
+import type { LeanFetch, LeanResponse } from '../../../packages/agent/src/platform/http.js';
+import { LeanHeaders, LeanReadable } from '../../../packages/agent/src/platform/web-streams.js';
 import type { Model, ModelPiece } from '../../../packages/agent/src/ports/model.js';
 import { ask, collect, endingOf, userSays } from '../conversing.js';
 import { type WireName, wires } from '../wires.js';

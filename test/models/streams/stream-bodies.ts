@@ -1,5 +1,5 @@
-import { LeanReadable } from '../../../packages/agent/src/models/http/lean-streams.js';
-import { createFetch, type LeanFetch } from '../../../packages/agent/src/models/http/node-fetch.js';
+import { createFetch, type LeanFetch } from '../../../packages/agent/src/platform/http.js';
+import { LeanReadable } from '../../../packages/agent/src/platform/web-streams.js';
 import type { MessageReply } from '../../servers/reply.js';
 import { delta, events } from '../answering.js';
 import { ask, collect, userSays } from '../conversing.js';

@@ -8,7 +8,7 @@ import {
   LeanReadable,
   LeanTextDecoder,
   LeanTransform,
-} from '../../../packages/agent/src/models/http/lean-streams.js';
+} from '../../../packages/agent/src/platform/web-streams.js';
 import { pick, type Random, randomFrom } from '../../agent/mutations.js';
 
 Object.assign(globalThis, {

@@ -1,6 +1,5 @@
-import type { WrittenRule } from '../../../packages/agent/src/policy/preset-rules.js';
-import { presetRules } from '../../../packages/agent/src/policy/preset-rules.js';
-import { explainCommand } from '../../../packages/agent/src/policy/shell/explain-decision.js';
+import { presetRules, type WrittenRule } from '../../../packages/agent/src/policy/presets.js';
+import { explainCommand } from '../../../packages/agent/src/policy/shell/explain-command.js';
 import { notAllowed } from './allowed.js';
 import { runByBash } from './oracle.js';
 import { ALLOWED } from './strings.js';

@@ -1,7 +1,7 @@
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { buildProgram } from '../../../packages/pawl/src/build-program.js';
-import { endingOfError } from '../../../packages/pawl/src/exit-codes.js';
+import { buildProgram } from '../../../packages/pawl/src/commands/command-line.js';
+import { endingOfError } from '../../../packages/pawl/src/process/exit-codes.js';
 import { makeSafe, safe } from '../../../packages/terminal/src/safe-text.js';
 import { writeError } from '../../../packages/terminal/src/write.js';
 import type { Hostile } from './hostile.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { configFolder } from '../../../packages/agent/src/platform/base/user-folders.js';
+import { configFolder } from '../../../packages/agent/src/platform/environment.js';
 import { afterTurn, forgetSessions, newestSession, run, storedIds, turn, turnMore } from './command-runs.js';
 import { type Hostile, wellFormed } from './hostile.js';
 import type { Surface } from './surface.js';
@@ -203,21 +203,18 @@ const diff: Surface['show'] = async (hostile, _out, size) => {
 };
 
 const READERS = [
-  'packages/pawl/src/sessions/show/show-session.ts',
-  'packages/pawl/src/commands/ask/ask-show.ts',
-  'packages/pawl/src/sessions/show/replay-report.ts',
+  'packages/pawl/src/commands/show.ts',
+  'packages/pawl/src/commands/ask-show.ts',
+  'packages/pawl/src/sessions/session-text.ts',
 ];
 
-const TRANSFER = ['packages/pawl/src/sessions/transfer-session.ts'];
-const FIGURES = [
-  'packages/pawl/src/commands/figures/sessions-stats.ts',
-  'packages/pawl/src/commands/figures/show-time.ts',
-];
+const TRANSFER = ['packages/pawl/src/commands/transfer.ts'];
+const FIGURES = ['packages/pawl/src/commands/figures.ts'];
 
 export const commandSurfaces: readonly Surface[] = [
   {
     name: 'a turn without a terminal: story and answer',
-    covers: ['packages/pawl/src/headless/headless.ts', 'packages/pawl/src/build-program.ts'],
+    covers: ['packages/pawl/src/headless/headless.ts', 'packages/pawl/src/commands/command-line.ts'],
     commands: ['run'],
     show: (hostile, _out, size) => turn(hostile, size, '--verbose'),
   },
@@ -228,43 +225,37 @@ export const commandSurfaces: readonly Surface[] = [
   },
   {
     name: 'the page of a hostile session',
-    covers: [
-      'packages/pawl/src/commands/inspect/inspect-command.ts',
-      'packages/pawl/src/commands/inspect/export-page.ts',
-    ],
+    covers: ['packages/pawl/src/commands/inspect.ts'],
     commands: ['inspect'],
     show: afterTurn('export', 'ID', '--html', 'page.html'),
   },
   {
     name: 'MCP servers with hostile settings and output',
-    covers: [
-      'packages/pawl/src/commands/mcp/mcp-command.ts',
-      'packages/pawl/src/commands/mcp/login-command.ts',
-    ],
+    covers: ['packages/pawl/src/commands/mcp.ts', 'packages/pawl/src/commands/mcp-login.ts'],
     commands: ['mcp'],
     show: mcp,
   },
   {
     name: 'hooks with hostile commands and outputs',
-    covers: ['packages/pawl/src/commands/hooks/hooks-command.ts'],
+    covers: ['packages/pawl/src/commands/hooks.ts'],
     commands: ['hooks'],
     show: hooks,
   },
   {
     name: 'skills with hostile names and texts',
-    covers: ['packages/pawl/src/skills/skills-command.ts'],
+    covers: ['packages/pawl/src/commands/skills.ts'],
     commands: ['skills'],
     show: skills,
   },
   {
     name: 'answers about hostile servers of a project',
-    covers: ['packages/pawl/src/trust/trust-command.ts'],
+    covers: ['packages/pawl/src/commands/trust.ts'],
     commands: ['trust'],
     show: trust,
   },
   {
     name: 'sessions',
-    covers: ['packages/pawl/src/sessions/sessions-command.ts'],
+    covers: ['packages/pawl/src/commands/sessions.ts'],
     commands: ['sessions'],
     show: afterTurn('sessions'),
   },
@@ -276,19 +267,19 @@ export const commandSurfaces: readonly Surface[] = [
   { name: 'replay', covers: READERS, commands: ['replay'], show: afterTurn('replay', 'ID') },
   {
     name: 'serve',
-    covers: ['packages/pawl/src/commands/serve/serve-command.ts'],
+    covers: ['packages/pawl/src/commands/serve-node.ts'],
     commands: ['serve'],
     show: serve,
   },
   {
     name: 'diff',
-    covers: ['packages/pawl/src/commands/diff/diff-command.ts'],
+    covers: ['packages/pawl/src/commands/diff.ts'],
     commands: ['diff'],
     show: diff,
   },
   {
     name: 'verify',
-    covers: ['packages/pawl/src/sessions/verify-session.ts'],
+    covers: ['packages/pawl/src/commands/verify.ts'],
     commands: ['verify'],
     show: afterTurn('verify', 'ID'),
   },
@@ -296,29 +287,29 @@ export const commandSurfaces: readonly Surface[] = [
   { name: 'import', covers: TRANSFER, commands: ['import'], show: afterTurn('import', 'script.json') },
   {
     name: 'fork',
-    covers: ['packages/pawl/src/sessions/fork-session.ts'],
+    covers: ['packages/pawl/src/headless/fork-session.ts'],
     commands: ['fork'],
     show: afterTurn('fork', 'ID', '--at', '2'),
   },
   {
     name: 'config of the project',
-    covers: ['packages/pawl/src/settings/show-config-command.ts'],
+    covers: ['packages/pawl/src/commands/config.ts'],
     commands: ['config'],
     show: configured('config', '--origin'),
   },
   { name: 'warnings of a turn', covers: [], show: configured('-p', 'x', '--model', 'scripted/none') },
   {
     name: 'policy',
-    covers: ['packages/pawl/src/settings/explain-policy.ts'],
+    covers: ['packages/pawl/src/commands/policy.ts'],
     commands: ['policy'],
     show: explained,
   },
   {
     name: 'doctor',
-    covers: ['packages/pawl/src/commands/doctor/doctor.ts'],
+    covers: ['packages/pawl/src/commands/doctor.ts'],
     commands: ['doctor'],
     show: doctor,
   },
-  { name: 'ask', covers: ['packages/pawl/src/commands/ask/ask-command.ts'], commands: ['ask'], show: ask },
-  { name: 'a refused command line', covers: ['packages/pawl/src/build-program.ts'], show: refused },
+  { name: 'ask', covers: ['packages/pawl/src/commands/ask.ts'], commands: ['ask'], show: ask },
+  { name: 'a refused command line', covers: ['packages/pawl/src/commands/command-line.ts'], show: refused },
 ];

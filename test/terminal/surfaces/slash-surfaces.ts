@@ -1,13 +1,17 @@
 import { rmSync, writeFileSync } from 'node:fs';
-import { InteractiveView } from '../../../packages/pawl/src/interactive/interactive-view.js';
-import { banner, lastSessionNote, resumedNotes } from '../../../packages/pawl/src/interactive/welcome.js';
+import {
+  banner,
+  lastSessionNote,
+  resumedNotes,
+} from '../../../packages/pawl/src/interactive/run-sessions.js';
+import { runCommand } from '../../../packages/pawl/src/interactive/slash-commands.js';
+import { InteractiveView } from '../../../packages/pawl/src/interactive/view.js';
 import { openFromFlags } from '../../../packages/pawl/src/sessions/open-session.js';
-import { commandChoices, readTypedInput } from '../../../packages/pawl/src/slash/command-table-and-parser.js';
-import { runCommand } from '../../../packages/pawl/src/slash/run-slash-command.js';
-import { fakeClock } from '../../../packages/pawl/src/testing/clock.js';
-import { Composer } from '../../../packages/terminal/src/input/composer.js';
+import { commandChoices, readTypedInput } from '../../../packages/pawl/src/sessions/typed-input.js';
+import { fakeClock } from '../../../packages/pawl/src/testing.js';
+import { Composer } from '../../../packages/terminal/src/composer.js';
 import { createLiveArea } from '../../../packages/terminal/src/live-area.js';
-import { warningText } from '../../../packages/terminal/src/paint-text.js';
+import { warningText } from '../../../packages/terminal/src/paint.js';
 import type { Hostile } from './hostile.js';
 import type { Out, Surface } from './surface.js';
 
@@ -117,20 +121,8 @@ export const slashSurfaces: readonly Surface[] = [
   {
     name: 'window: slash commands and the greeting',
     covers: [
-      ...[
-        'diff',
-        'effort',
-        'export',
-        'inspect',
-        'jobs',
-        'mcp',
-        'model',
-        'cost-and-budget',
-        'permissions',
-        'preset',
-        'run-slash-command',
-      ].map((name) => `packages/pawl/src/slash/${name}.ts`),
-      'packages/pawl/src/interactive/interactive-view.ts',
+      ...['slash-commands', 'session-commands'].map((name) => `packages/pawl/src/interactive/${name}.ts`),
+      'packages/pawl/src/interactive/view.ts',
     ],
     slash: commandChoices.map(({ text }) => text),
     show,

@@ -1,4 +1,4 @@
-import type { Look } from '../../../packages/terminal/src/paint-text.js';
+import type { Look } from '../../../packages/terminal/src/paint.js';
 import type { Safe } from '../../../packages/terminal/src/safe-text.js';
 import type { Hostile } from './hostile.js';
 

@@ -3,12 +3,11 @@ import type { Event } from '../../../packages/agent/src/machine/event.js';
 import { initialState, step } from '../../../packages/agent/src/machine/machine.js';
 import { defaultSettings } from '../../../packages/agent/src/machine/settings.js';
 import type { State } from '../../../packages/agent/src/machine/state.js';
-import { presetRules } from '../../../packages/agent/src/policy/preset-rules.js';
-import type { Stepped } from '../../../packages/agent/src/ports/session-input-output.js';
-import { InteractiveView } from '../../../packages/pawl/src/interactive/interactive-view.js';
-import type { ViewHandlers } from '../../../packages/pawl/src/interactive/view-handler-types.js';
-import { fakeClock } from '../../../packages/pawl/src/testing/clock.js';
-import { Composer } from '../../../packages/terminal/src/input/composer.js';
+import { presetRules } from '../../../packages/agent/src/policy/presets.js';
+import type { Stepped } from '../../../packages/agent/src/ports/session.js';
+import { InteractiveView, type ViewHandlers } from '../../../packages/pawl/src/interactive/view.js';
+import { fakeClock } from '../../../packages/pawl/src/testing.js';
+import { Composer } from '../../../packages/terminal/src/composer.js';
 import { createLiveArea } from '../../../packages/terminal/src/live-area.js';
 import { safe } from '../../../packages/terminal/src/safe-text.js';
 import { completed } from '../stage.js';
@@ -156,7 +155,7 @@ const offered: Surface['show'] = async (hostile, out, size) => {
   view.print(safe`end`);
 };
 
-const COVERS = ['packages/pawl/src/interactive/interactive-view.ts'];
+const COVERS = ['packages/pawl/src/interactive/view.ts'];
 
 export const viewSurfaces: readonly Surface[] = [
   { name: 'window: an answer as it streams', covers: COVERS, show: streamed('TextDelta') },

@@ -1,16 +1,62 @@
-import { type FileHandle, stat, writeFile } from 'node:fs/promises';
+/** Sessions as files: creating, opening (with the recovery of a torn end), peeking, forking, reading. */
+
+import { type FileHandle, open, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { openRegular } from '../platform/files/regular-file.js';
-import type { Entry, Header, Journal, JournalStore, OpenJournal } from '../ports/journal.js';
-import type { MachineTypes } from '../ports/machine-types.js';
-import { fileBlobs } from './blobs.js';
-import { openFileJournal, readEntries } from './file-journal.js';
-import { encodeHeader } from './format/line-codec.js';
-import { cannotRead, cannotWrite, codeOf, exists, JournalError, notFound } from './journal-error.js';
-import { type JournaledMachine, ownHeader } from './journaled-machine.js';
+import type { MachineUpgrade } from '../machine/event.js';
+import type { PastFiles } from '../machine/past-files.js';
+import { openRegular } from '../platform/files.js';
+import type { Entry, Header, Journal, JournalStore, MachineTypes, OpenJournal } from '../ports/journal.js';
+import { readMark } from './acknowledged-mark.js';
+import { encodeHeader } from './codec.js';
+import { deleteSession, removeLeftovers } from './deletion.js';
+import { copyEntries, forkHeader } from './fork.js';
+import {
+  cannotRead,
+  cannotWrite,
+  codeOf,
+  exists,
+  JournalError,
+  misnamed,
+  notFound,
+} from './journal-error.js';
+import { agentMachine } from './journaled-agent-machine.js';
+import { listSessions } from './list.js';
+import { acquireLock, type Lock } from './lock.js';
+import {
+  checkHeader,
+  checkRecords,
+  type InspectableStore,
+  inspectFile,
+  JournalScan,
+  replayFile,
+  type VisitedOpening,
+} from './reader.js';
+import {
+  beginFold,
+  CHECK_EVERY,
+  type Fold,
+  foldOn,
+  type JournaledMachine,
+  ownHeader,
+  refuseMismatch,
+  upgradeFold,
+  type Visit,
+  visitPast,
+} from './replay.js';
+import { isOwn, makeOwn } from './session-owner.js';
+import {
+  defaultSnapshotPlan,
+  type LoadedSnapshot,
+  loadSnapshot,
+  type SnapshotPlan,
+  snapshotPath,
+  type WantedSnapshot,
+  type WrittenSnapshots,
+} from './snapshot.js';
 import {
   FILE_MODE,
+  fileBlobs,
   isSessionId,
   journalPath,
   lockPath,
@@ -18,24 +64,8 @@ import {
   sessionsFolder,
   syncFolder,
   writeWhole,
-} from './paths-and-durable-writes.js';
-import { beginFold, CHECK_EVERY, refuseMismatch } from './read/fold.js';
-import { agentMachine } from './read/journaled-agent-machine.js';
-import { listSessions } from './read/list-sessions.js';
-import {
-  type InspectableStore,
-  inspectFile,
-  replayFile,
-  type VisitedOpening,
-} from './read/read-without-lock.js';
-import { JournalScan } from './read/scan.js';
-import { deleteSession } from './removal/delete-session.js';
-import { removeLeftovers } from './removal/remove-leftovers.js';
-import { isOwn, makeOwn } from './session-owner.js';
-import { defaultSnapshotPlan, type SnapshotPlan } from './snapshot/write-snapshots.js';
-import { copyEntries, forkHeader } from './write/copy-entries-to-fork.js';
-import { acquireLock, type Lock } from './write/lock.js';
-import { recover } from './write/recover-journal.js';
+} from './state-folder.js';
+import { openFileJournal, readEntries } from './writer.js';
 
 /** A header fits into the first block. */
 const HEADER_BLOCK_BYTES = 1 << 16;
@@ -308,3 +338,173 @@ export const fileJournalsOf = <M extends MachineTypes>(
 export const fileJournals = (
   options: FileJournalOptions & { readonly machine?: JournaledMachine },
 ): InspectableStore => fileJournalsOf(options.machine ?? agentMachine, options);
+
+/** Result of opening a journal for writing; the file is ready for the next line. */
+type Recovered<M extends MachineTypes> = {
+  readonly header: Header<M>;
+  readonly fold: Fold<M>;
+  /** Checksum and end offset of the last good line. */
+  readonly crc: number;
+  readonly size: number;
+  /** CRC-32 of all bytes up to there. */
+  readonly sum: number;
+  readonly tornTail: OpenJournal['tornTail'];
+  readonly past?: PastFiles;
+  readonly upgrade?: MachineUpgrade;
+  /** The snapshots beside the journal, if they are good. */
+  readonly written: WrittenSnapshots | null;
+};
+
+type RecoveryParts<M extends MachineTypes> = WantedSnapshot<M> & {
+  readonly visit: Visit<M> | undefined;
+  /** Snapshots of a foreign session are not believed, and the shapes of its entries are checked. */
+  readonly isForeign: boolean;
+};
+
+const repairEnd = async <M extends MachineTypes>(
+  handle: FileHandle,
+  path: string,
+  { ending, size, sum }: JournalScan<M>,
+): Promise<Pick<Recovered<M>, 'size' | 'sum' | 'tornTail'>> => {
+  switch (ending.kind) {
+    case 'torn':
+      return { size, sum, tornTail: await cutTail(handle, path, size, ending.bytes) };
+    case 'unended':
+      await handle.write('\n', size);
+      await handle.sync();
+      return { size: size + 1, sum: crc32('\n', sum), tornTail: null };
+    case 'whole':
+      return { size, sum, tornTail: null };
+    case 'damaged':
+      throw ending.error;
+    default:
+      return ending satisfies never;
+  }
+};
+
+const recoverFrom = async <M extends MachineTypes>(
+  { handle, path, sessionId, machine, visit: wanted, isForeign }: RecoveryParts<M>,
+  loaded: LoadedSnapshot<M> | null,
+): Promise<Recovered<M>> => {
+  const { size: end } = await handle.stat();
+  const start = loaded?.start ?? null;
+  const scan =
+    start === null
+      ? await JournalScan.beginOf<M>(machine.kind, handle, path, end)
+      : JournalScan.after(handle, path, end, start.point);
+  if (scan.header.sessionId !== sessionId) throw misnamed(path, scan.header.sessionId);
+  if (isForeign) checkHeader(path, machine, scan.header);
+  const fold = start?.fold ?? beginFold(scan.header, machine, path);
+  const { visit, past } = visitPast(machine, wanted, start?.past);
+  const written = rememberMessages(loaded, machine);
+  for await (const records of scan.records()) {
+    if (isForeign) checkRecords(path, machine, records);
+    foldOn(fold, records, {
+      visit: (step) => {
+        written.see(step.seq, step.state);
+        visit(step);
+      },
+    });
+  }
+  refuseMismatch(path, fold, scan.header);
+  const upgrade = upgradeFold(fold);
+  scan.compare(await readMark(path));
+  const repaired = await repairEnd(handle, path, scan);
+  const { header, crc } = scan;
+  const found = { header, fold, crc, ...repaired, ...past(), written: written.found() };
+  return upgrade === undefined ? found : { ...found, upgrade };
+};
+
+/** Finds the messages of the last snapshot, which may stand behind the one that was loaded. */
+const rememberMessages = <M extends MachineTypes>(
+  loaded: LoadedSnapshot<M> | null,
+  { snapshots }: JournaledMachine<M>,
+): { see(seq: number, state: M['state']): void; found(): WrittenSnapshots | null } => {
+  let messages: WrittenSnapshots['messages'] | undefined;
+  const see = (seq: number, state: M['state']): void => {
+    if (seq === loaded?.written.seq) messages = snapshots?.messagesOf(state);
+  };
+  if (loaded !== null && loaded.start !== null) see(loaded.start.fold.seq, loaded.start.fold.state);
+  return {
+    see,
+    found: () => (loaded === null || messages === undefined ? null : { ...loaded.written, messages }),
+  };
+};
+
+/**
+ * Reads, verifies and folds a journal from its last snapshot on, or whole, and repairs a torn end. Throws on any other
+ * damage, never repairs it. If the journal does not go on from the snapshot, the journal alone counts.
+ */
+const recover = async <M extends MachineTypes>(parts: RecoveryParts<M>): Promise<Recovered<M>> => {
+  if (parts.isForeign) await rm(snapshotPath(parts.path), { force: true });
+  const loaded = parts.isForeign ? null : await loadSnapshot(parts);
+  if (loaded === null || loaded.start === null) return recoverFrom(parts, loaded);
+  try {
+    return await recoverFrom(parts, loaded);
+  } catch {
+    return recoverFrom(parts, null);
+  }
+};
+
+const openTornFile = async (
+  path: string,
+): Promise<{ readonly handle: FileHandle; readonly keptAs: string }> => {
+  for (let number = 1; ; number++) {
+    const keptAs = `${path}.torn-${number}`;
+    try {
+      return { handle: await open(keptAs, 'wx', FILE_MODE), keptAs };
+    } catch (error) {
+      if (codeOf(error) !== 'EEXIST') throw error;
+    }
+  }
+};
+
+const BLOCK_BYTES = 1 << 20;
+const ZEROS = Buffer.alloc(BLOCK_BYTES);
+
+/** Copies the end of a file block by block. Blocks of zeros become holes: a power loss can leave gigabytes of them. */
+const copyTail = async (
+  journal: FileHandle,
+  size: number,
+  bytes: number,
+  copy: FileHandle,
+): Promise<void> => {
+  const block = Buffer.allocUnsafe(Math.min(bytes, BLOCK_BYTES));
+  let at = 0;
+  while (at < bytes) {
+    const { bytesRead } = await journal.read(block, 0, Math.min(block.length, bytes - at), size + at);
+    if (bytesRead === 0) break;
+    const piece = block.subarray(0, bytesRead);
+    if (!piece.equals(ZEROS.subarray(0, bytesRead))) await writeAll(copy, piece, at);
+    at += bytesRead;
+  }
+  await copy.truncate(at);
+};
+
+/** One call may write less than it was asked to. */
+const writeAll = async (file: FileHandle, bytes: Buffer, position: number): Promise<void> => {
+  for (let done = 0; done < bytes.length; ) {
+    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, position + done);
+    done += bytesWritten;
+  }
+};
+
+/** Truncates a journal to `size` bytes, after it has saved the rest durably in another file. */
+const cutTail = async (
+  journal: FileHandle,
+  path: string,
+  size: number,
+  bytes: number,
+): Promise<{ readonly bytes: number; readonly keptAs: string }> => {
+  const { handle, keptAs } = await openTornFile(path);
+  try {
+    await copyTail(journal, size, bytes, handle);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await syncFolder(dirname(path));
+  await journal.truncate(size);
+  await journal.sync();
+  return { bytes, keptAs };
+};

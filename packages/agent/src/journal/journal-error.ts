@@ -1,4 +1,4 @@
-import type { MachineTypes } from '../ports/machine-types.js';
+import type { MachineTypes } from '../ports/journal.js';
 
 /**
  * Kinds of journal errors, classified where they happen.
@@ -23,7 +23,7 @@ export type JournalErrorKind =
   | 'takenOver';
 
 /** Position of damage: the line of the file (the header is line 1), and the seq of the last good entry before it. */
-export type JournalPlace = { readonly line: number; readonly seq: number };
+type JournalPlace = { readonly line: number; readonly seq: number };
 
 export class JournalError extends Error {
   override readonly name = 'JournalError';

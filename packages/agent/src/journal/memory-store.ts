@@ -1,26 +1,33 @@
 import { createHash } from 'node:crypto';
-import type { Blobs, Entry, EntryDraft, Header, Journal, SessionInfo } from '../ports/journal.js';
-import type { MachineTypes } from '../ports/machine-types.js';
-import type { Recorded } from './format/line-codec.js';
+import type {
+  Blobs,
+  Entry,
+  EntryDraft,
+  Header,
+  Journal,
+  MachineTypes,
+  SessionInfo,
+} from '../ports/journal.js';
+import type { Recorded } from './codec.js';
+import { forkHeader } from './fork.js';
 import { closed, exists, JournalError, notFound, outOfRange } from './journal-error.js';
-import { type JournaledMachine, ownHeader } from './journaled-machine.js';
+import { agentMachine } from './journaled-agent-machine.js';
+import { summarise, titleOf } from './list.js';
+import { type InspectableStore, readFrozen } from './reader.js';
 import {
   beginFold,
   CHECK_EVERY,
   checkOf,
   type Fold,
   foldRecords,
+  type JournaledMachine,
+  ownHeader,
   type ReplayOptions,
   replayOf,
   replayWith,
   upgradeFold,
   visitPast,
-} from './read/fold.js';
-import { readFrozen } from './read/frozen-prompt.js';
-import { agentMachine } from './read/journaled-agent-machine.js';
-import { summarise, titleOf } from './read/list-sessions.js';
-import type { InspectableStore } from './read/read-without-lock.js';
-import { forkHeader } from './write/copy-entries-to-fork.js';
+} from './replay.js';
 
 type Session<M extends MachineTypes> = {
   readonly header: Header<M>;

@@ -1,12 +1,11 @@
 import { createHmac, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto';
 import { link, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { openRegular } from '../platform/files/regular-file.js';
-import type { Header } from '../ports/journal.js';
-import type { MachineTypes } from '../ports/machine-types.js';
-import { encodeHeader } from './format/line-codec.js';
+import { openRegular } from '../platform/files.js';
+import type { Header, MachineTypes } from '../ports/journal.js';
+import { encodeHeader } from './codec.js';
 import { codeOf } from './journal-error.js';
-import { FILE_MODE, makeFolder, ownerPath, syncFolder } from './paths-and-durable-writes.js';
+import { FILE_MODE, makeFolder, ownerPath, syncFolder } from './state-folder.js';
 
 /**
  * Tells the sessions that were created in a state folder from those that came from elsewhere.

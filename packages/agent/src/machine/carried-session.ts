@@ -1,5 +1,14 @@
+/**
+ * A session read from its events alone, without the machine that wrote them.
+ *
+ * The machine decides by states, and a later machine can come to other states. What the user typed, what the model said,
+ * what calls reported and what all of it cost stands in the events themselves. From these a conversation follows that
+ * every provider accepts, and the work that was in flight. What only an earlier machine knew is left out: notes, counts of
+ * rounds, grants, and why a call did not run.
+ */
+
+import { hookNotes, hookRemarks, verdictsIn, withRemarks } from '../policy/hook-verdict.js';
 import type { Call, CallOutcome, EndedStatus, JudgedCall } from './call.js';
-import { changeSession } from './change-state.js';
 import {
   addParts,
   addReply,
@@ -14,33 +23,23 @@ import {
 } from './conversation.js';
 import type { CarriedCall, CarriedSession, CarriedWork, Event, On, QueuedInput } from './event.js';
 import type { AssistantMessage, JsonObject, Message, ResultPart, UserText } from './message.js';
-import { addUsage, spendingId } from './moves/common/count-usage.js';
-import { callModel } from './moves/common/send-request.js';
-import { timerFrom } from './moves/common/timers.js';
-import { noStreaks } from './moves/tools/count-streaks.js';
+import { addUsage, spendingId } from './moves/budget.js';
+import { callModel } from './moves/request.js';
+import { timerFrom } from './moves/timers.js';
 import {
   closedText,
   interruptedText,
   invalidText,
+  noStreaks,
   noSuchToolText,
   notRunText,
   outcomeText,
   refusedText,
   truncatedText,
-} from './moves/tools/result-texts.js';
-import { jsonShape } from './shapes/value-shapes.js';
-import type { SessionData, State } from './state.js';
-import { hookNotes, hookRemarks, verdictsIn, withRemarks } from './values/hook-verdict.js';
-import type { Usage } from './values/usage.js';
-
-/**
- * A session read from its events alone, without the machine that wrote them.
- *
- * The machine decides by states, and a later machine can come to other states. What the user typed, what the model said,
- * what calls reported and what all of it cost stands in the events themselves. From these a conversation follows that
- * every provider accepts, and the work that was in flight. What only an earlier machine knew is left out: notes, counts of
- * rounds, grants, and why a call did not run.
- */
+} from './moves/tool-batch.js';
+import { jsonShape } from './shapes.js';
+import { changeSession, type SessionData, type State } from './state.js';
+import type { Usage } from './usage.js';
 
 const MISSING = 'not run: the journal does not say why';
 const CONTINUED = '[The turn went on here.]';
@@ -437,7 +436,7 @@ const conversationFrom = (messages: readonly Message[]): Conversation => {
   return conversation;
 };
 
-export type SessionCarrier = {
+type SessionCarrier = {
   /** Sees all events of a session in order. `taken`: whether the present machine found the event in its place. */
   see(event: Event, taken: boolean): void;
   /** What the present machine has missed, after entry `seq`; null if it has missed nothing. */

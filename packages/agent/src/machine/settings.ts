@@ -1,6 +1,6 @@
-import { type PolicyRule, type Preset, presetRules, type WrittenRule } from '../policy/preset-rules.js';
+import { type PolicyRule, type Preset, presetRules, type WrittenRule } from '../policy/presets.js';
 import type { CallFacts, CallTraits, Needs } from './call.js';
-import { type Limit, readLimit } from './values/limit-value.js';
+import { type Limit, readLimit } from './usage.js';
 
 /** The delay before retry n (from 1), in milliseconds, is a pure function of n and the failure's jitter. */
 export type RetrySchedule =
@@ -16,7 +16,7 @@ export type RetrySchedule =
   | { readonly kind: 'list'; readonly delaysMs: readonly number[] };
 
 /** The calls that a grant covers: one shape, commands with a prefix, or every call of the tool. */
-export type GrantScope =
+type GrantScope =
   | { readonly scope: 'shape'; readonly shape: CallFacts['shape'] }
   | { readonly scope: 'prefix'; readonly words: readonly string[] }
   /** Every call of the tool; with a group also calls of other tools in the group. */

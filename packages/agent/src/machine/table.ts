@@ -1,26 +1,3 @@
-import { fault, late } from '@pawl/machine/kernel/table';
-import * as hooks from './moves/after-tool-hooks.js';
-import * as budget from './moves/budget.js';
-import { changeSettings } from './moves/change-settings.js';
-import { countReported, countStale } from './moves/common/count-usage.js';
-import { sendCall } from './moves/common/send-request.js';
-import { stopClock } from './moves/common/turn-time-limit.js';
-import * as compaction from './moves/compaction.js';
-import { hearHooks } from './moves/hear-user-hooks.js';
-import { editQueue, isBlank, queueInput } from './moves/message-queue.js';
-import * as reply from './moves/reply.js';
-import * as resume from './moves/resume.js';
-import * as retry from './moves/retry.js';
-import * as shutdown from './moves/shutdown.js';
-import * as stop from './moves/stop-cleanup.js';
-import { cancelled, exceeded, isStopping, isStoppingAtLimit, isTurnLimit } from './moves/stop-turn.js';
-import * as tools from './moves/tools/batch-events.js';
-import * as cancel from './moves/tools/cancel-tools.js';
-import * as settle from './moves/tools/finish-batch.js';
-import { startBatch } from './moves/tools/start-calls.js';
-import * as turn from './moves/turn.js';
-import type { AgentTable } from './state-and-event-names.js';
-
 /**
  * The whole machine. Each state has one row, in the order in which its parts run:
  *
@@ -33,6 +10,26 @@ import type { AgentTable } from './state-and-event-names.js';
  *
  * Cells that several rows share come first. A row spreads a group of them, and the compiler still counts every cell.
  */
+
+import { fault, late } from '@pawl/machine/kernel/table';
+import * as tools from './moves/batch-events.js';
+import * as budget from './moves/budget.js';
+import { countReported, countStale } from './moves/budget.js';
+import * as compaction from './moves/compaction.js';
+import * as hooks from './moves/hooks.js';
+import { hearHooks } from './moves/hooks.js';
+import * as reply from './moves/reply.js';
+import { sendCall } from './moves/request.js';
+import * as retry from './moves/retry.js';
+import * as resume from './moves/shutdown-and-resume.js';
+import { changeSettings } from './moves/shutdown-and-resume.js';
+import { startBatch } from './moves/start-calls.js';
+import * as stop from './moves/stop.js';
+import { cancelled, exceeded, isStopping, isStoppingAtLimit, isTurnLimit } from './moves/stop.js';
+import { stopClock } from './moves/timers.js';
+import * as turn from './moves/turn.js';
+import { editQueue, isBlank, queueInput } from './moves/turn.js';
+import type { AgentTable } from './names.js';
 
 const IS_OPEN = late('the session is open already');
 const NOT_OPEN = late('the session has not been opened');
@@ -247,10 +244,10 @@ export const table: AgentTable = {
 
     ExecutingTools: {
       always: [
-        { when: settle.stoppedAtLimit, to: 'BudgetExceeded', then: exceeded(settle.settleStopped) },
-        { when: settle.stoppedTurn, to: 'Cancelled', then: cancelled(settle.settleStopped) },
-        { when: settle.stoppedForApproval, to: 'Cancelled', then: settle.settleUnapproved },
-        { when: settle.allCallsEnded, to: 'PostToolsHook', as: 'CheckingGitCommits', then: settle.settle },
+        { when: tools.stoppedAtLimit, to: 'BudgetExceeded', then: exceeded(tools.settleStopped) },
+        { when: tools.stoppedTurn, to: 'Cancelled', then: cancelled(tools.settleStopped) },
+        { when: tools.stoppedForApproval, to: 'Cancelled', then: tools.settleUnapproved },
+        { when: tools.allCallsEnded, to: 'PostToolsHook', as: 'CheckingGitCommits', then: tools.settle },
       ],
       on: {
         ...turnRuns,
@@ -258,12 +255,12 @@ export const table: AgentTable = {
         ...noHook,
         ...noCompaction,
         RetryNow: NOT_WAITING,
-        CancelTurn: [{ when: cancel.isCancelling, stay: cancel.forceBatch }, { stay: cancel.stopBatch }],
+        CancelTurn: [{ when: tools.isCancelling, stay: tools.forceBatch }, { stay: tools.stopBatch }],
         CancelTool: [
-          { when: cancel.cancelsWaiting, stay: cancel.cancelWaitingCall },
-          { when: cancel.cancelsAgain, stay: cancel.forceCancelledCall },
-          { when: cancel.cancelsRunning, stay: cancel.cancelRunningCall },
-          { stay: cancel.ignoreCancel },
+          { when: tools.cancelsWaiting, stay: tools.cancelWaitingCall },
+          { when: tools.cancelsAgain, stay: tools.forceCancelledCall },
+          { when: tools.cancelsRunning, stay: tools.cancelRunningCall },
+          { stay: tools.ignoreCancel },
         ],
         ApprovalAnswered: [{ when: tools.isAwaiting, stay: tools.takeAnswer }, { stay: tools.ignoreAnswer }],
         CallPreviewed: [{ when: tools.isPreviewing, stay: tools.takePreview }, { stay: tools.ignorePreview }],
@@ -274,23 +271,23 @@ export const table: AgentTable = {
         ],
         ToolCompleted: [{ when: tools.isRunningCall, stay: tools.recordOutcome }, { stay: tools.countLate }],
         ToolsFailed: [
-          { when: settle.isOtherBatch, stay: countStale },
-          { to: 'Failed', then: settle.failBatch },
+          { when: tools.isOtherBatch, stay: countStale },
+          { to: 'Failed', then: tools.failBatch },
         ],
         TimerFired: [
-          { when: cancel.isBatchGrace, stay: cancel.forceBatch },
-          { when: cancel.isCallGrace, stay: cancel.forceLateCall },
-          { when: cancel.limitWhileCancelling, stay: stop.ignoreSecondLimit },
-          { when: isTurnLimit, stay: cancel.stopBatch },
+          { when: tools.isBatchGrace, stay: tools.forceBatch },
+          { when: tools.isCallGrace, stay: tools.forceLateCall },
+          { when: tools.limitWhileCancelling, stay: stop.ignoreSecondLimit },
+          { when: isTurnLimit, stay: tools.stopBatch },
           { stay: stop.ignoreTimer },
         ],
         Resumed: [
           OLD_EPOCH,
-          { when: cancel.isCancelling, stay: resume.endBatch },
+          { when: tools.isCancelling, stay: resume.endBatch },
           { stay: resume.goOnWithBatch },
         ],
       },
-      exit: settle.cancelGraceTimers,
+      exit: tools.cancelGraceTimers,
     },
 
     PostToolsHook: {
@@ -401,12 +398,12 @@ export const table: AgentTable = {
 
     ShuttingDown: {
       entry: stopClock,
-      rest: shutdown.sayGoodbye,
+      rest: resume.sayGoodbye,
       on: {
         ...noWork,
         ...sessionIsOver,
-        UserInput: { stay: shutdown.keepInput },
-        ShutdownRequested: { stay: shutdown.sayGoodbye },
+        UserInput: { stay: resume.keepInput },
+        ShutdownRequested: { stay: resume.sayGoodbye },
         Resumed: [OLD_EPOCH, { to: 'WaitingForUserInput', then: resume.openAgain }],
       },
     },
@@ -414,7 +411,7 @@ export const table: AgentTable = {
 
   /** For every resting state without a cell of its own. */
   defaults: {
-    ShutdownRequested: { to: 'ShuttingDown', then: shutdown.shutDown },
+    ShutdownRequested: { to: 'ShuttingDown', then: resume.shutDown },
     SettingsChanged: { stay: changeSettings },
     UsageReported: { stay: countReported },
     UserHooksRan: { stay: hearHooks },

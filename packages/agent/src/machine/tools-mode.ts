@@ -1,10 +1,10 @@
-import { noLimits, type Settings } from './settings.js';
-import type { In } from './state.js';
-
 /**
  * Tools mode of seed 004: a configuration of the agent machine, not a second one. Its stopping policies are limits
  * (rounds, dollars, tokens, time, the same calls again, errors in a row, the same results again) and the user's own.
  */
+
+import { noLimits, type Settings } from './settings.js';
+import type { In } from './state.js';
 
 export const toolsMode: Partial<Settings> = {
   limits: { ...noLimits, rounds: 10, truncation: 2, repeats: 3, errors: 3, sameResults: 3 },

@@ -1,7 +1,3 @@
-import type { Prices } from '../machine/values/usage.js';
-import type { ModelFacts } from '../ports/model.js';
-import type { CataloguedProvider } from './provider-table.js';
-
 /**
  * Facts about models, as their makers publish them. Each table says where and when it was read. A model that is not in
  * a table is unknown, and the user is told so.
@@ -9,6 +5,10 @@ import type { CataloguedProvider } from './provider-table.js';
  * Many makers charge more for every token of a prompt above some length. The window given here is then the length up to
  * which the prices hold, so that no budget is exceeded unseen.
  */
+
+import type { Prices } from '../machine/usage.js';
+import type { ModelFacts } from '../ports/model.js';
+import type { CataloguedProvider } from './provider-table.js';
 
 /**
  * `adaptive`: the model decides how much to think, unless told. `onDemand`: it thinks only when asked to. `budget`:

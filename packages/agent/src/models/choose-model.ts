@@ -1,20 +1,30 @@
-import type { ProcessEnvironment } from '../platform/base/process-environment-type.js';
-import type { Model } from '../ports/model.js';
-import { modelsLike, thinksByItself } from './catalogue.js';
-import { endpointOf, keyIn } from './endpoint-and-key.js';
-import { createFetch } from './http/node-fetch.js';
+/** From an id to a model: its provider, address and key, its facts, the adapter of its wire. */
+
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { ProcessEnvironment } from '../platform/environment.js';
+import { createFetch, type LeanFetch } from '../platform/http.js';
+import type { Model, ModelFacts } from '../ports/model.js';
+import { anthropicModel } from './anthropic.js';
+import { factsOf, modelsLike, thinksByItself, UNKNOWN } from './catalogue.js';
+import { googleModel } from './google.js';
+import { compatibleModel } from './openai-compatible.js';
+import { openAiModel } from './openai-responses.js';
 import {
   DEFAULT_MODEL,
+  endpointOf,
   exampleModel,
   findProvider,
+  keyIn,
   keylessProvider,
   modelForms,
   type Provider,
   providers,
+  type WireName,
 } from './provider-table.js';
-import { adapters } from './providers/adapters.js';
-import { findFacts, type Unanswered } from './providers/find-model-facts.js';
-import { loadScript } from './scripted/load-script.js';
+import { scriptedModel } from './scripted-model.js';
+import { asText, isObject, type Loose, listIn, objectIn } from './untyped-json.js';
+import type { AdapterOptions } from './wire-model.js';
 
 /** Why there is no model; `message` is for the user and says what to do. */
 export type ModelProblem = {
@@ -175,4 +185,217 @@ export const chooseModel = async (
   }
   if (provider === undefined) return loadScript(name, options.folder ?? '');
   return connect(provider, name, environment, options);
+};
+
+/** The adapter of each wire that the table of providers names. */
+const adapters: Readonly<Record<WireName, (options: AdapterOptions) => Model>> = {
+  'Anthropic Messages': anthropicModel,
+  'OpenAI Responses': openAiModel,
+  'Google Gemini API': googleModel,
+  'Chat Completions': compatibleModel,
+};
+
+/**
+ * Facts about a model, found once before its first call: in the catalogue, or from the server that runs it.
+ *
+ * 1. A server that says nothing about a model, or not soon, leaves it unknown; only a missing server is a problem.
+ * 2. Ollama cuts prompts at its own context length without a word: the length it runs the model with is the window,
+ *    never the length that the model could have.
+ */
+
+const PATIENCE_MS = 3_000;
+
+type Question = {
+  readonly modelId: string;
+  /** Name of the model at its server. */
+  readonly name: string;
+  readonly url: string;
+  readonly fetch: LeanFetch;
+  readonly apiKey?: string;
+};
+
+type FoundFacts = {
+  readonly kind: 'ok';
+  readonly facts: ModelFacts;
+  /** Address for calls of the model. */
+  readonly baseUrl: string;
+};
+
+type Unanswered =
+  | { readonly kind: 'noServer'; readonly url: string; readonly why: string }
+  /** The server has no such model, but others. */
+  | { readonly kind: 'noModel'; readonly url: string; readonly others: readonly string[] };
+
+type FactsAnswer = FoundFacts | Unanswered;
+
+type Heard =
+  | { readonly status: number; readonly json: Loose }
+  | { readonly why: string; readonly isGone: boolean };
+
+const GONE = /^(ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|ENETUNREACH|EAI_AGAIN)$/;
+
+const hear = async (fetch: LeanFetch, url: string, body?: object, key?: string): Promise<Heard> => {
+  try {
+    const answer = await fetch(url, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: {
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(PATIENCE_MS),
+    });
+    const json: unknown = await answer.json();
+    return { status: answer.status, json: isObject(json) ? json : {} };
+  } catch (error) {
+    const code = isObject(error) ? asText(error.code) : null;
+    const why = error instanceof Error ? error.message : String(error);
+    return { why: code ?? why, isGone: code !== null && GONE.test(code) };
+  }
+};
+
+const positive = (value: unknown): number | null => {
+  const count = typeof value === 'string' ? Number(value) : value;
+  return typeof count === 'number' && Number.isFinite(count) && count > 0 ? count : null;
+};
+
+const dollars = (value: unknown): number | null => {
+  const perToken = typeof value === 'string' ? Number(value) : Number.NaN;
+  // Rounded, since a price per token is a long fraction.
+  return Number.isFinite(perToken) && perToken >= 0 ? Math.round(perToken * 1e12) / 1e6 : null;
+};
+
+/** OpenRouter names prices in its list, in dollars per token. */
+const pricesIn = (model: Loose): ModelFacts['prices'] => {
+  const listed = objectIn(model, 'pricing');
+  const [input, output] = [dollars(listed.prompt), dollars(listed.completion)];
+  if (input === null || output === null) return null;
+  const cacheRead = dollars(listed.input_cache_read) ?? input;
+  return { input, output, cacheRead, cacheWrite: dollars(listed.input_cache_write) ?? input };
+};
+
+const nameOf = ({ name, model }: Loose): string => asText(name) ?? asText(model) ?? '';
+
+/** OpenRouter tells it with each model, llama.cpp in a second list in Ollama's form, other servers not at all. */
+const imagesIn = (model: Loose, listed: Loose | undefined): Pick<ModelFacts, 'images'> => {
+  const modalities = objectIn(model, 'architecture').input_modalities;
+  const capabilities = listed?.capabilities;
+  if (Array.isArray(modalities)) return { images: modalities.includes('image') ? 'yes' : 'no' };
+  if (Array.isArray(capabilities)) return { images: capabilities.includes('multimodal') ? 'yes' : 'no' };
+  return {};
+};
+
+const factsFrom = (model: Loose, listed: Loose | undefined, source: string): ModelFacts => {
+  const images = imagesIn(model, listed);
+  const served = objectIn(model, 'top_provider');
+  const possible =
+    positive(model.max_model_len) ??
+    positive(model.loaded_context_length) ??
+    positive(objectIn(model, 'meta').n_ctx) ??
+    positive(model.context_length);
+  if (possible === null) return { ...UNKNOWN, ...images };
+  // OpenRouter: the serving provider may give less than the model's own window.
+  const window = Math.min(possible, positive(served.context_length) ?? possible);
+  const output = positive(served.max_completion_tokens) ?? UNKNOWN.outputTokensMax;
+  return {
+    ...UNKNOWN,
+    ...images,
+    windowTokens: window,
+    outputTokensMax: Math.min(output, Math.floor(window / 2)),
+    prices: pricesIn(model),
+    source,
+  };
+};
+
+/** Looks for the model in the list of a Chat Completions server. */
+const askModelList = async ({ fetch, url, name, apiKey }: Question): Promise<FactsAnswer> => {
+  const heard = await hear(fetch, `${url}/models`, undefined, apiKey);
+  const unknown: FoundFacts = { kind: 'ok', facts: UNKNOWN, baseUrl: url };
+  if ('why' in heard) return heard.isGone ? { kind: 'noServer', url, why: heard.why } : unknown;
+  const model = listIn(heard.json.data).find(({ id }) => id === name);
+  if (model === undefined) return unknown;
+  const listed = listIn(heard.json.models).find((entry) => nameOf(entry) === name);
+  return { ...unknown, facts: factsFrom(model, listed, `${url}/models, asked at the start`) };
+};
+
+/** Window of a model that is not loaded and sets no length: Ollama decides by its memory. */
+const ASSUMED_WINDOW = 32_768;
+
+const ollamaWindow = (shown: Loose, loaded: Loose | undefined, isElsewhere: boolean): [number, boolean] => {
+  const info = objectIn(shown, 'model_info');
+  const key = Object.keys(info).find((name) => name.endsWith('.context_length')) ?? '';
+  const most = positive(info[key]) ?? ASSUMED_WINDOW;
+  const set = positive(/^num_ctx\s+(\d+)/m.exec(asText(shown.parameters) ?? '')?.[1]);
+  const running = positive(loaded?.context_length);
+  const known = running ?? set ?? (isElsewhere ? most : null);
+  return known === null ? [Math.min(most, ASSUMED_WINDOW), false] : [Math.min(known, most), true];
+};
+
+const isNamed = (model: Loose, name: string): boolean => [name, `${name}:latest`].includes(nameOf(model));
+
+const ollamaFacts = (shown: Loose, loaded: Loose | undefined, host: string): ModelFacts => {
+  const isElsewhere = asText(shown.remote_host) !== null;
+  const [windowTokens, isSaid] = ollamaWindow(shown, loaded, isElsewhere);
+  const capabilities = Array.isArray(shown.capabilities) ? shown.capabilities : null;
+  const thinks = capabilities?.includes('thinking') === true;
+  return {
+    windowTokens,
+    outputTokensMax: Math.min(UNKNOWN.outputTokensMax, Math.floor(windowTokens / 2)),
+    thinking: thinks ? 'yes' : 'no',
+    effort: thinks ? 'levels' : 'none',
+    tools: capabilities?.includes('tools') === false ? 'no' : 'yes',
+    images: capabilities?.includes('vision') === true ? 'yes' : 'no',
+    // One's own machine charges nothing. Ollama's cloud is paid for by a plan, whose price it does not say.
+    prices: isElsewhere ? null : { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+    source: isSaid ? `${host}/api, asked at the start` : null,
+  };
+};
+
+const askOllama = async ({ fetch, url, name }: Question): Promise<FactsAnswer> => {
+  const host = url.replace(/\/v1$/, '');
+  const heard = await hear(fetch, `${host}/api/show`, { model: name });
+  if ('why' in heard) return { kind: 'noServer', url: host, why: heard.why };
+  if (heard.status === 404) {
+    const tags = await hear(fetch, `${host}/api/tags`);
+    const others = 'json' in tags ? listIn(tags.json.models).map(nameOf) : [];
+    return { kind: 'noModel', url: host, others };
+  }
+  const running = await hear(fetch, `${host}/api/ps`);
+  const loaded =
+    'json' in running ? listIn(running.json.models).find((model) => isNamed(model, name)) : undefined;
+  return { kind: 'ok', facts: ollamaFacts(heard.json, loaded, host), baseUrl: `${host}/v1` };
+};
+
+/** Each way to find the facts that the table of providers names. */
+export const findFacts: Readonly<
+  Record<Provider['factsFrom'], (question: Question) => FactsAnswer | Promise<FactsAnswer>>
+> = {
+  catalogue: ({ modelId, url }) => ({ kind: 'ok', facts: factsOf(modelId), baseUrl: url }),
+  modelList: askModelList,
+  ollama: askOllama,
+};
+
+type BadScript = { readonly kind: 'badScript'; readonly message: string };
+
+const badScript = (file: string, why: string): BadScript => ({
+  kind: 'badScript',
+  message: `The script ${file} cannot be used: ${why}`,
+});
+
+/** The model that answers from a JSON file; its id names the whole path, so that a resumed session finds the same script. */
+export const loadScript = async (
+  name: string,
+  folder: string,
+): Promise<{ readonly kind: 'ok'; readonly model: Model } | BadScript> => {
+  const file = path.resolve(folder, name);
+  let json: unknown;
+  try {
+    json = JSON.parse(await readFile(file, 'utf8'));
+  } catch (error) {
+    return badScript(file, error instanceof Error ? error.message : String(error));
+  }
+  const { parseScript } = await import('./script-format.js');
+  const parsed = parseScript(json);
+  if (parsed.kind === 'invalid') return badScript(file, `${parsed.field}: ${parsed.why}`);
+  return { kind: 'ok', model: scriptedModel(parsed.script, { id: `scripted/${file}` }) };
 };

@@ -1,5 +1,3 @@
-import type { Json, JsonObject } from '../machine/message.js';
-
 /**
  * Makes the input schema of a foreign tool safe to declare. One schema that a provider refuses fails every request.
  *
@@ -8,6 +6,8 @@ import type { Json, JsonObject } from '../machine/message.js';
  * 2. A schema that is no object, too large or too deep is replaced by one that accepts any object. The server still
  *    checks the input.
  */
+
+import type { Json, JsonObject } from '../machine/message.js';
 
 const BYTES_MAX = 16 * 1024;
 const DEPTH_MAX = 24;
@@ -25,7 +25,7 @@ const DROPPED = new Set(
 /** Providers refuse these at the top of a schema. */
 const NOT_AT_TOP = ['anyOf', 'oneOf', 'allOf', 'not', 'if', 'then', 'else', 'enum', 'const'];
 
-export type SafeSchema = {
+type SafeSchema = {
   readonly schema: JsonObject;
   /** What was changed beyond inlining, for the user; null if nothing was. */
   readonly note: string | null;

@@ -1,9 +1,11 @@
-import type { MachineUpgrade } from '../machine/event.js';
-import type { PastFiles } from '../machine/file-hashes-from-events.js';
-import type { Prices } from '../machine/values/usage.js';
-import type { AgentTypes, MachineTypes } from './machine-types.js';
-
 /** Interface between the runtime and the journals with their store. Types only. */
+
+import type { Action } from '../machine/action.js';
+import type { Event, MachineUpgrade } from '../machine/event.js';
+import type { PastFiles } from '../machine/past-files.js';
+import type { Settings } from '../machine/settings.js';
+import type { State } from '../machine/state.js';
+import type { Prices } from '../machine/usage.js';
 
 export type Blobs = {
   /** Stores a text and returns its sha256 (hex), which is its key. Durable when it resolves. */
@@ -127,4 +129,24 @@ export type JournalStore<M extends MachineTypes = AgentTypes> = {
   read(sessionId: string, from?: number): AsyncIterable<Entry<M>>;
   /** All sessions, newest first, including those of other machines. */
   list(): AsyncIterable<SessionInfo>;
+};
+
+/** Types of a machine that journal and loop work with. Types only. */
+
+/** The types of one machine as one type parameter. Generic types default to the agent's (AgentTypes). */
+export type MachineTypes = {
+  readonly kind: 'agent' | 'ask';
+  readonly event: { readonly type: string; readonly at: number };
+  readonly state: { readonly name: string };
+  readonly action: { readonly type: string };
+  /** `question`: the question of a run (`pawl ask`), if the settings hold it. */
+  readonly settings: { readonly model: string; readonly question?: string };
+};
+
+export type AgentTypes = {
+  readonly kind: 'agent';
+  readonly event: Event;
+  readonly state: State;
+  readonly action: Action;
+  readonly settings: Settings;
 };

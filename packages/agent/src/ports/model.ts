@@ -1,3 +1,5 @@
+/** Interface between the runtime and a language model. Types only. */
+
 import type { ModelError, StopReason } from '../machine/event.js';
 import type {
   AssistantText,
@@ -7,9 +9,7 @@ import type {
   ReasoningPart,
 } from '../machine/message.js';
 import type { Effort } from '../machine/settings.js';
-import type { Prices } from '../machine/values/usage.js';
-
-/** Interface between the runtime and a language model. Types only. */
+import type { Prices } from '../machine/usage.js';
 
 export type ModelFacts = {
   readonly windowTokens: number;

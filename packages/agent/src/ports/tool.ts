@@ -1,11 +1,11 @@
+/** Interface between the runtime and a tool. Types only. */
+
 import type { CallFacts, CallOutcome, CallPreview, CallTraits } from '../machine/call.js';
 import type { JsonObject } from '../machine/message.js';
-import type { Remaining } from '../machine/values/limit-value.js';
-import type { CommandLevel } from '../policy/call-sandbox-level.js';
+import type { Remaining } from '../machine/usage.js';
+import type { CommandLevel } from '../policy/decide.js';
 import type { Blobs } from './journal.js';
 import type { ToolDeclaration } from './model.js';
-
-/** Interface between the runtime and a tool. Types only. */
 
 export type Judgement =
   | {

@@ -1,19 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as v from 'valibot';
-import type { SessionSandbox } from '../command/sandbox/session/session-sandbox.js';
-import { jobOf, jobStarted } from '../command/shell/command-job.js';
-import { outcomeOf, type StartedCommand, waitForEnd } from '../command/shell/command-result.js';
-import { callKey, findCommand } from '../command/shell/earlier-commands.js';
-import { type CommandVariables, hardenedGit } from '../command/shell/per-command-variables.js';
-import type { CommandRequest } from '../command/shell/prepare-command.js';
-import { startCommand } from '../command/shell/running-command.js';
+import { type CommandRequest, startCommand } from '../command/command.js';
+import { type CommandVariables, hardenedGit } from '../command/environment.js';
+import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { CallFacts, Needs, ShellFacts } from '../machine/call.js';
-import type { ProcessEnvironment } from '../platform/base/process-environment-type.js';
+import type { ProcessEnvironment } from '../platform/environment.js';
 import type { FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Job, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
-import { defineTool } from './define-tool.js';
-import { failed } from './files/change-file.js';
-import { readCommandShape } from './other-agents-inputs.js';
+import { callKey, findCommand } from './bash-recovery.js';
+import { jobOf, jobStarted, outcomeOf, type StartedCommand, waitForEnd } from './bash-result.js';
+import { defineTool, readCommandShape } from './define-tool.js';
+import { failed } from './file-change.js';
 
 /** The shell for all commands. */
 export const PROGRAM = 'bash';
@@ -185,8 +182,8 @@ const NO_COMMAND: ShellFacts = { commands: [], unclear: null };
 /** What the command would run. Loads the shell grammar with the first command. */
 const readFacts = async (command: string, workspace: string, { environment }: Shell): Promise<ShellFacts> => {
   const [{ shellFacts }, { commandFinder }] = await Promise.all([
-    import('../policy/shell/collect-command-facts.js'),
-    import('../policy/shell/find-command-file.js'),
+    import('../policy/shell/shell-facts.js'),
+    import('../policy/shell/shell-facts.js'),
   ]);
   return shellFacts(command, commandFinder(environment.PATH ?? '', workspace));
 };
@@ -214,7 +211,7 @@ const gitAccess = async (
 ): Promise<RunOrder['git']> => {
   if (sandbox === 'off') return {};
   const [{ repositoryAccess, historyPurpose }, facts] = await Promise.all([
-    import('../policy/commands/repository-access.js'),
+    import('../policy/repository-access.js'),
     readFacts(command, workspace, shell),
   ]);
   return { repository: repositoryAccess(facts, needs), purpose: historyPurpose(facts) };

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { createSessionSandbox, type SessionSandbox } from '../command/sandbox/session/session-sandbox.js';
-import { createCommandVariables } from '../command/shell/per-command-variables.js';
-import type { ProcessEnvironment } from '../platform/base/process-environment-type.js';
+import { createCommandVariables } from '../command/environment.js';
+import { createSessionSandbox, type SessionSandbox } from '../command/session-sandbox.js';
+import type { ProcessEnvironment } from '../platform/environment.js';
 import type { FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { createBashTool } from './bash.js';
 import { editTool } from './edit.js';
 import { createFetchTool } from './fetch.js';
-import { withAllowedWrites } from './files/allow-protected-writes.js';
+import { withAllowedWrites } from './file-change.js';
 import { findTool } from './find.js';
 import { listTool } from './list.js';
 import { readTool } from './read.js';

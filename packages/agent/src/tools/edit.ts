@@ -1,6 +1,9 @@
+/** Several replacements in one file, all or none. `matching/plan-edits.ts` defines where and how. */
+
 import * as v from 'valibot';
 import type { Tool } from '../ports/tool.js';
-import { defineTool } from './define-tool.js';
+import { defineTool, readEditShape } from './define-tool.js';
+import { planEdits, type TextEdit } from './edit/plan-edits.js';
 import {
   changeFile,
   hashesOf,
@@ -8,13 +11,8 @@ import {
   type PlannedChange,
   previewOf,
   refuseChange,
-} from './files/change-file.js';
-import { decodeFile, encodeText, type LoadedFile } from './files/file-text.js';
-import { judgePath } from './files/resolve-paths.js';
-import { planEdits, type TextEdit } from './matching/plan-edits.js';
-import { readEditShape } from './other-agents-inputs.js';
-
-/** Several replacements in one file, all or none. `matching/plan-edits.ts` defines where and how. */
+} from './file-change.js';
+import { decodeFile, encodeText, judgePath, type LoadedFile } from './files.js';
 
 const editSchema = v.strictObject({
   oldText: v.pipe(v.string(), v.description('Exact text, unique in the file.')),

@@ -1,11 +1,3 @@
-import * as v from 'valibot';
-import type { CallFacts } from '../machine/call.js';
-import type { ProcessEnvironment } from '../platform/base/process-environment-type.js';
-import type { GetOrder, Got, Lookup } from '../platform/net/public-get.js';
-import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
-import { defineTool } from './define-tool.js';
-import { failed } from './files/change-file.js';
-
 /**
  * Reads a page of the web.
  *
@@ -13,6 +5,14 @@ import { failed } from './files/change-file.js';
  *    address. The model may fetch it with another call, which the policy judges again.
  * 2. Nothing of this machine is sent: no cookies, no names, no keys.
  */
+
+import * as v from 'valibot';
+import type { CallFacts } from '../machine/call.js';
+import type { ProcessEnvironment } from '../platform/environment.js';
+import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
+import { defineTool } from './define-tool.js';
+import { failed } from './file-change.js';
+import type { GetOrder, Got, Lookup } from './public-get.js';
 
 const BYTES_MAX = 5 * 1024 * 1024;
 const ADDRESS_MAX = 2_000;
@@ -56,7 +56,7 @@ const follow = async (
   hosts: readonly string[],
   order: Omit<GetOrder, 'url'>,
 ): Promise<Page | string> => {
-  const { get } = await import('../platform/net/public-get.js');
+  const { get } = await import('./public-get.js');
   let url = first;
   for (let hop = 0; hop <= HOPS_MAX; hop++) {
     const got = await get({ ...order, url });
@@ -129,7 +129,7 @@ const describe = async ({ got, url }: Page): Promise<ToolOutcome> => {
     kind === 'application/xhtml+xml' ||
     (kind === '' && /^\s*<(!doctype|html)/i.test(text));
   const read = isHtml
-    ? await (await import('./web/html-to-markdown.js')).readHtml(text, url.href)
+    ? await (await import('./html-to-markdown.js')).readHtml(text, url.href)
     : { text, form: null };
   const form = read.form === null ? '' : `, as ${read.form}`;
   const end = cut ? `, only the first ${BYTES_MAX} bytes` : '';

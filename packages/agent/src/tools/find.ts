@@ -1,14 +1,13 @@
 import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import * as v from 'valibot';
-import { plural } from '../platform/base/plural.js';
-import type { HeldFolder } from '../platform/files/open-folder.js';
+import type { HeldFolder } from '../platform/files.js';
+import { plural } from '../platform/text.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { defineTool } from './define-tool.js';
-import { failed } from './files/change-file.js';
-import { readGlob } from './files/glob.js';
-import { findAllowed, judgePath, titleWithin } from './files/resolve-paths.js';
-import { listFiles, type RipgrepEnd, withFolder } from './files/run-ripgrep.js';
+import { failed } from './file-change.js';
+import { listFiles, type RipgrepEnd, readGlob, withFolder } from './file-search.js';
+import { findAllowed, judgePath, titleWithin } from './files.js';
 
 const SHOWN_DEFAULT = 100;
 const SHOWN_MAX = 1_000;

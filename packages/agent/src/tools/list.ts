@@ -1,16 +1,16 @@
+/** A folder as a tree, nearest folders first, until depth or size is used up. Omitted entries are counted. */
+
 import type { Dirent } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import * as v from 'valibot';
-import { plural } from '../platform/base/plural.js';
-import type { HeldFolder } from '../platform/files/open-folder.js';
+import type { HeldFolder } from '../platform/files.js';
+import { plural } from '../platform/text.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { defineTool } from './define-tool.js';
-import { failed } from './files/change-file.js';
-import { findAllowed, judgePath } from './files/resolve-paths.js';
-import { listFiles, withFolder } from './files/run-ripgrep.js';
-
-/** A folder as a tree, nearest folders first, until depth or size is used up. Omitted entries are counted. */
+import { failed } from './file-change.js';
+import { listFiles, withFolder } from './file-search.js';
+import { findAllowed, judgePath } from './files.js';
 
 const DEPTH_DEFAULT = 3;
 const DEPTH_MAX = 10;

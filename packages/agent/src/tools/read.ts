@@ -1,14 +1,12 @@
 import { readdir } from 'node:fs/promises';
 import * as v from 'valibot';
-import { plural } from '../platform/base/plural.js';
-import { holdFolder } from '../platform/files/open-folder.js';
+import { holdFolder } from '../platform/files.js';
+import { plural } from '../platform/text.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
-import { defineTool } from './define-tool.js';
-import { failed } from './files/change-file.js';
-import { decodeFile, type Encoding, loadFile } from './files/file-text.js';
-import { keepPicture } from './files/picture.js';
-import { findAllowed, judgePath } from './files/resolve-paths.js';
-import { readFileShape } from './other-agents-inputs.js';
+import { defineTool, readFileShape } from './define-tool.js';
+import { failed } from './file-change.js';
+import { decodeFile, type Encoding, findAllowed, judgePath, loadFile } from './files.js';
+import { keepPicture } from './picture.js';
 
 /** Below the limit at which the runtime truncates results, so that shown text has no gap. */
 const SHOWN_BYTES = 28_000;

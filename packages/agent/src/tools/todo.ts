@@ -1,8 +1,8 @@
+/** The model's to-do list. Each call replaces it. It exists only in the conversation. */
+
 import * as v from 'valibot';
 import type { Tool } from '../ports/tool.js';
 import { defineTool } from './define-tool.js';
-
-/** The model's to-do list. Each call replaces it. It exists only in the conversation. */
 
 const ITEMS_MAX = 50;
 const CHARACTERS_MAX = 300;

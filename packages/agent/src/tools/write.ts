@@ -1,7 +1,8 @@
 import * as v from 'valibot';
-import { plural } from '../platform/base/plural.js';
+import { plural } from '../platform/text.js';
 import type { Tool } from '../ports/tool.js';
-import { defineTool } from './define-tool.js';
+import { defineTool, readWriteShape } from './define-tool.js';
+import { endingsOf, withEnding } from './edit/lines.js';
 import {
   changeFile,
   hashesOf,
@@ -9,11 +10,8 @@ import {
   type PlannedChange,
   previewOf,
   refuseChange,
-} from './files/change-file.js';
-import { ABSENT, decodeFile, encodeText, type LoadedFile } from './files/file-text.js';
-import { endingsOf, withEnding } from './files/line-endings.js';
-import { judgePath } from './files/resolve-paths.js';
-import { readWriteShape } from './other-agents-inputs.js';
+} from './file-change.js';
+import { ABSENT, decodeFile, encodeText, judgePath, type LoadedFile } from './files.js';
 
 const schema = v.strictObject({
   path: v.pipe(v.string(), v.minLength(1, 'must not be empty')),

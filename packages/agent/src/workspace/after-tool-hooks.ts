@@ -1,18 +1,16 @@
-import { createSessionSandbox, type SessionSandbox } from '../command/sandbox/session/session-sandbox.js';
-import type { ProcessEnvironment } from '../platform/base/process-environment-type.js';
-import type { HookContext, HookReport, Hooks } from '../ports/after-tool-hooks.js';
-import { commitTouched } from './commits/auto-commit.js';
-import { committedContent } from './commits/content-from-commits.js';
-import { createCommitWatch } from './commits/create-commit-watch.js';
-import { settleAbandoned } from './commits/settle-commit.js';
-import type { ContentBefore } from './formatters/content-before-calls.js';
-import { Autoformatters } from './formatters/run-autoformatters.js';
-import { FormatterReach } from './formatters/snapshot-need.js';
-import { type GitPlace, useRepository } from './git/git.js';
-import { DEADLINES_MS } from './phase-deadlines.js';
-import { ProgramFailure } from './run-program.js';
-
 /** The hooks after tools: report new commits, format files, commit changes. */
+
+import { createSessionSandbox, type SessionSandbox } from '../command/session-sandbox.js';
+import type { ProcessEnvironment } from '../platform/environment.js';
+import { ProgramFailure } from '../platform/run-program.js';
+import type { HookContext, HookReport, Hooks } from '../ports/hooks.js';
+import { commitTouched } from './auto-commit.js';
+import { createCommitWatch } from './commit-watch.js';
+import { Autoformatters, type ContentBefore, committedContent } from './format-files.js';
+import { FormatterReach } from './formatter-choice.js';
+import { type GitPlace, useRepository } from './git.js';
+import { settleAbandoned } from './make-commit.js';
+import { DEADLINES_MS } from './phase-deadlines.js';
 
 const RECOVERY_MS = 30_000;
 

@@ -1,4 +1,19 @@
-import type { ChangedFiles, Stamp } from './worktree-snapshot.js';
+/** Which files a call changed, and which uncommitted changes are the agent's. */
+
+import { lstatSync } from 'node:fs';
+import { lstat } from 'node:fs/promises';
+import path from 'node:path';
+import type { JudgedCall } from '../machine/call.js';
+import { isWithin } from '../platform/files.js';
+import { settleAll } from '../platform/run-program.js';
+import { markedFolder, type Repository } from './git.js';
+import {
+  type ChangedFiles,
+  changedBetween,
+  type Refs,
+  type Stamp,
+  type WorktreeSnapshot,
+} from './repository-snapshot.js';
 
 /**
  * Tracks which uncommitted changes are the agent's.
@@ -50,7 +65,7 @@ export type SavedChanges = {
 const BEFORE_ALL = 'it had uncommitted changes when auto-commit first looked at it in this session';
 const BETWEEN = 'it was changed between the calls of the agent';
 const SOMEBODY_ELSE = 'somebody else changed it too';
-const UNSEEN = 'it was changed while the repository could not be read';
+const CHANGED_UNSEEN = 'it was changed while the repository could not be read';
 
 export const createAgentChanges = (): AgentChanges => {
   const ours = new Map<string, Stamp | null>();
@@ -86,7 +101,8 @@ export const createAgentChanges = (): AgentChanges => {
       for (const files of [ours, left])
         for (const name of files.keys()) if (!now.has(name)) files.delete(name);
       for (const [name, stamp] of ours) {
-        if (stamp !== now.get(name)?.stamp) leave(name, unseen === undefined ? SOMEBODY_ELSE : UNSEEN);
+        if (stamp !== now.get(name)?.stamp)
+          leave(name, unseen === undefined ? SOMEBODY_ELSE : CHANGED_UNSEEN);
       }
     },
     leaveAll(why) {
@@ -119,4 +135,162 @@ export const createAgentChanges = (): AgentChanges => {
       first = saved.first === null ? null : new Set(saved.first);
     },
   };
+};
+
+/** Determines which files a call changed, and whether the changes are its own. */
+
+/** Files that changed while a call ran, relative to the top. */
+export type CallChanges = {
+  readonly call: JudgedCall;
+  readonly before: WorktreeSnapshot;
+  readonly changed: readonly string[];
+  /** The content may come from a commit or a stash instead of the call itself. */
+  readonly mixed: boolean;
+};
+
+export const UNSEEN = 'the repository could not be read before the agent changed it';
+const CUT =
+  'Pawl was killed or closed while a call of the agent ran, so nobody knows who changed what. Commit it yourself: auto-commit leaves it alone from now on';
+/** The record of an earlier process is missing. */
+export const UNRECORDED =
+  'Pawl was killed between the calls of the agent, and how the files were before is not recorded. Commit it yourself: auto-commit leaves it alone from now on';
+const INSIDE = 'it belongs to a repository inside this one';
+const MIXED = 'it came with a switch of branches, a stash or an undone commit';
+
+/** Opens the repository, which is needed only if HEAD moved. */
+type Ask = <T>(work: (repository: Repository) => Promise<T>) => Promise<T | null>;
+
+const isMixed = async (ask: Ask, before: WorktreeSnapshot, after: WorktreeSnapshot): Promise<boolean> => {
+  if (before.stash !== after.stash || before.head.branch !== after.head.branch) return true;
+  const [from, to] = [before.head.hash, after.head.hash];
+  if (from === to || from === null) return false;
+  if (to === null) return true;
+  const isOnward = await ask((repository) => repository.run(['merge-base', '--is-ancestor', from, to]));
+  return isOnward?.code !== 0;
+};
+
+export const isFolder = async (file: string): Promise<boolean> => {
+  try {
+    return (await lstat(file)).isDirectory();
+  } catch {
+    return false; // it does not exist, so there is nothing below it
+  }
+};
+
+/** The files, not folders, that calls name. */
+export const namedFiles = async (calls: readonly JudgedCall[]): Promise<readonly string[]> => {
+  const paths = [...new Set(calls.flatMap(({ facts }) => facts.paths))];
+  const folders = await Promise.all(paths.map(isFolder));
+  return paths.filter((_path, index) => folders[index] === false);
+};
+
+/** Like `namedFiles`, but synchronous. */
+export const namedFilesNow = (calls: readonly JudgedCall[]): readonly string[] =>
+  [...new Set(calls.flatMap(({ facts }) => facts.paths))].filter((file) => !isFolderNow(file));
+
+const isFolderNow = (file: string): boolean => {
+  try {
+    return lstatSync(file).isDirectory();
+  } catch {
+    return false; // as above
+  }
+};
+
+export const callChangesBetween = async (
+  call: JudgedCall,
+  before: WorktreeSnapshot,
+  after: WorktreeSnapshot,
+  ask: Ask,
+): Promise<CallChanges> => {
+  const [changed, mixed] = await settleAll([changedBetween(before, after), isMixed(ask, before, after)]);
+  return { call, before, changed, mixed };
+};
+
+/** Whether a call may have changed a file: it names the file, or a folder above it. */
+const isBelow = ({ facts }: JudgedCall, name: string, { top }: Refs): boolean =>
+  facts.paths.some((place) => isWithin(path.join(top, name), place));
+
+/** The changed files below the folder that a command names. */
+const namesBelow = (folder: string, { changed }: CallChanges, top: string): readonly string[] =>
+  changed.filter((name) => isWithin(path.join(top, name), folder));
+
+/**
+ * The files that a call changed, as absolute paths: those that it names, and all changes below a folder that it names.
+ * Without `changes`, only the former are known.
+ */
+export const filesOfCall = async (
+  call: JudgedCall,
+  changes: CallChanges | undefined,
+  { top, gitFolder }: Refs,
+): Promise<readonly string[]> => {
+  const files: string[] = [];
+  for (const place of call.facts.paths) {
+    if (isWithin(place, gitFolder)) continue;
+    if (!(await isFolder(place))) files.push(place);
+    else if (changes !== undefined)
+      files.push(...namesBelow(place, changes, top).map((name) => path.join(top, name)));
+  }
+  return files;
+};
+
+/** Calls `visit` for each file that a call names, by its name in the repository. Files of inner repositories are excluded. */
+const visitNamed = async (
+  call: JudgedCall,
+  { top, gitFolder }: Refs,
+  agentChanges: AgentChanges,
+  visit: (name: string) => void,
+): Promise<void> => {
+  for (const place of call.facts.paths) {
+    if (isWithin(place, gitFolder) || !isWithin(place, top) || (await isFolder(place))) continue;
+    const name = path.relative(top, place);
+    if (markedFolder(path.dirname(place)) === top) visit(name);
+    else agentChanges.exclude(name, INSIDE);
+  }
+};
+
+/** Records the changes of a call between two snapshots as the agent's. */
+export const noteCallChanges = async (
+  { call, before, changed, mixed }: CallChanges,
+  after: WorktreeSnapshot,
+  agentChanges: AgentChanges,
+): Promise<void> => {
+  const accept = (name: string): void => agentChanges.accept(name, after.changed);
+  await visitNamed(call, after, agentChanges, (name) => {
+    agentChanges.touch(name, before.changed);
+    accept(name);
+  });
+  for (const folder of call.facts.paths) {
+    if (!(await isFolder(folder))) continue;
+    for (const name of namesBelow(folder, { call, before, changed, mixed }, after.top)) {
+      if (mixed) agentChanges.doubt(name, MIXED);
+      else agentChanges.touch(name, before.changed);
+      accept(name);
+    }
+  }
+};
+
+/**
+ * Records that a call may have changed the files that it names, without snapshots before and after it. `changed`: all
+ * files with uncommitted changes, if a command may have changed any of them.
+ */
+export const noteUnseenCall = async (
+  call: JudgedCall,
+  refs: Refs,
+  agentChanges: AgentChanges,
+  { why, changed }: { readonly why: string; readonly changed: readonly string[] },
+): Promise<void> => {
+  await visitNamed(call, refs, agentChanges, (name) => agentChanges.doubt(name, why));
+  for (const name of changed) if (isBelow(call, name, refs)) agentChanges.doubt(name, why);
+};
+
+/** Records that nobody knows who changed the files of a call: Pawl ended while it ran. */
+export const noteCutCall = async (
+  { call, changed }: CallChanges,
+  refs: Refs,
+  agentChanges: AgentChanges,
+): Promise<void> => {
+  const names = changed.filter((name) => isBelow(call, name, refs));
+  if (names.length === 0) return;
+  agentChanges.leaveAll(CUT);
+  for (const name of names) agentChanges.doubt(name, CUT);
 };

@@ -1,16 +1,16 @@
+/** The hooks of one session, whose code is loaded when a call may change files for the first time. */
+
 import path from 'node:path';
-import { repositoryFolders } from '../platform/files/repository-folders.js';
-import type { Hooks } from '../ports/after-tool-hooks.js';
+import { repositoryFolders } from '../platform/repository-folders.js';
+import type { Hooks } from '../ports/hooks.js';
 import type { HooksNeeds } from './after-tool-hooks.js';
 import { DEADLINES_MS } from './phase-deadlines.js';
-
-/** The hooks of one session, whose code is loaded when a call may change files for the first time. */
 
 /** Whether a killed session may have left a commit unfinished. Starts no process. */
 const mayHaveClaims = async (workspace: string): Promise<boolean> => {
   const { top } = repositoryFolders(workspace);
   if (top === null) return false;
-  const { listClaims } = await import('./git/commit-claim.js');
+  const { listClaims } = await import('./commit-claim.js');
   try {
     return listClaims(path.join(top, '.git')).length > 0;
   } catch {

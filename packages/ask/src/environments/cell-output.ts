@@ -1,6 +1,6 @@
-import { groupDigits } from '@pawl/agent/platform/base/group-digits';
-
 /** Limits the output of a cell: longer output keeps head and tail, with the number of missing characters between. */
+
+import { groupDigits } from '@pawl/agent/platform/text';
 
 /** Moves a cut position out of a surrogate pair. */
 const beforePair = (text: string, at: number): number => {

@@ -1,17 +1,14 @@
+/** The system's Python inside a bubblewrap sandbox, with its standard library but without installed packages. */
+
 import { existsSync, realpathSync } from 'node:fs';
 import path from 'node:path';
-import { librariesOf } from '@pawl/agent/command/sandbox/host/shared-libraries';
-import { probeSandbox, type SandboxedProgram } from '@pawl/agent/command/sandbox/run-program-in-bubblewrap';
-import { ownPrograms, type ProgramPath, searchPrograms } from '@pawl/agent/platform/programs/find-program';
-import { askProgram } from '@pawl/agent/platform/programs/start-program';
-import type { EnvironmentKind, EnvironmentOptions } from '../environment-and-journal-types.js';
+import { librariesOf, probeSandbox, type SandboxedProgram } from '@pawl/agent/command/sandbox/run-program';
+import { ownPrograms, type ProgramPath, searchPrograms } from '@pawl/agent/platform/find-program';
+import { askProgram } from '@pawl/agent/platform/start-program';
+import type { EnvironmentKind, EnvironmentOptions } from '../ports.js';
 import { programFile } from './bundled-program-file.js';
 import { createEnvironment } from './restartable-environment.js';
-import { programInput } from './sandboxed/program-input.js';
-import type { Inputs } from './sandboxed/repl-protocol.js';
-import { startProcess } from './sandboxed/sandboxed-repl.js';
-
-/** The system's Python inside a bubblewrap sandbox, with its standard library but without installed packages. */
+import { type Inputs, programInput, startProcess } from './sandboxed-repl.js';
 
 const MEGABYTE = 1024 * 1024;
 /** Memory of the Python interpreter itself. */

@@ -1,12 +1,12 @@
-import type { Cell, Environment, Subcall, SubcallAnswerer } from '../environment-and-journal-types.js';
-import type { CellReport } from '../run/cell-types.js';
-
 /**
  * An environment that replaces its process when it ends.
  *
  * 1. It runs one cell, or reads one variable, at a time.
  * 2. The variables are lost with the process. One report says so, and a new process is started.
  */
+
+import type { Cell, Environment, Subcall, SubcallAnswerer } from '../ports.js';
+import type { CellReport } from '../run/cell-types.js';
 
 /** The end of a cell: its report, or the end of its process. */
 export type CellEnd =
@@ -95,6 +95,53 @@ export const createEnvironment = async (
     async close() {
       use = 'closed';
       await life.end('it was closed');
+    },
+  };
+};
+
+/** A timer that can be paused. It calls `ring` once, when its running time has reached the limit. */
+type PausableTimer = {
+  pause(): void;
+  resume(): void;
+  /** Runs again, with `leftMs` left. */
+  restart(leftMs: number): void;
+  /** Stops the timer for good. */
+  cancel(): void;
+};
+
+export const startPausableTimer = (forMs: number, ring: () => void): PausableTimer => {
+  let leftMs = forMs;
+  let startedAtMs = 0;
+  let timer: NodeJS.Timeout | 'paused' | 'over' = 'paused';
+  const pause = (): void => {
+    if (typeof timer === 'string') return;
+    clearTimeout(timer);
+    timer = 'paused';
+    leftMs -= performance.now() - startedAtMs;
+  };
+  const resume = (): void => {
+    if (timer !== 'paused') return;
+    startedAtMs = performance.now();
+    timer = setTimeout(
+      () => {
+        timer = 'over';
+        ring();
+      },
+      Math.max(0, leftMs),
+    );
+  };
+  resume();
+  return {
+    pause,
+    resume,
+    restart(nextMs) {
+      pause();
+      leftMs = nextMs;
+      resume();
+    },
+    cancel() {
+      if (typeof timer !== 'string') clearTimeout(timer);
+      timer = 'over';
     },
   };
 };

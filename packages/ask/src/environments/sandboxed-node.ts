@@ -1,16 +1,13 @@
+/** JavaScript in a separate Node process inside a bubblewrap sandbox. */
+
 import { realpathSync } from 'node:fs';
 import path from 'node:path';
-import { librariesOf } from '@pawl/agent/command/sandbox/host/shared-libraries';
-import { probeSandbox, type SandboxedProgram } from '@pawl/agent/command/sandbox/run-program-in-bubblewrap';
-import type { EnvironmentKind, EnvironmentOptions } from '../environment-and-journal-types.js';
+import { librariesOf, probeSandbox, type SandboxedProgram } from '@pawl/agent/command/sandbox/run-program';
+import type { EnvironmentKind, EnvironmentOptions } from '../ports.js';
 import { programFile } from './bundled-program-file.js';
 import { createEnvironment } from './restartable-environment.js';
-import { redeclare } from './rewrite-declarations.js';
-import { programInput } from './sandboxed/program-input.js';
-import type { Inputs } from './sandboxed/repl-protocol.js';
-import { startProcess } from './sandboxed/sandboxed-repl.js';
-
-/** JavaScript in a separate Node process inside a bubblewrap sandbox. */
+import { redeclare } from './rewrite-cell.js';
+import { type Inputs, programInput, startProcess } from './sandboxed-repl.js';
 
 const MEGABYTE = 1024 * 1024;
 /**

@@ -1,8 +1,8 @@
+/** Actions for the runtime: plain JSON, performed in order. Their results return as events. */
+
 import type { PastCell, SubcallKind } from './cell-types.js';
 import type { Outcome } from './state.js';
 import type { StopFacts } from './stop-policies.js';
-
-/** Actions for the runtime: plain JSON, performed in order. Their results return as events. */
 
 /** Content of `context`: the run's inputs, or a text (the prompt of a child run). */
 export type Material = { readonly kind: 'inputs' } | { readonly kind: 'text'; readonly text: string };

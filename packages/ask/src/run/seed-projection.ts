@@ -1,6 +1,3 @@
-import type { Edge } from '@pawl/machine/kernel/step-types';
-import type { RunStateName } from './state.js';
-
 /**
  * Seed 004's table of code mode, and the projection of our edges onto it.
  *
@@ -9,6 +6,9 @@ import type { RunStateName } from './state.js';
  * 3. An unnamed edge between two states has no counterpart in the seed (a failure, a cancel, a used-up budget, all
  *    exceptions there). The seed's trace ends.
  */
+
+import type { Edge } from '@pawl/machine/kernel/table';
+import type { RunStateName } from './state.js';
 
 /** One row of the seed's table. */
 export type SeedEdge = {

@@ -1,8 +1,8 @@
-import { defaultSettings, type RetrySchedule } from '@pawl/agent/machine/settings';
-import { type Limit, readLimit } from '@pawl/agent/machine/values/limit-value';
-import type { Amount } from './stop-policies.js';
-
 /** Settings of a tree of runs, fixed when it is created. A maximum of 0 means no limit. */
+
+import { defaultSettings, type RetrySchedule } from '@pawl/agent/machine/settings';
+import { type Limit, readLimit } from '@pawl/agent/machine/usage';
+import type { Amount } from './stop-policies.js';
 
 /** The description of an input for the model, without its text. */
 export type InputFacts = {

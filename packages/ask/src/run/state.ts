@@ -1,13 +1,13 @@
+/** The state of one run. The tree holds its children, its account and the other runs (tree-state.ts). */
+
 import type { Conversation } from '@pawl/agent/machine/conversation';
 import type { ModelErrorKind } from '@pawl/agent/machine/event';
 import type { AssistantMessage } from '@pawl/agent/machine/message';
 import type { AppendList } from '@pawl/machine/kernel/append-list';
 import type { AnsweredSubcall, CellReport, OpenSubcall, PastCell } from './cell-types.js';
+import type { FinalForm } from './parse-reply.js';
 import type { CodeSettings, InputFacts } from './settings.js';
 import type { PolicyReason, Repeat } from './stop-policies.js';
-import type { FinalForm } from './text/final-answer.js';
-
-/** The state of one run. The tree holds its children, its account and the other runs (tree-state.ts). */
 
 /** The task of a run: the user's question about inputs, or the prompt of a sub-call. */
 export type Task =
@@ -20,7 +20,7 @@ export type Purse = {
   readonly unpriced: number;
 };
 
-export type RunTimer = { readonly timerId: string; readonly dueAt: number };
+type RunTimer = { readonly timerId: string; readonly dueAt: number };
 
 /** Fields that all states share. */
 export type Run = {
@@ -77,7 +77,7 @@ export type Reply = {
   readonly final: FinalForm | { readonly kind: 'value'; readonly text: string } | null;
 };
 
-export type VariableReading = {
+type VariableReading = {
   readonly kind: 'reading';
   readonly readId: string;
   readonly variable: string;

@@ -1,19 +1,21 @@
-import { late } from '@pawl/machine/kernel/table';
-import * as end from './moves/end-run.js';
-import * as call from './moves/model-call.js';
-import * as reply from './moves/read-reply.js';
-import * as resume from './moves/resume.js';
-import * as cells from './moves/run-cells.js';
-import * as start from './moves/start-run.js';
-import * as subcalls from './moves/subcalls.js';
-import type { CodeTable } from './state-and-event-names.js';
-
 /**
  * The transition table of code mode: each state and event. The first match wins; a missing cell does not compile.
  *
  * `as` is seed 004's name of an edge. An edge between two states without `as` is not part of the seed, and ends its
  * trace (seed-projection.ts).
  */
+
+import { machine } from '@pawl/machine/kernel/machine';
+import { late, type Table } from '@pawl/machine/kernel/table';
+import type { CodeAction } from './action.js';
+import { type CodeEvent, codeEventShape } from './event.js';
+import * as end from './moves/end-run.js';
+import * as call from './moves/model-call.js';
+import * as reply from './moves/read-reply.js';
+import * as resume from './moves/resume.js';
+import * as cells from './moves/run-cells.js';
+import * as start from './moves/start-run.js';
+import type { CodeState } from './state.js';
 
 const BEGUN = late('the run has begun already');
 const OVER = late('the run is over');
@@ -36,7 +38,7 @@ const noEnvironment = {
   EnvironmentFailed: late('stale: this run has no environment'),
 };
 
-export const table: CodeTable = {
+const table: CodeTable = {
   states: {
     INIT: {
       always: [
@@ -165,14 +167,11 @@ export const table: CodeTable = {
         CellFinished: [{ when: cells.isOtherCell, stay: cells.ignoreCell }, { stay: cells.finishCell }],
         SubcallAsked: [
           { when: cells.isOtherCell, stay: cells.ignoreCell },
-          { when: subcalls.isRecorded, stay: subcalls.answerFromRecord },
-          { when: subcalls.isUnderWay, stay: subcalls.waitForAnswer },
-          { stay: subcalls.startSubcall },
+          { when: cells.isRecorded, stay: cells.answerFromRecord },
+          { when: cells.isUnderWay, stay: cells.waitForAnswer },
+          { stay: cells.startSubcall },
         ],
-        SubcallAnswered: [
-          { when: subcalls.isOpen, stay: subcalls.takeAnswer },
-          { stay: subcalls.ignoreAnswer },
-        ],
+        SubcallAnswered: [{ when: cells.isOpen, stay: cells.takeAnswer }, { stay: cells.ignoreAnswer }],
         VariableRead: [{ when: reply.isStaleRead, stay: reply.ignoreRead }, { stay: reply.takeVariable }],
         ModelReplied: [
           { when: call.isStaleReply, stay: call.ignoreReply },
@@ -228,3 +227,44 @@ export const table: CodeTable = {
 
   defaults: { ShutdownRequested: { stay: end.standDown }, Resumed: { stay: resume.startAgain } },
 };
+
+/** The names of the machine, each with a line of documentation. The table is in table.ts. */
+
+type DefaultEvent = 'ShutdownRequested' | 'Resumed';
+type CodeTable = Table<CodeState, CodeEvent, CodeAction, never, DefaultEvent>;
+
+/** Takes the table, gives the machine. */
+const codeMachine = machine<CodeState, CodeEvent, CodeAction>()({
+  shape: codeEventShape,
+  initial: 'INIT',
+  transient: [],
+  defaults: ['ShutdownRequested', 'Resumed'],
+  ends: ['DONE'],
+  states: {
+    INIT: 'the depth is tested, the environment starts, the first call is made',
+    SHALLOW_CALL: 'too deep for an environment: one plain call',
+    PROMPTING: 'the reply is looked at; rests only while a variable is read that answers',
+    EXECUTING: 'the code of the reply runs, then the next call is made',
+    DONE: 'the run is over',
+  },
+  events: {
+    Started: 'the run begins',
+    ModelReplied: 'a reply is whole',
+    ModelFailed: 'a model call failed',
+    CallRefused: 'what is left does not pay for the call that waited',
+    EnvironmentStarted: 'the environment is ready',
+    EnvironmentFailed: 'the environment could not be started, or broke',
+    CellFinished: 'a cell came to its end',
+    SubcallAsked: 'the running cell calls models',
+    SubcallAnswered: 'all slots of a sub-call have their text',
+    VariableRead: 'the variable that FINAL_VAR names was looked up',
+    PolicyAnswered: 'the user’s own policy has judged',
+    TimerFired: 'a timer is due',
+    CancelRequested: 'the run is to end as it is',
+    ShutdownRequested: 'everything stands down, and can be resumed',
+    Resumed: 'the tree of runs was opened again',
+  },
+});
+
+/** Code mode of one run: pure, total, never throws. */
+export const codeMode = codeMachine(table);

@@ -1,16 +1,17 @@
+import { attempt } from '@pawl/agent/platform/attempt';
+import { createTimers, type Timers } from '@pawl/agent/platform/clock';
 import type { Journal } from '@pawl/agent/ports/journal';
-import { JournaledSession } from '@pawl/agent/session/journaled-session';
-import type { Post, Posted } from '@pawl/agent/session/posted-event-types';
-import { createTimers } from '@pawl/agent/session/timers';
-import type { AskTypes } from '../environment-and-journal-types.js';
-import type { ChangedLimits } from '../run/event.js';
+import { JournaledSession, type MachineAdapter, type Post, type Posted } from '@pawl/agent/session/loop';
+import { faultIn } from '@pawl/machine/kernel/shape';
+import type { AskTypes } from '../ports.js';
+import type { TreeAction } from '../run/action.js';
+import { type ChangedLimits, verdictShape } from '../run/event.js';
 import type { Outcome } from '../run/state.js';
-import { ROOT } from '../tree/run-ids.js';
+import type { StopVerdict } from '../run/stop-policies.js';
+import { ROOT } from '../tree/ledger.js';
+import { stepTree } from '../tree/step-tree.js';
 import { outcomeOf, type Tree } from '../tree/tree-state.js';
-import type { AskEquipment } from './ask-equipment.js';
-import { askAdapter } from './ask-machine-adapter.js';
-import { TreeCalls } from './model-calls.js';
-import { performTree, type TreePerformers } from './perform.js';
+import { type AskEquipment, type StopPolicy, TreeCalls } from './model-calls.js';
 import { Environments } from './run-environments.js';
 
 /** The run of an id, which is its prefix: `n0.c1.1.2.t1` belongs to `n0.c1.1.2`. */
@@ -114,3 +115,88 @@ export class LiveTree extends JournaledSession<AskTypes> {
     await Promise.all([calls.stopAll(), environments.stopAll()]);
   }
 }
+
+type TreePerformers = {
+  readonly calls: TreeCalls;
+  readonly environments: Environments;
+  readonly timers: Timers;
+  readonly policy: StopPolicy | null;
+  readonly post: Post<AskTypes>;
+};
+
+type AskPolicy = Extract<TreeAction, { readonly type: 'AskPolicy' }>;
+
+const failed = (why: string): StopVerdict => ({
+  kind: 'stop',
+  reason: 'policy',
+  why: `the policy failed: ${why}`,
+});
+
+/** Checks the verdict of a user's policy, which may return anything. */
+const takeVerdict = (given: StopVerdict): StopVerdict => {
+  const why = faultIn(verdictShape, given, 'its verdict');
+  return why === null ? given : failed(why);
+};
+
+/** Asks the user's policy. If the policy fails, the run stops, so that a bug can't allow a forbidden call. */
+const askPolicy = async (
+  { node, policyId, facts }: AskPolicy,
+  { policy, post }: TreePerformers,
+): Promise<void> => {
+  const asked = await attempt(() => policy?.(facts) ?? { kind: 'go' as const });
+  const verdict = asked.kind === 'done' ? takeVerdict(asked.value) : failed(asked.fault.message);
+  post({ type: 'PolicyAnswered', node, policyId, verdict });
+};
+
+/** Performs one action after its event is durable. Never throws or waits; results are posted as events. */
+const performTree = (action: TreeAction, tree: Tree, performers: TreePerformers): void => {
+  const { calls, environments, timers } = performers;
+  switch (action.type) {
+    case 'CallModel': {
+      const state = tree.nodes[action.node];
+      if (state !== undefined) calls.send(action, state.run);
+      break;
+    }
+    case 'AbortModel':
+      calls.abort(action.requestId);
+      break;
+    case 'StartEnvironment':
+      environments.start(action);
+      break;
+    case 'RunCell':
+      environments.run(action);
+      break;
+    case 'AnswerSubcall':
+      environments.answer(action);
+      break;
+    case 'ReadVariable':
+      environments.read(action);
+      break;
+    case 'CloseEnvironment':
+      environments.close(action.node);
+      break;
+    case 'AskPolicy':
+      void askPolicy(action, performers);
+      break;
+    case 'ScheduleTimer':
+      timers.after(action.timerId, action.delayMs);
+      break;
+    case 'CancelTimer':
+      timers.cancel(action.timerId);
+      break;
+    case 'DisplayWarning': // this and what follows is for watchers
+    case 'ReportOutcome':
+      break;
+    default:
+      action satisfies never;
+  }
+};
+
+/** Adapts the tree to journaled sessions: every event is journaled at once, and none is delayed. */
+const askAdapter: MachineAdapter<AskTypes> = {
+  step: stepTree,
+  isVolatile: () => false,
+  keep: (kept) => kept,
+  holds: () => false,
+  startOf: () => null,
+};

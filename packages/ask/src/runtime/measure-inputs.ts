@@ -1,12 +1,12 @@
+/** Finds and measures inputs, and verifies on resume that they are unchanged. */
+
 import { createHash } from 'node:crypto';
 import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { openRegular } from '@pawl/agent/platform/files/regular-file';
+import { openRegular } from '@pawl/agent/platform/files';
 import type { Blobs } from '@pawl/agent/ports/journal';
-import type { InputFile } from '../environment-and-journal-types.js';
+import type { InputFile } from '../ports.js';
 import type { InputFacts } from '../run/settings.js';
-
-/** Finds and measures inputs, and verifies on resume that they are unchanged. */
 
 /** Maximum size of all inputs of a run together. */
 export const INPUT_BYTES_MAX = 100 * 1024 * 1024;
@@ -24,7 +24,7 @@ export class InputError extends Error {
   }
 }
 
-export type RunInput = { readonly file: InputFile; readonly facts: InputFacts };
+type RunInput = { readonly file: InputFile; readonly facts: InputFacts };
 
 /** File types by extension, as the model reads them. */
 const types: Readonly<Record<string, string>> = {
@@ -128,7 +128,7 @@ export type InputSource =
   | { readonly json: unknown; readonly name: string };
 
 /** The folder that file names are relative to, and the store for texts from memory. */
-export type InputPlace = { readonly workspace: string; readonly blobs: Blobs };
+type InputPlace = { readonly workspace: string; readonly blobs: Blobs };
 
 /** Checks the files without reading them. Rejects with InputError if one is missing or not a regular file. */
 export const findInputs = async (files: readonly string[]): Promise<void> => {

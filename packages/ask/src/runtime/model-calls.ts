@@ -1,23 +1,25 @@
+import { requestMessages } from '@pawl/agent/machine/conversation';
 import type { AssistantMessage, AssistantPart, Message } from '@pawl/agent/machine/message';
-import { requestMessages } from '@pawl/agent/machine/values/request-messages';
-import type { Redactor } from '@pawl/agent/platform/secrets/redactor';
-import type { Model, TokenUsage } from '@pawl/agent/ports/model';
-import { attempt } from '@pawl/agent/session/attempt';
-import { waitAtMost } from '@pawl/agent/session/clock';
-import { priceUsage, UNKNOWN_USAGE } from '@pawl/agent/session/model/price-usage';
+import { attempt } from '@pawl/agent/platform/attempt';
+import { type Clock, waitAtMost } from '@pawl/agent/platform/clock';
+import type { Blobs } from '@pawl/agent/ports/journal';
+import type { Model, ModelRequest, TokenUsage } from '@pawl/agent/ports/model';
+import type { Redactor } from '@pawl/agent/secrets/redactor';
+import type { Post } from '@pawl/agent/session/loop';
 import {
   type OpenRequest,
   OpenRequests,
+  priceUsage,
   type ReplyEnding,
   readStream,
-} from '@pawl/agent/session/model/read-stream';
-import type { Post } from '@pawl/agent/session/posted-event-types';
-import type { AskSettings, AskTypes } from '../environment-and-journal-types.js';
+  UNKNOWN_USAGE,
+} from '@pawl/agent/session/model-call';
+import type { AskSettings, AskTypes, EnvironmentKind } from '../ports.js';
 import type { TreeAction } from '../run/action.js';
 import type { Run } from '../run/state.js';
-import { type AskEquipment, GRACE_MS } from './ask-equipment.js';
+import type { StopFacts, StopVerdict } from '../run/stop-policies.js';
 
-export type CallAction = Extract<TreeAction, { readonly type: 'CallModel' }>;
+type CallAction = Extract<TreeAction, { readonly type: 'CallModel' }>;
 type Completed = Extract<ReplyEnding, { readonly type: 'completed' }>;
 type Broken = Exclude<ReplyEnding, Completed>;
 
@@ -150,3 +152,29 @@ export class TreeCalls {
     this.#post({ type: 'ModelFailed', node, requestId, error, usage, jitter: this.#equipment.random() });
   }
 }
+
+/** The user's own reason to stop a run, asked before every model call. */
+export type StopPolicy = (facts: StopFacts) => StopVerdict | Promise<StopVerdict>;
+
+/** Dependencies of a tree of runs, besides its journal. */
+export type AskEquipment = {
+  /** The model with this id. Throws if there is none, which becomes a failed call. */
+  model(modelId: string): Model;
+  readonly environment: EnvironmentKind;
+  /** The store of texts from memory. */
+  readonly blobs: Pick<Blobs, 'get'>;
+  /** System instructions for runs with an environment, fixed when the root began. */
+  readonly instructions: string;
+  /** Part of every request; empty: the model decides. */
+  readonly effort: Pick<ModelRequest, 'effort'>;
+  /** Replaces secrets in requests. The journal keeps the programs' texts unchanged. */
+  readonly redactor: Redactor;
+  /** Null if the user has none. */
+  readonly policy: StopPolicy | null;
+  readonly clock: Clock;
+  /** A number from 0 to 1, for jitter. */
+  random(): number;
+};
+
+/** Grace period in ms for an aborted call to report its usage. */
+const GRACE_MS = 5_000;

@@ -1,20 +1,3 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { attempt } from '@pawl/agent/session/attempt';
-import type { Post } from '@pawl/agent/session/posted-event-types';
-import type {
-  AskSettings,
-  AskTypes,
-  Environment,
-  EnvironmentOptions,
-  Subcall,
-} from '../environment-and-journal-types.js';
-import type { Material, TreeAction } from '../run/action.js';
-import type { PastCell } from '../run/cell-types.js';
-import type { AskEquipment } from './ask-equipment.js';
-import { restoreVariables, type Variables } from './restore-variables.js';
-
 /**
  * The environments of a tree, one per run. Performs StartEnvironment, RunCell, AnswerSubcall, ReadVariable and
  * CloseEnvironment.
@@ -22,6 +5,24 @@ import { restoreVariables, type Variables } from './restore-variables.js';
  * 1. The actions of one environment run one after the other, after its start.
  * 2. After CloseEnvironment it posts no more events, and its process, thread and files are removed.
  */
+
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { attempt } from '@pawl/agent/platform/attempt';
+import type { Post } from '@pawl/agent/session/loop';
+import type {
+  AskSettings,
+  AskTypes,
+  Environment,
+  EnvironmentOptions,
+  Subcall,
+  SubcallAnswerer,
+} from '../ports.js';
+import type { Material, TreeAction } from '../run/action.js';
+import type { PastCell } from '../run/cell-types.js';
+import { digestOf, digestOfCall } from '../run/text-hash.js';
+import type { AskEquipment } from './model-calls.js';
 
 type Held = {
   readonly node: string;
@@ -200,3 +201,47 @@ export class Environments {
     await attempt(() => rm(folder, { recursive: true, force: true }));
   }
 }
+
+/** How far a rerun restored the variables of an environment. */
+type Variables = 'kept' | 'changed' | 'lost';
+
+type PastLimits = { readonly deadlineMs: number; readonly signal: AbortSignal };
+
+/** Runs a cell again; its sub-calls are answered from the record, without new model calls. */
+const runAgain = async (
+  environment: Environment,
+  { cellId, code, status, printed, subcalls }: PastCell,
+  { deadlineMs, signal }: PastLimits,
+): Promise<Variables> => {
+  const strayed = new AbortController();
+  const answer: SubcallAnswerer = async (subcall) => {
+    const { ordinal, kind, prompts } = subcall;
+    const known = subcalls.find((past) => past.ordinal === ordinal);
+    if (known?.kind === kind && known.prompts === digestOfCall(subcall)) return known.texts;
+    strayed.abort();
+    return prompts.map(() => 'Error: this was not asked before');
+  };
+  const either = AbortSignal.any([signal, strayed.signal]);
+  const report = await environment.run({ cellId, code, deadlineMs, signal: either }, answer);
+  if (strayed.signal.aborted || report.status !== status || report.variablesLost === 'yes') return 'lost';
+  return digestOf([report.stdout, report.stderr]) === printed ? 'kept' : 'changed';
+};
+
+/**
+ * Restores a new environment: runs the recorded cells again in order, until one differs from its record.
+ *
+ * After `lost` the environment is in an undefined state and must be replaced.
+ */
+export const restoreVariables = async (
+  environment: Environment,
+  past: readonly PastCell[],
+  limits: PastLimits,
+): Promise<Variables> => {
+  let variables: Variables = 'kept';
+  for (const cell of past) {
+    const came = await runAgain(environment, cell, limits);
+    if (came === 'lost') return 'lost';
+    if (came === 'changed') variables = 'changed';
+  }
+  return variables;
+};

@@ -1,11 +1,3 @@
-import { addUsage } from '@pawl/agent/machine/moves/common/count-usage';
-import type { UsageTotals } from '@pawl/agent/machine/state';
-import { tokensOf, type Usage } from '@pawl/agent/machine/values/usage';
-import type { Reserve, RunLimits } from '../run/settings.js';
-import type { Purse } from '../run/state.js';
-import { type Amount, isShort, type Short } from '../run/stop-policies.js';
-import { lineageOf } from './run-ids.js';
-
 /**
  * The ledger: spent, reserved and remaining amounts, in a tree of accounts, one for each unfinished run.
  *
@@ -22,9 +14,16 @@ import { lineageOf } from './run-ids.js';
  *    available to later calls.
  */
 
+import { addUsage } from '@pawl/agent/machine/moves/budget';
+import type { UsageTotals } from '@pawl/agent/machine/state';
+import { tokensOf, type Usage } from '@pawl/agent/machine/usage';
+import type { Reserve, RunLimits } from '../run/settings.js';
+import type { Purse } from '../run/state.js';
+import { type Amount, isShort, type Short } from '../run/stop-policies.js';
+
 type Limits = Pick<RunLimits, 'usd' | 'tokens'>;
 
-export type Account = {
+type Account = {
   readonly spent: UsageTotals;
   readonly calls: number;
   /** Calls that a crash interrupted, and their expected cost. */
@@ -161,7 +160,7 @@ export type WantedCall = {
 };
 
 /** Whether a call may start now, must wait until an account has fewer open calls, or can never be paid. */
-export type Permission =
+type Permission =
   | { readonly kind: 'start' }
   | { readonly kind: 'wait'; readonly accounts: readonly string[] }
   | { readonly kind: 'refuse'; readonly short: Short };
@@ -278,4 +277,26 @@ export const forgetCalls = (ledger: Ledger): Ledger => {
     }));
   }
   return forgotten;
+};
+
+/**
+ * Ids of runs. The root is `n0`. A child is named by its parent, the cell, the sub-call and the slot, counted from 1:
+ * `n0.c2.1.3`. An id therefore contains the ids of all ancestors, even of ended runs.
+ */
+
+export const ROOT = 'n0';
+
+/** Parts that a child adds to the id of its parent. */
+const wordsPerDepth = 3;
+
+/** The parent of a run; null for the root. */
+export const parentOf = (node: string): string | null => {
+  const words = node.split('.');
+  return words.length <= wordsPerDepth ? null : words.slice(0, -wordsPerDepth).join('.');
+};
+
+/** The run itself, then its ancestors up to the root. */
+export const lineageOf = (node: string): readonly string[] => {
+  const parent = parentOf(node);
+  return parent === null ? [node] : [node, ...lineageOf(parent)];
 };

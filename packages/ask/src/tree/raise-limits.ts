@@ -1,3 +1,6 @@
+/** Changes the limits of a tree that is not running, so that a run that reached a limit can continue. */
+
+import { tell } from '../run/conversation.js';
 import type { ChangedLimits, LimitsChanged } from '../run/event.js';
 import { nextId, withRun } from '../run/move-result.js';
 import { decide } from '../run/moves/model-call.js';
@@ -5,15 +8,10 @@ import { NO_REPLY } from '../run/moves/read-reply.js';
 import { postpone, stoppedMs } from '../run/moves/resume.js';
 import { readRunLimits } from '../run/settings.js';
 import type { CodeState, Living, Run } from '../run/state.js';
-import { tell } from '../run/text/conversation.js';
-import { raisedWords } from '../run/text/texts-for-model.js';
-import { piecesOf } from './count-answered-pieces.js';
-import { limitAccount } from './ledger.js';
-import { ROOT } from './run-ids.js';
+import { raisedWords } from '../run/texts-for-model.js';
+import { limitAccount, ROOT } from './ledger.js';
 import { change, note, setLedger, setNode, type TreeDraft } from './step-draft.js';
-import type { Tree } from './tree-state.js';
-
-/** Changes the limits of a tree that is not running, so that a run that reached a limit can continue. */
+import { piecesOf, type Tree } from './tree-state.js';
 
 /** Number of refused pieces. A run with refused pieces may still have answered. */
 const refusedIn = ({ pieces }: Tree): number => piecesOf(pieces).refused;

@@ -1,4 +1,4 @@
-import type { Diagnostic, Edge } from '@pawl/machine/kernel/step-types';
+import type { Diagnostic, Edge } from '@pawl/machine/kernel/table';
 import type { OutsideAction, TreeAction } from '../run/action.js';
 import type { RunEvent, TreeEvent } from '../run/event.js';
 import type { CodeState } from '../run/state.js';

@@ -1,18 +1,3 @@
-import { faultIn, typeIn } from '@pawl/machine/kernel/shape';
-import type { CodeAction, TreeAction } from '../run/action.js';
-import type { RunEvent, TreeEvent } from '../run/event.js';
-import { treeEventShape } from '../run/event-shapes.js';
-import { codeMode } from '../run/machine.js';
-import { withRun } from '../run/move-result.js';
-import { runInFlight } from '../run/moves/resume.js';
-import { forgetCalls, purseOf } from './ledger.js';
-import { abortCall, bookCall, fillPlaces, wantCall } from './model-call-queue.js';
-import { changeLimits } from './raise-limits.js';
-import { lineageOf, ROOT } from './run-ids.js';
-import { act, change, draftOf, note, setLedger, setNode, stepOf, type TreeDraft } from './step-draft.js';
-import { abandonBatches, endChild, openBatch } from './subcall-batch.js';
-import type { Tree, TreeStep } from './tree-state.js';
-
 /**
  * The step function of a tree of runs. Every run steps the same machine; the tree handles sub-calls, budget and queue.
  *
@@ -23,6 +8,43 @@ import type { Tree, TreeStep } from './tree-state.js';
  * 4. Children end before their parents. An ended child leaves the tree; its usage stays.
  * 5. Pure: the same tree and event give the same result. Never throws. `Resumed` repairs the state after a crash.
  */
+
+import { faultIn, typeIn } from '@pawl/machine/kernel/shape';
+import type { CodeAction, OutsideAction, TreeAction, TreeWish } from '../run/action.js';
+import { type RunEvent, type TreeEvent, treeEventShape } from '../run/event.js';
+import { withRun } from '../run/move-result.js';
+import { runInFlight } from '../run/moves/resume.js';
+import { newRun } from '../run/moves/start-run.js';
+import { allowedModels, amountAt, type CodeSettings, findModel } from '../run/settings.js';
+import type { Outcome, Run } from '../run/state.js';
+import { type Amount, budgetWords, shortOf } from '../run/stop-policies.js';
+import { codeMode } from '../run/table.js';
+import { errorText, outcomeText } from '../run/texts-for-model.js';
+import {
+  closeAccount,
+  closeCall,
+  forgetCalls,
+  lineageOf,
+  openAccount,
+  openCall,
+  parentOf,
+  permissionFor,
+  purseOf,
+  ROOT,
+  usualCost,
+  type WantedCall,
+} from './ledger.js';
+import { changeLimits } from './raise-limits.js';
+import { act, change, draftOf, note, setLedger, setNode, stepOf, type TreeDraft } from './step-draft.js';
+import {
+  type Batch,
+  countPiece,
+  type Missing,
+  missingOf,
+  type Tree,
+  type TreeStep,
+  type Waiting,
+} from './tree-state.js';
 
 /** One step. Events for ended runs only change usage. Invalid events change nothing. */
 export const stepTree = (tree: Tree, event: TreeEvent): TreeStep => {
@@ -165,3 +187,274 @@ export const inFlight = (tree: Tree, at: number): readonly TreeAction[] =>
       .filter((action) => action.type !== 'CallModel' || tree.calls[action.requestId] !== undefined)
       .map((action) => ({ ...action, node })),
   );
+
+/** Sub-calls: one child per prompt, a limited number at a time, answers in the order of the prompts. */
+
+type StartSubcall = Extract<TreeWish, { readonly type: 'StartSubcall' }>;
+
+const setBatch = (draft: TreeDraft, key: string, batch: Batch): void =>
+  change(draft, { batches: { ...draft.tree.batches, [key]: batch } });
+
+const dropBatch = (draft: TreeDraft, key: string): void => {
+  const { [key]: gone, ...batches } = draft.tree.batches;
+  if (gone !== undefined) change(draft, { batches });
+};
+
+// ---- A batch begins ----
+
+const count = (draft: TreeDraft, prompt: string, missing: Missing | null): void =>
+  change(draft, { pieces: countPiece(draft.tree.pieces, prompt, missing) });
+
+/** Why a prompt is refused at once; null if it is asked. */
+const refusalOf = (
+  { tree }: TreeDraft,
+  { node, model }: Pick<Batch, 'node' | 'model'>,
+  settings: CodeSettings,
+  prompt: string,
+): Missing | null => {
+  if (prompt.trim() === '') return { kind: 'failed', why: 'the prompt is empty' };
+  if (model !== null && findModel(settings, model) === null) {
+    const why = `there is no model ${model} here: name one of ${allowedModels(settings).join(', ')}`;
+    return { kind: 'failed', why };
+  }
+  if (settings.subcallsMax > 0 && tree.subcalls >= settings.subcallsMax) {
+    const why = `${settings.subcallsMax} sub-calls were made, and no more are allowed`;
+    return { kind: 'refused', why };
+  }
+  const short = shortOf(amountAt(settings.reserve.expected, prompt.length), purseOf(tree.ledger, node));
+  return short === null ? null : { kind: 'refused', why: budgetWords(short) };
+};
+
+/** The texts of a batch with too many prompts: one refusal each. */
+const refuseAll = (
+  draft: TreeDraft,
+  { prompts }: StartSubcall,
+  { batchMax }: CodeSettings,
+): readonly string[] => {
+  const why = `${prompts.length} prompts in one call, and at most ${batchMax} are allowed: send fewer and fuller ones`;
+  for (const prompt of prompts) count(draft, prompt, { kind: 'failed', why });
+  return prompts.map(() => errorText(why));
+};
+
+/** Opens a batch with an empty slot for each prompt. Children fill the slots as they end. */
+const openBatch = (draft: TreeDraft, node: string, wish: StartSubcall): void => {
+  const settings = draft.tree.nodes[node]?.run.settings;
+  if (settings === undefined) return;
+  const { cellId, ordinal, word, kind, prompts, model = null } = wish;
+  const isTooLong = settings.batchMax > 0 && prompts.length > settings.batchMax;
+  const texts = isTooLong ? refuseAll(draft, wish, settings) : prompts.map(() => null);
+  const missing = isTooLong ? 0 : prompts.length;
+  const key = `${cellId}.${word}`;
+  setBatch(draft, key, { node, cellId, ordinal, kind, model, prompts, texts, missing, next: 0, working: 0 });
+  advance(draft, key);
+};
+
+// ---- Children ----
+
+const startChild = (draft: TreeDraft, key: string, batch: Batch, slot: number): void => {
+  const parent = draft.tree.nodes[batch.node]?.run;
+  if (parent === undefined) return;
+  const { settings, depth, deadline } = parent;
+  const nodeId = `${key}.${slot + 1}`;
+  const child = newRun({
+    nodeId,
+    depth: depth + 1,
+    depthMax: batch.kind === 'llm' ? depth + 1 : parent.depthMax,
+    settings,
+    model: (batch.model === null ? null : findModel(settings, batch.model)) ?? settings.subModel,
+    task: { kind: 'prompt', prompt: batch.prompts[slot] ?? '' },
+    deadlineAt: deadline?.dueAt ?? null,
+  });
+  setNode(draft, nodeId, child);
+  setLedger(draft, openAccount(draft.tree.ledger, nodeId, settings.childLimits));
+  change(draft, { subcalls: draft.tree.subcalls + 1 });
+  setBatch(draft, key, { ...batch, next: slot + 1, working: batch.working + 1 });
+  draft.owed.push({ type: 'Started', at: draft.at, node: nodeId });
+};
+
+const workingMax = (draft: TreeDraft, { kind, node }: Batch): number => {
+  const run = draft.tree.nodes[node]?.run;
+  if (run === undefined) return 0;
+  const plain = kind === 'llm' || run.depth + 1 >= run.depthMax;
+  return plain ? run.settings.openCallsMax : run.settings.parallelRunsMax;
+};
+
+/** Stores the text of a slot. */
+const fill = (draft: TreeDraft, key: string, batch: Batch, slot: number, text: string): void =>
+  setBatch(draft, key, { ...batch, texts: batch.texts.with(slot, text), missing: batch.missing - 1 });
+
+/** Starts as many children as may run at once, in order. Answers the cell when every slot has its text. */
+const advance = (draft: TreeDraft, key: string): void => {
+  for (;;) {
+    const batch = draft.tree.batches[key];
+    const settings = draft.tree.nodes[batch?.node ?? '']?.run.settings;
+    if (batch === undefined || settings === undefined || batch.working >= workingMax(draft, batch)) return;
+    const slot = batch.texts.indexOf(null, batch.next);
+    if (slot < 0) {
+      if (batch.missing === 0) answer(draft, key, batch);
+      return;
+    }
+    const prompt = batch.prompts[slot] ?? '';
+    const refused = refusalOf(draft, batch, settings, prompt);
+    if (refused === null) startChild(draft, key, batch, slot);
+    else {
+      count(draft, prompt, refused);
+      fill(draft, key, { ...batch, next: slot + 1 }, slot, errorText(refused.why));
+    }
+  }
+};
+
+const answer = (draft: TreeDraft, key: string, batch: Batch): void => {
+  const { node, cellId, ordinal } = batch;
+  dropBatch(draft, key);
+  const texts = batch.texts.map((text) => text ?? '');
+  draft.owed.push({ type: 'SubcallAnswered', at: draft.at, node, cellId, ordinal, texts });
+};
+
+/** Removes an ended child from the tree. Its text goes into its slot, unless the batch was abandoned. */
+const endChild = (draft: TreeDraft, child: string, outcome: Outcome): void => {
+  const { [child]: gone, ...nodes } = draft.tree.nodes;
+  if (gone === undefined) return;
+  change(draft, { nodes, ledger: closeAccount(draft.tree.ledger, child) });
+  const end = child.lastIndexOf('.');
+  const key = child.slice(0, end);
+  const batch = draft.tree.batches[key];
+  if (batch === undefined) return;
+  const slot = Number(child.slice(end + 1)) - 1;
+  count(draft, batch.prompts[slot] ?? '', missingOf(outcome));
+  fill(draft, key, { ...batch, working: batch.working - 1 }, slot, outcomeText(outcome));
+  advance(draft, key);
+};
+
+// ---- A batch ends without an answer ----
+
+/** Abandons all batches of a cell, or one of them. Returns the running children, which the caller must stop. */
+const abandonBatches = (
+  draft: TreeDraft,
+  node: string,
+  cellId: string,
+  ordinal: number | null,
+): readonly string[] => {
+  const keys = Object.entries(draft.tree.batches)
+    .filter(([, batch]) => batch.cellId === cellId && (ordinal === null || batch.ordinal === ordinal))
+    .map(([key]) => {
+      dropBatch(draft, key);
+      return key;
+    });
+  return Object.keys(draft.tree.nodes).filter(
+    (child) => parentOf(child) === node && keys.some((key) => child.startsWith(`${key}.`)),
+  );
+};
+
+/** The queue of model calls of the whole tree: which calls wait, which starts next, and their reserved cost. */
+
+type Call = Extract<OutsideAction, { readonly type: 'CallModel' }>;
+
+const kindOf = ({ model }: Run, purpose: Call['purpose']): string =>
+  `${model} ${purpose === 'plain' ? 'plain' : 'run'}`;
+
+/** The usual cost of the next call of a run; zero if the run has ended. */
+const nextCost = ({ ledger, nodes }: Tree, node: string): Amount => {
+  const run = nodes[node]?.run;
+  if (run === undefined || run.settings.reserve.basis === 'stated') return { usd: 0, tokens: 0 };
+  const { expected, basis } = run.settings.reserve;
+  const wanted = { kind: kindOf(run, 'iteration'), expected: amountAt(expected, run.characters), basis };
+  return usualCost(ledger, wanted);
+};
+
+/** The ledger's view of a call; null if its run has ended. */
+const wantedOf = ({ tree }: TreeDraft, node: string, call: Call): WantedCall | null => {
+  const run = tree.nodes[node]?.run;
+  if (run === undefined) return null;
+  const { reserve } = run.settings;
+  return {
+    node,
+    kind: kindOf(run, call.purpose),
+    expected: amountAt(reserve.expected, run.characters),
+    worst: amountAt(reserve.worst, run.characters),
+    basis: reserve.basis,
+    ancestors: lineageOf(node)
+      .slice(1)
+      .map((id) => nextCost(tree, id)),
+  };
+};
+
+const send = (draft: TreeDraft, { node, call }: Waiting, wanted: WantedCall): void => {
+  setLedger(draft, openCall(draft.tree.ledger, call.requestId, wanted));
+  change(draft, { calls: { ...draft.tree.calls, [call.requestId]: node } });
+  act(draft, node, call);
+};
+
+/**
+ * Queues a model call and starts it if possible. After Resumed, an open call is sent again and a waiting call keeps
+ * waiting.
+ */
+const wantCall = (draft: TreeDraft, node: string, call: Call): void => {
+  const { calls, waiting } = draft.tree;
+  const wanted = wantedOf(draft, node, call);
+  if (wanted !== null && calls[call.requestId] !== undefined) send(draft, { node, call }, wanted);
+  else if (!waiting.some((other) => other.call.requestId === call.requestId)) {
+    change(draft, { waiting: [...waiting, { node, call }] });
+  }
+};
+
+const leave = (draft: TreeDraft, requestId: string): void => {
+  const { [requestId]: gone, ...calls } = draft.tree.calls;
+  if (gone !== undefined) change(draft, { calls });
+};
+
+/** Aborts a call, or removes it from the queue. The usage of an aborted call still counts. */
+const abortCall = (draft: TreeDraft, node: string, requestId: string): void => {
+  const { calls, waiting } = draft.tree;
+  if (calls[requestId] !== undefined) {
+    leave(draft, requestId);
+    act(draft, node, { type: 'AbortModel', requestId });
+  } else change(draft, { waiting: waiting.filter((other) => other.call.requestId !== requestId) });
+};
+
+/** Counts the usage of a finished call. `place: 'kept'` in a tree that was shut down, since the call will be repeated. */
+const bookCall = (draft: TreeDraft, event: TreeEvent, place: 'freed' | 'kept'): void => {
+  if (event.type !== 'ModelReplied' && event.type !== 'ModelFailed') return;
+  setLedger(draft, closeCall(draft.tree.ledger, event.requestId, event.usage));
+  if (place === 'freed') leave(draft, event.requestId);
+};
+
+/**
+ * Starts waiting calls in order while places are free. If the reserve of a call does not fit beside the open calls, it
+ * keeps waiting, and so do all later calls on the same account. A call that can never be paid is refused.
+ */
+const fillPlaces = (draft: TreeDraft, openCallsMax: number): void => {
+  const held = new Set<string>();
+  const stay: Waiting[] = [];
+  const before = draft.tree.waiting;
+  let looked = 0;
+  for (const waiting of before) {
+    if (Object.keys(draft.tree.calls).length >= openCallsMax) break;
+    looked += 1;
+    const { node, call } = waiting;
+    const wanted = wantedOf(draft, node, call);
+    if (wanted === null) continue;
+    if (lineageOf(node).some((id) => held.has(id))) {
+      stay.push(waiting);
+      continue;
+    }
+    const permission = permissionFor(draft.tree.ledger, wanted);
+    switch (permission.kind) {
+      case 'start':
+        send(draft, waiting, wanted);
+        break;
+      case 'wait':
+        stay.push(waiting);
+        for (const id of permission.accounts) held.add(id);
+        break;
+      case 'refuse': {
+        const { requestId } = call;
+        draft.owed.push({ type: 'CallRefused', at: draft.at, node, requestId, short: permission.short });
+        break;
+      }
+      default:
+        permission satisfies never;
+    }
+  }
+  if (looked > 0) change(draft, { waiting: [...stay, ...before.slice(looked)] });
+};

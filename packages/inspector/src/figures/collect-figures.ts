@@ -1,17 +1,26 @@
+import type { Action } from '@pawl/agent/machine/action';
 import type { Event } from '@pawl/agent/machine/event';
 import { initialState } from '@pawl/agent/machine/machine';
-import { addUsage, isSpendingId, spendingId } from '@pawl/agent/machine/moves/common/count-usage';
+import { addUsage, isSpendingId, spendingId } from '@pawl/agent/machine/moves/budget';
 import { defaultSettings } from '@pawl/agent/machine/settings';
 import type { State, UsageTotals } from '@pawl/agent/machine/state';
-import { tokensOf, type Usage } from '@pawl/agent/machine/values/usage';
+import { sumUsage, tokensOf, type Usage } from '@pawl/agent/machine/usage';
 import type { Header } from '@pawl/agent/ports/journal';
-import type { Stepped } from '@pawl/agent/ports/session-input-output';
-import { RequestLog } from './request-log.js';
-import { SessionClock } from './session-clock.js';
-import type { CallSpending, ProcessGap, SessionFigures, StateFigures } from './session-figures.js';
-import { activitiesOf } from './state-activities.js';
-import { divideTime, type Moment, type OpenActivity, SpanLog } from './time-span-log.js';
-import { NO_USAGE, ToolLog } from './tool-log.js';
+import type { Stepped } from '@pawl/agent/ports/session';
+import {
+  type Activity,
+  type ActivityKind,
+  activitiesOf,
+  type CallSpending,
+  type ProcessGap,
+  type RequestFigures,
+  SessionClock,
+  type SessionFigures,
+  type StateFigures,
+  type TimeSpan,
+  type TimeSpanKind,
+  type ToolFigures,
+} from './session-figures.js';
 
 /** A step of a journal (`steps`), or of a session that runs. */
 export type FigureStep = Pick<Stepped, 'seq' | 'event' | 'state' | 'actions' | 'path'>;
@@ -259,3 +268,252 @@ export const figuresOf = (header: Pick<Header, 'parent'>, steps: Iterable<Figure
   for (const step of steps) collector.see(step);
   return collector.figures();
 };
+
+/** A moment of a step: its journal line and its place on the axis. */
+type Moment = { readonly seq: number; readonly atMs: number };
+
+/** Work that goes on, since `from`. */
+type OpenActivity = {
+  readonly activity: Activity;
+  readonly from: Moment;
+  /** When the first piece of a request's reply came, if that is known. */
+  firstPieceMs: number | null;
+};
+
+type Closing = Pick<TimeSpan, 'ending'> & { readonly seq: number | null; readonly atMs: number };
+
+const keyOf = ({ kind, id }: Pick<Activity, 'kind' | 'id'>): string => `${kind} ${id}`;
+
+/** The spans of some work that ended or goes on; two for a request of which the first piece is known. */
+const spansFrom = ({ activity, from, firstPieceMs }: OpenActivity, to: Closing): readonly TimeSpan[] => {
+  const { kind, ...named } = activity;
+  const whole = { ...named, startMs: from.atMs, startSeq: from.seq, endMs: to.atMs, endSeq: to.seq };
+  if (firstPieceMs === null) return [{ kind, ...whole, ending: to.ending }];
+  const split = Math.min(Math.max(firstPieceMs, from.atMs), to.atMs);
+  return [
+    { ...whole, kind: 'waiting', endMs: split, ending: 'done' },
+    { ...whole, kind: 'streaming', startMs: split, ending: to.ending },
+  ];
+};
+
+/** The spans of a session: work opens and closes as the states say. */
+class SpanLog {
+  readonly #closed: TimeSpan[] = [];
+  readonly #open = new Map<string, OpenActivity>();
+
+  /** Work of the kind with the id, if it is going on. */
+  find(kind: ActivityKind, id: string): OpenActivity | undefined {
+    return this.#open.get(keyOf({ kind, id }));
+  }
+
+  get open(): readonly OpenActivity[] {
+    return [...this.#open.values()];
+  }
+
+  /** Closes what no longer goes on, and opens what has begun. Returns both. */
+  change(
+    now: readonly Activity[],
+    at: Moment,
+  ): { readonly begun: readonly OpenActivity[]; readonly ended: readonly OpenActivity[] } {
+    const keys = new Set(now.map(keyOf));
+    const ended = this.open.filter(({ activity }) => !keys.has(keyOf(activity)));
+    for (const one of ended) this.#close(one, { ...at, ending: 'done' });
+    const begun = now
+      .filter((activity) => !this.#open.has(keyOf(activity)))
+      .map((activity) => ({ activity, from: at, firstPieceMs: null }));
+    for (const one of begun) this.#open.set(keyOf(one.activity), one);
+    return { begun, ended };
+  }
+
+  /** Closes everything, since the process has ended at `at`, and adds the time until the next one. Returns what it closed. */
+  interrupt(at: Moment, next: Moment, about: string): readonly OpenActivity[] {
+    const interrupted = this.open;
+    for (const one of interrupted) this.#close(one, { ...at, ending: 'interrupted' });
+    this.#closed.push({
+      kind: 'between',
+      id: '',
+      name: 'processes',
+      about,
+      startMs: at.atMs,
+      startSeq: at.seq,
+      endMs: next.atMs,
+      endSeq: next.seq,
+      ending: 'done',
+    });
+    return interrupted;
+  }
+
+  /** All spans by their start; what goes on reaches to `nowMs`. */
+  spans(nowMs: number): readonly TimeSpan[] {
+    const going = this.open.flatMap((one) => spansFrom(one, { seq: null, atMs: nowMs, ending: 'open' }));
+    return [...this.#closed, ...going].sort((left, right) => left.startMs - right.startMs);
+  }
+
+  #close(one: OpenActivity, to: Closing): void {
+    this.#open.delete(keyOf(one.activity));
+    this.#closed.push(...spansFrom(one, to));
+  }
+}
+
+const NO_TIME: Readonly<Record<TimeSpanKind, number>> = {
+  waiting: 0,
+  streaming: 0,
+  request: 0,
+  retry: 0,
+  compaction: 0,
+  approval: 0,
+  tool: 0,
+  hook: 0,
+  idle: 0,
+  between: 0,
+};
+
+/** The axis divided among the kinds, each moment counted once. `batches`: that of tools and approvals. */
+const divideTime = (
+  spans: readonly TimeSpan[],
+  elapsedMs: number,
+  batches: { readonly tool: number; readonly approval: number },
+): Readonly<Record<TimeSpanKind | 'other', number>> => {
+  const time = { ...NO_TIME, ...batches };
+  for (const { kind, startMs, endMs } of spans)
+    if (kind !== 'tool' && kind !== 'approval') time[kind] += endMs - startMs;
+  const known = Object.values(time).reduce((sum, one) => sum + one, 0);
+  return { ...time, other: Math.max(0, elapsedMs - known) };
+};
+
+type Row = { -readonly [K in keyof RequestFigures]: RequestFigures[K] };
+
+/** How the event ends the request with the id, and why. */
+const endingOf = (event: Event, id: string): Pick<RequestFigures, 'ending' | 'why'> => {
+  if (event.type === 'LlmCompleted' && event.requestId === id)
+    return { ending: 'completed', why: event.stopReason };
+  if (event.type === 'LlmFailed' && event.requestId === id)
+    return { ending: 'failed', why: `${event.error.kind}: ${event.error.message}` };
+  if (event.type === 'CompactionCompleted' && event.compactionId === id)
+    return { ending: 'completed', why: '' };
+  if (event.type === 'CompactionFailed' && event.compactionId === id)
+    return { ending: 'failed', why: event.message };
+  return { ending: 'stopped', why: event.type === 'PolicyStopped' ? event.why : event.type };
+};
+
+const isRequest = ({ activity: { kind } }: OpenActivity): boolean =>
+  kind === 'request' || kind === 'compaction';
+
+/** The calls of the model, by their ids. */
+class RequestLog {
+  readonly #rows = new Map<string, Row>();
+
+  begin(begun: readonly OpenActivity[], state: State, at: number, { seq, atMs }: Moment): void {
+    for (const { activity } of begun.filter(isRequest)) {
+      const known = this.#rows.get(activity.id);
+      if (known !== undefined) {
+        known.sent += 1;
+        known.ending = 'open';
+        continue;
+      }
+      const calling = state.name === 'CallingLlm' ? state : { purpose: 'compaction' as const, attempt: 1 };
+      const { purpose, attempt } = calling;
+      const { id, name: model } = activity;
+      const open = { endSeq: null, firstPieceMs: null, endMs: atMs, ending: 'open', why: '' } as const;
+      this.#rows.set(id, {
+        id,
+        purpose,
+        model,
+        attempt,
+        seq,
+        at,
+        startMs: atMs,
+        sent: 1,
+        usage: null,
+        ...open,
+      });
+    }
+  }
+
+  end(ended: readonly OpenActivity[], event: Event, { seq, atMs }: Moment): void {
+    for (const { activity, firstPieceMs } of ended.filter(isRequest)) {
+      const row = this.#rows.get(activity.id);
+      if (row === undefined) continue;
+      Object.assign(row, { ...endingOf(event, activity.id), endSeq: seq, endMs: atMs, firstPieceMs });
+    }
+  }
+
+  /** Counts usage for a request. Returns whether there is such a request. */
+  count(id: string, usage: Usage): boolean {
+    const row = this.#rows.get(id);
+    if (row !== undefined) row.usage = sumUsage(row.usage, usage);
+    return row !== undefined;
+  }
+
+  /** The rows; an open one reaches to `nowMs`. */
+  rows(nowMs: number, firstPieceOf: (id: string) => number | null): readonly RequestFigures[] {
+    return [...this.#rows.values()].map((row) =>
+      row.ending === 'open' ? { ...row, endMs: nowMs, firstPieceMs: firstPieceOf(row.id) } : { ...row },
+    );
+  }
+}
+
+export const NO_USAGE: UsageTotals = {
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  costUsd: 0,
+  unpriced: 0,
+};
+
+type Counted = { calls: number; readonly endings: Map<string, number> };
+
+/** How the calls of each tool ended. */
+class ToolLog {
+  readonly #tools = new Map<string, Counted>();
+  /** Calls that were counted, as `batch/call`. */
+  readonly #ended = new Set<string>();
+
+  see(actions: readonly Action[]): void {
+    for (const action of actions) {
+      if (action.type !== 'DisplayToolResult') continue;
+      const id = `${action.batchId}/${action.callId}`;
+      if (this.#ended.has(id)) continue;
+      this.#ended.add(id);
+      const counted = this.#of(action.tool);
+      counted.calls += 1;
+      counted.endings.set(action.status, (counted.endings.get(action.status) ?? 0) + 1);
+    }
+  }
+
+  #of(tool: string): Counted {
+    const known = this.#tools.get(tool) ?? { calls: 0, endings: new Map<string, number>() };
+    this.#tools.set(tool, known);
+    return known;
+  }
+
+  rows(spans: readonly TimeSpan[], spending: readonly CallSpending[]): readonly ToolFigures[] {
+    const times = new Map<string, Map<string, number>>();
+    const approvals = new Map<string, number>();
+    for (const { kind, id, name, startMs, endMs } of spans) {
+      if (kind === 'approval') approvals.set(name, (approvals.get(name) ?? 0) + endMs - startMs);
+      if (kind !== 'tool') continue;
+      const calls = times.get(name) ?? new Map<string, number>();
+      calls.set(id, (calls.get(id) ?? 0) + endMs - startMs);
+      times.set(name, calls);
+    }
+    const names = new Set([...this.#tools.keys(), ...times.keys(), ...approvals.keys()]);
+    const rows = [...names].map((tool) => {
+      const { calls, endings } = this.#tools.get(tool) ?? { calls: 0, endings: new Map<string, number>() };
+      const each = [...(times.get(tool)?.values() ?? [])];
+      return {
+        tool,
+        calls,
+        endings: Object.fromEntries(endings),
+        totalMs: each.reduce((sum, one) => sum + one, 0),
+        longestMs: each.reduce((longest, one) => Math.max(longest, one), 0),
+        approvalMs: approvals.get(tool) ?? 0,
+        usage: spending
+          .filter((one) => one.tool === tool)
+          .reduce((sum, { usage }) => addUsage(sum, usage), NO_USAGE),
+      };
+    });
+    return rows.sort((left, right) => right.totalMs - left.totalMs || (left.tool < right.tool ? -1 : 1));
+  }
+}

@@ -1,11 +1,12 @@
-import type { RequestPurpose } from '@pawl/agent/machine/action';
-import type { StateName, UsageTotals } from '@pawl/agent/machine/state';
-import type { Usage } from '@pawl/agent/machine/values/usage';
-
 /**
  * Where the time and the money of a session went. All times are in milliseconds on the session's own axis, which begins
  * with its first event (`SessionClock`).
  */
+
+import type { RequestPurpose } from '@pawl/agent/machine/action';
+import { titleOf } from '@pawl/agent/machine/call';
+import type { State, StateName, UsageTotals } from '@pawl/agent/machine/state';
+import type { Usage } from '@pawl/agent/machine/usage';
 
 /**
  * `waiting`: for the first piece of a reply; `streaming`: from there to its end; `request`: both, in journals that don't
@@ -146,3 +147,136 @@ export const cacheShareOf = ({
   const all = inputTokens + cacheReadTokens + cacheWriteTokens;
   return all === 0 ? null : cacheReadTokens / all;
 };
+
+const usageSince = (before: UsageTotals, after: UsageTotals): UsageTotals => ({
+  inputTokens: after.inputTokens - before.inputTokens,
+  outputTokens: after.outputTokens - before.outputTokens,
+  cacheReadTokens: after.cacheReadTokens - before.cacheReadTokens,
+  cacheWriteTokens: after.cacheWriteTokens - before.cacheWriteTokens,
+  costUsd: after.costUsd - before.costUsd,
+  unpriced: after.unpriced - before.unpriced,
+});
+
+/** What a session did after a part of it: for a fork what it did itself, without what it has copied. */
+export type LaterFigures = Pick<SessionFigures, 'usage' | 'requests' | 'spending' | 'turns' | 'state'> & {
+  /** Time in which it did something: neither idle nor closed. */
+  readonly activeMs: number;
+  readonly events: number;
+  readonly tools: readonly Pick<ToolFigures, 'tool' | 'calls' | 'totalMs' | 'endings'>[];
+};
+
+const activeOf = ({ elapsedMs, time }: SessionFigures): number => elapsedMs - time.idle - time.between;
+
+const toolsSince = (before: SessionFigures, after: SessionFigures): LaterFigures['tools'] => {
+  const known = new Map(before.tools.map((one) => [one.tool, one]));
+  return after.tools.flatMap(({ tool, calls, totalMs, endings }) => {
+    const earlier = known.get(tool);
+    if (earlier === undefined) return [{ tool, calls, totalMs, endings }];
+    if (calls === earlier.calls && totalMs === earlier.totalMs) return [];
+    const left = Object.entries(endings).map(([status, count]) => [
+      status,
+      count - (earlier.endings[status] ?? 0),
+    ]);
+    return [
+      {
+        tool,
+        calls: calls - earlier.calls,
+        totalMs: totalMs - earlier.totalMs,
+        endings: Object.fromEntries(left),
+      },
+    ];
+  });
+};
+
+/** The figures of a session without those of its first part. A request that ended later belongs to the later part. */
+export const figuresSince = (before: SessionFigures, after: SessionFigures): LaterFigures => ({
+  usage: usageSince(before.usage, after.usage),
+  requests: after.requests.filter(({ endSeq }) => endSeq === null || endSeq > before.seq),
+  spending: after.spending.slice(before.spending.length),
+  turns: after.turns - before.turns,
+  state: after.state,
+  activeMs: activeOf(after) - activeOf(before),
+  events: after.seq - before.seq,
+  tools: toolsSince(before, after),
+});
+
+/** What a session does in a state. `tool` and `approval` can be several at a time, the others are alone. */
+export type ActivityKind = 'request' | 'retry' | 'compaction' | 'approval' | 'tool' | 'hook' | 'idle';
+
+/** `id` is that of the request, timer, compaction, call (`batch/call`) or hook; empty for `idle`. */
+export type Activity = {
+  readonly kind: ActivityKind;
+  readonly id: string;
+  /** The model, the kind of the error, the tool or the phase of the hook. */
+  readonly name: string;
+  /** One line for people; may be empty. */
+  readonly about: string;
+};
+
+const IDLE: Activity = { kind: 'idle', id: '', name: 'user', about: '' };
+
+const activityOfStatus = (status: string): 'approval' | 'tool' | null => {
+  if (status === 'previewing' || status === 'awaitingApproval') return 'approval';
+  return status === 'starting' || status === 'running' ? 'tool' : null;
+};
+
+/** What goes on in a state; empty in a closed session, and where only transient states are left. */
+export const activitiesOf = (state: State): readonly Activity[] => {
+  const { settings } = state.session;
+  switch (state.name) {
+    case 'Ready':
+    case 'WaitingForUserInput':
+      return [IDLE];
+    case 'CallingLlm':
+      return [{ kind: 'request', id: state.requestId, name: settings.model, about: '' }];
+    case 'Error':
+      return [{ kind: 'retry', id: state.timerId, name: state.error.kind, about: state.error.message }];
+    case 'Compacting':
+      return [{ kind: 'compaction', id: state.compactionId, name: settings.model, about: '' }];
+    case 'ExecutingTools':
+      return state.calls.flatMap(({ judged, status }) => {
+        const kind = activityOfStatus(status);
+        if (kind === null) return [];
+        const about = titleOf(judged, settings.workspace);
+        return [{ kind, id: `${state.batchId}/${judged.callId}`, name: judged.tool, about }];
+      });
+    case 'PostToolsHook':
+      return [{ kind: 'hook', id: state.hookId, name: state.phase, about: '' }];
+    default:
+      return [];
+  }
+};
+
+/**
+ * Time on a session's own axis: milliseconds since its first event. A clock that was set back takes nothing away: the
+ * time until the next event then counts as none.
+ */
+export class SessionClock {
+  #last: number | null = null;
+  #elapsed = 0;
+  #setBack = 0;
+
+  /** Goes on to the time of an event. Returns the milliseconds since the event before it. */
+  advance(at: number): number {
+    const since = at - (this.#last ?? at);
+    if (since < 0) this.#setBack += 1;
+    const passed = Math.max(0, since);
+    this.#last = at;
+    this.#elapsed += passed;
+    return passed;
+  }
+
+  /** The milliseconds from the last event to `at`, at least 0. */
+  since(at: number): number {
+    return Math.max(0, at - (this.#last ?? at));
+  }
+
+  get elapsed(): number {
+    return this.#elapsed;
+  }
+
+  /** How often the clock was set back. */
+  get setBack(): number {
+    return this.#setBack;
+  }
+}

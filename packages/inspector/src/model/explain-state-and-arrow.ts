@@ -1,8 +1,8 @@
-import { machineRules } from '@pawl/agent/machine/documented-rules/documented-rules';
+/** What a state or an arrow means: the words of the table and of docs/rules.md. */
+
+import { machineRules } from '@pawl/agent/machine/documented-rules';
 import { agent } from '@pawl/agent/machine/machine';
 import type { Projection } from '@pawl/verify/projections/projection';
-
-/** What a state or an arrow means: the words of the table and of docs/rules.md. */
 
 export type Explanation = {
   readonly title: string;

@@ -1,4 +1,6 @@
-import type { Usage } from '@pawl/agent/machine/values/usage';
+/** The questions that people ask of a session, answered in one line each, with the entry where it happened. */
+
+import type { Usage } from '@pawl/agent/machine/usage';
 import {
   cacheShareOf,
   type RequestFigures,
@@ -6,9 +8,7 @@ import {
   type TimeSpan,
 } from '../figures/session-figures.js';
 
-/** The questions that people ask of a session, answered in one line each, with the entry where it happened. */
-
-export type Highlight = {
+type Highlight = {
   readonly question: string;
   readonly seq: number;
   /** Parts of the answer: text, milliseconds, dollars, shares, counts. */

@@ -1,11 +1,11 @@
+/** The requests to the model, as the runtime made them from the state. */
+
+import { requestMessages } from '@pawl/agent/machine/conversation';
 import type { Message } from '@pawl/agent/machine/message';
-import { requestMessages } from '@pawl/agent/machine/values/request-messages';
 import type { InspectedSession } from '../page-data-types.js';
 import type { SessionHistory } from './session-history.js';
 
-/** The requests to the model, as the runtime made them from the state. */
-
-export type SentRequest = {
+type SentRequest = {
   readonly seq: number;
   readonly requestId: string;
   readonly model: string;

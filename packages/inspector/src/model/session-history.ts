@@ -1,10 +1,9 @@
-import { type JournalStep, stepEntry } from '@pawl/agent/journal/read/steps';
+import { type JournalStep, stepEntry } from '@pawl/agent/journal/steps';
 import { agent, initialState } from '@pawl/agent/machine/machine';
 import type { State } from '@pawl/agent/machine/state';
 import type { Entry, Header } from '@pawl/agent/ports/journal';
 import { FigureCollector } from '../figures/collect-figures.js';
 import type { SessionFigures } from '../figures/session-figures.js';
-import { type Marker, markersOf } from './jump-markers.js';
 
 /**
  * A session as the page knows it: every step from the first entry on, folded by the same machine that ran it. States share
@@ -67,3 +66,210 @@ export class SessionHistory {
     return this.#figures;
   }
 }
+
+/** Places in a session to which a reader wants to jump. */
+
+export type MarkerKind =
+  | 'prompt'
+  | 'error'
+  | 'retry'
+  | 'approval'
+  | 'failed call'
+  | 'cancel'
+  | 'limit'
+  | 'compaction'
+  | 'crash';
+
+type Marker = {
+  readonly seq: number;
+  readonly kind: MarkerKind;
+  /** One line for people. */
+  readonly text: string;
+};
+
+export const MARKER_KINDS: readonly MarkerKind[] = [
+  'prompt',
+  'error',
+  'retry',
+  'approval',
+  'failed call',
+  'cancel',
+  'limit',
+  'compaction',
+  'crash',
+];
+
+type Found = Omit<Marker, 'seq'>;
+
+const oneLine = (text: string): string => {
+  const line = text.replace(/\s+/g, ' ').trim();
+  return line.length > 140 ? `${line.slice(0, 139)}…` : line;
+};
+
+const inEvent = ({ event, before }: JournalStep): readonly Found[] => {
+  switch (event.type) {
+    case 'UserInput':
+      return [{ kind: 'prompt', text: event.text }];
+    case 'LlmFailed':
+      return [{ kind: 'error', text: `${event.error.kind}: ${event.error.message}` }];
+    case 'ToolsFailed':
+    case 'HookFailed':
+    case 'InputFailed':
+      return [{ kind: 'error', text: event.message }];
+    case 'CompactionFailed':
+      return [{ kind: 'compaction', text: `failed: ${event.message}` }];
+    case 'CompactionCompleted':
+      return [{ kind: 'compaction', text: event.summary }];
+    case 'ApprovalAnswered':
+      return [{ kind: 'approval', text: `${event.answer.kind} (${event.scope})` }];
+    case 'CancelTurn':
+      return [{ kind: 'cancel', text: 'the user stops the turn' }];
+    case 'CancelTool':
+      return [{ kind: 'cancel', text: 'the user stops one call' }];
+    case 'Resumed':
+      return before.name === 'ShuttingDown' || before.name === 'Ready'
+        ? []
+        : [{ kind: 'crash', text: `the process ended in ${before.name} without closing the session` }];
+    default:
+      return [];
+  }
+};
+
+const FAILED = ['failed', 'timedOut', 'lost', 'interrupted', 'denied', 'invalid', 'noSuchTool'];
+
+const inActions = ({ actions }: JournalStep): readonly Found[] =>
+  actions.flatMap((action): readonly Found[] => {
+    if (action.type === 'RequestApproval')
+      return [{ kind: 'approval', text: `asked for ${action.call.tool}: ${action.why}` }];
+    if (action.type === 'DisplayToolResult' && FAILED.includes(action.status))
+      return [
+        { kind: 'failed call', text: `${action.tool} ${action.status}: ${action.title ?? action.text}` },
+      ];
+    return [];
+  });
+
+const inPath = ({ path, before, state }: JournalStep): readonly Found[] => {
+  const entered = path.filter(({ kind }) => kind === 'go').map(({ to }) => to);
+  const limit: Found = { kind: 'limit', text: `a limit stopped the turn in ${before.name}` };
+  const again: Found = {
+    kind: 'retry',
+    text: state.name === 'CallingLlm' ? `attempt ${state.attempt}` : 'another attempt',
+  };
+  return [
+    ...(entered.includes('BudgetExceeded') ? [limit] : []),
+    ...(before.name === 'Error' && entered[0] === 'CallingLlm' ? [again] : []),
+  ];
+};
+
+/** The markers of one step, at most one of each kind. */
+const markersOf = (step: JournalStep): readonly Marker[] => {
+  const found = [...inEvent(step), ...inPath(step), ...inActions(step)];
+  const byKind = new Map(found.toReversed().map((one) => [one.kind, one]));
+  return [...byKind.values()].map(({ kind, text }) => ({ seq: step.seq, kind, text: oneLine(text) }));
+};
+
+/** The nearest marker of the kind (`null`: of any) after `seq`, or before it; null if there is none. */
+export const nextMarker = (
+  markers: readonly Marker[],
+  kind: MarkerKind | null,
+  seq: number,
+  direction: 'forward' | 'back',
+): Marker | null => {
+  const fits = (marker: Marker): boolean =>
+    (kind === null || marker.kind === kind) &&
+    (direction === 'forward' ? marker.seq > seq : marker.seq < seq);
+  return (direction === 'forward' ? markers.find(fits) : markers.findLast(fits)) ?? null;
+};
+
+/** Search over the events of a session: what was typed, answered, called and returned is all in them. */
+
+export type FoundEntry = {
+  readonly seq: number;
+  readonly type: string;
+  /** The text around the first place that fits. */
+  readonly before: string;
+  readonly hit: string;
+  readonly after: string;
+};
+
+const AROUND = 60;
+
+const textsOf = function* (value: unknown): Generator<string, undefined> {
+  if (typeof value === 'string') yield value;
+  else if (Array.isArray(value)) for (const one of value) yield* textsOf(one);
+  else if (typeof value === 'object' && value !== null)
+    for (const one of Object.values(value)) yield* textsOf(one);
+};
+
+/** The texts of an event on which a search looks: all of them, its type first. */
+const searchedTexts = ({ event }: Pick<JournalStep, 'event'>): readonly string[] => [...textsOf(event)];
+
+/** The first text of the event that holds `wanted`, in any case; null if none does. */
+const findIn = (step: Pick<JournalStep, 'seq' | 'event'>, wanted: string): FoundEntry | null => {
+  const lower = wanted.toLowerCase();
+  for (const text of searchedTexts(step)) {
+    const at = text.toLowerCase().indexOf(lower);
+    if (at < 0) continue;
+    return {
+      seq: step.seq,
+      type: step.event.type,
+      before: `${at > AROUND ? '…' : ''}${text.slice(Math.max(0, at - AROUND), at)}`,
+      hit: text.slice(at, at + wanted.length),
+      after: text.slice(at + wanted.length, at + wanted.length + AROUND),
+    };
+  }
+  return null;
+};
+
+/** One line about an event: its longest text, shortened. */
+const summaryOf = (step: Pick<JournalStep, 'event'>): string => {
+  const [, ...texts] = searchedTexts(step);
+  const longest = texts.reduce((long, text) => (text.length > long.length ? text : long), '');
+  return longest.slice(0, 160).replace(/\s+/g, ' ');
+};
+
+/** All entries that hold the text; all entries for an empty one. */
+export const findEntries = (steps: readonly JournalStep[], wanted: string): readonly FoundEntry[] =>
+  steps.flatMap((step) => {
+    if (wanted === '')
+      return [{ seq: step.seq, type: step.event.type, before: summaryOf(step), hit: '', after: '' }];
+    const found = findIn(step, wanted);
+    return found === null ? [] : [found];
+  });
+
+/** The differences of two values of JSON, for people. */
+
+/** `path`: names and indexes, `session.queue[0].text`. undefined: not there. */
+export type ValueDifference = { readonly path: string; readonly before: unknown; readonly after: unknown };
+
+/** As JSON has it: lists of our own become arrays. */
+const plain = (value: unknown): unknown => {
+  if (typeof value !== 'object' || value === null) return value;
+  return 'toJSON' in value && typeof value.toJSON === 'function' ? value.toJSON() : value;
+};
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null;
+
+const collect = (path: string, left: unknown, right: unknown, found: ValueDifference[]): void => {
+  if (left === right) return;
+  const [before, after] = [plain(left), plain(right)];
+  if (Array.isArray(before) && Array.isArray(after)) {
+    for (let index = 0; index < Math.max(before.length, after.length); index++)
+      collect(`${path}[${index}]`, before[index], after[index], found);
+    return;
+  }
+  if (isObject(before) && isObject(after) && !Array.isArray(before) && !Array.isArray(after)) {
+    for (const key of new Set([...Object.keys(before), ...Object.keys(after)]))
+      collect(path === '' ? key : `${path}.${key}`, before[key], after[key], found);
+    return;
+  }
+  if (!Object.is(before, after)) found.push({ path, before, after });
+};
+
+/** Every leaf that differs, in the order of the values. What only one of them has is one difference. */
+export const valueDifferences = (before: unknown, after: unknown): readonly ValueDifference[] => {
+  const found: ValueDifference[] = [];
+  collect('', before, after, found);
+  return found;
+};

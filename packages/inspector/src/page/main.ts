@@ -1,17 +1,17 @@
+/** Starts the page: a session from the file it is in, a session of the server, or the server's list. */
+
 import type { InspectedSession } from '../page-data-types.js';
-import { make } from './dom.js';
+import { make } from './elements.js';
 import {
   exportedSession,
   fetchSession,
   followSession,
+  PageState,
   readExported,
   sessionInAddress,
-} from './load-session.js';
-import { PageState } from './page-state.js';
+} from './page-state.js';
 import { SessionPage } from './session-page.js';
 import { showSessions } from './sessions-page.js';
-
-/** Starts the page: a session from the file it is in, a session of the server, or the server's list. */
 
 /** Live entries are drawn at most so often: a render for each of them would be quadratic. */
 const RENDER_MS = 80;

@@ -1,19 +1,23 @@
-import { button, make } from './dom.js';
-import { moneyText, plural, shortCount } from './format-numbers.js';
-import { actionOf, KEY_WORDS, type KeyCommand } from './keys.js';
-import { addressOf, sessionInAddress } from './load-session.js';
-import { PANELS, type PageState, type Panel, type PanelName } from './page-state.js';
-import { changesPanel } from './panels/changes-panel.js';
-import { conversationPanel } from './panels/conversation-panel.js';
-import { eventsPanel } from './panels/events-panel.js';
-import { machinePanel } from './panels/machine-panel.js';
-import { requestPanel } from './panels/request-panel.js';
-import { statePanel } from './panels/state-panel.js';
-import { stepPanel } from './panels/step-panel.js';
-import { timePanel } from './panels/time-panel.js';
-import { TimeTravel } from './timeline.js';
-
 /** The page of one session: the machine at the left, the panels at the right, the timeline below. */
+
+import { groupDigits } from '@pawl/agent/platform/text';
+import { MARKER_KINDS, type MarkerKind, nextMarker } from '../model/session-history.js';
+import { conversationPanel } from './conversation-panel.js';
+import { button, clockText, draw, make, moneyText, plural, shortCount } from './elements.js';
+import { eventsPanel } from './events-panel.js';
+import { machinePanel } from './machine-panel.js';
+import {
+  addressOf,
+  PANELS,
+  type PageState,
+  type Panel,
+  type PanelName,
+  sessionInAddress,
+} from './page-state.js';
+import { requestPanel } from './request-panel.js';
+import { statePanel } from './state-panel.js';
+import { changesPanel, stepPanel } from './step-panel.js';
+import { timePanel } from './time-panel.js';
 
 const TITLES: Readonly<Record<PanelName, string>> = {
   machine: 'Machine',
@@ -228,3 +232,224 @@ export class SessionPage {
     dataset.following = following ? 'yes' : 'no';
   }
 }
+
+/** The strip of all events with its slider, and the buttons that go from place to place. */
+
+const BINS_MAX = 400;
+const STRIP_PIXELS = 26;
+
+/** The states of the strip, a bar for a run of equal ones. In a long session a bar stands for several events. */
+const stripBars = (pageState: PageState): readonly SVGElement[] => {
+  const { history } = pageState;
+  const count = history.seq;
+  const bins = Math.min(BINS_MAX, count);
+  const bars: SVGElement[] = [];
+  let begin = 0;
+  for (let bin = 0; bin < bins; bin++) {
+    const name = history.stateAt(Math.ceil(((bin + 1) / bins) * count)).name;
+    const next = bin + 1 < bins ? history.stateAt(Math.ceil(((bin + 2) / bins) * count)).name : null;
+    if (next === name) continue;
+    bars.push(
+      draw('rect', {
+        class: `run ${name}`,
+        x: (begin / bins) * 1_000,
+        width: ((bin + 1 - begin) / bins) * 1_000,
+        y: 0,
+        height: STRIP_PIXELS,
+      }),
+    );
+    begin = bin + 1;
+  }
+  return bars;
+};
+
+/** Marks for what can be jumped to, at most one for each kind in a bin. */
+const stripMarks = (pageState: PageState): readonly SVGElement[] => {
+  const { history } = pageState;
+  const seen = new Set<string>();
+  return history.markers.flatMap(({ seq, kind }) => {
+    const x = Math.round(((seq - 0.5) / history.seq) * 1_000);
+    const key = `${kind} ${Math.round(x / 3)}`;
+    if (kind === 'prompt' || seen.has(key)) return [];
+    seen.add(key);
+    return [
+      draw('rect', {
+        class: `mark ${kind.replace(' ', '-')}`,
+        x: x - 1.5,
+        width: 3,
+        y: 0,
+        height: STRIP_PIXELS,
+      }),
+    ];
+  });
+};
+
+class TimeTravel implements Panel {
+  readonly element: HTMLElement;
+  readonly #pageState: PageState;
+  readonly #strip = draw('svg', {
+    class: 'strip',
+    viewBox: `0 0 1000 ${STRIP_PIXELS}`,
+    preserveAspectRatio: 'none',
+    'aria-hidden': 'true',
+  });
+  readonly #slider = make('input', {
+    type: 'range',
+    id: 'slider',
+    min: 0,
+    max: 0,
+    step: 1,
+    value: 0,
+    'aria-label': 'Event',
+  });
+  readonly #where = make('output', { class: 'where', for: 'slider' });
+  readonly #jump = make('select', { id: 'jump', 'aria-label': 'What to jump to' });
+  readonly #live: HTMLButtonElement;
+  #drawnSeq = -1;
+  #jumpKey = '';
+
+  constructor(pageState: PageState) {
+    this.#pageState = pageState;
+    const step = (by: number) => () => pageState.go(pageState.seq + by);
+    this.#live = button('Latest', { title: 'Go to the last event and follow (End)' }, () =>
+      pageState.go(pageState.history.seq),
+    );
+    this.#slider.addEventListener('input', () => pageState.go(Number(this.#slider.value)));
+    this.#jump.addEventListener('change', () =>
+      pageState.update({ jump: MARKER_KINDS.find((kind) => kind === this.#jump.value) ?? null }),
+    );
+    this.element = make(
+      'nav',
+      { class: 'timeline', 'aria-label': 'Time travel' },
+      make('div', { class: 'track' }, this.#strip, this.#slider),
+      make(
+        'div',
+        { class: 'bar' },
+        button('|◀', { 'aria-label': 'First event', title: 'First event (Home)' }, () => pageState.go(0)),
+        button('◀', { 'aria-label': 'Previous event', title: 'Previous event (←)' }, step(-1)),
+        button('▶', { 'aria-label': 'Next event', title: 'Next event (→)' }, step(1)),
+        this.#live,
+        this.#where,
+        make('span', { class: 'spacer' }),
+        this.#jump,
+        button('Previous', { title: 'Jump back (p)' }, () => this.jump('back')),
+        button('Next', { title: 'Jump on (n)' }, () => this.jump('forward')),
+      ),
+    );
+  }
+
+  /** Goes to the next error, retry, approval… */
+  jump(direction: 'forward' | 'back'): void {
+    const { history, jump, seq } = this.#pageState;
+    const marker = nextMarker(history.markers, jump, seq, direction);
+    if (marker !== null) this.#pageState.go(marker.seq);
+  }
+
+  render(): void {
+    const { history, seq, following, connection } = this.#pageState;
+    if (this.#drawnSeq !== history.seq) {
+      this.#drawnSeq = history.seq;
+      this.#strip.replaceChildren(...stripBars(this.#pageState), ...stripMarks(this.#pageState));
+      this.#slider.max = String(history.seq);
+      this.#fillJump();
+    }
+    this.#slider.value = String(seq);
+    const step = history.stepAt(seq);
+    const about =
+      step === null ? 'before the first event' : `${step.event.type} · ${clockText(step.event.at)}`;
+    const markers = history.markers.filter((marker) => marker.seq === seq).map(({ kind }) => kind);
+    const named = markers.length === 0 ? '' : ` · ${markers.join(', ')}`;
+    this.#where.replaceChildren(
+      make('strong', {}, groupDigits(seq)),
+      ` of ${groupDigits(history.seq)} · ${about}${named}`,
+    );
+    this.#slider.setAttribute(
+      'aria-valuetext',
+      `${seq} of ${history.seq}, ${about}, ${history.stateAt(seq).name}`,
+    );
+    this.#live.classList.toggle('on', following && connection === 'live');
+    this.#live.setAttribute('aria-pressed', String(following));
+    this.#jump.value = this.#pageState.jump ?? '';
+  }
+
+  #fillJump(): void {
+    const counts = new Map<MarkerKind, number>();
+    for (const { kind } of this.#pageState.history.markers) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+    const key = [...counts].join();
+    if (key === this.#jumpKey) return;
+    this.#jumpKey = key;
+    const all = this.#pageState.history.markers.length;
+    this.#jump.replaceChildren(
+      make('option', { value: '' }, `anything (${groupDigits(all)})`),
+      ...MARKER_KINDS.map((kind) =>
+        make(
+          'option',
+          { value: kind, disabled: !counts.has(kind) },
+          `${kind} (${groupDigits(counts.get(kind) ?? 0)})`,
+        ),
+      ),
+    );
+  }
+}
+
+/** The keys of the page. */
+
+type KeyCommand = 'first' | 'last' | 'next' | 'previous' | 'pin' | 'search' | 'larger' | 'smaller' | 'help';
+
+type KeyAction =
+  | { readonly kind: 'step'; readonly by: number }
+  | { readonly kind: KeyCommand }
+  | { readonly kind: 'panel'; readonly name: PanelName };
+
+const KEY_WORDS: readonly (readonly [string, string])[] = [
+  ['← →', 'previous, next event; with Shift ten'],
+  ['Page Up, Page Down', 'a hundred events'],
+  ['Home, End', 'first event; last event, and follow'],
+  ['n, p', 'next, previous error, retry, approval, … (chosen beside the buttons)'],
+  ['/', 'search; Enter goes to the next hit'],
+  ['d', 'pin this state to compare others with it'],
+  ['+ −', 'larger, smaller chart; the smallest is the whole chart'],
+  ['1 … 8', 'machine, conversation, step, state, changes, request, time and money, events'],
+  ['?', 'these keys'],
+];
+
+const ACTIONS: Readonly<Record<string, KeyAction>> = {
+  Home: { kind: 'first' },
+  End: { kind: 'last' },
+  PageUp: { kind: 'step', by: -100 },
+  PageDown: { kind: 'step', by: 100 },
+  n: { kind: 'next' },
+  p: { kind: 'previous' },
+  d: { kind: 'pin' },
+  '/': { kind: 'search' },
+  '?': { kind: 'help' },
+  '+': { kind: 'larger' },
+  '-': { kind: 'smaller' },
+  1: { kind: 'panel', name: 'machine' },
+  2: { kind: 'panel', name: 'conversation' },
+  3: { kind: 'panel', name: 'step' },
+  4: { kind: 'panel', name: 'state' },
+  5: { kind: 'panel', name: 'changes' },
+  6: { kind: 'panel', name: 'request' },
+  7: { kind: 'panel', name: 'time' },
+  8: { kind: 'panel', name: 'events' },
+};
+
+/** Keys that fields, lists and scrolled regions use themselves. */
+const isTaken = (target: EventTarget | null, key: string): boolean => {
+  if (!(target instanceof HTMLElement)) return false;
+  if (target instanceof HTMLInputElement && target.type === 'range')
+    return /^(Arrow|Page|Home|End)/.test(key);
+  if (target.matches('input, select, textarea')) return true;
+  if (target.matches('[role="tab"]') && key.startsWith('Arrow')) return true;
+  return target.matches('[role="region"]') && /^(Page|Home|End)/.test(key);
+};
+
+/** What a key does; null if it is not ours. */
+const actionOf = (event: KeyboardEvent): KeyAction | null => {
+  if (event.ctrlKey || event.metaKey || event.altKey || isTaken(event.target, event.key)) return null;
+  const steps = event.shiftKey ? 10 : 1;
+  if (event.key === 'ArrowLeft') return { kind: 'step', by: -steps };
+  if (event.key === 'ArrowRight') return { kind: 'step', by: steps };
+  return ACTIONS[event.key] ?? null;
+};

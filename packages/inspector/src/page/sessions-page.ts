@@ -1,10 +1,9 @@
+/** The list of sessions. What takes a fold of the journal is filled in row by row. */
+
 import type { SessionInfo } from '@pawl/agent/ports/journal';
 import type { SessionList, SessionSummary } from '../page-data-types.js';
-import { make } from './dom.js';
-import { dayText, durationText, moneyText, plural } from './format-numbers.js';
-import { addressOf, fetchJson } from './load-session.js';
-
-/** The list of sessions. What takes a fold of the journal is filled in row by row. */
+import { dayText, durationText, make, moneyText, plural } from './elements.js';
+import { addressOf, fetchJson } from './page-state.js';
 
 type Row = {
   readonly info: SessionInfo;

@@ -1,12 +1,3 @@
-import { watch } from 'node:fs';
-import { type FileHandle, lstat } from 'node:fs/promises';
-import { cannotRead } from '@pawl/agent/journal/journal-error';
-import { JournalScan, type ScanPoint } from '@pawl/agent/journal/read/scan';
-import { openRegular } from '@pawl/agent/platform/files/regular-file';
-import type { Entry, Header } from '@pawl/agent/ports/journal';
-import type { AgentTypes } from '@pawl/agent/ports/machine-types';
-import type { FeedPiece } from '../page-data-types.js';
-
 /**
  * Follows a journal that a process may be writing to, without its lock and without changing anything.
  *
@@ -14,6 +5,14 @@ import type { FeedPiece } from '../page-data-types.js';
  * 2. An incomplete last line is read again later: its writer may be at work, or dead.
  * 3. The file is looked at when it changes, and from time to time, since not every file system tells of changes.
  */
+
+import { watch } from 'node:fs';
+import { type FileHandle, lstat } from 'node:fs/promises';
+import { cannotRead } from '@pawl/agent/journal/journal-error';
+import { JournalScan, type ScanPoint } from '@pawl/agent/journal/reader';
+import { openRegular } from '@pawl/agent/platform/files';
+import type { AgentTypes, Entry, Header } from '@pawl/agent/ports/journal';
+import type { FeedPiece } from '../page-data-types.js';
 
 /** Time between two looks if nothing tells of changes, and the least time between two: a look costs an agent's process 0.5 ms. */
 const LOOK_AGAIN_MS = 1_000;

@@ -1,10 +1,10 @@
 import { stat } from 'node:fs/promises';
 import { fileJournals } from '@pawl/agent/journal/file-store';
-import { journalPath } from '@pawl/agent/journal/paths-and-durable-writes';
-import { agentMachine } from '@pawl/agent/journal/read/journaled-agent-machine';
-import type { InspectableStore } from '@pawl/agent/journal/read/read-without-lock';
-import type { Redactor } from '@pawl/agent/platform/secrets/redactor';
+import { agentMachine } from '@pawl/agent/journal/journaled-agent-machine';
+import type { InspectableStore } from '@pawl/agent/journal/reader';
+import { journalPath } from '@pawl/agent/journal/state-folder';
 import type { Header, SessionInfo } from '@pawl/agent/ports/journal';
+import type { Redactor } from '@pawl/agent/secrets/redactor';
 import type {
   ExportedSession,
   FeedPiece,
@@ -13,7 +13,6 @@ import type {
   SessionSummary,
 } from '../page-data-types.js';
 import { followJournal } from './follow-journal.js';
-import { redactJson } from './redact-json.js';
 
 export type InspectorPlace = {
   /** The state folder. */
@@ -107,3 +106,20 @@ export class InspectedSessions {
     return redactJson(this.#place.redactor, value);
   }
 }
+
+/**
+ * A JSON value with the secrets in its texts and keys replaced. Values of other types stay as they are, so the result
+ * has the type of what was given.
+ */
+const redactJson = <T>(redactor: Pick<Redactor, 'isIdle' | 'clean'>, value: T): T =>
+  // Safe: only texts change, and they stay texts.
+  redactor.isIdle ? value : (cleanValue(redactor, value) as T);
+
+const cleanValue = (redactor: Pick<Redactor, 'clean'>, value: unknown): unknown => {
+  if (typeof value === 'string') return redactor.clean(value);
+  if (Array.isArray(value)) return value.map((one) => cleanValue(redactor, one));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, one]) => [redactor.clean(key), cleanValue(redactor, one)]),
+  );
+};

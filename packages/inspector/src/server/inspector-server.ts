@@ -1,15 +1,16 @@
-import { randomBytes } from 'node:crypto';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { isSessionId } from '@pawl/agent/journal/paths-and-durable-writes';
-import { admit } from './admission.js';
-import { InspectedSessions, type InspectorPlace } from './inspected-sessions.js';
-import { policyOf } from './page-html.js';
-
 /**
  * The server behind the inspector's page: on this computer only, for reading only.
  *
  * It has no way to write: every answer comes from `InspectedSessions`.
  */
+
+import { randomBytes } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { isSessionId } from '@pawl/agent/journal/state-folder';
+import { foreignHeader, loopbackHosts } from '@pawl/agent/platform/check-host-and-origin';
+import { isSameSecret } from '@pawl/agent/platform/untrusted-input';
+import { InspectedSessions, type InspectorPlace } from './inspected-sessions.js';
+import { policyOf } from './page-html.js';
 
 export type Inspector = {
   /** The address of the list of sessions, with its token. */
@@ -18,7 +19,7 @@ export type Inspector = {
   close(): Promise<void>;
 };
 
-export type InspectorOptions = InspectorPlace & {
+type InspectorOptions = InspectorPlace & {
   /** The built page. */
   readonly page: string;
 };
@@ -178,4 +179,37 @@ export const startInspector = async (options: InspectorOptions): Promise<Inspect
         server.closeAllConnections();
       }),
   };
+};
+
+/**
+ * Who may read from the inspector's server: the browser to which the user gave the address with its token.
+ *
+ * 1. Host and Origin must be ours (net/check-host-and-origin.ts).
+ * 2. The path begins with the token.
+ */
+
+/** `path`: what follows the token, beginning with a slash. */
+type RequestAdmission =
+  | { readonly kind: 'admitted'; readonly path: string }
+  | { readonly kind: 'refused'; readonly status: 403 | 405; readonly why: string };
+
+const refused = (why: string, status: 403 | 405 = 403): RequestAdmission => ({
+  kind: 'refused',
+  status,
+  why,
+});
+
+const admit = (
+  { method, url = '', headers }: Pick<IncomingMessage, 'method' | 'url' | 'headers'>,
+  port: number,
+  token: string,
+): RequestAdmission => {
+  if (method !== 'GET') return refused('The inspector only shows: use GET.', 405);
+  const foreign = foreignHeader(headers, loopbackHosts(port));
+  if (foreign === 'host') return refused('The host of this address is not this computer.');
+  if (foreign === 'origin') return refused('Pages of other servers may not read the inspector.');
+  const [, given = '', ...rest] = (url.split('?', 1)[0] ?? '').split('/');
+  if (!isSameSecret(given, token))
+    return refused('The token in the address is wrong. Use the address that pawl inspect printed.');
+  return { kind: 'admitted', path: `/${rest.join('/')}` };
 };

@@ -1,6 +1,6 @@
-import type { ExportedSession } from '../page-data-types.js';
-
 /** The page as one text: for the server, and as a file with a session inside. */
+
+import type { ExportedSession } from '../page-data-types.js';
 
 /** Stands in the built page where a session can be put. Data, not code: it is never executed. */
 const EMPTY = '<script type="application/json" id="exported">null</script>';

@@ -1,6 +1,6 @@
-import type { Edge, MachineDescription } from './step-types.js';
-
 /** Diagrams and tables of a machine, all made from its list of edges. */
+
+import type { Edge, MachineDescription } from './table.js';
 
 const labelsMax = 4;
 

@@ -1,26 +1,38 @@
+/** The agent's side of the Agent Client Protocol, version 1: the requests of one connection, the sessions that are open for it, and the errors that it gets. */
+
+import { realpath, stat } from 'node:fs/promises';
+import path from 'node:path';
 import {
   type AgentApp,
   type AgentContext,
+  type AnyMessage,
   agent,
   type InitializeRequest,
   type InitializeResponse,
   type JsonRpcId,
+  type SessionInfo as ListedSession,
+  type ListSessionsResponse,
   type McpServer,
   ndJsonStream,
   PROTOCOL_VERSION,
+  RequestError,
+  type Stream,
 } from '@agentclientprotocol/sdk';
-import type { AcpSession } from './acp-session.js';
-import { AcpSessions } from './acp-sessions.js';
-import { readEditorServers } from './editor-servers.js';
-import type { AcpHost } from './host-interface.js';
-import type { Client } from './replay-into-outbox.js';
-import { answering } from './request-errors.js';
-import { hookAnswers } from './run-after-response.js';
-import type { ClientFeatures } from './session-updates.js';
+import {
+  type McpServer as McpServerMcpServers,
+  type ReadServers,
+  readServers,
+} from '@pawl/agent/extensions/mcp/server-config';
+import { attempt } from '@pawl/agent/platform/attempt';
+import { pathErrorText } from '@pawl/agent/platform/text';
+import type { SessionInfo } from '@pawl/agent/ports/journal';
+import { workspaceRefusal } from '@pawl/agent/session/refuse-workspace';
+import type { AcpHost } from './acp-host.js';
+import { AcpSession, BadOption, TurnFailed } from './acp-session.js';
+import { BadPrompt } from './prompt-blocks.js';
+import type { Client, ClientFeatures } from './session-updates.js';
 
-/** The agent's side of the Agent Client Protocol, version 1: its requests, on one connection. */
-
-const initialized = (version: string): InitializeResponse => ({
+const initializeResponse = (version: string): InitializeResponse => ({
   protocolVersion: PROTOCOL_VERSION,
   agentInfo: { name: 'pawl', title: 'Pawl', version },
   agentCapabilities: {
@@ -48,7 +60,7 @@ type Opening = {
 };
 
 /** Opens a session, and says which wishes of the client are not fulfilled. */
-const openWith = async (
+const openAndWarn = async (
   { cwd, mcpServers = [], additionalDirectories = [] }: Opening,
   open: (wanted: Parameters<AcpSessions['create']>[1]) => Promise<AcpSession>,
 ): Promise<AcpSession> => {
@@ -98,12 +110,12 @@ const addOpenings = (app: AgentApp, connected: Connected): AgentApp => {
   return app
     .onRequest('initialize', ({ params }) => {
       connected.features = featuresOf(params);
-      return initialized(host.version);
+      return initializeResponse(host.version);
     })
     .onRequest(
       'session/new',
       answering(host, async (request) => {
-        const session = await openWith(request.params, (wanted) =>
+        const session = await openAndWarn(request.params, (wanted) =>
           sessions.create(clientOf(request), wanted),
         );
         return { sessionId: session.id, ...answerWith(connected, session, request.requestId) };
@@ -113,7 +125,7 @@ const addOpenings = (app: AgentApp, connected: Connected): AgentApp => {
       'session/load',
       answering(host, async (request) => {
         const { sessionId } = request.params;
-        const session = await openWith(request.params, (wanted) =>
+        const session = await openAndWarn(request.params, (wanted) =>
           sessions.find(clientOf(request), { ...wanted, sessionId, shows: 'conversation' }),
         );
         await session.replay();
@@ -124,7 +136,7 @@ const addOpenings = (app: AgentApp, connected: Connected): AgentApp => {
       'session/resume',
       answering(host, async (request) => {
         const { sessionId } = request.params;
-        const session = await openWith(request.params, (wanted) =>
+        const session = await openAndWarn(request.params, (wanted) =>
           sessions.find(clientOf(request), { ...wanted, sessionId, shows: 'nothing' }),
         );
         return answerWith(connected, session, request.requestId);
@@ -173,7 +185,7 @@ const addOthers = (app: AgentApp, { host, sessions }: Connected): AgentApp =>
     )
     .onNotification('session/cancel', ({ params }) => sessions.cancel(params.sessionId));
 
-export type AcpStreams = {
+type AcpStreams = {
   readonly output: WritableStream<Uint8Array>;
   readonly input: ReadableStream<Uint8Array>;
 };
@@ -188,4 +200,270 @@ export const serveClient = (host: AcpHost, { output, input }: AcpStreams): AcpCo
   const connection = app.connect(stream);
   const closed = connection.closed.then((): unknown => connection.signal.reason);
   return { closed, ended: closed.then(() => sessions.closeAll()), close: () => connection.close() };
+};
+
+/** Parameters that can't be used. The message is for the user. */
+class BadParameters extends Error {}
+
+/** No session has this id. */
+class UnknownSession extends Error {
+  readonly sessionId: string;
+
+  constructor(sessionId: string) {
+    super(`There is no session ${sessionId}.`);
+    this.sessionId = sessionId;
+  }
+}
+
+const PAGE_SESSIONS = 50;
+
+/** Folder and MCP servers, as the client names them. */
+type Wanted = { readonly cwd: string; readonly servers: readonly McpServerMcpServers[] };
+/** What the client wants to see of a session that it opens again. */
+type Shows = 'conversation' | 'nothing';
+type Stored = Wanted & { readonly sessionId: string; readonly workspace: string; readonly shows: Shows };
+
+/** The real path of a workspace. Throws BadParameters if it is not an absolute path of a folder. */
+const realWorkspace = async (folder: string): Promise<string> => {
+  if (!path.isAbsolute(folder)) throw new BadParameters(`cwd must be an absolute path, not '${folder}'.`);
+  const found = await attempt(async () => ({ real: await realpath(folder), status: await stat(folder) }));
+  if (found.kind === 'fault')
+    throw new BadParameters(`cwd can't be opened: ${pathErrorText(found.fault) ?? found.fault.message}.`);
+  if (!found.value.status.isDirectory()) throw new BadParameters(`cwd must be a folder: ${folder}`);
+  return found.value.real;
+};
+
+/** As `realWorkspace`, for a session: also throws where other programs would obey what the agent writes. */
+const sessionWorkspace = async (folder: string): Promise<string> => {
+  const real = await realWorkspace(folder);
+  const refusal = workspaceRefusal(real, process.env);
+  if (refusal !== null) throw new BadParameters(refusal);
+  return real;
+};
+
+/** A session without a title has never had a prompt: there is nothing to open. */
+const isListed = (info: SessionInfo, workspace: string | null): boolean =>
+  info.kind === 'agent' &&
+  info.unreadable === undefined &&
+  info.title !== '' &&
+  (workspace === null || info.workspace === workspace);
+
+const listedSession = ({ sessionId, workspace, title, changedAt }: SessionInfo): ListedSession => ({
+  sessionId,
+  cwd: workspace,
+  title,
+  updatedAt: new Date(changedAt).toISOString(),
+});
+
+/** The sessions that are open for one client. */
+class AcpSessions {
+  readonly #host: AcpHost;
+  readonly #open = new Map<string, AcpSession>();
+  /** Openings of stored sessions that are under way: a second one joins the first. */
+  readonly #opening = new Map<string, Promise<AcpSession>>();
+  /** Openings of any kind, so that none outlives `closeAll`. */
+  readonly #begun = new Set<Promise<AcpSession>>();
+
+  constructor(host: AcpHost) {
+    this.#host = host;
+  }
+
+  /** Throws an UnknownSession if it is not open here. */
+  get(sessionId: string): AcpSession {
+    const session = this.#open.get(sessionId);
+    if (session === undefined) throw new UnknownSession(sessionId);
+    return session;
+  }
+
+  async create(client: Client, { cwd, servers }: Wanted): Promise<AcpSession> {
+    const workspace = await sessionWorkspace(cwd);
+    return this.#begin(AcpSession.open(this.#host, client, { workspace, servers, resume: null }));
+  }
+
+  /** Opens a stored session; one that is open here already is the same. */
+  async find(client: Client, wanted: Omit<Stored, 'workspace'>): Promise<AcpSession> {
+    const { sessionId, cwd } = wanted;
+    const workspace = await sessionWorkspace(cwd);
+    const session = await this.#findOpen(client, { ...wanted, workspace });
+    if (session.workspace !== workspace) throw wrongFolder(sessionId, session.workspace, cwd);
+    return session;
+  }
+
+  /** Cancels the turn of a session. One that is not open has none. */
+  cancel(sessionId: string): void {
+    this.#open.get(sessionId)?.cancel();
+  }
+
+  /** Closes a session. One that is not open is closed already. */
+  async close(sessionId: string): Promise<void> {
+    const session = this.#open.get(sessionId);
+    this.#open.delete(sessionId);
+    await session?.close();
+  }
+
+  /** Deletes a stored session. One that is open for this client is closed first. */
+  async delete(sessionId: string): Promise<void> {
+    await this.#opening.get(sessionId)?.catch(() => undefined); // that request tells its fault
+    await this.close(sessionId);
+    await this.#host.journals.delete(sessionId);
+  }
+
+  /** Closes all sessions, also those that are still being opened. Never rejects. */
+  async closeAll(): Promise<void> {
+    const late = [...this.#begun].map((begun) => begun.then(({ id }) => this.close(id)));
+    const open = [...this.#open.keys()].map((sessionId) => this.close(sessionId));
+    await Promise.allSettled([...late, ...open]);
+  }
+
+  /** A page of the stored sessions, newest first. The cursor is the last session of the page before. */
+  async list(cwd: string | null, cursor: string | null): Promise<ListSessionsResponse> {
+    const workspace = cwd === null ? null : await realWorkspace(cwd);
+    const sessions: ListedSession[] = [];
+    let isPast = cursor === null;
+    for await (const info of this.#host.journals.list()) {
+      if (isPast && isListed(info, workspace)) {
+        const last = sessions.at(-1);
+        if (last !== undefined && sessions.length === PAGE_SESSIONS)
+          return { sessions, nextCursor: last.sessionId };
+        sessions.push(listedSession(info));
+      }
+      if (info.sessionId === cursor) isPast = true;
+    }
+    if (isPast) return { sessions };
+    throw new BadParameters('The cursor is of another list. List the sessions again from the start.');
+  }
+
+  async #findOpen(client: Client, request: Stored): Promise<AcpSession> {
+    const { sessionId } = request;
+    const known = this.#open.get(sessionId) ?? this.#opening.get(sessionId);
+    if (known !== undefined) return known;
+    const opening = this.#begin(this.#openStored(client, request));
+    this.#opening.set(sessionId, opening);
+    try {
+      return await opening;
+    } finally {
+      this.#opening.delete(sessionId);
+    }
+  }
+
+  #openStored(client: Client, { sessionId, workspace, servers, shows }: Stored): Promise<AcpSession> {
+    const accept = async (recorded: string): Promise<void> => {
+      const real = await attempt(() => realpath(recorded));
+      if (real.kind === 'fault' || real.value !== workspace)
+        throw wrongFolder(sessionId, recorded, workspace);
+    };
+    const resume = { id: sessionId, accept, shows };
+    return AcpSession.open(this.#host, client, { workspace, servers, resume });
+  }
+
+  async #begin(opening: Promise<AcpSession>): Promise<AcpSession> {
+    this.#begun.add(opening);
+    try {
+      const session = await opening;
+      this.#open.set(session.id, session);
+      void session.ended.then(() => {
+        if (this.#open.get(session.id) === session) this.#open.delete(session.id);
+      });
+      return session;
+    } finally {
+      this.#begun.delete(opening);
+    }
+  }
+}
+
+const wrongFolder = (sessionId: string, recorded: string, cwd: string): BadParameters =>
+  new BadParameters(
+    `The session ${sessionId} works in ${recorded}, not in ${cwd}. Open that folder in the editor. ` +
+      `If it has moved: pawl --resume ${sessionId} --workspace ${cwd}`,
+  );
+
+/** The errors of requests. Their messages are for the user. */
+
+const AUTH_REQUIRED = -32000;
+const NOT_FOUND = -32002;
+const INVALID_PARAMS = -32602;
+const INTERNAL = -32603;
+
+/** Errors with words for the user. `data` says the kind of a failed turn. */
+const errorFor = (host: AcpHost, error: unknown): RequestError => {
+  if (error instanceof RequestError) return error;
+  if (error instanceof BadParameters || error instanceof BadPrompt || error instanceof BadOption)
+    return new RequestError(INVALID_PARAMS, error.message);
+  if (error instanceof UnknownSession)
+    return new RequestError(NOT_FOUND, error.message, { sessionId: error.sessionId });
+  if (error instanceof TurnFailed)
+    return new RequestError(INTERNAL, error.message, { kind: error.error, message: error.message });
+  const { kind, reason, message } = host.describeError(error);
+  if (kind === 'configuration') return new RequestError(AUTH_REQUIRED, message, { kind: reason, message });
+  if (reason === 'notFound') return new RequestError(NOT_FOUND, message);
+  return new RequestError(INTERNAL, message, { kind: reason, message });
+};
+
+type Request<Params> = {
+  readonly params: Params;
+  readonly client: AgentContext;
+  readonly requestId: JsonRpcId;
+  readonly signal: AbortSignal;
+};
+
+/** A handler whose errors have a code and words. */
+const answering =
+  <Params, Answer>(host: AcpHost, answer: (request: Request<Params>) => Answer | Promise<Answer>) =>
+  async (request: Request<Params>): Promise<Answer> => {
+    try {
+      return await answer(request);
+    } catch (error) {
+      throw errorFor(host, error);
+    }
+  };
+
+/** The MCP servers that an editor gives to a session, in the form of those in a configuration file. */
+
+const NAME_CHARACTERS_MAX = 32;
+
+/** A name for tools: `GitHub (work)` becomes `GitHub-work`. */
+const serverName = ({ name }: McpServer): string =>
+  name
+    .replace(/[^A-Za-z0-9_-]+/g, '-')
+    .replace(/_{2,}/g, '_')
+    .replace(/^[_-]+/, '')
+    .slice(0, NAME_CHARACTERS_MAX)
+    .replace(/[_-]+$/, '');
+
+const serverTexts = (list: readonly { readonly name: string; readonly value: string }[]): object =>
+  Object.fromEntries(list.map(({ name, value }) => [name, value]));
+
+const serverTable = (server: McpServer): object => {
+  if ('command' in server)
+    return { command: server.command, args: server.args, env: serverTexts(server.env) };
+  return { type: server.type, url: server.url, headers: serverTexts(server.headers) };
+};
+
+/** A server that can't be used is a fault; of two with the same name the last one counts. */
+export const readEditorServers = (given: readonly McpServer[]): ReadServers =>
+  readServers(Object.fromEntries(given.map((server) => [serverName(server), serverTable(server)])), [
+    'mcpServers',
+  ]);
+
+type HookedStream = {
+  readonly stream: Stream;
+  /** Calls `then` after the answer to this request was written. */
+  afterAnswer(id: JsonRpcId, then: () => void): void;
+};
+
+/** Watches the messages that are sent, so that something can follow an answer and never precede it. */
+const hookAnswers = ({ readable, writable }: Stream): HookedStream => {
+  const waiting = new Map<JsonRpcId, () => void>();
+  const writer = writable.getWriter();
+  const write = async (message: AnyMessage): Promise<void> => {
+    await writer.write(message);
+    if (!('id' in message) || 'method' in message) return;
+    const then = waiting.get(message.id);
+    waiting.delete(message.id);
+    then?.();
+  };
+  return {
+    stream: { readable, writable: new WritableStream({ write }) },
+    afterAnswer: (id, then) => void waiting.set(id, then),
+  };
 };

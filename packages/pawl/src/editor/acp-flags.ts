@@ -1,6 +1,6 @@
-import { type RunFlags, runFlags } from '../flags.js';
-
 /** The flags of `pawl acp`: settings of the sessions that the editor opens. */
+
+import { type RunFlags, runFlags } from '../settings/flags.js';
 
 /** The editor decides about folder, prompt and session, and there is no screen. */
 const OTHERS =

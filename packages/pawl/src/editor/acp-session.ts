@@ -1,29 +1,41 @@
-import type { ContentBlock, LoadSessionResponse, SessionUpdate, StopReason } from '@agentclientprotocol/sdk';
-import { type ApprovalQuestion, type ApprovalReply, createApprovals } from '@pawl/agent/api/approvals';
-import { liveRights } from '@pawl/agent/api/session-settings';
-import type { Settings } from '@pawl/agent/machine/settings';
-import type { State, UsageTotals } from '@pawl/agent/machine/state';
-import { codeFence } from '@pawl/agent/platform/base/code-fence';
-import type { Stepped, Watcher } from '@pawl/agent/ports/session-input-output';
-import { attempt } from '@pawl/agent/session/attempt';
-import { commandsUpdate, unknownCommandText } from './available-commands.js';
-import { permissionRequest, readAnswer } from './calls/permission-request.js';
-import { changeOption, changePreset, configOptionsOf, modesOf, shownSettings } from './config-options.js';
-import type { AcpHost, OpenedSession } from './host-interface.js';
-import type { Outbox } from './outbox.js';
+/** A session that is open for an editor: its turns and how they end, and the settings that the editor can change. */
+
+import type {
+  ContentBlock,
+  LoadSessionResponse,
+  SessionConfigOption,
+  SessionModeState,
+  SessionUpdate,
+  StopReason,
+} from '@agentclientprotocol/sdk';
+import type { Effort, Settings } from '@pawl/agent/machine/settings';
+import type { State, UsageTotals, WaitReason } from '@pawl/agent/machine/state';
+import { tokensOf } from '@pawl/agent/machine/usage';
+import { attempt } from '@pawl/agent/platform/attempt';
+import { codeFence } from '@pawl/agent/platform/text';
+import type { Preset } from '@pawl/agent/policy/presets';
+import type { Stepped, Watcher } from '@pawl/agent/ports/session';
+import { type ApprovalQuestion, type ApprovalReply, createApprovals } from '@pawl/agent/session/approvals';
+import type { Session } from '@pawl/agent/session/create-agent';
+import { aboutPresets, liveRights, presetNames, presetSettings } from '@pawl/agent/session/session-settings';
+import { usageBetween } from '@pawl/agent/session/turn-result';
+import { type AcpHost, type OpenedSession, ReopenableSession } from './acp-host.js';
 import { commandIn, expandTyped, keepPictures, readPrompt } from './prompt-blocks.js';
-import { askInEditor } from './questions/ask-server-question.js';
-import { ReopenableSession } from './reopenable-session.js';
+import { askInEditor, permissionRequest, readApproval, TrustGate } from './questions.js';
 import {
   type Client,
   type Collected,
   collectWhileOpening,
+  commandsUpdate,
   createUpdates,
+  noticeUpdate,
+  type Outbox,
   type SessionOpening,
-} from './replay-into-outbox.js';
-import { noticeUpdate, type SessionUpdates, textUpdate, usageUpdate } from './session-updates.js';
-import { TrustGate } from './trust/trust-gate.js';
-import { answerOf, type PromptUsage, promptUsage, TurnFailed } from './turn-answer.js';
+  type SessionUpdates,
+  textUpdate,
+  unknownCommandText,
+  usageUpdate,
+} from './session-updates.js';
 
 type Parts = {
   readonly host: AcpHost;
@@ -38,7 +50,7 @@ type Parts = {
 };
 
 /** The answer to a prompt. */
-export type PromptAnswer = { readonly stopReason: StopReason; readonly usage: PromptUsage };
+type PromptAnswer = { readonly stopReason: StopReason; readonly usage: PromptUsage };
 
 /**
  * A session that is open for the client.
@@ -304,10 +316,154 @@ export class AcpSession {
     const options = { cancellationSignal: signal, stopWaitingOnCancel: true };
     signal.throwIfAborted();
     const response = await this.#client.context.request('session/request_permission', request, options);
-    const reply = readAnswer(response, question);
+    const reply = readApproval(response, question);
     if (reply !== null) return reply;
     this.cancel();
     await this.#cancelled;
     return { deny: 'the turn was cancelled' };
+  }
+}
+
+/** The settings that a client can change: preset, model and effort. */
+
+const EFFORTS: readonly Effort[] = ['auto', 'low', 'medium', 'high'];
+
+/** A session from before presets has none: its rules are its own. */
+const presetOf = ({ preset }: Settings): string => preset ?? 'unnamed';
+
+const unnamedPreset = { id: 'unnamed', name: 'unnamed', description: 'the rules of an older session' };
+
+/** The presets as modes, for clients that don't know config options. */
+const modesOf = (settings: Settings): SessionModeState => ({
+  currentModeId: presetOf(settings),
+  availableModes: [
+    ...presetNames.map((name) => ({ id: name, name, description: aboutPresets[name] })),
+    ...(settings.preset === undefined ? [unnamedPreset] : []),
+  ],
+});
+
+const configOptionsOf = (settings: Settings, models: readonly string[]): SessionConfigOption[] => [
+  {
+    id: 'mode',
+    name: 'Preset',
+    description: 'What the agent may do without asking',
+    category: 'mode',
+    type: 'select',
+    currentValue: presetOf(settings),
+    options: modesOf(settings).availableModes.map(({ id, name, description }) => ({
+      value: id,
+      name,
+      ...(description === undefined ? {} : { description }),
+    })),
+  },
+  {
+    id: 'model',
+    name: 'Model',
+    category: 'model',
+    type: 'select',
+    currentValue: settings.model,
+    options: [...new Set([settings.model, ...models])].map((id) => ({ value: id, name: id })),
+  },
+  {
+    id: 'effort',
+    name: 'Effort',
+    description: 'How much the model should think',
+    category: 'thought_level',
+    type: 'select',
+    currentValue: settings.effort ?? 'auto',
+    options: EFFORTS.map((effort) => ({ value: effort, name: effort })),
+  },
+];
+
+const isPreset = (value: string): value is Preset => presetNames.some((name) => name === value);
+const isEffort = (value: string): value is Effort => EFFORTS.some((effort) => effort === value);
+
+/** Why an option was not changed, for the user. */
+export class BadOption extends Error {}
+
+const changePreset = async (session: Session, value: string): Promise<void> => {
+  if (!isPreset(value))
+    throw new BadOption(`There is no preset '${value}'. There are ${presetNames.join(', ')}.`);
+  const { settings } = (await session.state()).session;
+  if (settings.preset === value) return;
+  await session.send({ type: 'SettingsChanged', patch: await presetSettings(settings, value) });
+};
+
+/** Changes one option. Throws a BadOption for an unknown option or value. */
+const changeOption = async (session: Session, id: string, value: string): Promise<void> => {
+  if (id === 'mode') return changePreset(session, value);
+  if (id === 'model') return void (await session.useModel(value));
+  if (id !== 'effort') throw new BadOption(`There is no option '${id}'. There are mode, model, effort.`);
+  if (!isEffort(value))
+    throw new BadOption(`There is no effort '${value}'. There are ${EFFORTS.join(', ')}.`);
+  await session.send({ type: 'SettingsChanged', patch: { effort: value } });
+};
+
+/** The parts of the settings that a client shows. */
+const shownSettings = ({ preset, model, effort }: Settings): string =>
+  JSON.stringify([preset, model, effort]);
+
+/** How a turn ended, as the answer to its prompt. */
+
+type TurnAnswer =
+  | { readonly kind: 'stopped'; readonly stopReason: StopReason }
+  | { readonly kind: 'failed'; readonly error: string; readonly message: string };
+
+/** The draft field `usage` of the response to a prompt. How many of the tokens are thoughts is not known. */
+type PromptUsage = {
+  readonly totalTokens: number;
+  /** Without those of the cache. */
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cachedReadTokens: number;
+  readonly cachedWriteTokens: number;
+};
+
+const promptUsage = (before: UsageTotals, after: UsageTotals): PromptUsage => {
+  const used = usageBetween(before, after);
+  return {
+    totalTokens: tokensOf(used),
+    inputTokens: used.inputTokens,
+    outputTokens: used.outputTokens,
+    cachedReadTokens: used.cacheReadTokens,
+    cachedWriteTokens: used.cacheWriteTokens,
+  };
+};
+
+const stopped = (stopReason: StopReason): TurnAnswer => ({ kind: 'stopped', stopReason });
+
+const answerOfReason = (reason: WaitReason): TurnAnswer => {
+  switch (reason.kind) {
+    // A client drops a prompt that was refused from its history. The session keeps it, so it is no `refusal`: the text says it.
+    case 'endOfTurn':
+      return stopped(reason.cause === 'truncated' ? 'max_tokens' : 'end_turn');
+    case 'budget':
+      return stopped(reason.dimension === 'rounds' ? 'max_turn_requests' : 'end_turn');
+    case 'cancelled':
+      return stopped('cancelled');
+    case 'error':
+      return { kind: 'failed', error: reason.error, message: reason.message };
+    case 'start':
+    case 'compacted':
+    case 'resumed':
+      return stopped('end_turn');
+    default:
+      return reason satisfies never;
+  }
+};
+
+/** The answer for a session that came to rest. One that shuts down was closed by the client. */
+const answerOf = (state: State): TurnAnswer => {
+  if (state.name === 'WaitingForUserInput') return answerOfReason(state.reason);
+  return stopped(state.name === 'Ready' ? 'end_turn' : 'cancelled');
+};
+
+/** A turn that ended with an error. `error` is its kind. */
+export class TurnFailed extends Error {
+  readonly error: string;
+
+  constructor(error: string, message: string) {
+    super(message);
+    this.error = error;
   }
 }

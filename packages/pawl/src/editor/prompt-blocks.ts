@@ -1,14 +1,14 @@
+/** The blocks of a prompt as one text with pictures. */
+
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ContentBlock } from '@agentclientprotocol/sdk';
 import type { Image } from '@pawl/agent/machine/message';
-import { codeFence } from '@pawl/agent/platform/base/code-fence';
-import { isWithin } from '@pawl/agent/platform/files/is-within';
-import type { EditorPrompts } from './host-interface.js';
+import { isWithin } from '@pawl/agent/platform/files';
+import { codeFence } from '@pawl/agent/platform/text';
+import type { EditorPrompts } from './acp-host.js';
 
-/** The blocks of a prompt as one text with pictures. */
-
-export type PromptParts = {
+type PromptParts = {
   readonly text: string;
   /** The part of it that the user wrote, without attached texts; `text` begins with it, or it is empty. */
   readonly written: string;

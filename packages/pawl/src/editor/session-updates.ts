@@ -1,18 +1,32 @@
-import type { ContentBlock, SessionUpdate, ToolCallContent } from '@agentclientprotocol/sdk';
-import { titleFrom } from '@pawl/agent/journal/read/list-sessions';
+/** What an editor is shown of a session: its steps as updates, sent in order, live or while its journal is read. */
+
+import type {
+  AgentContext,
+  AvailableCommand,
+  ContentBlock,
+  SessionUpdate,
+  ToolCallContent,
+} from '@agentclientprotocol/sdk';
+import { titleFrom } from '@pawl/agent/journal/list';
+import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Action } from '@pawl/agent/machine/action';
 import type { On } from '@pawl/agent/machine/event';
-import { costOf } from '@pawl/agent/machine/known-cost';
 import type { Image } from '@pawl/agent/machine/message';
-import type { State } from '@pawl/agent/machine/state';
+import { costOf, type State } from '@pawl/agent/machine/state';
+import { attempt } from '@pawl/agent/platform/attempt';
 import type { Blobs } from '@pawl/agent/ports/journal';
-import type { Stepped } from '@pawl/agent/ports/session-input-output';
-import { createJudgedCalls, type JudgedCalls, type ToolResult } from '@pawl/terminal/transcript/known-calls';
-import { resumedNote } from '@pawl/terminal/transcript/resumed-note';
-import { firstLineOf, madeChange } from './calls/file-diff.js';
-import { isPlan, locationsOf, newToolCall, outputContent, planEntries } from './calls/tool-calls.js';
-import { ToolProgress } from './calls/tool-progress.js';
-import type { OutboxItem } from './outbox.js';
+import type { Stepped } from '@pawl/agent/ports/session';
+import { createJudgedCalls, type JudgedCalls, resumedNote, type ToolResult } from '@pawl/terminal/step-lines';
+import type { AcpHost, EditorCommand, EditorPrompts, ResumeRequest, SessionRequest } from './acp-host.js';
+import {
+  firstLineOf,
+  isPlan,
+  locationsOf,
+  madeChange,
+  newToolCall,
+  outputContent,
+  planEntries,
+} from './tool-calls.js';
 
 /** What the client shows beyond the basics. */
 export type ClientFeatures = {
@@ -53,7 +67,7 @@ export const usageUpdate = (state: State): SessionUpdate => {
 /** Notices that tell the client what it has just done itself. */
 const KNOWN_TO_CLIENT: ReadonlySet<string> = new Set(['queued', 'cancelled']);
 
-type Parts = {
+type UpdateParts = {
   readonly workspace: string;
   readonly features: ClientFeatures;
   readonly blobs: Blobs;
@@ -64,14 +78,14 @@ type Parts = {
 
 /** Turns the steps of one session, live or from its journal, into updates for the client. */
 export class SessionUpdates {
-  readonly #parts: Parts;
+  readonly #parts: UpdateParts;
   readonly #calls: JudgedCalls;
   readonly #progress: ToolProgress;
-  #title: Parts['title'];
+  #title: UpdateParts['title'];
   /** The text of a replayed reply. The reasoning before it comes with the next entry. */
   #heldText: Stepped | null = null;
 
-  constructor(parts: Parts) {
+  constructor(parts: UpdateParts) {
     this.#parts = parts;
     this.#calls = createJudgedCalls(parts.workspace);
     this.#progress = new ToolProgress(parts.push);
@@ -233,3 +247,208 @@ export class SessionUpdates {
     this.#push(async () => ({ ...update, locations, content: await contentOf() }));
   }
 }
+
+/** Characters of a running call's output that are shown: the last ones. The result has all that the model gets. */
+const SHOWN_CHARACTERS_MAX = 8_000;
+/** Least time between two updates of a call. */
+const INTERVAL_MS = 250;
+
+type Output = { text: string; cut: boolean; timer: NodeJS.Timeout | null };
+
+/**
+ * The output of running calls. An update replaces all content of a call, so each carries the output so far, cut to its
+ * end; at most four a second.
+ */
+class ToolProgress {
+  readonly #push: (update: SessionUpdate) => void;
+  readonly #running = new Map<string, Output>();
+
+  constructor(push: (update: SessionUpdate) => void) {
+    this.#push = push;
+  }
+
+  add(callId: string, text: string): void {
+    const output = this.#running.get(callId) ?? { text: '', cut: false, timer: null };
+    this.#running.set(callId, output);
+    const whole = output.text + text;
+    output.cut ||= whole.length > SHOWN_CHARACTERS_MAX;
+    output.text = whole.slice(-SHOWN_CHARACTERS_MAX);
+    output.timer ??= setTimeout(() => this.#show(callId, output), INTERVAL_MS).unref();
+  }
+
+  /** The call has ended: its result follows. */
+  end(callId: string): void {
+    const timer = this.#running.get(callId)?.timer ?? null;
+    if (timer !== null) clearTimeout(timer);
+    this.#running.delete(callId);
+  }
+
+  endAll(): void {
+    for (const callId of [...this.#running.keys()]) this.end(callId);
+  }
+
+  #show(callId: string, output: Output): void {
+    output.timer = null;
+    const content = outputContent(output.cut ? `…${output.text}` : output.text);
+    this.#push({ sessionUpdate: 'tool_call_update', toolCallId: callId, status: 'in_progress', content });
+  }
+}
+
+/** An update, or how to make one when its turn comes; null: nothing is sent. */
+type OutboxItem = SessionUpdate | (() => Promise<SessionUpdate | null>);
+
+type Chunk = Extract<
+  SessionUpdate,
+  { readonly sessionUpdate: 'agent_message_chunk' | 'agent_thought_chunk' }
+>;
+
+const isChunk = (item: OutboxItem | undefined): item is Chunk =>
+  typeof item === 'object' &&
+  (item.sessionUpdate === 'agent_message_chunk' || item.sessionUpdate === 'agent_thought_chunk');
+
+/** Both chunks as one; null if they belong to different messages. */
+const joinChunks = (before: OutboxItem | undefined, after: OutboxItem): Chunk | null => {
+  if (!isChunk(before) || !isChunk(after) || before.sessionUpdate !== after.sessionUpdate) return null;
+  if (before.messageId !== after.messageId) return null;
+  if (before.content.type !== 'text' || after.content.type !== 'text') return null;
+  return { ...before, content: { ...before.content, text: before.content.text + after.content.text } };
+};
+
+/**
+ * Sends the updates of one session in order, one at a time.
+ *
+ * 1. While it is closed, updates wait: nothing of a session may be sent before the answer that creates it.
+ * 2. While a slow client reads, streamed text that waits becomes one chunk.
+ */
+export class Outbox {
+  readonly #send: (update: SessionUpdate) => Promise<void>;
+  #waiting: OutboxItem[] = [];
+  #isOpen = false;
+  #sending: Promise<void> | null = null;
+  #open: () => void = () => undefined;
+  readonly #opened = new Promise<void>((resolve) => {
+    this.#open = resolve;
+  });
+
+  constructor(send: (update: SessionUpdate) => Promise<void>) {
+    this.#send = send;
+  }
+
+  push(item: OutboxItem): void {
+    const both = joinChunks(this.#waiting.at(-1), item);
+    if (both === null) this.#waiting.push(item);
+    else this.#waiting[this.#waiting.length - 1] = both;
+    this.#start();
+  }
+
+  open(): void {
+    this.#isOpen = true;
+    this.#open();
+    this.#start();
+  }
+
+  /** Resolves when it is open and everything that was pushed is written. */
+  async flushed(): Promise<void> {
+    await this.#opened;
+    while (this.#sending !== null) await this.#sending;
+  }
+
+  #start(): void {
+    if (!this.#isOpen || this.#sending !== null || this.#waiting.length === 0) return;
+    this.#sending = this.#sendAll().finally(() => {
+      this.#sending = null;
+    });
+  }
+
+  async #sendAll(): Promise<void> {
+    for (let item = this.#waiting.shift(); item !== undefined; item = this.#waiting.shift()) {
+      const next = item;
+      // Sending fails only if the client is gone: then the connection ends, and the journal has everything.
+      await attempt(async () => {
+        const update = typeof next === 'function' ? await next() : next;
+        if (update !== null) await this.#send(update);
+      });
+    }
+  }
+}
+
+/** One client: how to reach it, and what it can show. */
+export type Client = { readonly context: AgentContext; readonly features: ClientFeatures };
+
+export type SessionOpening = Pick<SessionRequest, 'workspace' | 'servers'> & {
+  /** Null for a new session. `shows`: whether the client wants the conversation so far. */
+  readonly resume: (Omit<ResumeRequest, 'visit'> & { readonly shows: 'conversation' | 'nothing' }) | null;
+};
+
+export const createUpdates = (
+  { journals: { blobs } }: AcpHost,
+  { features }: Client,
+  outbox: Outbox,
+  about: { readonly workspace: string; readonly title: 'known' | 'unknown' },
+): SessionUpdates => new SessionUpdates({ ...about, features, blobs, push: (item) => outbox.push(item) });
+
+export type Collected = {
+  readonly outbox: Outbox;
+  readonly updates: SessionUpdates;
+  /** The last entry of the journal whose step is in the outbox; null if none is. */
+  readonly seq: number | null;
+};
+
+/**
+ * Prepares the outbox of a session that is being opened. Its conversation so far is put there while its journal is read, so
+ * that the entries are read and folded once.
+ */
+export const collectWhileOpening = (
+  host: AcpHost,
+  client: Client,
+  { resume, workspace }: SessionOpening,
+  send: (update: SessionUpdate) => Promise<void>,
+): { readonly resume: ResumeRequest | null; end(): Collected } => {
+  const outbox = new Outbox(send);
+  const isWanted = resume?.shows === 'conversation';
+  const title = resume === null || isWanted ? 'unknown' : 'known';
+  const updates = createUpdates(host, client, outbox, { workspace, title });
+  let last: number | null = null;
+  const visit = (step: JournalStep): void => {
+    updates.replay(step);
+    last = step.seq;
+  };
+  return {
+    resume: resume === null ? null : { ...resume, visit: isWanted ? visit : null },
+    end: () => {
+      updates.endReplay(null);
+      return { outbox, updates, seq: last };
+    },
+  };
+};
+
+/** The commands, skills and prompts that can be typed in a session. */
+
+const availableCommands = (
+  commands: readonly EditorCommand[],
+  { choices }: EditorPrompts,
+): AvailableCommand[] => [
+  ...commands.map(({ name, description, hint }) => ({
+    name,
+    description,
+    ...(hint === null ? {} : { input: { hint } }),
+  })),
+  ...choices.map(({ text, about }) => ({ name: text, description: about, input: { hint: 'words' } })),
+];
+
+export const commandsUpdate = (
+  commands: readonly EditorCommand[],
+  prompts: EditorPrompts,
+): SessionUpdate => ({
+  sessionUpdate: 'available_commands_update',
+  availableCommands: availableCommands(commands, prompts),
+});
+
+export const unknownCommandText = (
+  name: string,
+  commands: readonly EditorCommand[],
+  { choices }: EditorPrompts,
+): string => {
+  const names = [...commands.map((command) => command.name), ...choices.map(({ text }) => text)];
+  return `There is no /${name} here. There are ${names.map((one) => `/${one}`).join(', ')}.`;
+};

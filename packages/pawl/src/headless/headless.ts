@@ -1,10 +1,17 @@
-import type { Session } from '@pawl/agent/api/create-agent';
+/** `pawl -p`: one turn without a terminal. */
+
+import { fstatSync } from 'node:fs';
+import { StringDecoder } from 'node:string_decoder';
+import type { JudgedCall } from '@pawl/agent/machine/call';
 import { messagesOf } from '@pawl/agent/machine/conversation';
-import { costOf } from '@pawl/agent/machine/known-cost';
-import type { State } from '@pawl/agent/machine/state';
-import type { Input, Stepped } from '@pawl/agent/ports/session-input-output';
-import { formatCost, formatTokens, harmless, lookOf, warningText } from '@pawl/terminal/paint-text';
+import { costOf, type SessionData, type State } from '@pawl/agent/machine/state';
+import { decide, placeOf } from '@pawl/agent/policy/decide';
+import { presetRules } from '@pawl/agent/policy/presets';
+import type { Input, Stepped } from '@pawl/agent/ports/session';
+import type { Session } from '@pawl/agent/session/create-agent';
+import { formatCost, formatTokens, harmless, lookOf, oneLine, warningText } from '@pawl/terminal/paint';
 import { makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
+import { createJudgedCalls, createStepPrinter, withDetail } from '@pawl/terminal/step-lines';
 import { writeError, writeJson, writeResult } from '@pawl/terminal/write';
 import {
   type ExitEnding,
@@ -12,19 +19,16 @@ import {
   endingOfError,
   exitCodes,
   INTERRUPTED,
+  listenToSignals,
   TERMINATED,
-} from '../exit-codes.js';
-import type { RunFlags } from '../flags.js';
-import { createEventBuffer, type EventBuffer } from '../interactive/event-buffer.js';
-import { attachPictures, picturesNamed } from '../interactive/input/mentioned-pictures.js';
-import { createStepPrinter, withDetail } from '../interactive/progress-lines.js';
+} from '../process/exit-codes.js';
+import { createEventBuffer, type EventBuffer } from '../sessions/event-buffer.js';
 import { type Opened, openFromFlags } from '../sessions/open-session.js';
-import { tornText } from '../sessions/show/torn-journal-text.js';
-import { listenToSignals } from '../signals.js';
-import { type Prompt, refuseEmpty } from './headless-prompt.js';
+import { tornText } from '../sessions/session-text.js';
+import { attachPictures, picturesNamed } from '../sessions/typed-input.js';
+import { type RunFlags, usageStop } from '../settings/flags.js';
 import type { JsonRecord } from './record-schema.js';
 import { recordsOf, resultRecord } from './records.js';
-import { createUnapproved } from './unapproved-calls.js';
 
 /** After a second Ctrl-C the session has this long to kill its processes. */
 const HARD_END_MS = 2_000;
@@ -42,7 +46,7 @@ const writeRecord = (record: JsonRecord): void => writeJson(record);
 const UNAPPROVED = 'approval';
 
 /** A line on stderr. */
-const say = (text: Safe): void => writeError(safe`${text}\n`);
+const printLine = (text: Safe): void => writeError(safe`${text}\n`);
 
 const jsonOutlet: Outlet = {
   begin: ({ session, settings, journal, resumed }) =>
@@ -70,21 +74,21 @@ const textOutlet = (workspace: string, verbose: boolean): Outlet => {
   const watched = process.stderr.isTTY || verbose;
   return {
     begin({ session: { tornTail } }) {
-      if (tornTail !== null) say(tornText(tornTail));
+      if (tornTail !== null) printLine(tornText(tornTail));
     },
     see(stepped) {
       for (const piece of story(stepped)) {
         if (piece.kind !== 'lines') continue;
-        if (watched || piece.urgent) say(verbose ? withDetail(piece) : piece.text);
+        if (watched || piece.urgent) printLine(verbose ? withDetail(piece) : piece.text);
       }
     },
     end(ending, text, ended) {
-      if (ending.exit === exitCodes.notPermitted) say(harmless(`pawl: ${ending.message}`));
+      if (ending.exit === exitCodes.notPermitted) printLine(harmless(`pawl: ${ending.message}`));
       if (text !== '') writeResult(text.endsWith('\n') ? text : `${text}\n`);
       if (!watched || ended === null) return;
       const { usage } = ended.state.session;
       const tokens = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.outputTokens;
-      say(
+      printLine(
         safe`session ${makeSafe(ended.sessionId)} · ${formatTokens(tokens)} tokens · ${formatCost(costOf(ended.state))}`,
       );
     },
@@ -114,14 +118,14 @@ const inputFrom = async (
   { text, typed }: Prompt,
 ): Promise<UserInput> => {
   const expanded = await prompts.expand(typed);
-  if (expanded.fault !== null) say(warningText(expanded.fault));
+  if (expanded.fault !== null) printLine(warningText(expanded.fault));
   // Piped text follows the typed one.
   const whole = expanded.text === typed ? text : `${expanded.text}${text.slice(typed.length)}`;
   const input = { type: 'UserInput', text: whole, mode: 'steer' } as const;
   const names = picturesNamed(typed);
   if (names.length === 0) return input;
   const { images, faults } = await attachPictures(names, settings.workspace, session);
-  for (const fault of faults) say(warningText(fault));
+  for (const fault of faults) printLine(warningText(fault));
   return images.length === 0 ? input : { ...input, images };
 };
 
@@ -179,7 +183,7 @@ const closeAfter = async (session: Session, { ending, state }: Turn): Promise<Ex
     return ending;
   } catch (fault) {
     const unclosed = endingOfError(fault);
-    say(harmless(`pawl: ${unclosed.message}`));
+    printLine(harmless(`pawl: ${unclosed.message}`));
     return ending.exit === exitCodes.done ? unclosed : ending;
   }
 };
@@ -187,10 +191,10 @@ const closeAfter = async (session: Session, { ending, state }: Turn): Promise<Ex
 type Steps = EventBuffer<Stepped>;
 
 /** An open session, and the ending that a signal asked for while it was opened. */
-type Begun = { readonly opened: Opened; readonly early: ExitEnding | null };
+type OpenedForTurn = { readonly opened: Opened; readonly early: ExitEnding | null };
 
 const runOpened = async (
-  { opened, early }: Begun,
+  { opened, early }: OpenedForTurn,
   prompt: Prompt,
   outlet: Outlet,
   steps: Steps,
@@ -214,7 +218,7 @@ const runOpened = async (
 };
 
 /** Opens the session. A signal that comes meanwhile ends it once it is open, before anything is sent. */
-const begin = async (flags: RunFlags, steps: Steps): Promise<Begun> => {
+const openForTurn = async (flags: RunFlags, steps: Steps): Promise<OpenedForTurn> => {
   const endings: ExitEnding[] = [];
   const stopListening = listenToSignals({
     interrupt: () => void endings.push(INTERRUPTED),
@@ -222,7 +226,7 @@ const begin = async (flags: RunFlags, steps: Steps): Promise<Begun> => {
     terminate: () => void endings.push(TERMINATED),
   });
   try {
-    const warn = (text: string): void => say(warningText(text));
+    const warn = (text: string): void => printLine(warningText(text));
     const opened = await openFromFlags(flags, 'headless', { watcher: steps.push, warn });
     return { opened, early: endings[0] ?? null };
   } finally {
@@ -235,7 +239,7 @@ export const runHeadless = async (flags: RunFlags, prompt: Prompt): Promise<numb
   try {
     refuseEmpty(prompt);
     const steps = createEventBuffer<Stepped>();
-    const begun = await begin(flags, steps);
+    const begun = await openForTurn(flags, steps);
     const { workspace } = begun.opened.settings;
     const outlet = flags.json ? jsonOutlet : textOutlet(workspace, flags.verbose ?? false);
     const ending = await runOpened(begun, prompt, outlet, steps);
@@ -245,4 +249,181 @@ export const runHeadless = async (flags: RunFlags, prompt: Prompt): Promise<numb
     if (flags.json && ending.exit !== exitCodes.closedPipe) jsonOutlet.end(ending, '', null);
     throw fault;
   }
+};
+
+/**
+ * Reads the prompt of a turn without a terminal.
+ *
+ * 1. `-`, or no prompt at all, waits for stdin to its end.
+ * 2. With a prompt, stdin is added to it if it is a file, or a pipe that delivers or ends within a second. A silent pipe
+ *    is ignored with a warning: scripts, CI and cron hand down pipes that never end.
+ * 3. Piped text beside a prompt is its subject, not the prompt: paths of pictures in it are not attached.
+ */
+
+export type Prompt = {
+  readonly text: string;
+  /** The part of `text` that the user wrote. Only pictures named here are attached. */
+  readonly typed: string;
+};
+
+export const refuseEmpty = ({ text }: Prompt): void => {
+  if (text.trim() === '') throw usageStop('The prompt is empty.');
+};
+
+/** A pipe beside a prompt is ignored if nothing comes within this time. */
+const SILENCE_MS = 1_000;
+
+/** No model reads more at once. Larger texts belong into a file that tools can search. */
+const CHARACTERS_MAX = 20_000_000;
+
+/** All of stdin as UTF-8 text; null if nothing came within `silenceMs`. */
+const readStdin = (silenceMs: number | null): Promise<string | null> => {
+  const decoder = new StringDecoder('utf8');
+  const input = process.stdin;
+  let text = '';
+  return new Promise((resolve, reject) => {
+    const settle = (read: string | null): void => {
+      if (timer !== null) clearTimeout(timer);
+      input.off('data', take).off('end', end).off('error', reject);
+      resolve(read);
+    };
+    const giveUp = (): void => {
+      input.pause();
+      settle(null);
+    };
+    const refuse = (): void => {
+      input.off('data', take).off('end', end).off('error', reject).destroy();
+      const most = `${CHARACTERS_MAX / 1_000_000} million characters`;
+      reject(
+        usageStop(
+          `The piped input is too large for a prompt: at most ${most}. Write it to a file and name the file in the prompt.`,
+        ),
+      );
+    };
+    let timer = silenceMs === null ? null : setTimeout(giveUp, silenceMs);
+    const take = (piece: Buffer): void => {
+      if (timer !== null) clearTimeout(timer);
+      timer = null;
+      text += decoder.write(piece);
+      if (text.length > CHARACTERS_MAX) refuse();
+    };
+    const end = (): void => settle(text + decoder.end());
+    input.on('data', take).on('end', end).on('error', reject);
+  });
+};
+
+/** Whether stdin is a pipe, a socket or a file that is not empty, rather than a terminal, /dev/null or closed. */
+const isPipedIn = (): boolean => {
+  try {
+    const input = fstatSync(0);
+    return input.isFIFO() || input.isSocket() || (input.isFile() && input.size > 0);
+  } catch {
+    return false; // stdin is closed
+  }
+};
+
+const joinParts = (parts: readonly string[]): string =>
+  parts.filter((part) => part.trim() !== '').join('\n\n');
+
+/** Reads the prompt. `-` as the first or last word stands for stdin, which follows the other words after a blank line. */
+export const readPrompt = async (words: readonly string[]): Promise<Prompt> => {
+  const waits = words.length === 0 || words[0] === '-' || words.at(-1) === '-';
+  const given = words
+    .filter((word, index) => !(word === '-' && (index === 0 || index === words.length - 1)))
+    .join(' ');
+  if (waits) {
+    if (process.stdin.isTTY)
+      throw usageStop('There is no prompt. Write it after -p, or pipe it in: echo "prompt" | pawl -p -');
+    const text = joinParts([given, (await readStdin(null)) ?? '']);
+    return { text, typed: given.trim() === '' ? text : given };
+  }
+  // Piped text doesn't make up for an empty prompt: that is an error of the caller.
+  if (given.trim() === '' || !isPipedIn()) return { text: given, typed: given };
+  const piped = await readStdin(SILENCE_MS);
+  if (piped === null)
+    writeError(
+      safe`pawl: stdin is a pipe without data, so it is ignored. To wait for it: pawl -p "prompt" - ; to silence this: < /dev/null\n`,
+    );
+  return { text: joinParts([given, piped ?? '']), typed: given };
+};
+
+/**
+ * Collects the calls of a turn that were denied because nobody could approve them, or because no sandbox works here. The
+ * turn then ends with exit code 77, also where the model went on and answered.
+ *
+ * 1. `--on-ask deny` and the preset `ci` accept the denial of what would be asked. They don't accept a missing sandbox.
+ * 2. A denial by a rule, a hook or the preset's own limits does not count: the user decided it.
+ */
+type Unapproved = {
+  see(stepped: Stepped): void;
+  /** Whether some call was denied. */
+  any(): boolean;
+  /** Message for the user: the denied calls, and how to allow them. `goesOn`: the model went on and answered. */
+  advice(sessionId: string, goesOn: boolean): string;
+};
+
+type Lack = 'nobody' | 'sandbox';
+
+const TITLES_MAX = 10;
+
+/** What a denied call lacked; null if it was denied for another reason. */
+const missingPermission = ({ settings, grants }: SessionData, call: JudgedCall): Lack | null => {
+  const decisionWith = (change: Partial<typeof settings>) =>
+    decide({ ...settings, ...change }, grants, call).decision;
+  if (placeOf(settings, call) === 'missing') {
+    const fenced = settings.preset === 'plan' ? 'read-only' : 'workspace';
+    return decisionWith({ sandbox: fenced, onAsk: 'ask' }) === 'deny' ? null : 'sandbox';
+  }
+  return settings.onAsk !== 'deny' && decisionWith({ onAsk: 'ask' }) === 'ask' ? 'nobody' : null;
+};
+
+const listTitles = (titles: readonly string[]): string => {
+  const more = titles.length - TITLES_MAX;
+  return `${titles.slice(0, TITLES_MAX).join('; ')}${more > 0 ? ` and ${more} more` : ''}`;
+};
+
+const createUnapproved = (workspace: string): Unapproved => {
+  const calls = createJudgedCalls(workspace);
+  const denied: Record<Lack, string[]> = { nobody: [], sandbox: [] };
+  let autoAllows: 'yes' | 'no' = 'yes';
+  const nobodyText = (sessionId: string, goesOn: boolean): readonly string[] => {
+    const what = denied.nobody.length === 0 ? 'a call' : listTitles(denied.nobody);
+    const auto = autoAllows === 'yes' ? '--preset auto allows such calls, ' : '';
+    return [
+      `There was no user to approve ${what}.`,
+      ...(goesOn ? ['The model went on without, and its answer may lack what that was for.'] : []),
+      `What you can do: ${auto}--on-ask deny ${goesOn ? 'accepts that with exit code 0' : 'lets the model continue without them'},`,
+      `or answer in a terminal: pawl --resume ${sessionId}`,
+    ];
+  };
+  const sandboxText = (): readonly string[] => [
+    `No sandbox works here, so commands were denied: ${listTitles(denied.sandbox)}.`,
+    'What you can do: pawl doctor says what to install, --sandbox off runs commands without one.',
+  ];
+  return {
+    see(stepped) {
+      const { event, state, actions } = stepped;
+      calls.see(stepped);
+      if (event.type === 'UserInput') {
+        for (const titles of Object.values(denied)) titles.length = 0;
+        autoAllows = 'yes';
+      }
+      for (const action of actions) {
+        if (action.type !== 'DisplayToolResult' || action.status !== 'denied') continue;
+        const call = calls.get(action.callId);
+        const lack = call === undefined ? null : missingPermission(state.session, call);
+        if (call === undefined || lack === null) continue;
+        const { settings, grants } = state.session;
+        const inAuto = { ...settings, preset: 'auto', rules: presetRules.auto, onAsk: 'deny' } as const;
+        if (decide(inAuto, grants, call).decision !== 'allow') autoAllows = 'no';
+        denied[lack].push(oneLine(`${call.tool} ${calls.title(action)}`, 80));
+      }
+    },
+    any: () => denied.nobody.length > 0 || denied.sandbox.length > 0,
+    advice: (sessionId, goesOn) =>
+      [
+        ...(denied.sandbox.length === 0 ? [] : sandboxText()),
+        ...(denied.nobody.length === 0 && denied.sandbox.length > 0 ? [] : nobodyText(sessionId, goesOn)),
+      ].join('\n'),
+  };
 };

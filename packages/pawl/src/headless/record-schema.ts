@@ -1,3 +1,10 @@
+/**
+ * Schema of the `--json` lines, version 1. docs/json-stream.schema.json is generated from this file.
+ *
+ * 1. The first record is `session`, the last one `result`; a program that could not open a session prints `result` alone.
+ * 2. Within schema 1 records and fields are only ever added.
+ */
+
 import {
   array,
   boolean,
@@ -17,13 +24,6 @@ import {
   unknown,
   variant,
 } from 'valibot';
-
-/**
- * Schema of the `--json` lines, version 1. docs/json-stream.schema.json is generated from this file.
- *
- * 1. The first record is `session`, the last one `result`; a program that could not open a session prints `result` alone.
- * 2. Within schema 1 records and fields are only ever added.
- */
 
 const count = pipe(number(), integer(), minValue(0));
 /** Milliseconds since 1970. */

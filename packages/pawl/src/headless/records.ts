@@ -1,13 +1,12 @@
 import type { Action } from '@pawl/agent/machine/action';
 import type { JudgedCall } from '@pawl/agent/machine/call';
 import type { On } from '@pawl/agent/machine/event';
-import { costOf } from '@pawl/agent/machine/known-cost';
-import type { State } from '@pawl/agent/machine/state';
-import type { Usage } from '@pawl/agent/machine/values/usage';
+import { costOf, type State } from '@pawl/agent/machine/state';
+import type { Usage } from '@pawl/agent/machine/usage';
 import { type ApprovalRequest, describeQuestion } from '@pawl/agent/policy/approval-question';
-import type { Stepped } from '@pawl/agent/ports/session-input-output';
-import type { ExitEnding } from '../exit-codes.js';
-import { walked } from '../sessions/show/step-path.js';
+import type { Stepped } from '@pawl/agent/ports/session';
+import type { ExitEnding } from '../process/exit-codes.js';
+import { walked } from '../sessions/session-text.js';
 import type { JsonRecord } from './record-schema.js';
 
 /** Token counts without the price. */

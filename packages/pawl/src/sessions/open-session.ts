@@ -1,44 +1,48 @@
+/** Opens a new or resumed session from flags and environment. */
+
 import { existsSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
+import { probeSandbox } from '@pawl/agent/command/session-sandbox';
+import type { CommandHook } from '@pawl/agent/extensions/hooks/session-hooks';
+import type { McpServer } from '@pawl/agent/extensions/mcp/server-config';
+import type { SessionServers } from '@pawl/agent/extensions/mcp/session-servers';
+import { fileJournals } from '@pawl/agent/journal/file-store';
+import { journalPath, reservePath } from '@pawl/agent/journal/state-folder';
+import type { JournalStep } from '@pawl/agent/journal/steps';
+import type { Settings } from '@pawl/agent/machine/settings';
+import type { State } from '@pawl/agent/machine/state';
+import type { JournalStore, OpenJournal } from '@pawl/agent/ports/journal';
+import type { Model } from '@pawl/agent/ports/model';
+import type { Watcher } from '@pawl/agent/ports/session';
 import {
   type AgentOptions,
   createAgent,
   type Session,
   type SessionOptions,
-} from '@pawl/agent/api/create-agent';
-import type { SessionRights } from '@pawl/agent/api/session-settings';
-import { probeSandbox } from '@pawl/agent/command/sandbox/session/session-sandbox';
-import type { SessionServers } from '@pawl/agent/extensions/mcp/session-servers';
-import type { McpServer } from '@pawl/agent/extensions/mcp-servers';
-import { fileJournals } from '@pawl/agent/journal/file-store';
-import { journalPath, reservePath } from '@pawl/agent/journal/paths-and-durable-writes';
-import type { JournalStep } from '@pawl/agent/journal/read/steps';
-import type { Settings } from '@pawl/agent/machine/settings';
-import type { Watcher } from '@pawl/agent/ports/session-input-output';
-import type { LocalRuntime } from '@pawl/agent/session/in-process-runtime';
-import { oneLine } from '@pawl/terminal/paint-text';
-import { openAllPrompts } from '../commands/mcp/expand-server-mentions.js';
-import { watchWithSpans } from '../commands/telemetry/export-if-wanted.js';
-import { exitCodes, Stop } from '../exit-codes.js';
-import { type RunFlags, refuseTakeOver, usageStop } from '../flags.js';
-import { keysIn } from '../settings/apply-config.js';
+} from '@pawl/agent/session/create-agent';
+import type { LocalRuntime, SessionOrigin } from '@pawl/agent/session/runtime';
+import type { SessionRights } from '@pawl/agent/session/session-settings';
+import { oneLine } from '@pawl/terminal/paint';
+import { exitCodes, Stop } from '../process/exit-codes.js';
+import { type Configured, keysIn } from '../settings/configuration.js';
 import { connectOthers, realWorkspace, type Warn } from '../settings/connect-model.js';
-import type { SessionPrompts } from '../skills/session-prompts.js';
-import { chooseSettings, prepareFromFlags, refuseBadFlags } from './choose-model-and-settings.js';
-import type { Place } from './defaults-by-frontend.js';
-import { openStateFolder } from './make-state-folder.js';
-import { type HeldSession, holdSession, type RecentTurns } from './open-for-resume.js';
-import { tornSentence } from './show/torn-journal-text.js';
+import { type RunFlags, refuseTakeOver, usageStop } from '../settings/flags.js';
+import { mcpJsonFiles } from './mcp-json-files.js';
+import type { AllowedServers } from './project-trust.js';
+import { openAllPrompts } from './server-prompts.js';
+import { chooseSettings, type Place, prepareFromFlags, refuseBadFlags } from './session-settings.js';
+import { tornSentence } from './session-text.js';
 import {
   findSession,
   lastForeign,
   lastSession,
+  openStateFolder,
   type RecordedSettings,
   recordedSettings,
+  storedJournals,
 } from './stored-sessions.js';
-import { optionalTools } from './tools-servers-and-hooks.js';
-
-/** Opens a new or resumed session from flags and environment. */
+import { watchWithSpans } from './telemetry.js';
+import type { SessionPrompts } from './typed-input.js';
 
 export type Opened = {
   readonly session: Session;
@@ -81,7 +85,7 @@ type Resuming = {
   readonly visit?: (step: JournalStep) => void;
 };
 
-type Wanted = Resuming & {
+type OpenOptions = Resuming & {
   readonly resume: string | null;
   readonly place: Place;
   readonly watcher?: Watcher;
@@ -117,7 +121,7 @@ const warnWithoutReserve = (journal: string, warn: Warn): void => {
 const openHeld = async (
   given: RunFlags,
   folder: string,
-  wanted: Wanted,
+  wanted: OpenOptions,
   held: HeldSession | null,
 ): Promise<Opened> => {
   const { resume, place, watcher, warn, rights, servers = [] } = wanted;
@@ -181,7 +185,7 @@ const foreignText = (sessionId: string): string =>
   `The session ${sessionId} was not created here: it was imported or copied, or an earlier version wrote it. ` +
   'What was pending in it was not started, and your own configuration says what it may do. Your first prompt makes it yours.';
 
-const open = async (given: RunFlags, folder: string, wanted: Wanted): Promise<Opened> => {
+const openOnce = async (given: RunFlags, folder: string, wanted: OpenOptions): Promise<Opened> => {
   refuseBadFlags(given);
   const { resume, visit, flagsFor } = wanted;
   const options = { takeOver: given.takeOver === true, ...(visit === undefined ? {} : { visit }) };
@@ -225,5 +229,251 @@ export const openFromFlags = async (
   const resume = more.resume ?? (await chosenSession(flags, folder));
   if (resume === null) refuseTakeOver(flags);
   const { configured = true, servers = [], ...others } = more;
-  return open(flags, folder, { ...others, resume, place, configured, servers });
+  return openOnce(flags, folder, { ...others, resume, place, configured, servers });
+};
+
+/**
+ * A session that is resumed. Its journal is opened before the flags are applied, since they depend on its settings: so
+ * its entries are read and folded once, for the settings, the session and the turns that are printed again.
+ */
+
+/** `left`: whether earlier turns are left out. */
+export type RecentTurns = {
+  readonly before: State;
+  readonly steps: readonly JournalStep[];
+  readonly left: 'some' | 'none';
+};
+
+/** Limits on what is kept. While reading, up to twice as many steps are kept. */
+const TURNS_MAX = 4;
+const STEPS_MAX = 1_000;
+/** Steps that are folded at least where a snapshot saves folding more. */
+const STEPS_MIN = 500;
+
+type RecentTurnsCollector = { see(stepped: JournalStep): void; past(): RecentTurns | null };
+
+type CollectedTurn = { readonly before: State; readonly steps: JournalStep[] };
+
+/** Collects the last turns while a session's steps are folded. */
+export const collectRecentTurns = (): RecentTurnsCollector => {
+  let turns: CollectedTurn[] = [];
+  let left: RecentTurns['left'] = 'none';
+  let turn = 0;
+  let seq = 0;
+  const stepsIn = (): number => turns.reduce((sum, one) => sum + one.steps.length, 0);
+  /** Drops the first turn if there are too many, and the first steps of a turn that is too long. */
+  const shorten = (): void => {
+    const [first, ...later] = turns;
+    if (first === undefined || (turns.length <= TURNS_MAX && stepsIn() <= 2 * STEPS_MAX)) return;
+    left = 'some';
+    if (later.length > 0) turns = later;
+    else
+      turns = [
+        { before: first.steps[STEPS_MAX - 1]?.state ?? first.before, steps: first.steps.slice(STEPS_MAX) },
+      ];
+  };
+  return {
+    see(stepped: JournalStep): void {
+      const { before, state } = stepped;
+      if (stepped.seq <= seq) turns = []; // the fold has begun again
+      if (seq === 0 || stepped.seq <= seq) left = stepped.seq > 1 ? 'some' : 'none';
+      ({ seq } = stepped);
+      const isNewTurn = turns.length === 0 || state.session.counters.turn !== turn;
+      turn = state.session.counters.turn;
+      if (seq === 1) return; // the session is new
+      if (isNewTurn) turns.push({ before, steps: [] });
+      turns.at(-1)?.steps.push(stepped);
+      shorten();
+    },
+    /** null for a session without a turn. */
+    past(): RecentTurns | null {
+      const [first] = turns;
+      if (first === undefined) return null;
+      return { before: first.before, steps: turns.flatMap((one) => one.steps), left };
+    },
+  };
+};
+
+/**
+ * Texts that went back to the input line, and that a crash took from there: nothing was sent since, and the session was
+ * not closed.
+ */
+export const returnedTexts = (
+  steps: readonly Pick<JournalStep, 'event' | 'actions'>[],
+): readonly string[] => {
+  let texts: readonly string[] = [];
+  for (const { event, actions } of steps) {
+    if (event.type === 'UserInput' || event.type === 'ShutdownRequested') texts = [];
+    for (const action of actions) if (action.type === 'RestoreQueue') texts = [...action.texts, ...texts];
+  }
+  return texts;
+};
+
+type HeldSession = {
+  /** The current settings. */
+  readonly settings: Settings;
+  readonly origin: SessionOrigin;
+  readonly recent: RecentTurns | null;
+  readonly tornTail: OpenJournal['tornTail'];
+  /** The store whose `open` hands out the journal of this session, which is open already. */
+  readonly journals: JournalStore;
+  /** Closes the journal. For a failure before a session runs. */
+  release(): Promise<void>;
+};
+
+type HoldOptions = {
+  readonly takeOver: boolean;
+  /** Called with every step of the session, in order. Then no turns are collected. */
+  readonly visit?: (step: JournalStep) => void;
+};
+
+/** Opens the journal of a session and keeps it for the session to come. Takes the session's lock. */
+const holdSession = async (sessionId: string, { takeOver, visit }: HoldOptions): Promise<HeldSession> => {
+  const store = storedJournals();
+  const { see, past } = collectRecentTurns();
+  const visited = visit === undefined ? { visit: see, visitLast: STEPS_MIN } : { visit };
+  const opened = await store.open(sessionId, { takeOver, ...visited });
+  return {
+    settings: opened.state.session.settings,
+    origin: opened.isForeign === undefined ? 'own' : 'foreign',
+    recent: past(),
+    tornTail: opened.tornTail,
+    journals: {
+      ...store,
+      open: async (id, options) => (id === sessionId ? opened : store.open(id, options)),
+    },
+    release: () => opened.journal.close(),
+  };
+};
+
+type SessionPlace = {
+  readonly model: Model;
+  readonly stateFolder: string;
+  readonly workspace: string;
+  /** The session to resume; null for a new one. */
+  readonly resume: string | null;
+  readonly place: Place;
+  readonly warn: (text: string) => void;
+};
+
+export type OptionalTools = {
+  readonly options: Required<Pick<AgentOptions, 'moreTools' | 'tasks' | 'hooks'>>;
+  /** null: no MCP server is configured. */
+  readonly servers: SessionServers | null;
+  /** Secrets in the settings of the servers, by names that say where they stand. */
+  readonly secrets: Readonly<Record<string, string>>;
+  /** Connects the MCP servers, and closes them with the session. */
+  attend(session: Session): void;
+};
+
+/** An editor is asked with the first prompt, so the line would only precede the question. */
+const warnNotRun = ({ place, warn }: SessionPlace): SessionPlace['warn'] =>
+  place === 'editor' ? () => undefined : warn;
+
+/** The servers of the project's `.mcp.json` that the user has allowed. Most projects have no such file. */
+const projectServers = async (own: readonly McpServer[], place: SessionPlace): Promise<AllowedServers> => {
+  const { stateFolder, workspace, warn } = place;
+  if (mcpJsonFiles(workspace).length === 0) return { servers: [], whyNot: async () => null };
+  const [{ allowedServers }, { openTrust }] = await Promise.all([
+    import('./project-trust.js'),
+    import('@pawl/agent/extensions/trust'),
+  ]);
+  return allowedServers(workspace, own, openTrust(stateFolder, warn), warn, warnNotRun(place));
+};
+
+type OpenedServers = Pick<OptionalTools, 'servers' | 'secrets'>;
+
+const openServers = async (
+  { mcpServers = [], variables = {} }: Configured,
+  place: SessionPlace,
+): Promise<OpenedServers> => {
+  const { stateFolder, workspace, warn } = place;
+  const { servers: allowed, whyNot } = await projectServers(mcpServers, place);
+  const servers = [...mcpServers, ...allowed];
+  if (!servers.some(({ enabled }) => enabled)) return { servers: null, secrets: {} };
+  const [{ openServers: openAll }, { secretsByName }, { createRedactor }, { secretsOf }] = await Promise.all([
+    import('@pawl/agent/extensions/mcp/session-servers'),
+    import('@pawl/agent/extensions/mcp/server-secrets'),
+    import('@pawl/agent/secrets/redactor'),
+    import('@pawl/agent/secrets/secret-variables'),
+  ]);
+  const environment = process.env;
+  const secrets = secretsByName(servers, environment, stateFolder);
+  const redactor = createRedactor(secretsOf(environment, { ...keysIn(variables), ...secrets }));
+  const opened = await openAll({ servers, stateFolder, workspace, environment, warn, whyNot, redactor });
+  return { servers: opened, secrets };
+};
+
+/**
+ * Connecting costs this process time, so the first request goes first. In a terminal the user has to type anyway. An editor
+ * opens sessions by itself, with servers that it names: they start with the first prompt.
+ */
+const connectSoon = (servers: SessionServers, session: Session, place: Place): void => {
+  if (place === 'terminal') return void setImmediate(() => servers.connect());
+  const unwatch = session.watch(({ actions }) => {
+    if (!actions.some(({ type }) => type === 'SendLlmRequest')) return;
+    unwatch();
+    setImmediate(() => servers.connect());
+  });
+};
+
+/**
+ * The tools that a session has only if the user wants them. The tools of a session are frozen when it begins: a resumed
+ * one may have any of these, so all of them are provided.
+ */
+export const optionalTools = async (
+  flags: RunFlags & Configured,
+  place: SessionPlace,
+): Promise<OptionalTools> => {
+  const { explore, tasks, variables = {} } = flags;
+  const { model, stateFolder } = place;
+  const resumes = place.resume !== null;
+  const explores =
+    resumes || explore === true
+      ? [(await import('./explore-tool.js')).exploreTool(model, stateFolder, keysIn(variables))]
+      : [];
+  const { servers, secrets } = await openServers(flags, place);
+  return {
+    options: {
+      tasks: resumes || tasks === true,
+      moreTools: [...explores, ...(servers?.tools ?? [])],
+      hooks: await openHooks(flags, { ...place, tellNotRun: warnNotRun(place) }),
+    },
+    servers,
+    secrets,
+    attend(session) {
+      if (servers === null) return;
+      connectSoon(servers, session, place.place);
+      const close = (): void => void servers.close();
+      session.ended.then(close, close);
+    },
+  };
+};
+
+/** The hooks of a session: the user's own, then those of the project that the user has allowed. */
+
+type HooksPlace = {
+  readonly workspace: string;
+  readonly stateFolder: string;
+  readonly warn: (text: string) => void;
+  /** Told in one line which hooks wait for an answer of the user. */
+  readonly tellNotRun: (text: string) => void;
+};
+
+/** A hook that starts Pawl must not start itself again through it. */
+const isInHook = (): boolean => (process.env.PAWL_HOOK ?? '') !== '';
+
+const openHooks = async (
+  { userHooks = [], projectHooks = [] }: Configured,
+  { workspace, stateFolder, warn, tellNotRun }: HooksPlace,
+): Promise<readonly CommandHook[]> => {
+  if (isInHook()) return [];
+  const own = userHooks.filter(({ enabled }) => enabled).map((hook) => ({ ...hook, folder: null }));
+  if (projectHooks.length === 0) return own;
+  const [{ allowedHooks }, { openTrust }] = await Promise.all([
+    import('./project-trust.js'),
+    import('@pawl/agent/extensions/trust'),
+  ]);
+  const trust = openTrust(stateFolder, warn);
+  return [...own, ...(await allowedHooks(workspace, projectHooks, trust, warn, process.env, tellNotRun))];
 };

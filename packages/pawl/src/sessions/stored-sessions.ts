@@ -1,17 +1,23 @@
-import { fileBlobs } from '@pawl/agent/journal/blobs';
-import { fileJournals } from '@pawl/agent/journal/file-store';
-import { journalPath } from '@pawl/agent/journal/paths-and-durable-writes';
-import type { InspectableStore, StoredReplay } from '@pawl/agent/journal/read/read-without-lock';
-import type { JournalStep } from '@pawl/agent/journal/read/steps';
-import { isOwn } from '@pawl/agent/journal/session-owner';
-import type { Settings } from '@pawl/agent/machine/settings';
-import { stateFolder } from '@pawl/agent/platform/base/user-folders';
-import type { Blobs, SessionInfo } from '@pawl/agent/ports/journal';
-import type { MachineTypes } from '@pawl/agent/ports/machine-types';
-import type { SessionOrigin } from '@pawl/agent/session/in-process-runtime';
-import { exitCodes, Stop } from '../exit-codes.js';
+/** Stored sessions: where they are, how one is found, listed, chosen and folded. */
 
-/** Reads stored sessions from disk: finds, lists and folds them. Writes nothing. */
+import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileJournals } from '@pawl/agent/journal/file-store';
+import type { InspectableStore, StoredReplay } from '@pawl/agent/journal/reader';
+import { isOwn } from '@pawl/agent/journal/session-owner';
+import { fileBlobs, journalPath, sessionsFolder } from '@pawl/agent/journal/state-folder';
+import type { JournalStep } from '@pawl/agent/journal/steps';
+import type { Settings } from '@pawl/agent/machine/settings';
+import { stateFolder } from '@pawl/agent/platform/environment';
+import { otherWriters } from '@pawl/agent/platform/files';
+import type { Blobs, MachineTypes, SessionInfo } from '@pawl/agent/ports/journal';
+import type { SessionOrigin } from '@pawl/agent/session/runtime';
+import { formatWhen, oneLine } from '@pawl/terminal/paint';
+import { type Safe, safe } from '@pawl/terminal/safe-text';
+import { writeOut } from '@pawl/terminal/write';
+import { exitCodes, Stop } from '../process/exit-codes.js';
+import { type RunFlags, usageStop } from '../settings/flags.js';
 
 /** Settings of a stored session, and whether it was created here. */
 export type RecordedSettings = { readonly settings: Settings; readonly origin: SessionOrigin };
@@ -118,4 +124,97 @@ export const recordedSettings = async (sessionId: string): Promise<RecordedSetti
   const { header, state } = await storedJournals().replay(sessionId);
   const isOurs = await isOwn(stateFolder(process.env), header);
   return { settings: state.session.settings, origin: isOurs ? 'own' : 'foreign' };
+};
+
+/** Reads a line in the terminal's own line mode. Ctrl-C ends the program. */
+export const askLine = async (question: Safe): Promise<string> => {
+  writeOut(question);
+  const asking = createInterface({ input: process.stdin, terminal: false });
+  try {
+    return await new Promise<string>((resolve, reject) => {
+      asking.on('line', resolve);
+      asking.on('close', () => {
+        writeOut(safe`\n`);
+        reject(new Stop(exitCodes.usage, 'cancelled', 'Nothing was chosen.'));
+      });
+    });
+  } finally {
+    asking.removeAllListeners().close();
+  }
+};
+
+/** `--resume` without an id: lists the sessions and lets the user choose one. */
+export const chooseSession = async (flags: RunFlags): Promise<RunFlags> => {
+  if (flags.resume !== true) return flags;
+  const found = (await userSessions()).slice(0, 20);
+  if (found.length === 0) throw usageStop('There is no session to resume yet.');
+  for (const [index, info] of found.entries()) {
+    const number = safe`${index + 1}`.padStart(3);
+    writeOut(
+      safe`${number}  ${formatWhen(info.changedAt)}  ${oneLine(info.workspace, Number.POSITIVE_INFINITY)}  ${oneLine(info.title, 60)}\n`,
+    );
+  }
+  const answer = await askLine(safe`Which one? `);
+  const info = found[Number(answer) - 1];
+  if (info === undefined) throw usageStop(`'${answer}' is not a number from 1 to ${found.length}.`);
+  return { ...flags, resume: info.sessionId };
+};
+
+/** Makes the state folder if it is missing, private to the user. Throws a `Stop` if it can't be written. */
+export const openStateFolder = (environment: NodeJS.ProcessEnv): string => {
+  const folder = stateFolder(environment);
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    accessSync(folder, constants.W_OK);
+  } catch (error) {
+    throw new Stop(exitCodes.cannotWrite, 'cannotWrite', cannotKeep(folder, error));
+  }
+  for (const place of [folder, sessionsFolder(folder)]) refuseShared(place);
+  return folder;
+};
+
+/**
+ * Throws a `Stop` if somebody else can put sessions there: who opens one goes on with what was pending in it. A folder that
+ * is not there yet is going to be private.
+ */
+const refuseShared = (folder: string): void => {
+  const status = statSync(folder, { throwIfNoEntry: false });
+  if (status === undefined) return;
+  const own = process.geteuid?.() ?? status.uid;
+  const writers = otherWriters(status);
+  const why =
+    status.uid !== own
+      ? [`it belongs to another user (uid ${status.uid}, and you are ${own})`, `chown -R ${own} ${folder}`]
+      : writers === 'others' || writers === 'sticky'
+        ? ['others may write there', `chmod go-w ${folder}`]
+        : null;
+  if (why === null) return;
+  throw new Stop(
+    exitCodes.configuration,
+    'configuration',
+    `Pawl does not use ${folder}, since ${why[0]}: they could put sessions there that go on in your name. ` +
+      `If all in it is yours: ${why[1]}. Or set XDG_STATE_HOME to a folder of your own.`,
+  );
+};
+
+/** The real reason why a folder can't be made. Node may report ENOENT, so the nearest existing parent is tried. */
+const reasonOf = (folder: string, error: unknown): string => {
+  let above = folder;
+  while (!existsSync(above) && above !== dirname(above)) above = dirname(above);
+  try {
+    accessSync(above, constants.W_OK);
+  } catch (closer) {
+    return closer instanceof Error ? closer.message : String(closer);
+  }
+  return error instanceof Error ? error.message : String(error);
+};
+
+const cannotKeep = (folder: string, error: unknown): string => {
+  const why = reasonOf(folder, error);
+  const parent = dirname(folder);
+  return [
+    `Pawl can't write its journal below ${parent}: ${why}.`,
+    'A session without a journal could not be resumed, so none was started.',
+    'Set XDG_STATE_HOME to a writable folder, for example XDG_STATE_HOME=/tmp/state.',
+  ].join('\n');
 };

@@ -1,16 +1,15 @@
+/** Connects the model that flags and environment name, and checks the workspace; for all commands that call a model. */
+
 import { realpathSync, statSync } from 'node:fs';
-import { refusalOfWorkspace } from '@pawl/agent/api/refuse-workspace';
 import { type Effort, retrySettings, type Settings } from '@pawl/agent/machine/settings';
 import { chooseModel, type ModelProblem } from '@pawl/agent/models/choose-model';
 import { providerOfModel } from '@pawl/agent/models/provider-table';
-import { groupDigits } from '@pawl/agent/platform/base/group-digits';
-import { systemWords } from '@pawl/agent/platform/base/path-error-texts';
+import { groupDigits, pathErrorText } from '@pawl/agent/platform/text';
 import type { Model } from '@pawl/agent/ports/model';
-import { type ExitCode, exitCodes, Stop } from '../exit-codes.js';
-import { type PicturesWish, picturesOf, type RunFlags } from '../flags.js';
-import type { Configured } from './apply-config.js';
-
-/** Connects the model that flags and environment name, and checks the workspace; for all commands that call a model. */
+import { workspaceRefusal } from '@pawl/agent/session/refuse-workspace';
+import { type ExitCode, exitCodes, Stop } from '../process/exit-codes.js';
+import type { Configured } from './configuration.js';
+import { type PicturesWish, picturesOf, type RunFlags } from './flags.js';
 
 const exitOfProblem: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
   noKey: exitCodes.configuration,
@@ -68,7 +67,7 @@ export const realWorkspace = (folder: string): string => {
     );
   } catch (error) {
     if (error instanceof Stop) throw error;
-    const why = systemWords(error) ?? (error instanceof Error ? error.message : String(error));
+    const why = pathErrorText(error) ?? (error instanceof Error ? error.message : String(error));
     throw new Stop(
       exitCodes.badInput,
       'badInput',
@@ -80,7 +79,7 @@ export const realWorkspace = (folder: string): string => {
 /** As `realWorkspace`, for a session: also throws a `Stop` where other programs would obey what the agent writes. */
 export const sessionWorkspace = (folder: string): string => {
   const real = realWorkspace(folder);
-  const refusal = refusalOfWorkspace(real, process.env);
+  const refusal = workspaceRefusal(real, process.env);
   if (refusal !== null)
     throw new Stop(exitCodes.usage, 'usage', `${refusal.replace(/\.$/, '')}: --workspace FOLDER.`);
   return real;

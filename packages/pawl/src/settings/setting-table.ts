@@ -1,6 +1,134 @@
+/** One setting: its type, and the function that makes a row of the table. */
+
 import { DEFAULT_MODEL, providers } from '@pawl/agent/models/provider-table';
-import { modelCallSettings } from './model-call-settings.js';
-import { anyNumber, onOrOff, row, type Setting, wholeNumber, words } from './setting.js';
+import { isHostPattern } from '@pawl/agent/policy/patterns';
+
+/** The form of a value. Numbers are positive. */
+type ValueKind =
+  | { readonly type: 'words'; readonly words: readonly string[] }
+  | { readonly type: 'number'; readonly whole: boolean }
+  | { readonly type: 'switch' }
+  | { readonly type: 'model' }
+  | { readonly type: 'url' }
+  | { readonly type: 'file' }
+  /** Hosts separated by commas; a list in a file. */
+  | { readonly type: 'hosts' }
+  /** Names of environment variables, in the same form as hosts. */
+  | { readonly type: 'names' };
+
+/**
+ * What a project's file may set. `no`: nothing. `free`: anything. `tighten`: only a stricter value, which is a lower
+ * number, `false`, an earlier one of `words`, or fewer hosts. `raise`: only a higher number, for times that must not be
+ * too short. `sameProvider`: only another model of the current provider.
+ */
+export type ProjectMay = 'no' | 'free' | 'tighten' | 'raise' | 'sameProvider';
+
+export type Value = string | number | boolean;
+
+export type Setting = {
+  /** The key in config.toml. A dot leads into a table. */
+  readonly key: string;
+  readonly kind: ValueKind;
+  /** Half a sentence for `--help`. */
+  readonly help: string;
+  readonly project: ProjectMay;
+  /** Form for the flag parser; null if there is no flag. */
+  readonly flag: string | null;
+  /** Its environment variable. */
+  readonly variable: string;
+  /** Shown if no source sets a value. */
+  readonly builtIn: string;
+  /** The strictest built-in value, to compare a project's value with if no other source sets one. null: no limit. */
+  readonly tightest: Value | null;
+  /** The range of numbers for a project; null for any. */
+  readonly projectRange: readonly [least: number, most: number] | null;
+  /** A resumed session keeps its first value unless a flag changes it. */
+  readonly frozen: boolean;
+};
+
+const wholeNumber = { type: 'number', whole: true } as const;
+const anyNumber = { type: 'number', whole: false } as const;
+const onOrOff = { type: 'switch' } as const;
+const words = (...list: readonly string[]): ValueKind => ({ type: 'words', words: list });
+
+type Row = Omit<Setting, 'variable' | 'frozen' | 'builtIn' | 'tightest' | 'projectRange'> & Partial<Setting>;
+
+const row = (given: Row): Setting => ({
+  variable: `PAWL_${given.key.toUpperCase().replaceAll('.', '_')}`,
+  frozen: true,
+  builtIn: 'none',
+  tightest: null,
+  projectRange: null,
+  ...given,
+});
+
+/** Settings of model calls: requests, retries and waiting times. Part of the table. */
+
+/** Range for a project. A shorter time would repeat calls at the user's cost, a longer one would wait for a dead model. */
+const WAITED_MS = [1_000, 3_600_000] as const;
+
+const modelCallSettings: readonly Setting[] = [
+  row({
+    key: 'effort',
+    kind: words('auto', 'low', 'medium', 'high'),
+    project: 'tighten',
+    flag: '--effort <level>',
+    builtIn: 'auto',
+    tightest: 'medium',
+    help: 'how much the model should think, if it can be told: low, medium, high or auto (default: the model decides)',
+  }),
+  row({
+    key: 'reasoning_summaries',
+    kind: words('off', 'on'),
+    project: 'tighten',
+    flag: null,
+    builtIn: 'on',
+    tightest: 'on',
+    frozen: false,
+    help: "ask providers for summaries of the model's reasoning: on or off (if an account may not have them, requests continue without)",
+  }),
+  row({
+    key: 'max_retries',
+    kind: wholeNumber,
+    project: 'tighten',
+    flag: null,
+    builtIn: '8',
+    tightest: 8,
+    frozen: false,
+    help: 'how often to retry a failed model call',
+  }),
+  row({
+    key: 'retry_ms',
+    kind: wholeNumber,
+    project: 'no',
+    flag: null,
+    builtIn: '1000',
+    frozen: false,
+    help: 'wait before the first retry; each further wait is twice as long, up to a minute, plus a random part of up to a quarter',
+  }),
+  row({
+    key: 'first_byte_ms',
+    kind: wholeNumber,
+    project: 'raise',
+    flag: null,
+    builtIn: '120000',
+    tightest: 120_000,
+    projectRange: WAITED_MS,
+    frozen: false,
+    help: 'how long a model may take to start its reply; raise it for slow local models',
+  }),
+  row({
+    key: 'silence_ms',
+    kind: wholeNumber,
+    project: 'raise',
+    flag: null,
+    builtIn: '90000',
+    tightest: 90_000,
+    projectRange: WAITED_MS,
+    frozen: false,
+    help: 'how long a model may pause within a reply',
+  }),
+];
 
 /**
  * The table of settings. Config files, environment, flags, help, completion, the man page and docs/configuration.md are
@@ -281,4 +409,129 @@ export const settingOf = (key: string): Setting => {
   const found = settings.find((setting) => setting.key === key);
   if (found === undefined) throw new Error(`there is no setting ${key}`);
   return found;
+};
+
+/** `--max-usd` of `--max-usd <amount>`; null for a setting without a flag. */
+export const flagName = ({ flag }: Setting): string | null => flag?.split(' ')[0] ?? null;
+
+/** The attribute name that the flag parser creates: `maxUsd`. Settings without a flag have one too: `firstByteMs`. */
+export const attributeOf = (setting: Setting): string => {
+  const name = flagName(setting)?.slice(2) ?? setting.key.split('.').at(-1) ?? setting.key;
+  return name.replace(/[-_](\w)/g, (_, letter: string) => letter.toUpperCase());
+};
+
+/** Checks a setting's value. The message for a wrong value says what to write instead. */
+
+type CheckedValue =
+  | { readonly kind: 'ok'; readonly value: Value }
+  | { readonly kind: 'bad'; readonly why: string };
+
+const ok = (value: Value): CheckedValue => ({ kind: 'ok', value });
+const bad = (why: string): CheckedValue => ({ kind: 'bad', why });
+
+/** A wrong value for a message. Of a long text only the type is shown, because it may be a pasted key. */
+const showWrongValue = (raw: unknown): string => {
+  if (typeof raw === 'number' || typeof raw === 'boolean') return String(raw);
+  if (typeof raw === 'string') return raw.length <= 20 ? `"${raw}"` : 'a text';
+  if (raw instanceof Date) return 'a date';
+  return Array.isArray(raw) ? 'a list' : 'a table';
+};
+
+const quoteWords = (words: readonly string[]): string => words.map((word) => `"${word}"`).join(', ');
+
+/** Checks a list of hosts, or hosts separated by commas. */
+const checkHosts = (raw: unknown): CheckedValue => {
+  const hosts = typeof raw === 'string' ? raw.split(',').map((host) => host.trim()) : raw;
+  const isList = Array.isArray(hosts) && hosts.length > 0;
+  return isList && hosts.every((host) => typeof host === 'string' && isHostPattern(host))
+    ? ok(hosts.join(',').toLowerCase())
+    : bad('is a list of hosts without scheme and path: ["example.com", "*.example.org"]');
+};
+
+const NAME = /^[a-z_]\w*$/i;
+
+const checkNames = (raw: unknown): CheckedValue => {
+  const names = typeof raw === 'string' ? raw.split(',').map((name) => name.trim()) : raw;
+  const isList = Array.isArray(names) && names.length > 0;
+  return isList && names.every((name) => typeof name === 'string' && NAME.test(name))
+    ? ok(names.join(','))
+    : bad('is a list of names of variables: ["DATABASE_URL", "JAVA_HOME"]');
+};
+
+const checkText = (kind: ValueKind, text: string): CheckedValue => {
+  if (kind.type === 'model') {
+    return /^[^/\s]+\/\S/.test(text) ? ok(text) : bad('is written "provider/name"');
+  }
+  if (kind.type === 'url') {
+    return /^https?:$/.test(URL.canParse(text) ? new URL(text).protocol : '')
+      ? ok(text)
+      : bad('is an http or https URL: "http://127.0.0.1:8080/v1"');
+  }
+  return text.startsWith('/') || text.startsWith('~/')
+    ? ok(text)
+    : bad('is the whole path of a file: "/…" or "~/…"');
+};
+
+/** Checks a value from TOML. */
+export const checkValue = (kind: ValueKind, raw: unknown): CheckedValue => {
+  switch (kind.type) {
+    case 'words':
+      return typeof raw === 'string' && kind.words.includes(raw)
+        ? ok(raw)
+        : bad(`is one of ${quoteWords(kind.words)}, not ${showWrongValue(raw)}`);
+    case 'number': {
+      const fits =
+        typeof raw === 'number' && raw > 0 && (kind.whole ? Number.isSafeInteger(raw) : raw < 1e12);
+      return fits
+        ? ok(raw)
+        : bad(
+            `is a ${kind.whole ? 'whole ' : ''}number above zero, without quotes, not ${showWrongValue(raw)}`,
+          );
+    }
+    case 'switch':
+      return typeof raw === 'boolean'
+        ? ok(raw)
+        : bad(`is true or false, without quotes, not ${showWrongValue(raw)}`);
+    case 'hosts':
+      return checkHosts(raw);
+    case 'names':
+      return checkNames(raw);
+    case 'model':
+    case 'url':
+    case 'file':
+      return typeof raw === 'string'
+        ? checkText(kind, raw)
+        : bad(`is a text in quotes, not ${showWrongValue(raw)}`);
+    default:
+      return kind satisfies never;
+  }
+};
+
+const switches: Readonly<Record<string, boolean>> = {
+  1: true,
+  true: true,
+  on: true,
+  yes: true,
+  0: false,
+  false: false,
+  off: false,
+  no: false,
+};
+
+/** Checks a value from an environment variable. */
+export const checkVariable = (kind: ValueKind, text: string): CheckedValue => {
+  if (kind.type === 'switch') {
+    const value = Object.hasOwn(switches, text) ? switches[text] : undefined;
+    return value === undefined ? bad(`is 1 or 0, not ${showWrongValue(text)}`) : ok(value);
+  }
+  if (kind.type !== 'number') return checkValue(kind, text);
+  const checked = checkValue(kind, /^\d+(\.\d+)?$/.test(text) ? Number(text) : text);
+  return checked.kind === 'ok' ? checked : bad(checked.why.replace(', without quotes', ''));
+};
+
+/** A value for display: an address without its user name and password. */
+export const showValue = (value: Value): string => {
+  const text = String(value);
+  if (!/^[a-z]+:\/\/[^/]*@/i.test(text)) return text;
+  return text.replace(/^([a-z]+:\/\/)[^/]*@/i, '$1…@');
 };

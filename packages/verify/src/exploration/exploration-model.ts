@@ -1,28 +1,21 @@
+/** The agent's machine with its environment, as a model for the explorer. */
+
 import type { Action } from '@pawl/agent/machine/action';
-import { brokenRule } from '@pawl/agent/machine/broken-rule-text';
 import type { Event } from '@pawl/agent/machine/event';
-import { requiredRequestFaults } from '@pawl/agent/machine/invariants/must-call-model-invariants';
-import { stateFaults } from '@pawl/agent/machine/invariants/state-invariants';
-import { stepFaults } from '@pawl/agent/machine/invariants/step-invariants';
+import { brokenRule, requiredRequestFaults, stateFaults, stepFaults } from '@pawl/agent/machine/invariants';
 import { initialState } from '@pawl/agent/machine/machine';
 import { defaultSettings, type Settings } from '@pawl/agent/machine/settings';
-import type { State } from '@pawl/agent/machine/state';
-import { isBusy } from '@pawl/agent/machine/values/turn-running';
-import { presetRules } from '@pawl/agent/policy/preset-rules';
-import type { FiniteModel } from '@pawl/machine/explorer/explore-states';
-import type { Edge, Step } from '@pawl/machine/kernel/step-types';
+import { isBusy, type State } from '@pawl/agent/machine/state';
+import { presetRules } from '@pawl/agent/policy/presets';
+import type { FiniteModel } from '@pawl/machine/explorer/explore';
+import { AppendList } from '@pawl/machine/kernel/append-list';
+import type { Edge, Step } from '@pawl/machine/kernel/table';
 import type { Projection, ProjectionEdge } from '../projections/projection.js';
 import { checkRefinements, initialCursors } from '../projections/refinement-check.js';
-import { adversarialEvents } from './adversarial-events.js';
-import type { Configuration } from './configurations/configuration.js';
-import { replyOf } from './configurations/model-replies.js';
-import { deepEqual } from './deep-equal.js';
+import { type Configuration, replyOf } from './configuration.js';
 import type { ExplorationContext, ExplorationEvent, ExplorationNode } from './exploration-node.js';
-import { pendingResponses } from './pending-responses.js';
+import { adversarialEvents, pendingResponses, userEvents } from './possible-events.js';
 import { stateKeyFor } from './state-key.js';
-import { userEvents } from './user-events.js';
-
-/** The agent's machine with its environment, as a model for the explorer. */
 
 /** The machine under test: the agent's own, or one with a planted fault. */
 export type AgentMachine = {
@@ -31,7 +24,7 @@ export type AgentMachine = {
 };
 
 /** The edges that an exploration has taken so far. */
-export type CoveredArrows = {
+type CoveredArrows = {
   readonly edges: Set<Edge>;
   /** Edges of all projections. */
   readonly arrows: Set<ProjectionEdge>;
@@ -146,3 +139,25 @@ const follow = (
   for (const arrow of followed.reached) seen.arrows.add(arrow);
   return followed.cursors;
 };
+
+/** Whether two values of plain data are equal. Shared parts are not compared. */
+export const deepEqual = (one: unknown, other: unknown): boolean => {
+  if (one === other) return true;
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false;
+  if (one instanceof AppendList) return other instanceof AppendList && isSameLog(one, other);
+  // Both are objects, so their fields have names.
+  const [fields, others] = [one as Record<string, unknown>, other as Record<string, unknown>];
+  let count = 0;
+  for (const name in fields) {
+    if (!deepEqual(fields[name], others[name])) return false;
+    count += 1;
+  }
+  for (const _ in others) count -= 1;
+  return count === 0;
+};
+
+/** A step adds at most two messages, or makes a list of at most two. */
+const isSameLog = (one: AppendList<unknown>, other: AppendList<unknown>): boolean =>
+  one.length === other.length &&
+  deepEqual(one.at(one.length - 1), other.at(one.length - 1)) &&
+  deepEqual(one.at(one.length - 2), other.at(one.length - 2));

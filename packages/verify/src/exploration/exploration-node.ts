@@ -2,8 +2,7 @@ import type { Event } from '@pawl/agent/machine/event';
 import type { Settings } from '@pawl/agent/machine/settings';
 import type { State } from '@pawl/agent/machine/state';
 import type { ProjectionCursor } from '../projections/projection.js';
-import type { Bounds, Configuration } from './configurations/configuration.js';
-import type { ModelReply } from './configurations/model-replies.js';
+import type { Bounds, Configuration, ModelReply } from './configuration.js';
 
 /** A node of an exploration: the machine's state, the cursors of the projections, the rest of the budget stops. */
 export type ExplorationNode = {

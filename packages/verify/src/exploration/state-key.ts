@@ -1,20 +1,17 @@
 import type { Call } from '@pawl/agent/machine/call';
 import { holdsResults } from '@pawl/agent/machine/conversation';
-import { hasSessionLimit } from '@pawl/agent/machine/moves/budget';
-import { isSpendingId } from '@pawl/agent/machine/moves/common/count-usage';
-import { remainingTimer } from '@pawl/agent/machine/moves/common/timers';
-import { utf8Bytes } from '@pawl/agent/machine/moves/common/truncate-text';
-import { mayHaveChanged } from '@pawl/agent/machine/moves/tools/finish-batch';
-import { spendingIn } from '@pawl/agent/machine/moves/tools/start-calls';
-import { isEnded } from '@pawl/agent/machine/moves/tools/tool-batch';
+import { mayHaveChanged } from '@pawl/agent/machine/moves/batch-events';
+import { hasSessionLimit, isSpendingId } from '@pawl/agent/machine/moves/budget';
+import { utf8Bytes } from '@pawl/agent/machine/moves/retry';
+import { spendingIn } from '@pawl/agent/machine/moves/start-calls';
+import { remainingTimer } from '@pawl/agent/machine/moves/timers';
+import { isEnded } from '@pawl/agent/machine/moves/tool-batch';
 import type { Dimension, Grant, Limits, Settings } from '@pawl/agent/machine/settings';
-import type { In, SessionData, State } from '@pawl/agent/machine/state';
-import type { Limit } from '@pawl/agent/machine/values/limit-value';
-import { turnRuns } from '@pawl/agent/machine/values/turn-running';
-import { tokensOf } from '@pawl/agent/machine/values/usage';
-import { isRequest } from './adversarial-events.js';
-import type { Configuration } from './configurations/configuration.js';
+import { type In, type SessionData, type State, turnRuns } from '@pawl/agent/machine/state';
+import { type Limit, tokensOf } from '@pawl/agent/machine/usage';
+import type { Configuration } from './configuration.js';
 import type { ExplorationNode } from './exploration-node.js';
+import { isRequest } from './possible-events.js';
 
 /**
  * The key of a node: a text of everything that decides its future. Nodes with the same key are one node.

@@ -1,13 +1,13 @@
-import type { CallPreview, JudgedCall } from '@pawl/agent/machine/call';
-import type { Event, On } from '@pawl/agent/machine/event';
-import type { HookVerdicts } from '@pawl/agent/machine/values/hook-verdict';
-import type { Usage } from '@pawl/agent/machine/values/usage';
-import type { Configuration } from './configurations/configuration.js';
-
 /**
  * Writes a path as a trace: the settings and one line per event. Playing the trace gives the same events, as far as
  * explorations make them: calls have a tool and an id, usage has input, output and cost.
  */
+
+import type { CallPreview, JudgedCall } from '@pawl/agent/machine/call';
+import type { Event, On } from '@pawl/agent/machine/event';
+import type { Usage } from '@pawl/agent/machine/usage';
+import type { HookVerdicts } from '@pawl/agent/policy/hook-verdict';
+import type { Configuration } from './configuration.js';
 
 const quoted = (text: string): string => JSON.stringify(text);
 

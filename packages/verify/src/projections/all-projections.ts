@@ -1,7 +1,7 @@
+import type { Settings } from '@pawl/agent/machine/settings';
 import type { Projection } from './projection.js';
 import { loom } from './seed-loom.js';
-import { minimal } from './seed-minimal.js';
-import { minimalHead } from './seed-minimal-with-hook.js';
+import { minimal, minimalHead } from './seed-minimal.js';
 import { sketch } from './seed-sketch.js';
 import { tools } from './seed-tools-mode.js';
 
@@ -10,3 +10,16 @@ export const projections: readonly Projection[] = [minimal, minimalHead, loom, s
 
 export const projectionNamed = (name: string): Projection | undefined =>
   projections.find((view) => view.name === name);
+
+/** Named settings for `--profile`. */
+
+export type ProfileName = 'minimal' | 'loom' | 'sketch' | 'tools' | 'full';
+
+export const profiles: Readonly<Record<ProfileName, Partial<Settings>>> = {
+  minimal: minimal.settings,
+  loom: loom.settings,
+  sketch: sketch.settings,
+  tools: tools.settings,
+  /** Everything that the machine can do after tools. */
+  full: { hooks: 'mutating', formatter: 'onChanges', autoCommit: 'on' },
+};

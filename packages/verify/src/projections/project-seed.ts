@@ -1,12 +1,3 @@
-import type { Action, ActionType } from '@pawl/agent/machine/action';
-import type { Event } from '@pawl/agent/machine/event';
-import { isEnded } from '@pawl/agent/machine/moves/tools/tool-batch';
-import type { State } from '@pawl/agent/machine/state';
-import type { FailureOrigin } from '@pawl/agent/machine/values/failure-origin';
-import type { Edge, Step } from '@pawl/machine/kernel/step-types';
-import type { Projection, ProjectionCursor, ProjectionEdge, ProjectionStep } from './projection.js';
-import { type ProjectedStep, stepFinder } from './rows-to-edges.js';
-
 /**
  * Projection for seeds with a call, its retry, its tools and at most one hook (000, Loom).
  *
@@ -15,6 +6,20 @@ import { type ProjectedStep, stepFinder } from './rows-to-edges.js';
  *    limit. `refusals` has the path there from each state.
  * 3. An action counts only if our machine did something of the kind (`witnesses`), or on such a path.
  */
+
+import type { Action, ActionType } from '@pawl/agent/machine/action';
+import type { Event, FailureOrigin } from '@pawl/agent/machine/event';
+import { isEnded } from '@pawl/agent/machine/moves/tool-batch';
+import type { State } from '@pawl/agent/machine/state';
+import type { Edge, Step } from '@pawl/machine/kernel/table';
+import {
+  type ProjectedStep,
+  type Projection,
+  type ProjectionCursor,
+  type ProjectionEdge,
+  type ProjectionStep,
+  stepFinder,
+} from './projection.js';
 
 /** `supposed`: a step of the seed without a counterpart in ours. */
 type Told = ProjectedStep & { readonly supposed?: true };

@@ -1,11 +1,11 @@
+/** Projections: the table of a seed system as data, and our steps as steps of that table. */
+
 import type { Action } from '@pawl/agent/machine/action';
-import type { Event } from '@pawl/agent/machine/event';
+import type { Event, FailureOrigin } from '@pawl/agent/machine/event';
 import type { Settings } from '@pawl/agent/machine/settings';
 import type { RestingState, State } from '@pawl/agent/machine/state';
-import type { FailureOrigin } from '@pawl/agent/machine/values/failure-origin';
-import type { Step } from '@pawl/machine/kernel/step-types';
-
-/** Projections: the table of a seed system as data, and our steps as steps of that table. */
+import { markdownTable, mermaid } from '@pawl/machine/kernel/diagrams';
+import type { Edge, MachineDescription, Step } from '@pawl/machine/kernel/table';
 
 /** One arrow of a seed's table. */
 export type ProjectionEdge = {
@@ -72,3 +72,87 @@ export type Projection = {
     step: Step<State, Action>,
   ): { readonly cursor: ProjectionCursor; readonly steps: readonly ProjectionStep[] };
 };
+
+/** Edges of a seed's table, written as rows, and the look-up of a step's edge. */
+
+/** A row of a seed's table: in, event, condition, goes to, action. */
+export type ArrowRow = readonly [
+  from: string,
+  event: string | null,
+  when: string,
+  to: string,
+  action: string | null,
+];
+
+type Sourced = { readonly source: ProjectionEdge['source']; readonly row: ArrowRow };
+
+/** Rows with the same source. */
+export const arrowRows = (
+  source: ProjectionEdge['source'],
+  ...list: readonly ArrowRow[]
+): readonly Sourced[] => list.map((row) => ({ source, row }));
+
+const nameOf = ([from, event, , to]: ArrowRow): string => `${from}/${event ?? ''}/${to}`;
+
+/** The edges of a table, each with a unique id. */
+export const arrowsOf = (table: readonly Sourced[]): readonly ProjectionEdge[] =>
+  table.map(({ source, row }, index) => {
+    const [from, event, when, to, action] = row;
+    const alike = table.filter((other) => nameOf(other.row) === nameOf(row));
+    const before = table.slice(0, index + 1).filter((other) => nameOf(other.row) === nameOf(row));
+    const id = alike.length === 1 ? nameOf(row) : `${nameOf(row)}/${before.length}`;
+    return { id, from, event, when, to, action, source };
+  });
+
+/** A step of the seed without its source state. */
+export type ProjectedStep = Pick<ProjectionStep, 'event' | 'to' | 'action'>;
+
+/** Finds the edge of a step: same states, same event, and the action that the table requires. */
+type FindStep = (from: string, said: ProjectedStep) => ProjectionStep;
+
+export const stepFinder = (edges: readonly ProjectionEdge[]): FindStep => {
+  const leaving = new Map<string, ProjectionEdge[]>();
+  for (const edge of edges) leaving.set(edge.from, [...(leaving.get(edge.from) ?? []), edge]);
+  return (from, { event, to, action }) => {
+    const edge = leaving
+      .get(from)
+      ?.find((one) => one.to === to && one.event === event && (one.action === null || one.action === action));
+    return { from, event, to, action, edge: edge ?? null };
+  };
+};
+
+/** Diagrams of a seed's machine, in the form of our own diagrams. */
+
+const edgeOf = ({ id, from, event, when, to, action, source }: ProjectionEdge): Edge => ({
+  id,
+  from,
+  event,
+  when,
+  to,
+  as: source === 'text' ? '' : source,
+  then: action ?? '',
+  kind: 'go',
+});
+
+const describe = (
+  { states, events, initial, transient, ends, edges }: Projection,
+  draw: (edge: ProjectionEdge) => Edge,
+): MachineDescription => ({ states, events, initial, transient, ends, edges: edges.map(draw), ignored: [] });
+
+/** An edge for the diagram: the condition joins the event, and an edge missing in the seed text is marked. */
+const chartEdge = (edge: ProjectionEdge): Edge => {
+  const { event, when, source } = edge;
+  const condition = when === '' ? '' : ` (${when})`;
+  const unnamed = source === 'text' ? null : source;
+  return { ...edgeOf(edge), event: event === null ? unnamed : `${event}${condition}` };
+};
+
+/** The seed's own chart, for Mermaid. */
+export const projectionDiagram = (projection: Projection): string => mermaid(describe(projection, chartEdge));
+
+/** The seed's edges as a Markdown table. An edge missing in the seed text names its source after the state. */
+export const projectionTable = (projection: Projection): string =>
+  markdownTable(describe(projection, edgeOf));
+
+/** A seed's machine as plain JSON. */
+export const projectionJson = ({ project: _project, begin: _begin, ...rest }: Projection) => rest;

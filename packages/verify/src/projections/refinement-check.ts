@@ -1,16 +1,16 @@
-import type { Action } from '@pawl/agent/machine/action';
-import type { Event } from '@pawl/agent/machine/event';
-import type { State } from '@pawl/agent/machine/state';
-import type { Step } from '@pawl/machine/kernel/step-types';
-import type { Projection, ProjectionCursor, ProjectionEdge, ProjectionStep } from './projection.js';
-
 /**
  * The refinement check: our projected steps must be steps of the seed's machine.
  *
  * It runs at every step of an exploration, so it makes no strings and no lists unless there is a fault.
  */
 
-export type RefinedStep = {
+import type { Action } from '@pawl/agent/machine/action';
+import type { Event } from '@pawl/agent/machine/event';
+import type { State } from '@pawl/agent/machine/state';
+import type { Step } from '@pawl/machine/kernel/table';
+import type { Projection, ProjectionCursor, ProjectionEdge, ProjectionStep } from './projection.js';
+
+type RefinedStep = {
   readonly cursor: ProjectionCursor;
   readonly steps: readonly ProjectionStep[];
   /** Faults in sentences. */
@@ -84,12 +84,12 @@ export const checkRefinement = (
 };
 
 /** The cursors of all projections, in their order. */
-export type ProjectionCursors = readonly ProjectionCursor[];
+type ProjectionCursors = readonly ProjectionCursor[];
 
 export const initialCursors = (projections: readonly Projection[]): ProjectionCursors =>
   projections.map((projection) => projection.begin);
 
-export type RefinedSteps = {
+type RefinedSteps = {
   readonly cursors: ProjectionCursors;
   readonly faults: readonly string[];
   /** Edges taken, of all projections. */

@@ -1,9 +1,8 @@
+/** Seeds 001 and 002: Loom, row by row. 002 adds the row of ToolCallDelta and the origin of an error. */
+
 import { noLimits } from '@pawl/agent/machine/settings';
 import { projectSeed, type SeedWords, unreachedArrow } from './project-seed.js';
-import type { Projection } from './projection.js';
-import { type ArrowRow, arrowRows, arrowsOf } from './rows-to-edges.js';
-
-/** Seeds 001 and 002: Loom, row by row. 002 adds the row of ToolCallDelta and the origin of an error. */
+import { type ArrowRow, arrowRows, arrowsOf, type Projection } from './projection.js';
 
 const states = {
   WaitingForUserInput: 'Idle, ready for user message',

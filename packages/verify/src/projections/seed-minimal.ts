@@ -1,11 +1,10 @@
-import { noLimits } from '@pawl/agent/machine/settings';
-import { projectSeed, type SeedWords, unreachedArrow } from './project-seed.js';
-import type { Projection } from './projection.js';
-import { type ArrowRow, arrowRows, arrowsOf } from './rows-to-edges.js';
-
 /** Seed 000: a small coding agent, as its text describes it. */
 
-export const states = {
+import { noLimits } from '@pawl/agent/machine/settings';
+import { projectSeed, type SeedWords, unreachedArrow } from './project-seed.js';
+import { type ArrowRow, arrowRows, arrowsOf, type Projection } from './projection.js';
+
+const states = {
   WaitingForUserInput: 'Idle, ready for user message',
   CallingLlm: 'Making API request (tracks retry count)',
   ProcessingLlmResponse: 'Transient state parsing LLM response',
@@ -14,7 +13,7 @@ export const states = {
   ShuttingDown: 'Terminal state',
 };
 
-export const events = {
+const events = {
   UserInput: 'User submitted a message',
   LlmCompleted: 'API call succeeded',
   LlmError: 'API call failed',
@@ -23,7 +22,7 @@ export const events = {
   ShutdownRequested: 'User requested quit',
 };
 
-export const actions = {
+const actions = {
   SendLlmRequest: 'Call Claude API',
   ExecuteTools: 'Run specified tools',
   DisplayText: 'Show text to user',
@@ -35,7 +34,7 @@ export const actions = {
 };
 
 /** The diagram and the retry logic of the text. */
-export const callAndRetry: readonly ArrowRow[] = [
+const callAndRetry: readonly ArrowRow[] = [
   ['WaitingForUserInput', 'UserInput', '', 'CallingLlm', 'SendLlmRequest'],
   ['CallingLlm', 'LlmCompleted', '', 'ProcessingLlmResponse', null],
   ['CallingLlm', 'LlmError', 'retries < 3', 'Error', 'ScheduleRetry'],
@@ -48,10 +47,10 @@ export const callAndRetry: readonly ArrowRow[] = [
 ];
 
 /** From any state, one row each. */
-export const shutdowns = (names: readonly string[]): readonly ArrowRow[] =>
+const shutdowns = (names: readonly string[]): readonly ArrowRow[] =>
   names.map((name) => [name, 'ShutdownRequested', '', 'ShuttingDown', 'Shutdown']);
 
-export const ours = {
+const ours = {
   states: {
     WaitingForUserInput: 'WaitingForUserInput; Ready before it',
     CallingLlm: 'CallingLlm; Compacting when a message waits for it, or within a turn',
@@ -90,7 +89,7 @@ const begin = { state: 'WaitingForUserInput' };
 
 const refused = { event: 'LlmError', to: 'WaitingForUserInput', action: 'DisplayError' };
 
-export const plain: SeedWords = {
+const plain: SeedWords = {
   edges,
   begin,
   waits: 'WaitForEvent',
@@ -167,4 +166,70 @@ export const minimal: Projection = {
   },
   begin,
   project: projectSeed(plain),
+};
+
+/** Seed 000 with the later hook of its program: it runs after every batch, may warn and may stop the turn. */
+
+const headStates = { ...states, PostToolsHook: 'Hooks run; the results wait to be added' };
+
+const headEdges = arrowsOf([
+  ...arrowRows('text', ...callAndRetry),
+  ...arrowRows(
+    'code',
+    ['ExecutingTools', 'ToolCompleted', 'all done', 'PostToolsHook', 'RunPostToolsHooks'],
+    ['PostToolsHook', 'HooksCompleted', 'proceed', 'CallingLlm', 'SendLlmRequest'],
+    ['PostToolsHook', 'HooksCompleted', 'proceed, with a warning', 'CallingLlm', 'DisplayWarning'],
+    ['PostToolsHook', 'HooksCompleted', 'do not proceed', 'WaitingForUserInput', 'DisplayWarning'],
+  ),
+  ...arrowRows('text', ...shutdowns(Object.keys(states))),
+  ...arrowRows('code', ...shutdowns(['PostToolsHook'])),
+]);
+
+const notProceeded = {
+  event: 'HooksCompleted',
+  to: 'WaitingForUserInput',
+  action: 'DisplayWarning',
+  supposed: true,
+} as const;
+
+const headPlain: SeedWords = {
+  ...plain,
+  edges: headEdges,
+  hook: 'always',
+  warns: 'DisplayWarning',
+  refusals: {
+    ...plain.refusals,
+    ExecutingTools: [
+      { event: 'ToolCompleted', to: 'PostToolsHook', action: 'RunPostToolsHooks', supposed: true },
+      notProceeded,
+    ],
+    PostToolsHook: [notProceeded],
+  },
+};
+
+/** Seed 000 with the later hook of its program. */
+export const minimalHead: Projection = {
+  ...minimal,
+  name: 'minimal-head',
+  title: 'Seed 000 as its program went on: with a hook after the tools',
+  states: headStates,
+  events: { ...events, HooksCompleted: 'Hooks finished: whether to proceed, perhaps with a warning' },
+  actions: {
+    ...actions,
+    RunPostToolsHooks: 'Run hooks for the tools that ran',
+    DisplayWarning: 'Show a warning to user',
+  },
+  edges: headEdges,
+  ours: {
+    states: {
+      ...ours.states,
+      ExecutingTools: 'ExecutingTools',
+      PostToolsHook: 'PostToolsHook, all its phases',
+    },
+    events: { ...ours.events, HooksCompleted: 'HookCompleted, HookFailed of the last phase; CancelTurn' },
+    actions: { ...ours.actions, RunPostToolsHooks: 'RunHook', DisplayWarning: 'DisplayWarning' },
+  },
+  stands: { ...minimal.stands, PostToolsHook: ['PostToolsHook'] },
+  settings: { ...minimal.settings, hooks: 'always' },
+  project: projectSeed(headPlain),
 };

@@ -1,9 +1,15 @@
-import { noLimits } from '@pawl/agent/machine/settings';
-import type { Edge } from '@pawl/machine/kernel/step-types';
-import type { Projection, ProjectionStep } from './projection.js';
-import { type ArrowRow, arrowRows, arrowsOf, stepFinder } from './rows-to-edges.js';
-
 /** Seed 003: Sketch. Its chart has no events and no actions; its program adds Compacting and a forced cancel. */
+
+import { noLimits } from '@pawl/agent/machine/settings';
+import type { Edge } from '@pawl/machine/kernel/table';
+import {
+  type ArrowRow,
+  arrowRows,
+  arrowsOf,
+  type Projection,
+  type ProjectionStep,
+  stepFinder,
+} from './projection.js';
 
 const states = {
   Ready: 'Initial state when the agent is initialized and ready to operate',

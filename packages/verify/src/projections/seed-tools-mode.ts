@@ -1,12 +1,3 @@
-import type { Action } from '@pawl/agent/machine/action';
-import type { Event } from '@pawl/agent/machine/event';
-import type { Dimension } from '@pawl/agent/machine/settings';
-import type { State } from '@pawl/agent/machine/state';
-import { toolsMode } from '@pawl/agent/machine/tools-mode';
-import type { Edge, Step } from '@pawl/machine/kernel/step-types';
-import type { Projection, ProjectionCursor, ProjectionStep } from './projection.js';
-import { arrowRows, arrowsOf, stepFinder } from './rows-to-edges.js';
-
 /**
  * Tools mode of seed 004: one turn of our machine.
  *
@@ -15,6 +6,21 @@ import { arrowRows, arrowsOf, stepFinder } from './rows-to-edges.js';
  * 3. A stop that the seed reports as an exception (cancel, failure, shutdown, a stop before the first reply) ends the run
  *    without a step. The next run begins in INIT.
  */
+
+import type { Action } from '@pawl/agent/machine/action';
+import type { Event } from '@pawl/agent/machine/event';
+import type { Dimension } from '@pawl/agent/machine/settings';
+import type { State } from '@pawl/agent/machine/state';
+import { toolsMode } from '@pawl/agent/machine/tools-mode';
+import type { Edge, Step } from '@pawl/machine/kernel/table';
+import {
+  arrowRows,
+  arrowsOf,
+  type Projection,
+  type ProjectionCursor,
+  type ProjectionStep,
+  stepFinder,
+} from './projection.js';
 
 const [INIT, PROMPTING, EXECUTING, DONE] = ['INIT', 'PROMPTING', 'EXECUTING_TOOLS', 'DONE'] as const;
 

@@ -1,29 +1,29 @@
-import { JournalError } from '@pawl/agent/journal/journal-error';
-import { initialState } from '@pawl/agent/machine/machine';
-import type { LocalRuntime } from '@pawl/agent/session/in-process-runtime';
-import { meetCrash } from './checks/crash-situations.js';
-import { checkDamage, mayBeDamage } from './checks/damaged-journal-refusal.js';
-import { checkKept, checkListed, isUnended, SESSION_ID, tornBytes } from './checks/journal.js';
-import { checkEnd } from './checks/session-end.js';
-import { stepWatcher } from './checks/steps.js';
-import { bootAgain } from './disk/kernel-files.js';
-import { mountDisk } from './disk/node-files.js';
-import { disturbClock } from './disturbances/disturb-clock.js';
-import { changeJournal } from './disturbances/foreign-program.js';
-import { planCrash } from './disturbances/plan-crash.js';
-import { tryAsRival } from './disturbances/rival-process.js';
-import { User } from './parts/user.js';
-import { Life } from './process-life.js';
-import { type PromiseOutcome, whileTimePasses } from './promise-outcome.js';
-import { closedOutput, type SimulatedProcess, startProcess } from './start-process.js';
-import type { World } from './world.js';
-
 /**
  * One session, from its creation to its end.
  *
  * 1. Safety: lives follow each other, with faults and crashes. After each crash the next life opens what is left.
  * 2. Liveness: then the faults end, a patient user helps, and the session must settle.
  */
+
+import { JournalError } from '@pawl/agent/journal/journal-error';
+import { initialState } from '@pawl/agent/machine/machine';
+import type { LocalRuntime } from '@pawl/agent/session/runtime';
+import { changeJournal, disturbClock, tryAsRival } from './disturbances.js';
+import {
+  checkDamage,
+  checkKept,
+  checkListed,
+  isUnended,
+  mayBeDamage,
+  SESSION_ID,
+  tornBytes,
+} from './journal-checks.js';
+import { bootAgain, mountDisk } from './node-files.js';
+import { Life, planCrash } from './process-life.js';
+import { closedOutput, type SimulatedProcess, startProcess } from './start-process.js';
+import { checkEnd, meetCrash, stepWatcher } from './step-checks.js';
+import { User } from './user.js';
+import type { World } from './world.js';
 
 /** No session needs more; one that does goes in circles. */
 const TURNS_MAX = 8_000;
@@ -281,3 +281,33 @@ export class SimulatedSession {
     });
   }
 }
+
+/** How a promise of a simulated process ended; `open`: the process ended before. */
+type PromiseOutcome =
+  | { readonly kind: 'done' }
+  | { readonly kind: 'failed'; readonly error: unknown }
+  | { readonly kind: 'open' };
+
+/** Waits for the promise; `next` lets a moment pass, and returns false when nobody can wait any longer. */
+const whileTimePasses = async (
+  promise: Promise<unknown>,
+  next: () => Promise<true> | false,
+): Promise<PromiseOutcome> => {
+  let outcome: PromiseOutcome = { kind: 'open' };
+  promise.then(
+    () => {
+      outcome = { kind: 'done' };
+    },
+    (error: unknown) => {
+      outcome = { kind: 'failed', error };
+    },
+  );
+  const isOpen = (): boolean => outcome.kind === 'open';
+  await Promise.resolve();
+  while (isOpen()) {
+    const moment = next();
+    if (moment === false) break;
+    await moment;
+  }
+  return outcome;
+};

@@ -1,5 +1,5 @@
 import { defaultSettings, noLimits, retrySettings, type Settings } from '@pawl/agent/machine/settings';
-import { presetRules } from '@pawl/agent/policy/preset-rules';
+import { presetRules } from '@pawl/agent/policy/presets';
 import type { Choices } from './random-choices.js';
 
 /** The disk fails: once at its n-th operation, or it is full from then on for a while. */

@@ -1,10 +1,10 @@
-import { simulateFiles, unmountDisks } from './disk/node-files.js';
-import { closeSockets } from './disk/sockets.js';
-import { simulateClocks, useClocks } from './replace-global-clocks.js';
+import { simulateFiles, startComputer, unmountDisks } from './node-files.js';
+import { Choices } from './random-choices.js';
 import type { SimulationOptions, SimulationReport } from './report-types.js';
-import { type Situation, situations } from './required-situations.js';
-import { runSession, type SessionResult } from './run-session.js';
-import { shrink } from './shrink.js';
+import { SimulatedSession } from './session-lives.js';
+import { planFor } from './session-plan.js';
+import { closeSockets } from './sockets.js';
+import { type Situation, situations, type Violation, World } from './world.js';
 
 /** Runs `work` with everything simulated that processes share: files, sockets, clocks. Not twice at once. */
 const inSimulation = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -70,3 +70,94 @@ export const simulate = ({ seed, sessions, isShrunk = true }: SimulationOptions)
     }
     return { sessions, events, situations: Object.fromEntries(met), failure: null };
   });
+
+type SessionResult = {
+  readonly violations: readonly Violation[];
+  readonly situations: ReadonlySet<Situation>;
+  /** Every draw: gives the same session again. */
+  readonly drawn: readonly number[];
+  readonly trace: readonly string[];
+  readonly events: number;
+};
+
+/** Runs one session by a seed, or by the draws of an earlier one. */
+const runSession = async (source: number | readonly number[], isTraced = false): Promise<SessionResult> => {
+  const choices = new Choices(source);
+  const world = new World(choices, planFor(choices), isTraced ? [] : null);
+  useClocks({ wallNow: () => world.wallNow(), steadyNow: () => world.timeline.now });
+  startComputer();
+  await new SimulatedSession(world).run();
+  return {
+    violations: world.violations,
+    situations: world.situations,
+    drawn: choices.drawn,
+    trace: world.trace ?? [],
+    events: world.acknowledged.size,
+  };
+};
+
+/**
+ * Makes a list of draws shorter and smaller, as long as the session that comes of it still fails.
+ *
+ * Pieces are taken out or set to zero, large ones first; see random-choices.ts for why that makes a session simpler.
+ */
+type Draws = readonly number[];
+
+const RUNS_MAX = 400;
+
+const withoutPiece = (draws: Draws, start: number, length: number): Draws => [
+  ...draws.slice(0, start),
+  ...draws.slice(start + length),
+];
+
+const zeroPiece = (draws: Draws, start: number, length: number): Draws =>
+  draws.map((draw, index) => (index >= start && index < start + length ? 0 : draw));
+
+const withoutLastZeros = (draws: Draws): Draws =>
+  draws.slice(0, draws.findLastIndex((draw) => draw !== 0) + 1);
+
+const shrink = async (draws: Draws, fails: (draws: Draws) => Promise<boolean>): Promise<Draws> => {
+  let best = withoutLastZeros(draws);
+  let runs = 0;
+  const isBetter = async (candidate: Draws): Promise<boolean> => {
+    const shorter = withoutLastZeros(candidate);
+    const isSame = shorter.length === best.length && shorter.every((draw, index) => draw === best[index]);
+    if (isSame || runs >= RUNS_MAX) return false;
+    runs += 1;
+    if (!(await fails(shorter))) return false;
+    best = shorter;
+    return true;
+  };
+  for (let length = Math.max(1, best.length >> 1); length >= 1; length >>= 1) {
+    for (let start = 0; start < best.length && runs < RUNS_MAX; ) {
+      const removed = await isBetter(withoutPiece(best, start, length));
+      if (!removed) {
+        await isBetter(zeroPiece(best, start, length));
+        start += length;
+      }
+    }
+  }
+  return best;
+};
+
+/** The clocks of the process, which production code may ask besides the one it is given. */
+type ProcessClocks = { wallNow(): number; steadyNow(): number };
+
+let clocks: ProcessClocks | null = null;
+
+/** From now on the clocks of the process are these; null: the real ones. */
+const useClocks = (given: ProcessClocks | null): void => {
+  clocks = given;
+};
+
+/** Replaces the clocks of the process. Returns a function that puts them back. */
+const simulateClocks = (): (() => void) => {
+  const { now } = Date;
+  const steady = performance.now.bind(performance);
+  Date.now = () => clocks?.wallNow() ?? now();
+  performance.now = () => clocks?.steadyNow() ?? steady();
+  return () => {
+    Date.now = now;
+    Reflect.deleteProperty(performance, 'now');
+  };
+};

@@ -1,20 +1,20 @@
+/** The production runtime, on the ports of one life. */
+
 import { fileJournals } from '@pawl/agent/journal/file-store';
 import { codeOf } from '@pawl/agent/journal/journal-error';
-import { agentMachine } from '@pawl/agent/journal/read/journaled-agent-machine';
+import { agentMachine } from '@pawl/agent/journal/journaled-agent-machine';
 import type { State } from '@pawl/agent/machine/state';
 import type { Header, Journal, JournalStore } from '@pawl/agent/ports/journal';
 import type { Job, Jobs } from '@pawl/agent/ports/tool';
-import { createRuntime, type LocalRuntime } from '@pawl/agent/session/in-process-runtime';
-import { checkReplay, reservedBytes, SESSION_ID, unacknowledgedIn } from './checks/journal.js';
-import { recordUnacknowledged } from './checks/steps.js';
-import { disturbClock } from './disturbances/disturb-clock.js';
-import { simulatedHooks } from './parts/after-tool-hooks.js';
-import { SUMMARISE, simulatedModel } from './parts/model.js';
-import { simulatedTools } from './parts/tools.js';
+import { createRuntime, type LocalRuntime } from '@pawl/agent/session/runtime';
+import { simulatedHooks } from './after-tool-hooks.js';
+import { disturbClock } from './disturbances.js';
+import { checkReplay, reservedBytes, SESSION_ID, unacknowledgedIn } from './journal-checks.js';
+import { SUMMARISE, simulatedModel } from './model.js';
 import type { Life } from './process-life.js';
+import { recordUnacknowledged } from './step-checks.js';
+import { simulatedTools } from './tools.js';
 import type { World } from './world.js';
-
-/** The production runtime, on the ports of one life. */
 
 const jobs = (): Jobs => {
   const list: Job[] = [];

@@ -1,13 +1,11 @@
 import type { Event } from '@pawl/agent/machine/event';
 import type { State } from '@pawl/agent/machine/state';
-import { Disk, type Zeros } from './disk/disk.js';
+import { Disk, type Zeros } from './disk.js';
 import type { Choices } from './random-choices.js';
-import type { Situation } from './required-situations.js';
 import type { SessionPlan } from './session-plan.js';
-import { Timeline } from './timeline.js';
 
 /** Names of the checkers; each has a test that makes it fail. */
-export const checkers = [
+const checkers = [
   'machine-rules',
   'acknowledged-is-durable',
   'acknowledged-is-kept',
@@ -32,7 +30,7 @@ export const checkers = [
   'known-end',
   'settles',
 ] as const;
-export type Checker = (typeof checkers)[number];
+type Checker = (typeof checkers)[number];
 
 export type Violation = { readonly checker: Checker; readonly text: string };
 
@@ -55,7 +53,7 @@ export type CallRecord = {
   isCompleted: boolean;
 };
 
-export type InputRecord = {
+type InputRecord = {
   readonly text: string;
   isAcknowledged: boolean;
   /** Removed by the user, or handed back to the user. */
@@ -151,3 +149,161 @@ export class World {
     this.trace?.push(`${(this.timeline.now / 1000).toFixed(3)} s  ${text}`);
   }
 }
+
+/**
+ * Simulated time. Everything that happens later stands in one list, ordered by its time; time jumps from one to the next.
+ */
+type Planned = {
+  readonly at: number;
+  readonly order: number;
+  run: (() => void) | null;
+  /** Its process: after its end nothing runs. */
+  readonly owner: Owner | null;
+};
+
+type Owner = { readonly isDead: boolean };
+
+const isBefore = (one: Planned, other: Planned): boolean =>
+  one.at < other.at || (one.at === other.at && one.order < other.order);
+
+/** Resolves when every promise that could settle has settled: Node runs this queue after that of promises. */
+const promisesSettled = (): Promise<true> => new Promise((resolve) => process.nextTick(resolve, true));
+
+class Timeline {
+  /** Milliseconds since the simulation began. Never goes back. */
+  now = 0;
+  #ordered = 0;
+  /** A binary heap. */
+  readonly #heap: Planned[] = [];
+
+  /** Runs `run` after `delayMs`; the returned function cancels that. */
+  after(delayMs: number, run: () => void, owner: Owner | null = null): () => void {
+    const planned = this.plan(delayMs, run, owner);
+    return () => {
+      planned.run = null;
+    };
+  }
+
+  /** As `after`, for what is never cancelled. */
+  plan(delayMs: number, run: () => void, owner: Owner | null): Planned {
+    const planned: Planned = { at: this.now + Math.max(0, delayMs), order: this.#ordered++, run, owner };
+    this.#heap.push(planned);
+    this.#rise(this.#heap.length - 1);
+    return planned;
+  }
+
+  /** Lets the next thing happen, and all that follows from it at once. False if nothing is planned. */
+  advance(): Promise<true> | false {
+    for (;;) {
+      const next = this.#takeFirst();
+      if (next === undefined) return false;
+      if (next.run === null) continue;
+      this.now = Math.max(this.now, next.at);
+      if (next.owner?.isDead !== true) next.run();
+      return promisesSettled();
+    }
+  }
+
+  /** Time passes at once, as in a call that blocks. */
+  pass(durationMs: number): void {
+    this.now += durationMs;
+  }
+
+  #takeFirst(): Planned | undefined {
+    const [first] = this.#heap;
+    const last = this.#heap.pop();
+    if (first === undefined || last === undefined) return undefined;
+    if (this.#heap.length > 0) {
+      this.#heap[0] = last;
+      this.#sink();
+    }
+    return first;
+  }
+
+  #rise(from: number): void {
+    let index = from;
+    while (index > 0) {
+      const parent = (index - 1) >> 1;
+      if (!this.#swapIfBefore(index, parent)) return;
+      index = parent;
+    }
+  }
+
+  #sink(): void {
+    let index = 0;
+    for (;;) {
+      const left = 2 * index + 1;
+      const [one, other] = [this.#heap[left], this.#heap[left + 1]];
+      if (one === undefined) return;
+      const child = other !== undefined && isBefore(other, one) ? left + 1 : left;
+      if (!this.#swapIfBefore(child, index)) return;
+      index = child;
+    }
+  }
+
+  #swapIfBefore(lower: number, upper: number): boolean {
+    const [one, other] = [this.#heap[lower], this.#heap[upper]];
+    if (one === undefined || other === undefined || !isBefore(one, other)) return false;
+    this.#heap[lower] = other;
+    this.#heap[upper] = one;
+    return true;
+  }
+}
+
+/** Situations that must occur in every larger set of runs: without them the set has shown nothing. */
+export const situations = [
+  'crash while the session is created',
+  'crash while the session is opened',
+  'crash while the model is called',
+  'crash while waiting to retry',
+  'crash while compacting',
+  'crash while a hook runs',
+  'crash while committing',
+  'crash while an approval is open',
+  'crash between intent and effect',
+  'crash between effect and result',
+  'crash at rest',
+  'power cut with unsynced data',
+  'torn tail',
+  'acknowledged lines damaged',
+  'zeros after a power cut',
+  'ENOSPC at a result',
+  'ENOSPC while opening',
+  'EIO at a sync',
+  'EMFILE at an open',
+  'EPIPE at a watcher',
+  'session ended by the disk and opened again',
+  'clock set back while waiting to retry',
+  'clock set forward while waiting to retry',
+  'rate limited',
+  'server failed',
+  'reply broke off',
+  'model fell silent',
+  'malformed reply',
+  'usage that can not be counted',
+  'context overflow',
+  'usage after an abort',
+  'limit reached',
+  'input while busy',
+  'turn cancelled while tools ran',
+  'tool out of time',
+  'tool that ignores its signal',
+  'tool that throws',
+  'calls at the same time',
+  'approval answered after a resume',
+  'opaque call lost',
+  'probeable call run again',
+  'probeable call found done',
+  'probeable call found changed',
+  'pure call run again',
+  'compaction completed',
+  'commit made',
+  'resume after a clean end',
+  'resume from a snapshot',
+  'second process refused',
+  'entries in reserved space',
+  'journal changed by another program',
+  'a line without its line feed',
+  'sync failed in another thread',
+] as const;
+export type Situation = (typeof situations)[number];

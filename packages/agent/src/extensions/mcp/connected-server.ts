@@ -1,32 +1,38 @@
+/** A connected server, by the official package. This file is loaded when the first server is connected. */
+
+import { setTimeout as pause } from 'node:timers/promises';
 import {
+  type AuthProvider,
   type CallToolResult,
   Client,
   deserializeMessage,
   type ElicitRequestParams,
   type GetPromptResult,
+  InsufficientScopeError,
   type JsonSchemaValidator,
   type jsonSchemaValidator,
+  OAuthError,
   type Prompt,
   ProtocolError,
   type ReadResourceResult,
   type Resource,
+  refreshAuthorization,
+  SdkHttpError,
   StreamableHTTPClientTransport,
   type Tool,
   type Transport,
   type VersionNegotiationMode,
 } from '@modelcontextprotocol/client';
 import type { JsonObject } from '../../machine/message.js';
-import type { ProcessEnvironment } from '../../platform/base/process-environment-type.js';
-import { VERSION } from '../../platform/base/version.js';
-import type { HttpServer, McpProtocol, McpServer, StdioServer } from '../mcp-servers.js';
-import { mcpFetch } from './mcp-fetch.js';
-import { type SessionLogin, sessionLogin } from './oauth/session-login.js';
-import { prepareServer } from './prepare-server.js';
-import type { ServerAnswer } from './questions/server-question.js';
+import { attempt } from '../../platform/attempt.js';
+import { type ProcessEnvironment, VERSION } from '../../platform/environment.js';
+import { mcpFetch } from './fetch.js';
+import { configuredClient } from './log-in.js';
+import type { ServerAnswer } from './question.js';
+import type { HttpServer, McpProtocol, McpServer, StdioServer } from './server-config.js';
 import type { ServerLog } from './server-log.js';
-import { StdioTransport } from './stdio-transport.js';
-
-/** A connected server, by the official package. This file is loaded when the first server is connected. */
+import { readLogin, type StoredLogin, writeLogin } from './server-secrets.js';
+import { prepareServer, StdioTransport } from './stdio-server.js';
 
 export type CallOptions = {
   readonly signal: AbortSignal;
@@ -106,7 +112,7 @@ const httpTransport = (
     ...(login === null ? {} : { authProvider: login }),
   });
 
-const modeOf = (protocol: McpProtocol): VersionNegotiationMode =>
+const negotiationMode = (protocol: McpProtocol): VersionNegotiationMode =>
   protocol === '2026-07-28' ? { pin: protocol } : protocol;
 
 /** Its type promises data of a type that only the schema knows; the package's callers look only at `valid`. */
@@ -122,7 +128,7 @@ const createClient = (server: McpServer, options: ConnectOptions): Client => {
     { name: 'pawl', version: VERSION },
     {
       capabilities: { elicitation: { form: {}, url: {} } },
-      versionNegotiation: { mode: modeOf(server.protocol) },
+      versionNegotiation: { mode: negotiationMode(server.protocol) },
       listMaxPages: PAGES_MAX,
       // Results are for the model. One that does not fit the server's own schema is shown all the same.
       jsonSchemaValidator: {
@@ -201,3 +207,126 @@ export const connectServer = async (server: McpServer, options: ConnectOptions):
     throw reason === null ? await explain(error) : new Error(reason, { cause: error });
   }
 };
+
+/**
+ * The login of a session at a server: what `pawl mcp login` has stored.
+ *
+ * 1. A session never asks the user. Without a login, or if it has expired, the error names the command.
+ * 2. Expired tokens are renewed, once for all requests that wait. Another process may have done so meanwhile: the file
+ *    is read for each request.
+ */
+type SessionLogin = AuthProvider & {
+  /** The error in words that say what to do; other errors as they are. Keeps the scopes that a server asks for. */
+  explain(error: unknown): Promise<unknown>;
+};
+
+type LoginPlace = { readonly stateFolder: string; readonly environment: ProcessEnvironment };
+
+/** Characters of a scope (RFC 6749 3.3). The server chooses it. */
+const SCOPE = /^[\x21\x23-\x5B\x5D-\x7E ]{1,300}$/;
+/** How long the tokens of a faster process are waited for. */
+const [LOOKS, LOOK_MS] = [10, 100];
+const ENDED = ['invalid_grant', 'invalid_client', 'unauthorized_client'];
+
+class StoredSessionLogin implements SessionLogin {
+  readonly #server: HttpServer;
+  readonly #place: LoginPlace;
+  #used: string | undefined;
+  #renewing: Promise<void> | null = null;
+
+  constructor(server: HttpServer, place: LoginPlace) {
+    this.#server = server;
+    this.#place = place;
+  }
+
+  async token(): Promise<string | undefined> {
+    this.#used = this.#read().tokens?.access_token;
+    return this.#used;
+  }
+
+  onUnauthorized(): Promise<void> {
+    this.#renewing ??= this.#renew(this.#used).finally(() => {
+      this.#renewing = null;
+    });
+    return this.#renewing;
+  }
+
+  async explain(error: unknown): Promise<unknown> {
+    const { name } = this.#server;
+    if (error instanceof InsufficientScopeError) {
+      const scope = SCOPE.test(error.requiredScope ?? '') ? (error.requiredScope ?? null) : null;
+      const login = this.#read();
+      const wantedScope = [login.tokens?.scope, scope].filter(Boolean).join(' ');
+      if (scope !== null) await this.#write({ ...login, wantedScope });
+      return new Error(
+        `it asks for more rights${scope === null ? '' : ` (${scope})`}: pawl mcp login ${name}`,
+      );
+    }
+    if (error instanceof SdkHttpError && error.status === 401)
+      return new Error(`it refuses the stored login: pawl mcp login ${name}`);
+    return error;
+  }
+
+  async #renew(used: string | undefined): Promise<void> {
+    const { name } = this.#server;
+    const login = this.#read();
+    const { tokens, discovery, issuer } = login;
+    const { oauth } = this.#server;
+    const client = oauth === undefined ? login.client : { ...configuredClient(oauth), issuer };
+    if (tokens === null)
+      throw new Error(`it needs a login: pawl mcp login ${name}, or a header with a token`);
+    if (tokens.access_token !== used) return;
+    const expired = new Error(`its login has expired: pawl mcp login ${name}`);
+    const isOfIssuer = client?.issuer === issuer && tokens.issuer === issuer;
+    if (client === null || discovery === null || tokens.refresh_token === undefined || !isOfIssuer)
+      throw expired;
+    const resource = discovery.resourceMetadata?.resource;
+    const { refresh_token: refreshToken } = tokens;
+    const renewed = await attempt(() =>
+      refreshAuthorization(discovery.authorizationServerUrl, {
+        ...(discovery.authorizationServerMetadata === undefined
+          ? {}
+          : { metadata: discovery.authorizationServerMetadata }),
+        ...(resource === undefined ? {} : { resource }),
+        clientInformation: client,
+        refreshToken,
+        fetchFn: mcpFetch(this.#place.environment),
+      }),
+    );
+    if (renewed.kind === 'done')
+      return this.#write({ ...login, tokens: { ...tokens, ...renewed.value, issuer } });
+    if (await this.#isRenewedByOther(used)) return;
+    if (!(renewed.fault instanceof OAuthError)) throw renewed.fault;
+    if (!ENDED.includes(renewed.fault.code))
+      throw new Error(`its login can't be renewed: ${renewed.fault.message}`);
+    await this.#write({ ...this.#read(), tokens: null });
+    throw expired;
+  }
+
+  /**
+   * Whether another process has stored newer tokens. It was faster if our refresh token has just been used up, and may
+   * still be writing.
+   */
+  async #isRenewedByOther(used: string | undefined): Promise<boolean> {
+    for (let look = 0; look < LOOKS; look++) {
+      const { tokens } = this.#read();
+      if (tokens !== null && tokens.access_token !== used) return true;
+      await pause(LOOK_MS);
+    }
+    return false;
+  }
+
+  #read(): StoredLogin {
+    return readLogin(this.#place.stateFolder, this.#server);
+  }
+
+  #write(login: StoredLogin): Promise<void> {
+    return writeLogin(this.#place.stateFolder, this.#server, login);
+  }
+}
+
+/** null: the settings of the server have a header for it. */
+const sessionLogin = (server: HttpServer, place: LoginPlace): SessionLogin | null =>
+  Object.keys(server.headers).some((name) => name.toLowerCase() === 'authorization')
+    ? null
+    : new StoredSessionLogin(server, place);

@@ -6,16 +6,15 @@ import type {
   Tool as RemoteTool,
 } from '@modelcontextprotocol/client';
 import type { JsonObject } from '../../machine/message.js';
-import type { ProcessEnvironment } from '../../platform/base/process-environment-type.js';
-import { createRedactor, type Redactor } from '../../platform/secrets/redactor.js';
-import { attempt } from '../../session/attempt.js';
-import type { McpServer } from '../mcp-servers.js';
+import { attempt } from '../../platform/attempt.js';
+import type { ProcessEnvironment } from '../../platform/environment.js';
+import { createRedactor, type Redactor } from '../../secrets/redactor.js';
 import type { CallOptions, ConnectedServer, RemoteOffers } from './connected-server.js';
-import { isLost } from './connection-lost.js';
-import { expandVariables } from './expand-variables.js';
-import { type AskUser, readServerQuestion, type ServerAnswer } from './questions/server-question.js';
+import { isLost } from './fetch.js';
+import { type AskUser, readServerQuestion, type ServerAnswer } from './question.js';
+import { expandVariables, type McpServer } from './server-config.js';
 import { openServerLog } from './server-log.js';
-import { secretsOfServer } from './server-secrets.js';
+import { serverSecrets } from './server-secrets.js';
 
 /**
  * The connection to one server.
@@ -43,7 +42,7 @@ export type ConnectionStatus =
   | { readonly kind: 'off' | 'connecting' | 'connected' }
   | { readonly kind: 'failed'; readonly why: string };
 
-export type ConnectionOptions = {
+type ConnectionOptions = {
   readonly environment: ProcessEnvironment;
   readonly workspace: string;
   readonly stateFolder: string;
@@ -72,7 +71,7 @@ const QUESTIONS_MAX = 10;
 
 type RunningCall = { readonly options: CallOptions; questions: number };
 
-const messageOf = (error: unknown): string => {
+const errorText = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error);
   const inner = error.cause instanceof Error && error.message === 'fetch failed' ? error.cause : error;
   const text = inner.message || ('code' in inner ? String(inner.code) : inner.name);
@@ -94,7 +93,7 @@ class ServerConnection implements Connection {
   constructor(server: McpServer, options: ConnectionOptions) {
     this.server = server;
     this.#options = options;
-    this.#redactor = options.redactor ?? createRedactor(secretsOfServer(server, options.environment));
+    this.#redactor = options.redactor ?? createRedactor(serverSecrets(server, options.environment));
   }
 
   async listTools(): Promise<readonly RemoteTool[]> {
@@ -178,7 +177,7 @@ class ServerConnection implements Connection {
     ifGone: string,
     onSend: () => void = () => undefined,
   ): Promise<T> {
-    const live = await Promise.race([this.#open(), aborted(signal)]);
+    const live = await Promise.race([this.#open(), rejectOnAbort(signal)]);
     onSend();
     const asked = await attempt(() => ask(live));
     if (asked.kind === 'done') return asked.value;
@@ -261,7 +260,7 @@ class ServerConnection implements Connection {
     if (connected.kind === 'fault') {
       if (this.#closing.signal.aborted) throw fail('the session has ended');
       const seconds = `${startMs / 1_000} s`;
-      const why = late.aborted ? `it did not answer within ${seconds}` : messageOf(connected.fault);
+      const why = late.aborted ? `it did not answer within ${seconds}` : errorText(connected.fault);
       const said = log.last();
       throw fail(said === '' || this.server.kind === 'http' ? why : `${why}. Its last words: ${said}`);
     }
@@ -275,7 +274,7 @@ class ServerConnection implements Connection {
 }
 
 /** Rejects when the signal is aborted. */
-const aborted = (signal: AbortSignal): Promise<never> =>
+const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
   new Promise((_resolve, reject) => {
     const stop = (): void => reject(new Error('stopped before the server was connected'));
     if (signal.aborted) stop();

@@ -1,6 +1,6 @@
 import { appendFileSync, mkdirSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { RedactedStream } from '../../platform/secrets/redactor.js';
+import type { RedactedStream } from '../../secrets/redactor.js';
 
 /**
  * What a server writes to stderr: `mcp/logs/NAME.log` in the state folder.

@@ -1,24 +1,16 @@
 import type { Tool as RemoteTool } from '@modelcontextprotocol/client';
-import { plural } from '../../platform/base/plural.js';
-import type { ProcessEnvironment } from '../../platform/base/process-environment-type.js';
-import type { Redactor } from '../../platform/secrets/redactor.js';
+import { attempt } from '../../platform/attempt.js';
+import type { ProcessEnvironment } from '../../platform/environment.js';
+import { plural } from '../../platform/text.js';
 import type { Tool } from '../../ports/tool.js';
-import { attempt } from '../../session/attempt.js';
-import type { McpServer } from '../mcp-servers.js';
+import type { Redactor } from '../../secrets/redactor.js';
 import type { RemoteOffers } from './connected-server.js';
 import { type ConnectionStatus, createConnection } from './connection.js';
-import { offersOf } from './offers/offered-prompts-and-resources.js';
-import {
-  createSessionOffers,
-  type OfferingServer,
-  type SessionOffers,
-} from './offers/session-prompts-and-resources.js';
-import { type AskUserOrNot, createServerAsker, type ServerAsker } from './questions/ask-server-questions.js';
-import type { AskUser } from './questions/server-question.js';
-import { declareTools, type OfferedTool } from './tools/declare-to-model.js';
-import { createMcpTool } from './tools/mcp-tool.js';
-import { offeredTools, wantedTools } from './tools/sanitize-declarations.js';
-import { readOffers, readTools, storeOffers, storeTools } from './tools/tool-cache.js';
+import { declareTools, type OfferedTool, offeredTools, selectTools } from './declare-tools.js';
+import { createSessionOffers, type OfferingServer, type SessionOffers, safeOffers } from './offers.js';
+import type { AskUser, ServerAnswer, ServerQuestion } from './question.js';
+import type { McpServer } from './server-config.js';
+import { createMcpTool, readOffers, readTools, storeOffers, storeTools } from './tool.js';
 
 /**
  * The MCP servers of one session.
@@ -68,7 +60,7 @@ export type ServersOptions = {
   readonly redactor: Redactor;
 };
 
-const namesOf = (tools: readonly OfferedTool[]): string =>
+const toolNames = (tools: readonly OfferedTool[]): string =>
   tools
     .map(({ name }) => name)
     .toSorted()
@@ -83,7 +75,7 @@ const namesInWords = (names: readonly string[]): string =>
     : names.join(', ');
 
 /** How the tools differ, in words; null if the session's declarations are right. */
-const changeOf = (
+const describeChange = (
   server: string,
   known: readonly OfferedTool[] | null,
   now: readonly OfferedTool[],
@@ -92,11 +84,11 @@ const changeOf = (
     return `the MCP server ${server} is new: ${plural(now.length, 'tool')} from the next session on`;
   if (JSON.stringify(known) === JSON.stringify(now)) return null;
   const what =
-    namesOf(known) === namesOf(now) ? 'describes its tools differently' : 'has other tools than before';
+    toolNames(known) === toolNames(now) ? 'describes its tools differently' : 'has other tools than before';
   return `the MCP server ${server} ${what}: the next session declares them`;
 };
 
-type Served = OfferingServer & { known: readonly OfferedTool[] | null; declined: number };
+type OpenServer = OfferingServer & { known: readonly OfferedTool[] | null; declined: number };
 
 /** Characters of a question that are shown. */
 const QUESTION_MAX = 300;
@@ -104,16 +96,16 @@ const QUESTION_MAX = 300;
 /** Before its declarations are frozen, a session takes what it learns. After its end nothing is said any more. */
 type Phase = { isFrozen: boolean; isClosed: boolean };
 
-const serve = (
+const openServer = (
   server: McpServer,
   { stateFolder, warn, ...place }: Omit<ServersOptions, 'servers'>,
   phase: Phase,
   asker: ServerAsker,
-): Served => {
+): OpenServer => {
   const told = new Set<string>();
   const learn = async (remote: readonly RemoteTool[]): Promise<void> => {
     const { tools, needTasks } = offeredTools(remote);
-    const change = changeOf(server.name, served.known, tools);
+    const change = describeChange(server.name, served.known, tools);
     served.known = tools;
     if (change === null) return;
     const { isFrozen } = phase; // as it was when the tools came
@@ -130,7 +122,7 @@ const serve = (
   };
   const onTools = (tools: readonly RemoteTool[]): void => void learn(tools);
   const onOffers = (remote: RemoteOffers): void => {
-    const offers = offersOf(remote);
+    const offers = safeOffers(remote);
     if (JSON.stringify(offers) === JSON.stringify(served.offers)) return;
     served.offers = offers;
     void attempt(() => storeOffers(stateFolder, server, offers)); // a later session lists them when it is connected
@@ -147,7 +139,7 @@ const serve = (
     if (answer === null) onDeclined(question.message);
     return answer ?? { action: 'decline' };
   };
-  const served: Served = {
+  const served: OpenServer = {
     known: readTools(stateFolder, server),
     offers: readOffers(stateFolder, server),
     declined: 0,
@@ -167,8 +159,10 @@ export const openServers = async ({ servers, ...options }: ServersOptions): Prom
   const { warn } = options;
   const phase: Phase = { isFrozen: false, isClosed: false };
   const asker = createServerAsker();
-  const all = servers.filter(({ enabled }) => enabled).map((server) => serve(server, options, phase, asker));
-  const open = async ({ connection }: Served): Promise<void> => {
+  const all = servers
+    .filter(({ enabled }) => enabled)
+    .map((server) => openServer(server, options, phase, asker));
+  const open = async ({ connection }: OpenServer): Promise<void> => {
     const listed = await attempt(() => connection.listTools());
     if (listed.kind === 'fault' && !phase.isClosed) warn(listed.fault.message);
   };
@@ -179,7 +173,7 @@ export const openServers = async ({ servers, ...options }: ServersOptions): Prom
   const { tools: declared, faults } = declareTools(
     all.map(({ connection, known }) => ({
       server: connection.server.name,
-      tools: wantedTools(connection.server, known ?? []),
+      tools: selectTools(connection.server, known ?? []),
     })),
   );
   for (const fault of faults) warn(fault);
@@ -210,5 +204,34 @@ export const openServers = async ({ servers, ...options }: ServersOptions): Prom
         connection: connection.status(),
         tools: declared.flatMap(({ server, name }) => (server === connection.server.name ? [name] : [])),
       })),
+  };
+};
+
+/** Asks the user one question of a server after the other. */
+
+/** Resolves with null if the question can't be asked here. */
+export type AskUserOrNot = (question: ServerQuestion, signal: AbortSignal) => Promise<ServerAnswer | null>;
+
+type ServerAsker = {
+  ask: AskUserOrNot;
+  /** Who asks the user from now on. */
+  use(ask: AskUserOrNot): void;
+};
+
+const createServerAsker = (): ServerAsker => {
+  let current: AskUserOrNot | null = null;
+  let before: Promise<unknown> = Promise.resolve();
+  return {
+    ask(question, signal) {
+      const asked = before.then(() => {
+        if (signal.aborted) return { action: 'cancel' } as const;
+        return current === null ? null : current(question, signal);
+      });
+      before = asked.catch(() => undefined); // whoever has asked gets the fault
+      return asked;
+    },
+    use(ask) {
+      current = ask;
+    },
   };
 };

@@ -1,5 +1,10 @@
 /** A skill or a command: a Markdown file with instructions for the model. */
 
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { realPathOf } from '../../platform/files.js';
+import { repositoryFolders } from '../../platform/repository-folders.js';
+
 export type PromptPlace = {
   readonly folder: string;
   readonly owner: 'project' | 'user';
@@ -48,3 +53,54 @@ export const faultText = ({ file, line, text }: PromptFault): string =>
 /** A text from a file in one line: line breaks and control characters could imitate other text. */
 export const inOneLine = (text: string): string =>
   text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, ' ').trim();
+
+export type PromptSources = {
+  /** Real path. */
+  readonly workspace: string;
+  readonly home: string;
+  /** Folder of the user's configuration. */
+  readonly configFolder: string;
+  /** Whether `.claude` is looked into, too. */
+  readonly claude: 'yes' | 'no';
+};
+
+const KINDS = ['skill', 'command'] as const;
+
+const folderNames = (
+  { claude }: PromptSources,
+  kind: PromptPlace['kind'],
+  own: string,
+): readonly string[] => [
+  path.join(own, `${kind}s`),
+  ...(kind === 'skill' ? ['.agents/skills'] : []),
+  ...(claude === 'yes' ? [`.claude/${kind}s`] : []),
+];
+
+/**
+ * The existing folders with skills and commands. Of equal names the first one counts: the workspace, the folders above
+ * it up to the repository's, the user's. A folder of another user is left out, as for AGENTS.md.
+ */
+export const promptPlaces = (sources: PromptSources): readonly PromptPlace[] => {
+  const { workspace, home, configFolder } = sources;
+  const { folders } = repositoryFolders(workspace);
+  const top = folders.at(-1) ?? workspace;
+  const ofUser = KINDS.flatMap((kind): PromptPlace[] => {
+    const [, ...elsewhere] = folderNames(sources, kind, '');
+    const all = [path.join(configFolder, `${kind}s`), ...elsewhere.map((name) => path.join(home, name))];
+    return all.map((folder) => ({ folder, owner: 'user', kind, within: null }));
+  }).filter(({ folder }) => existsSync(folder));
+  const own = ofUser.map(({ folder }) => realPathOf(folder)).filter((real) => real !== null);
+  const ofProject = folders.flatMap((folder) =>
+    KINDS.flatMap((kind) =>
+      folderNames(sources, kind, '.pawl').map(
+        (name): PromptPlace => ({
+          folder: path.join(folder, name),
+          owner: 'project',
+          kind,
+          within: [top, ...own],
+        }),
+      ),
+    ),
+  );
+  return [...ofProject.filter(({ folder }) => existsSync(folder)), ...ofUser];
+};

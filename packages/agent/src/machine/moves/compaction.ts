@@ -1,18 +1,13 @@
+/** Compaction in three modes: idle (before a turn or on request), mid (between rounds), overflow (request too large). */
+
+import { verdictsIn } from '../../policy/hook-verdict.js';
 import type { Action } from '../action.js';
-import { changeSession } from '../change-state.js';
 import { compactableLength, estimateTokens, messagesOf, replaceBySummary } from '../conversation.js';
 import type { Event, On } from '../event.js';
-import type { MoveTo } from '../move-result.js';
-import { go } from '../move-result.js';
-import type { In, SessionData } from '../state.js';
-import { verdictsIn } from '../values/hook-verdict.js';
-import { appendInputs } from './common/append-message.js';
-import { countUsage } from './common/count-usage.js';
-import { showHooks } from './common/hook-notices.js';
-import { nextId } from './common/next-id.js';
-import { callModel } from './common/send-request.js';
-
-/** Compaction in three modes: idle (before a turn or on request), mid (between rounds), overflow (request too large). */
+import { changeSession, go, type In, type MoveTo, nextId, type SessionData } from '../state.js';
+import { countUsage } from './budget.js';
+import { showHooks } from './hooks.js';
+import { appendInputs, callModel } from './request.js';
 
 type Mode = In<'Compacting'>['mode'];
 type Compacting = In<'Compacting'>;

@@ -1,21 +1,28 @@
+/** From the end of a model call to the end of the turn or the tools. */
+
+import { hookNotes, hookRemarks, objects, verdictsIn } from '../../policy/hook-verdict.js';
 import type { Action } from '../action.js';
 import type { JudgedCall } from '../call.js';
-import { changeCalling, changeSession, changeTurn } from '../change-state.js';
 import type { Event, On } from '../event.js';
 import type { AssistantMessage } from '../message.js';
-import type { MoveTo, SessionUpdate } from '../move-result.js';
-import { go, ignore } from '../move-result.js';
-import type { In, PendingReply, SessionData } from '../state.js';
-import { hookNotes, hookRemarks, objects, verdictsIn } from '../values/hook-verdict.js';
-import type { CancelCause } from '../values/stop-cause.js';
-import { appendReply, appendResults } from './common/append-message.js';
-import { countUsage } from './common/count-usage.js';
-import { showHooks, showObjections } from './common/hook-notices.js';
-import { retractPartial } from './common/send-request.js';
-import { isStopping, isStoppingAtLimit } from './stop-turn.js';
-import { cancelledResult, refusedResult } from './tools/result-texts.js';
-
-/** From the end of a model call to the end of the turn or the tools. */
+import {
+  type CancelCause,
+  changeCalling,
+  changeSession,
+  changeTurn,
+  go,
+  type In,
+  ignore,
+  type MoveTo,
+  type PendingReply,
+  type SessionData,
+  type SessionUpdate,
+} from '../state.js';
+import { countUsage } from './budget.js';
+import { showHooks, showObjections } from './hooks.js';
+import { appendReply, appendResults, retractPartial } from './request.js';
+import { isStopping, isStoppingAtLimit } from './stop.js';
+import { cancelledResult, refusedResult } from './tool-batch.js';
 
 type Calling = In<'CallingLlm'>;
 type Completed = On<'LlmCompleted'>;

@@ -1,22 +1,16 @@
+/** The only retry of the agent. The user sees it, can cancel it and can skip the wait. */
+
 import type { Action } from '../action.js';
-import { changeSession } from '../change-state.js';
 import { openParts, takeBackInput } from '../conversation.js';
 import type { ModelErrorKind, On } from '../event.js';
 import type { UserMessage } from '../message.js';
-import type { MoveTo } from '../move-result.js';
-import { go } from '../move-result.js';
 import type { RetrySchedule, Settings } from '../settings.js';
-import type { In, SessionData } from '../state.js';
-import { countUsage } from './common/count-usage.js';
-import { durationText, modelErrorText, resetText } from './common/failure-and-stop-texts.js';
-import { nextId } from './common/next-id.js';
-import { callModel, retractPartial } from './common/send-request.js';
-import { schedule, timerFrom } from './common/timers.js';
-import { cutMiddle, utf8Bytes } from './common/truncate-text.js';
+import { changeSession, go, type In, type MoveTo, nextId, type SessionData } from '../state.js';
+import { countUsage } from './budget.js';
 import { compact, mayCompact } from './compaction.js';
-import { restore } from './stop-cleanup.js';
-
-/** The only retry of the agent. The user sees it, can cancel it and can skip the wait. */
+import { callModel, retractPartial } from './request.js';
+import { durationText, modelErrorText, resetText, restore } from './stop.js';
+import { schedule, timerFrom } from './timers.js';
 
 type Calling = In<'CallingLlm'>;
 type Failure = On<'LlmFailed'>;
@@ -220,3 +214,40 @@ export const isRetryTimer = (state: In<'Error'>, event: On<'TimerFired'>): boole
 /** The same messages under a new request id (docs/rules.md#send-again). */
 export const tryAgain = (state: In<'Error'>): MoveTo<'CallingLlm'> =>
   go(callModel(state.session, state.purpose, state.error.kind === 'empty' ? 1 : state.attempt + 1));
+
+/** Cuts text to a number of UTF-8 bytes and keeps its head and tail. */
+
+const bytesOf = (character: string): number => {
+  const point = character.codePointAt(0) ?? 0;
+  if (point < 0x80) return 1;
+  if (point < 0x800) return 2;
+  return point < 0x10000 ? 3 : 4;
+};
+
+/** Size in bytes of UTF-8. */
+export const utf8Bytes = (text: string): number => {
+  let bytes = 0;
+  for (const character of text) bytes += bytesOf(character);
+  return bytes;
+};
+
+const takeBytes = (characters: readonly string[], limit: number): number => {
+  let bytes = 0;
+  let count = 0;
+  for (const character of characters) {
+    bytes += bytesOf(character);
+    if (bytes > limit) break;
+    count += 1;
+  }
+  return count;
+};
+
+/** Head and tail of a text with a note between them: at most `limit` bytes, whole characters only. */
+export const cutMiddle = (text: string, limit: number, note: string): string => {
+  if (utf8Bytes(text) <= limit) return text;
+  const half = Math.max(0, Math.floor((limit - utf8Bytes(note)) / 2));
+  const characters = [...text];
+  const head = characters.slice(0, takeBytes(characters, half));
+  const tail = characters.slice(characters.length - takeBytes(characters.toReversed(), half));
+  return head.join('') + note + tail.join('');
+};

@@ -1,19 +1,25 @@
-import { changeSession } from '../change-state.js';
-import type { Event, On } from '../event.js';
-import type { MoveTo } from '../move-result.js';
-import { go, ignore } from '../move-result.js';
-import type { In, SessionData } from '../state.js';
-import { readLimit } from '../values/limit-value.js';
-import { isLimit, raiseLimit, rearm, sessionIsSpent, sessionLimit, setLimit, spentText } from './budget.js';
-import { appendInputs, appendTexts } from './common/append-message.js';
-import { nextId } from './common/next-id.js';
-import { callModel } from './common/send-request.js';
-import { startClock } from './common/turn-time-limit.js';
-import { compact, enoughToCompact, needsCompaction } from './compaction.js';
-import { enqueue } from './message-queue.js';
-import { noStreaks } from './tools/count-streaks.js';
-
 /** Moves of WaitingForUserInput, the begin and the end of a turn. */
+
+import type { Event, On, QueuedInput } from '../event.js';
+import {
+  changeCounter,
+  changeSession,
+  go,
+  type In,
+  ignore,
+  type MoveTo,
+  nextId,
+  type SessionData,
+  type State,
+  type Stay,
+  withSession,
+} from '../state.js';
+import { readLimit } from '../usage.js';
+import { isLimit, raiseLimit, rearm, sessionIsSpent, sessionLimit, setLimit, spentText } from './budget.js';
+import { compact, enoughToCompact, needsCompaction } from './compaction.js';
+import { appendInputs, appendTexts, callModel } from './request.js';
+import { startClock } from './timers.js';
+import { noStreaks } from './tool-batch.js';
 
 type Waiting = In<'WaitingForUserInput'>;
 
@@ -183,4 +189,48 @@ export const endTurnAtLimit = (state: In<'EndOfTurn'>, event: Event): MoveTo<'Wa
   const { session, actions } = rearm(state.session, dimension);
   const text = spentText(state.session, dimension, event.at);
   return go({ ...ended.state, session }, { type: 'DisplayNotice', kind: 'budget', text }, ...actions);
+};
+
+/** The queue of inputs that the user typed while the machine was busy. */
+
+export const isBlank = (_state: State, event: On<'UserInput'>): boolean => event.text.trim() === '';
+
+/** Appends an input to the queue under a new id. */
+export const enqueue = (session: SessionData, event: On<'UserInput'>): SessionData => {
+  const input = session.counters.input + 1;
+  const { text, mode, images } = event;
+  const shown = images === undefined ? {} : { images };
+  const item = { inputId: `input-${input}`, text, mode, ...shown };
+  return changeCounter(changeSession(session, { queue: [...session.queue, item] }), 'input', input);
+};
+
+/** UserInput in a busy state is queued, never dropped (docs/rules.md#queue-input). */
+export const queueInput = <S extends State>(state: S, event: On<'UserInput'>): Stay<S> => {
+  if (isBlank(state, event)) return ignore(state, 'the input was blank');
+  const session = enqueue(state.session, event);
+  const text = `queued (${session.queue.length})`;
+  return go(withSession(state, session), { type: 'DisplayNotice', kind: 'queued', text });
+};
+
+/** An edited input keeps its images. */
+const withImagesOf = (known: QueuedInput | undefined, item: QueuedInput): QueuedInput =>
+  known?.images === undefined ? item : { ...item, images: known.images };
+
+/** EditQueue: items keep their ids; unknown and repeated ids are ignored (docs/rules.md#edit-queue). */
+export const editQueue = <S extends State>(state: S, event: On<'EditQueue'>): Stay<S> => {
+  const known = new Map(state.session.queue.map((item) => [item.inputId, item]));
+  const isFirst = ({ inputId }: QueuedInput, index: number): boolean =>
+    event.items.findIndex((other) => other.inputId === inputId) === index;
+  const queue = event.items
+    .filter((item, index) => known.has(item.inputId) && isFirst(item, index) && item.text.trim() !== '')
+    .map(({ inputId, text, mode }) => withImagesOf(known.get(inputId), { inputId, text, mode }));
+  const same =
+    queue.length === state.session.queue.length &&
+    queue.every((item, index) => {
+      const old = state.session.queue[index];
+      return old?.inputId === item.inputId && old.text === item.text && old.mode === item.mode;
+    });
+  return same
+    ? ignore(state, 'the queue is as it was')
+    : go(withSession(state, changeSession(state.session, { queue })));
 };

@@ -1,8 +1,87 @@
-import { type Cursor, deeper, isAt, isEnd, isMeta, peek, skipBlanks, unclear } from './cursor.js';
-import { readNewline, skipLines } from './here-documents.js';
-import { readTest } from './read-double-brackets.js';
-import { readRedirections, readSimpleCommand } from './read-simple-command.js';
-import { readArithmetic, readWord } from './read-words.js';
+import {
+  type Assignment,
+  addCommand,
+  type Cursor,
+  deeper,
+  type Findings,
+  isAt,
+  isEnd,
+  isMeta,
+  nested,
+  peek,
+  readArithmetic,
+  readExpansion,
+  readWord,
+  skipBlanks,
+  skipComment,
+  Unclear,
+  unclear,
+  type Word,
+} from './read-words.js';
+
+/** The commands that bash would run for a text, or why they can't be determined. */
+export type ShellReading =
+  | (Findings & { readonly kind: 'read' })
+  | { readonly kind: 'unclear'; readonly why: string };
+
+/** Reads a whole text as bash does. No text makes it throw. */
+export const readCommands = (text: string): ShellReading => {
+  const findings: Findings = { commands: [], functions: [], evaluates: false, quotesSubstitution: false };
+  const cursor: Cursor = { text, at: 0, limit: text.length, depth: 0, pending: [], findings, readList };
+  try {
+    readList(cursor, []);
+  } catch (error) {
+    if (error instanceof Unclear) return { kind: 'unclear', why: error.message };
+    throw error;
+  }
+  if (cursor.pending.length > 0) return { kind: 'unclear', why: 'a here-document has no body' };
+  return { kind: 'read', ...findings };
+};
+
+/** Operators that evaluate their operands as arithmetic, substitutions in them included. */
+const EVALUATING = /^(-eq|-ne|-lt|-le|-gt|-ge|-v|-R)$/;
+
+/** The pattern after `=~`: a word that may contain parentheses and bars. */
+const readPattern = (cursor: Cursor): void => {
+  let open = 0;
+  for (;;) {
+    const char = peek(cursor);
+    if (char === '' || char === '\n') throw unclear('[[ is not closed');
+    if (open === 0 && (char === ' ' || char === '\t')) return;
+    if (char === '(') open++;
+    if (char === ')' && --open < 0) throw unclear('the pattern after =~ has a parenthesis too many');
+    if (char === '\\') cursor.at += 2;
+    else if (char === '$' && /^\$[)\s|]/.test(cursor.text.slice(cursor.at, cursor.at + 2))) cursor.at++;
+    else if (char === '$' || char === '`') readExpansion(cursor, 'bare');
+    else if (char === "'" || char === '"') readWord(cursor);
+    else cursor.at++;
+  }
+};
+
+/** Reads `[[ … ]]` after its first word. It runs nothing except the substitutions in it. */
+const readTest = (cursor: Cursor): void => {
+  for (;;) {
+    skipLines(cursor);
+    if (isAt(cursor, ']]') && isMeta(peek(cursor, 2))) break;
+    const two = cursor.text.slice(cursor.at, Math.min(cursor.limit, cursor.at + 2));
+    if (two === '&&' || two === '||') cursor.at += 2;
+    else if (!two.endsWith('(') && /^[<>]/.test(two)) cursor.at++;
+    else if (/^[()]/.test(two)) cursor.at++;
+    else readOperand(cursor);
+  }
+  cursor.at += 2;
+};
+
+const readOperand = (cursor: Cursor): void => {
+  const { start, end } = readWord(cursor);
+  const operator = cursor.text.slice(start, end);
+  if (start === end) throw unclear(`[[ has the character ${JSON.stringify(peek(cursor))}`);
+  if (peek(cursor) === '(') throw unclear('[[ has an extended pattern');
+  if (EVALUATING.test(operator)) cursor.findings.evaluates = true;
+  if (operator !== '=~') return;
+  skipBlanks(cursor);
+  readPattern(cursor);
+};
 
 /** Reads lists, pipelines and compound commands. */
 
@@ -26,7 +105,7 @@ const isAtEnd = (cursor: Cursor, ends: readonly string[]): boolean =>
   ends.some((end) => standsHere(cursor, end)) || (ends.length === 0 && isEnd(cursor));
 
 /** Reads commands up to one of `ends`, which it does not consume, or up to the end of the text if there are none. */
-export const readList = (cursor: Cursor, ends: readonly string[]): void => {
+const readList = (cursor: Cursor, ends: readonly string[]): void => {
   for (;;) {
     skipLines(cursor);
     if (isAtEnd(cursor, ends)) return;
@@ -211,3 +290,209 @@ function readCommand(cursor: Cursor): void {
   }
   if (word !== 'function') readRedirections(cursor);
 }
+
+/** Reads simple commands: assignments, words and redirections in any order. */
+
+/** Builtins whose arguments may assign lists: `declare x=(a b)`. */
+const DECLARING = new Set(['declare', 'typeset', 'local', 'export', 'readonly']);
+const ASSIGNMENT = /^([A-Za-z_]\w*)(\[[^\]]*\])?\+?=/;
+const OPERATOR = /^(&>>|&>|<<<|<<-|<<|<>|<&|>>|>\||>&|<|>)/;
+
+/** Whether the shell may open a network connection instead of a file. */
+const maybeSocket = (raw: string, path: string | null): boolean =>
+  !raw.startsWith('<(') && (path === null || /^\/dev\/(tcp|udp)\//.test(path));
+
+type Redirections = {
+  readonly writes: (string | null)[];
+  /** Indexes of `writes` that only append. */
+  readonly appends: number[];
+  takesInput: boolean;
+};
+
+const readDelimiter = (cursor: Cursor, stripTabs: boolean): void => {
+  const { start, end } = readWord(cursor);
+  const raw = cursor.text.slice(start, end);
+  if (!/^([\w.-]+|'[^'\n]*'|"[^"\\$`\n]*"|\\[\w.-]+)$/.test(raw))
+    throw unclear('the delimiter of a here-document is not plain');
+  const quoted = /^['"\\]/.test(raw);
+  const delimiter = raw.replace(/^\\/, '').replace(/^(['"])(.*)\1$/, '$2');
+  cursor.pending.push({ delimiter, quoted, stripTabs });
+};
+
+/** Reads a redirection; false if none begins here. */
+const readRedirection = (cursor: Cursor, found: Redirections): boolean => {
+  const rest = cursor.text.slice(cursor.at, Math.min(cursor.limit, cursor.at + 100));
+  const descriptor = /^(\d*)(?=[<>])/.exec(rest)?.[0].length ?? 0;
+  if (/^\{\w+\}[<>]/.test(rest)) throw unclear('{name}> opens a descriptor that is numbered at run time');
+  const operator = OPERATOR.exec(rest.slice(descriptor))?.[0];
+  if (operator === undefined) return false;
+  if (/^[<>]\(/.test(rest.slice(descriptor))) {
+    if (descriptor > 0) throw unclear('a number stands before a process substitution');
+    return false;
+  }
+  cursor.at += descriptor + operator.length;
+  skipBlanks(cursor);
+  if (operator === '<<' || operator === '<<-') {
+    readDelimiter(cursor, operator === '<<-');
+    found.takesInput = true;
+    return true;
+  }
+  const { text, start, end } = readWord(cursor);
+  if (start === end) throw unclear(`${operator} has no target`);
+  const isCopy = (operator === '>&' || operator === '<&') && text !== null && /^(\d+-?|-)$/.test(text);
+  if (operator.startsWith('<') && operator !== '<>') found.takesInput = true;
+  if (isCopy || operator === '<<<') return true;
+  if ((operator !== '<' && operator !== '<&') || maybeSocket(cursor.text.slice(start, end), text)) {
+    if (operator.endsWith('>>')) found.appends.push(found.writes.length);
+    found.writes.push(text);
+  }
+  return true;
+};
+
+/** Reads the redirections after a compound command, and records them as a command without words. */
+const readRedirections = (cursor: Cursor): void => {
+  const found: Redirections = { writes: [], appends: [], takesInput: false };
+  const start = cursor.at;
+  do skipBlanks(cursor);
+  while (readRedirection(cursor, found));
+  if (found.writes.length > 0)
+    addCommand(cursor, {
+      start,
+      words: [],
+      assignments: [],
+      writes: found.writes,
+      appends: found.appends,
+      reads: 'a text or file',
+    });
+};
+
+/** Reads `(a b)` after `name=`. */
+const readArray = (cursor: Cursor): void => {
+  cursor.at++;
+  nested(cursor, () => {
+    for (;;) {
+      skipLines(cursor);
+      if (peek(cursor) === ')') break;
+      const { start, end } = readWord(cursor);
+      if (start === end) throw unclear('a list is not closed');
+    }
+  });
+  cursor.at++;
+};
+
+const readSubscripted = (cursor: Cursor, start: number): void => {
+  const subscript = /^[A-Za-z_]\w*\[([^\]]*)\]/.exec(cursor.text.slice(start, cursor.at))?.[1];
+  if (subscript === undefined || /^[\d@*]*$/.test(subscript)) return;
+  cursor.findings.evaluates = true;
+};
+
+const isRedirection = (cursor: Cursor): boolean => isAt(cursor, '&>');
+
+const endsCommand = (cursor: Cursor): boolean => {
+  const char = peek(cursor);
+  return char === '' || (';\n|)'.includes(char) && char !== '') || (char === '&' && !isRedirection(cursor));
+};
+
+type CommandHead = { readonly kind: 'command' } | { readonly kind: 'function'; readonly name: string };
+
+/** The function's name if the words begin a definition, `name ()`; otherwise null. */
+const definedName = (cursor: Cursor, words: readonly Word[], isFirst: boolean): string | null => {
+  if (!isFirst || peek(cursor) !== '(') return null;
+  const name = words[0]?.text;
+  const parens = /^\([ \t]*\)/.exec(cursor.text.slice(cursor.at, cursor.limit));
+  if (name == null || parens === null || words.length !== 1)
+    throw unclear('a parenthesis stands where none can');
+  cursor.at += parens[0].length;
+  return name;
+};
+
+/** Reads one simple command, or the head of a function definition. */
+const readSimpleCommand = (cursor: Cursor): CommandHead => {
+  const start = cursor.at;
+  const words: Word[] = [];
+  const assignments: Assignment[] = [];
+  const found: Redirections = { writes: [], appends: [], takesInput: false };
+  for (;;) {
+    skipBlanks(cursor);
+    skipComment(cursor);
+    if (endsCommand(cursor)) break;
+    if (readRedirection(cursor, found)) continue;
+    const isPlain = words.length === 0 && assignments.length === 0 && found.writes.length === 0;
+    const word = readWord(cursor);
+    const assigned = ASSIGNMENT.exec(word.shape);
+    const takesList = words.length === 0 || DECLARING.has(words[0]?.text ?? '');
+    const isList = assigned !== null && takesList && peek(cursor) === '(' && word.shape.endsWith('=');
+    if (isList) readArray(cursor);
+    if (assigned !== null && words.length === 0) {
+      readSubscripted(cursor, word.start);
+      assignments.push({ name: assigned[1] ?? '', raw: cursor.text.slice(word.start, cursor.at) });
+      continue;
+    }
+    if (word.start === cursor.at)
+      throw unclear(`the character ${JSON.stringify(peek(cursor))} stands where none can`);
+    words.push(isList ? { ...word, text: null, end: cursor.at } : word);
+    skipBlanks(cursor);
+    const name = definedName(cursor, words, isPlain);
+    if (name !== null) return { kind: 'function', name };
+  }
+  const isNothing = words.length === 0 && assignments.length === 0 && found.writes.length === 0;
+  if (isNothing && !found.takesInput) throw unclear('a command is missing');
+  addCommand(cursor, {
+    start: words[0]?.start ?? start,
+    words,
+    assignments,
+    writes: found.writes,
+    appends: found.appends,
+    reads: found.takesInput ? 'a text or file' : 'own input',
+  });
+  return { kind: 'command' };
+};
+
+/** Reads the body of a here-document with an unquoted delimiter, in which substitutions run as in double quotes. */
+const readBody = (cursor: Cursor, end: number): void => {
+  const { limit } = cursor;
+  cursor.limit = end;
+  while (!isEnd(cursor)) {
+    const char = peek(cursor);
+    if (char === '\\') cursor.at += 2;
+    else if (char === '$' || char === '`') readExpansion(cursor, 'quoted');
+    else cursor.at++;
+  }
+  cursor.limit = limit;
+  if (cursor.at > end) throw unclear('a here-document ends in a backslash');
+  cursor.at = end;
+};
+
+/** Reads a newline, and the bodies of the here-documents that began before it. */
+const readNewline = (cursor: Cursor): void => {
+  cursor.at++;
+  const waiting = cursor.pending;
+  cursor.pending = [];
+  for (const { delimiter, quoted, stripTabs } of waiting) {
+    const start = cursor.at;
+    for (let lineAt = start; ; ) {
+      if (lineAt >= cursor.limit) throw unclear(`the here-document ${delimiter} has no end`);
+      const newline = cursor.text.indexOf('\n', lineAt);
+      const lineEnd = newline < 0 || newline >= cursor.limit ? cursor.limit : newline;
+      const line = cursor.text.slice(lineAt, lineEnd);
+      if ((stripTabs ? line.replace(/^\t+/, '') : line) === delimiter) {
+        if (!quoted) readBody(cursor, lineAt);
+        cursor.at = Math.min(lineEnd + 1, cursor.limit);
+        break;
+      }
+      if (!quoted && /(^|[^\\])(\\\\)*\\$/.test(line))
+        throw unclear('a line of a here-document goes on in the next one');
+      lineAt = lineEnd + 1;
+    }
+  }
+};
+
+/** Skips blanks, newlines and comments between commands. */
+const skipLines = (cursor: Cursor): void => {
+  for (;;) {
+    skipBlanks(cursor);
+    skipComment(cursor);
+    if (peek(cursor) !== '\n') return;
+    readNewline(cursor);
+  }
+};

@@ -1,8 +1,3 @@
-import { lstatSync, readdirSync, realpathSync } from 'node:fs';
-import path from 'node:path';
-import type { ParsedCommand, ShellFacts } from '../../machine/call.js';
-import { type FileLoss, type FileWord, fileLossesIn, isGenerated } from '../commands/file-losses.js';
-
 /**
  * Finds the files that a command would delete or overwrite and that git could not restore.
  *
@@ -11,6 +6,11 @@ import { type FileLoss, type FileWord, fileLossesIn, isGenerated } from '../comm
  *    not count if their name says that they are generated: `node_modules`, `dist`.
  * 3. Words that are known only when the command runs count as well, and so do files outside a repository.
  */
+
+import { lstatSync, readdirSync, realpathSync } from 'node:fs';
+import path from 'node:path';
+import type { ParsedCommand, ShellFacts } from '../../machine/call.js';
+import { type FileLoss, type FileWord, fileLossesIn, isGenerated } from '../losses.js';
 
 /** What git says about files that it could not restore. Absolute paths. */
 export type GitLoss = { readonly path: string; readonly kind: 'untracked' | 'ignored' | 'changed' };

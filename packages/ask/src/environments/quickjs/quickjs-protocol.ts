@@ -1,8 +1,8 @@
-import type { MessagePort } from 'node:worker_threads';
-import type { Subcall } from '../../environment-and-journal-types.js';
-import type { CellReport } from '../../run/cell-types.js';
-
 /** Messages between the environment and its worker. Cells count from 1; messages of another cell are dropped. */
+
+import type { MessagePort } from 'node:worker_threads';
+import type { Subcall } from '../../ports.js';
+import type { CellReport } from '../../run/cell-types.js';
 
 export type WorkerInput = {
   /** Paths of the contexts. */

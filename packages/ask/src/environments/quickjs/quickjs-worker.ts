@@ -1,8 +1,15 @@
+/**
+ * The worker thread that runs QuickJS, started by quickjs-connection.ts.
+ *
+ * 1. Running code blocks the thread. A number in shared memory, polled by the engine's interrupt handler, stops it.
+ * 2. A sub-call blocks the thread until its texts arrive. Texts for another cell or call are dropped.
+ * 3. An uncaught error ends the worker; the environment reports it and starts another one.
+ */
+
 import { readFileSync } from 'node:fs';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { programFile } from '../bundled-program-file.js';
 import { wellFormed } from '../cell-output.js';
-import { type CellWatch, newOutputs, type Outputs, runCell, startWatch } from './quickjs-cell.js';
 import {
   BELL,
   type FromWorker,
@@ -11,15 +18,15 @@ import {
   type ToWorker,
   type WorkerInput,
 } from './quickjs-protocol.js';
-import { openRealm, type RealmRequest } from './quickjs-realm.js';
-
-/**
- * The worker thread that runs QuickJS, started by quickjs-connection.ts.
- *
- * 1. Running code blocks the thread. A number in shared memory, polled by the engine's interrupt handler, stops it.
- * 2. A sub-call blocks the thread until its texts arrive. Texts for another cell or call are dropped.
- * 3. An uncaught error ends the worker; the environment reports it and starts another one.
- */
+import {
+  type CellWatch,
+  newOutputs,
+  type Outputs,
+  openRealm,
+  type RealmRequest,
+  runCell,
+  startWatch,
+} from './quickjs-realm.js';
 
 const ENDING_MS = 1_000;
 const READ_MS = 5_000;

@@ -1,21 +1,3 @@
-import type {
-  Cell,
-  Environment,
-  EnvironmentKind,
-  EnvironmentOptions,
-  Subcall,
-  SubcallAnswerer,
-} from '../../environment-and-journal-types.js';
-import type { CellReport } from '../../run/cell-types.js';
-import { startPausableTimer } from '../pausable-timer.js';
-import {
-  type CellEnd,
-  createEnvironment,
-  type EnvironmentProcess,
-  textsOf,
-} from '../restartable-environment.js';
-import { type LiveWorker, startWorker } from './quickjs-connection.js';
-
 /**
  * JavaScript in QuickJS, compiled to WebAssembly, in a worker thread. Needs no programs of the system.
  *
@@ -23,6 +5,33 @@ import { type LiveWorker, startWorker } from './quickjs-connection.js';
  * 2. The time of open sub-calls counts neither for the deadline nor for the grace period.
  * 3. Both sides drop messages for a cell that has ended.
  */
+
+import { MessageChannel, Worker } from 'node:worker_threads';
+import type {
+  Cell,
+  Environment,
+  EnvironmentKind,
+  EnvironmentOptions,
+  Subcall,
+  SubcallAnswerer,
+} from '../../ports.js';
+import type { CellReport } from '../../run/cell-types.js';
+import { programFile } from '../bundled-program-file.js';
+import {
+  type CellEnd,
+  createEnvironment,
+  type EnvironmentProcess,
+  startPausableTimer,
+  textsOf,
+} from '../restartable-environment.js';
+import {
+  BELL,
+  CONTROL_BYTES,
+  type FromWorker,
+  STOP,
+  type ToWorker,
+  type WorkerInput,
+} from './quickjs-protocol.js';
 
 /** Grace period after a cell's deadline: the engine can't interrupt a built-in function in the middle. */
 const GRACE_MS = 3_000;
@@ -113,3 +122,84 @@ const probe = async (): Promise<string | null> => {
 };
 
 export const quickjs: EnvironmentKind = { name: 'quickjs', language: 'javascript', probe, start };
+
+/** Stack of the worker's thread, large enough that the engine's own limit of 1 MB is always reached first. */
+const STACK_MB = 32;
+
+/** A running worker that has reported `ready`. */
+type LiveWorker = {
+  post(message: ToWorker): void;
+  /** Sets the listener for messages; null removes it. */
+  listen(hear: ((message: FromWorker) => void) | null): void;
+  /** Sends the answer texts of a sub-call and wakes the worker. */
+  give(number: number, ordinal: number, texts: readonly string[]): void;
+  /** Interrupts the cell, also while it waits for a sub-call. */
+  stop(number: number): void;
+  /** Terminates the worker; `ended` then resolves with the reason. */
+  kill(why: string): Promise<void>;
+  /** Resolves with the reason when the worker has ended. */
+  readonly ended: Promise<string>;
+  hasEnded(): boolean;
+};
+
+const newWorker = (options: EnvironmentOptions, workerData: WorkerInput): Worker =>
+  new Worker(programFile('quickjs-worker-from-source.js', 'quickjs-worker.js'), {
+    workerData,
+    transferList: [workerData.texts],
+    name: `quickjs with ${options.contexts.length} contexts`,
+    env: {},
+    resourceLimits: { stackSizeMb: STACK_MB },
+  });
+
+/** Starts a worker with the contexts loaded. Rejects if a file is missing or the contexts do not fit into memory. */
+const startWorker = async (options: EnvironmentOptions): Promise<LiveWorker> => {
+  const control = new Int32Array(new SharedArrayBuffer(CONTROL_BYTES));
+  const { port1, port2 } = new MessageChannel();
+  const { contexts, names, outputMax, memoryMax } = options;
+  const worker = newWorker(options, { contexts, names, outputMax, memoryMax, control, texts: port2 });
+  let why = 'its worker ended';
+  let life: 'alive' | 'over' = 'alive';
+  let hear: ((message: FromWorker) => void) | null = null;
+  const ended = new Promise<string>((resolve) => {
+    worker.on('error', (error) => {
+      why = error.message;
+    });
+    worker.on('exit', () => {
+      life = 'over';
+      port1.close();
+      resolve(why);
+    });
+  });
+  const ready = new Promise<'ready'>((resolve) => {
+    worker.on('message', (message: FromWorker) => {
+      if (message.type === 'ready') resolve('ready');
+      else hear?.(message);
+    });
+  });
+  const first = await Promise.race([ready, ended]);
+  if (first !== 'ready') throw new Error(`QuickJS did not start: ${first}`);
+  const ring = (): void => {
+    Atomics.add(control, BELL, 1);
+    Atomics.notify(control, BELL);
+  };
+  return {
+    ended,
+    hasEnded: () => life === 'over',
+    post: (message) => worker.postMessage(message),
+    listen(next) {
+      hear = next;
+    },
+    give(number, ordinal, texts) {
+      port1.postMessage({ number, ordinal, texts });
+      ring();
+    },
+    stop(number) {
+      Atomics.store(control, STOP, number);
+      ring();
+    },
+    async kill(reason) {
+      why = reason;
+      await worker.terminate();
+    },
+  };
+};

@@ -1,11 +1,10 @@
+/** Ends or suspends a run. Its children end before it, so a tree ends deepest first. */
+
 import type { CodeAction, OutsideAction } from '../action.js';
 import type { RunEventOf } from '../event.js';
-import type { Next, Same } from '../move-result.js';
-import { go, ignore } from '../move-result.js';
+import { go, ignore, type Next, type Same } from '../move-result.js';
 import type { CallTurn, CodeState, Living, Outcome, Run, RunningCell } from '../state.js';
-import { errorText } from '../text/texts-for-model.js';
-
-/** Ends or suspends a run. Its children end before it, so a tree ends deepest first. */
+import { errorText } from '../texts-for-model.js';
 
 type Work = Living['work'];
 

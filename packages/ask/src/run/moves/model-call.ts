@@ -1,17 +1,16 @@
+/** One model call: stop policies, the user's policy, the request, retries. Shared by all states that call a model. */
+
 import { lengthOf } from '@pawl/agent/machine/conversation';
 import { failureText, isRetried, retryDelayMs, retryText } from '@pawl/agent/machine/moves/retry';
 import type { CallPurpose } from '../action.js';
+import { cutOutputs, tell } from '../conversation.js';
 import type { CodeEvent, RunEventOf } from '../event.js';
-import type { Next, Same } from '../move-result.js';
-import { go, ignore, nextId, withRun } from '../move-result.js';
+import { go, ignore, type Next, nextId, type Same, withRun } from '../move-result.js';
 import { amountAt } from '../settings.js';
 import type { CallTurn, Run, RunIn } from '../state.js';
 import { budgetWords, judge, type StopFacts, type StopVerdict } from '../stop-policies.js';
-import { cutOutputs, tell } from '../text/conversation.js';
-import { closingWords } from '../text/texts-for-model.js';
+import { closingWords } from '../texts-for-model.js';
 import { endRun } from './end-run.js';
-
-/** One model call: stop policies, the user's policy, the request, retries. Shared by all states that call a model. */
 
 export type Calling = RunIn<'INIT'> | RunIn<'SHALLOW_CALL'> | RunIn<'EXECUTING'>;
 

@@ -1,13 +1,12 @@
-import type { CodeEvent, RunEventOf } from '../event.js';
-import type { Next, Same } from '../move-result.js';
-import { go, ignore, nextId } from '../move-result.js';
-import type { Outcome, Reply, Run, RunIn } from '../state.js';
-import { hear, storable, textOf } from '../text/conversation.js';
-import { parseReply } from '../text/parse-reply.js';
-import { CUT_REPLY, noVariable } from '../text/texts-for-model.js';
-import { endRun } from './end-run.js';
-
 /** Reads a reply: programs, an answer, or neither. Programs of a reply run before its answer counts. */
+
+import { hear, storable, textOf } from '../conversation.js';
+import type { CodeEvent, RunEventOf } from '../event.js';
+import { go, ignore, type Next, nextId, type Same } from '../move-result.js';
+import { parseReply } from '../parse-reply.js';
+import type { Outcome, Reply, Run, RunIn } from '../state.js';
+import { CUT_REPLY, noVariable } from '../texts-for-model.js';
+import { endRun } from './end-run.js';
 
 export const NO_REPLY: Reply = { message: null, text: '', blocks: [], final: null };
 

@@ -1,16 +1,15 @@
+/** Resumes a run after a crash or shutdown. The state alone tells the open work, which restarts under the same ids. */
+
 import { retryDelayMs } from '@pawl/agent/machine/moves/retry';
 import { AppendList } from '@pawl/machine/kernel/append-list';
 import type { CodeAction, OutsideAction } from '../action.js';
 import type { RunEventOf } from '../event.js';
-import type { Same } from '../move-result.js';
-import { go, ignore, withRun } from '../move-result.js';
+import { go, ignore, type Same, withRun } from '../move-result.js';
 import type { CodeState, Living, Run } from '../state.js';
-import { CHANGED_VARIABLES, LOST_VARIABLES } from '../text/texts-for-model.js';
+import { CHANGED_VARIABLES, LOST_VARIABLES } from '../texts-for-model.js';
 import { factsOf, sendAgain } from './model-call.js';
 import { runCell } from './run-cells.js';
 import { startEnvironment, timeLimitMs } from './start-run.js';
-
-/** Resumes a run after a crash or shutdown. The state alone tells the open work, which restarts under the same ids. */
 
 /**
  * Schedules a timer for the rest of its delay, at most `longestMs`: a clock that was set back meanwhile must not hold

@@ -1,17 +1,16 @@
+/** Starts a run: checks the depth, then starts the environment and the first call in parallel. */
+
 import { emptyConversation } from '@pawl/agent/machine/conversation';
 import { AppendList } from '@pawl/machine/kernel/append-list';
 import type { OutsideAction } from '../action.js';
+import { tell } from '../conversation.js';
 import type { RunEventOf } from '../event.js';
-import type { Next } from '../move-result.js';
-import { go, ignore, nextId } from '../move-result.js';
+import { go, ignore, type Next, nextId } from '../move-result.js';
 import type { CodeSettings } from '../settings.js';
 import type { Run, RunIn, Task } from '../state.js';
 import { noRepeat } from '../stop-policies.js';
-import { tell } from '../text/conversation.js';
-import { plainWords, taskWords } from '../text/texts-for-model.js';
+import { plainWords, taskWords } from '../texts-for-model.js';
 import { decide } from './model-call.js';
-
-/** Starts a run: checks the depth, then starts the environment and the first call in parallel. */
 
 type Birth = {
   readonly nodeId: string;

@@ -1,5 +1,5 @@
 /**
- * Cells: orders in, reports out, as packages/ask/src/environments/sandboxed/repl-protocol.ts describes them.
+ * Cells: orders in, reports out, as packages/ask/src/environments/sandboxed-repl.ts describes them.
  *
  * 1. Nothing happens between cells: timers are our own, promises are run to their end inside the cell. So all of the
  *    code's work runs inside `bounded`, where SIGINT ends it and lets this program go on. Node takes a SIGINT in a thread of

@@ -1,0 +1,195 @@
+/** What processes that were killed have left: commands, guards of protected paths, folders. */
+
+import { lstatSync, readdirSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { type FoundCommand, findCommands, isCommandAlive } from './launched-command.js';
+import { type FindGit, finishHistory } from './sandbox/git-history.js';
+import {
+  guardRecordIn,
+  type InterruptedGuard,
+  readGuardRecord,
+  takeNotes,
+} from './sandbox/protected-files.js';
+import { commandsFolder, namesIn, removeFolders, removePrivateFolders } from './sandbox/session-folders.js';
+import { findOrigin, hasSent, type RecordOrigin, readSession, sessionFile } from './session-record.js';
+
+const foldersIn = (parent: string): readonly string[] => {
+  try {
+    return readdirSync(parent).map((name) => path.join(parent, name));
+  } catch {
+    return []; // no session has run a command
+  }
+};
+
+export type EarlierCommands = {
+  /** Folders of earlier processes of the session that can be removed with it. */
+  folders(): readonly string[];
+  /**
+   * Every process of the session that may have started commands has left its record here. Then a command without files
+   * was never started.
+   */
+  readonly isComplete: boolean;
+  /** Why what they did can't be known: one of them worked where nothing can be seen from here. Null: nothing is hidden. */
+  readonly hiddenBy: Unreachable | null;
+  /** Whether a call, as batch and call, has left a process of the session for another program. */
+  hasSent(call: string): boolean;
+  /** On this machine since its last start, the oldest first. */
+  readonly commands: readonly FoundCommand[];
+  /** Of unreachable processes: only what they have left can be read. */
+  readonly elsewhere: readonly { readonly command: FoundCommand; readonly why: Unreachable }[];
+  /** Puts back the history that commands here have deleted, after one of them has ended. Returns lines for the model. */
+  finishHistory(): readonly string[];
+};
+
+/** See RecordOrigin. */
+export type Unreachable = Extract<RecordOrigin, 'elsewhere' | 'copy'>;
+
+type Located = { readonly folder: string; readonly origin: RecordOrigin };
+
+const isUnreachable = (origin: RecordOrigin): origin is Unreachable =>
+  origin === 'elsewhere' || origin === 'copy';
+
+const commandsOf = ({ folder, origin }: Located): readonly FoundCommand[] =>
+  findCommands(commandsFolder(folder), origin === 'here' ? 'own' : 'foreign');
+
+const finishIn = (located: Located, git: FindGit): readonly string[] => {
+  const isOver = !commandsOf(located).some(isCommandAlive);
+  return finishHistory(located.folder, git, isOver).map((line) => `[the sandbox: ${line}]`);
+};
+
+/** `own`: the folder of this process. */
+export const findEarlier = (own: string, sessionId: string, git: FindGit): EarlierCommands => {
+  const located = foldersIn(path.dirname(own))
+    .filter((folder) => folder !== own)
+    .flatMap((folder): readonly Located[] => {
+      const record = readSession(folder);
+      return record?.sessionId === sessionId ? [{ folder, origin: findOrigin(folder, record) }] : [];
+    });
+  const reached = located.filter(({ origin }) => !isUnreachable(origin));
+  const elsewhere = located.flatMap(({ folder, origin }) =>
+    isUnreachable(origin) ? commandsOf({ folder, origin }).map((command) => ({ command, why: origin })) : [],
+  );
+  return {
+    // The guard of a command in another pid namespace reads in its folder that the command must end.
+    folders: () =>
+      reached
+        .filter((one) => one.origin === 'here' || !commandsOf(one).some(isCommandAlive))
+        .map(({ folder }) => folder),
+    hiddenBy: located.map(({ origin }) => origin).find(isUnreachable) ?? null,
+    isComplete: reached.length > 0 && reached.length === located.length,
+    hasSent: (call) => located.some(({ folder }) => hasSent(folder, call)),
+    commands: reached.flatMap(commandsOf),
+    elsewhere,
+    finishHistory: () => reached.flatMap((one) => finishIn(one, git)),
+  };
+};
+
+/** What earlier sessions have left to the guard of protected paths. */
+
+/** Whose guards are looked for. */
+export type GuardSearch = {
+  /** The folder of this process. */
+  readonly own: string;
+  readonly workspace: string;
+  /** The session that this process has open, so no other process has. Null if it can't be resumed. */
+  readonly sessionId: string | null;
+};
+
+const otherFolders = (own: string): readonly string[] =>
+  namesIn(path.dirname(own))
+    .map((name) => path.join(path.dirname(own), name))
+    .filter((folder) => folder !== own);
+
+const hasEnded = (folder: string): boolean => {
+  const pid = Number(/^(\d+)-/.exec(path.basename(folder))?.[1] ?? process.pid);
+  return pid !== process.pid && !isProcessRunning(pid);
+};
+
+const guardIn = (folder: string, { workspace, sessionId }: GuardSearch): InterruptedGuard | null => {
+  const record = readSession(folder);
+  const origin = record === null ? 'here' : findOrigin(folder, record);
+  // In another pid namespace process numbers mean nothing, but a session is open in one process only.
+  const isInterrupted = origin === 'namespace' ? record?.sessionId === sessionId : hasEnded(folder);
+  const guard = isInterrupted && origin !== 'copy' ? readGuardRecord(folder) : null;
+  if (guard === null || guard.workspace !== workspace) return null;
+  const view = origin === 'here' ? 'own' : 'foreign';
+  // Not while only the writer of its output lacks: the command itself has ended.
+  const isAlive = (): boolean =>
+    findCommands(commandsFolder(folder), view).some((found) => found.verdict().kind === 'running');
+  return { ...guard, isAlive };
+};
+
+/** Whether a process was killed in this workspace while commands ran. */
+export const hasInterruptedGuard = (search: GuardSearch): boolean =>
+  otherFolders(search.own).some((folder) => guardIn(folder, search) !== null);
+
+/** Takes the guards of killed processes over: what their commands have made is judged by this process. */
+export const takeInterruptedGuards = (search: GuardSearch): readonly InterruptedGuard[] =>
+  otherFolders(search.own).flatMap((folder) => {
+    const guard = guardIn(folder, search);
+    if (guard === null) return [];
+    guardRecordIn(folder).remove();
+    return [guard];
+  });
+
+/** Lines that nobody has read when their sessions ended. */
+export const takeUnreadNotes = ({ own, workspace }: Omit<GuardSearch, 'sessionId'>): readonly string[] =>
+  otherFolders(own).flatMap((folder) => takeNotes(folder, workspace));
+
+/**
+ * Removes the folders of killed sessions, when another session runs its first command.
+ *
+ * 1. Nothing is removed while the session's process or one of its commands runs.
+ * 2. History that its commands have deleted is put back first.
+ * 3. Results of commands, and the record of the session, stay for a week: the session may be resumed, and its journal may
+ *    lack results. Without the record, a call that never began can't be told from one that ran.
+ */
+
+const KEPT_MS = 7 * 24 * 60 * 60 * 1000;
+
+const isProcessRunning = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+  }
+};
+
+const isRecent = (place: string): boolean => {
+  try {
+    return Date.now() - statSync(place).mtimeMs < KEPT_MS;
+  } catch {
+    return false; // it is not there
+  }
+};
+
+const judge = (place: string): 'keep' | 'keepResults' | 'remove' => {
+  const record = readSession(place);
+  if (record === null) return 'remove';
+  const origin = findOrigin(place, record);
+  // Elsewhere, nothing is known but the age: the process of the session may live.
+  if (origin !== 'here' && isRecent(place)) return 'keep';
+  const view = origin === 'here' ? 'own' : 'foreign';
+  const isAlive = origin === 'here' || origin === 'namespace';
+  if (isAlive && findCommands(commandsFolder(place), view).some(isCommandAlive)) return 'keep';
+  return isRecent(sessionFile(place)) || isRecent(commandsFolder(place)) ? 'keepResults' : 'remove';
+};
+
+const removeStaleFolder = (place: string, git: FindGit): void => {
+  const judged = judge(place);
+  if (judged !== 'keep') finishHistory(place, git, true);
+  if (judged === 'remove') removeFolders(place);
+  if (judged === 'keepResults') removePrivateFolders(place);
+};
+
+/** `top`: the folder of this process. The names begin with a process id. */
+export const removeStale = (top: string, git: FindGit): void => {
+  const parent = path.dirname(top);
+  for (const name of namesIn(parent)) {
+    const place = path.join(parent, name);
+    const pid = Number(/^(\d+)-/.exec(name)?.[1] ?? process.pid);
+    if (place === top || pid === process.pid || isProcessRunning(pid)) continue;
+    if (lstatSync(place, { throwIfNoEntry: false })?.isDirectory() === true) removeStaleFolder(place, git);
+  }
+};

@@ -1,0 +1,250 @@
+/**
+ * Ends all processes of a command.
+ *
+ * 1. A process belongs to a command if it is in its group or session, descends from it, or has its marker in the
+ *    environment. A process without all four (a new session, a gone parent, an empty environment) escapes.
+ * 2. Without /proc only the group is known.
+ * 3. When Pawl exits by itself, it ends the processes that still run.
+ */
+
+import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export const MARKER = 'PAWL_CALL';
+
+/** A command's process: leader of its own group and session. */
+export type ProcessRoot = {
+  readonly pid: number;
+  readonly marker: string;
+  /** In kernel ticks; 0 if it is unknown. No process of the command is older. */
+  readonly startedAt: number;
+};
+
+type Status = {
+  readonly pid: number;
+  readonly parent: number;
+  readonly group: number;
+  readonly session: number;
+  /** In kernel ticks. */
+  readonly startedAt: number;
+  /** It runs no code of its own any more. The kernel may need 20 ms to take a fence apart. */
+  readonly isEnding: boolean;
+  /** The pid with its start time. Unlike a pid it is never reused. */
+  readonly identity: string;
+};
+
+/** Identities of processes. */
+export type ProcessFamily = ReadonlySet<string>;
+
+const NOBODY: ProcessFamily = new Set();
+
+/** A process that was started while the list was read may be missing in it. */
+const QUIET_ROUNDS = 2;
+const ROUNDS_MAX = 100;
+/** Killed processes are mostly gone after the first pause, in ms. Later pauses are longer, up to the second one. */
+const FIRST_PAUSE_MS = 1;
+const PAUSE_MS = 5;
+/** Indexes of the fields after the name in /proc/PID/stat. */
+const FLAGS = 6;
+const START_TIME = 19;
+const MEMORY = 20;
+/** The kernel's flag PF_EXITING. */
+const EXITING = 0x4;
+
+/** Signals a process (or, if negative, a group). Returns whether it existed. */
+const send = (pid: number, signal: NodeJS.Signals | 0): boolean => {
+  try {
+    return process.kill(pid, signal);
+  } catch {
+    return false; // gone, or owned by another user: nothing to end
+  }
+};
+
+const readProc = (name: string): string => {
+  try {
+    return readFileSync(`/proc/${name}`, 'latin1');
+  } catch {
+    return ''; // the process ended meanwhile, or belongs to another user
+  }
+};
+
+/** Longer than any line of a process's stat. Only used within one call. */
+const statBlock = Buffer.alloc(4_096);
+
+/** The line of /proc/PID/stat, with the fewest system calls: it is read for every process of the machine. */
+const readStat = (name: string): string => {
+  try {
+    const descriptor = openSync(`/proc/${name}/stat`, 'r');
+    try {
+      return statBlock.toString('latin1', 0, readSync(descriptor, statBlock, 0, statBlock.length, 0));
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch {
+    return ''; // the process ended meanwhile
+  }
+};
+
+/** All living processes, without zombies. */
+const listProcesses = (): Status[] => {
+  let names: string[];
+  try {
+    names = readdirSync('/proc');
+  } catch {
+    return []; // no /proc on this system: see rule 2
+  }
+  const found: Status[] = [];
+  for (const name of names) {
+    const pid = Number(name);
+    if (!Number.isInteger(pid)) continue;
+    const line = readStat(name);
+    const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
+    const [state, parent, group, session] = fields;
+    if (state === undefined || state === '' || state === 'Z' || state === 'X') continue;
+    const startedAt = Number(fields[START_TIME]);
+    const identity = `${pid}@${startedAt}`;
+    const others = { parent: Number(parent), group: Number(group), session: Number(session) };
+    const isEnding = (Number(fields[FLAGS]) & EXITING) !== 0 && fields[MEMORY] === '0';
+    found.push({ pid, ...others, startedAt, isEnding, identity });
+  }
+  return found;
+};
+
+const hasMarker = (pid: number, marker: string): boolean => {
+  const entry = readProc(`${pid}/environ`)
+    .split('\0')
+    .find((line) => line.startsWith(`${MARKER}=`));
+  const markers = entry?.slice(MARKER.length + 1).split(' ');
+  return markers?.includes(marker) ?? false;
+};
+
+/** All living processes of the command (rule 1), those in `known`, and their descendants. */
+const familyOf = (root: ProcessRoot, known: ProcessFamily): readonly Status[] => {
+  const all = listProcesses().filter(({ pid }) => pid !== process.pid);
+  const family = new Map<number, Status>();
+  for (const status of all) {
+    const { pid, group, session, startedAt, identity } = status;
+    const near = pid === root.pid || group === root.pid || session === root.pid || known.has(identity);
+    // To read the environment of each process of the machine takes longer than all else.
+    if (near || (startedAt >= root.startedAt && hasMarker(pid, root.marker))) family.set(pid, status);
+  }
+  for (let before = -1; before !== family.size; ) {
+    before = family.size;
+    for (const status of all) {
+      if (status.parent === root.pid || family.has(status.parent)) family.set(status.pid, status);
+    }
+  }
+  return [...family.values()];
+};
+
+const identitiesOf = (family: readonly Status[]): ProcessFamily =>
+  new Set(family.map(({ identity }) => identity));
+
+/**
+ * Sends SIGTERM to the process group; processes that left it are ended by endTree. Returns the processes of the command
+ * as they were before.
+ */
+export const askToEnd = (root: ProcessRoot): ProcessFamily => {
+  const all = familyOf(root, NOBODY);
+  send(-root.pid, 'SIGTERM');
+  return identitiesOf(all);
+};
+
+/** The first child. Orphans become children of a fence's first process too, but later. */
+const oldestChild = (all: readonly Status[], parent: number): Status | undefined =>
+  all
+    .filter((status) => status.parent === parent)
+    .toSorted((one, other) => one.startedAt - other.startedAt || one.pid - other.pid)[0];
+
+/**
+ * Asks the processes inside a fence to end. The fence is the chain of `depth` processes from `root` on. Ending it would
+ * kill the command without notice; it ends by itself after the command. If there is no command yet, the whole fence is
+ * asked. Returns the processes of the command as they were before.
+ */
+export const askFencedToEnd = (root: ProcessRoot, depth: number): ProcessFamily => {
+  const all = familyOf(root, NOBODY);
+  const fence = new Set<number>();
+  let next: number | undefined = root.pid;
+  for (let level = 0; level < depth && next !== undefined; level++) {
+    fence.add(next);
+    next = oldestChild(all, next)?.pid;
+  }
+  const commands = all.filter(({ pid }) => !fence.has(pid));
+  if (commands.length === 0) send(-root.pid, 'SIGTERM');
+  for (const { pid } of commands) send(pid, 'SIGTERM');
+  return identitiesOf(all);
+};
+
+/** Kills all processes of the command once. Returns those that were alive. */
+const killNow = (root: ProcessRoot, known: ProcessFamily): readonly Status[] => {
+  send(-root.pid, 'SIGKILL');
+  const family = familyOf(root, known).filter(({ isEnding }) => !isEnding);
+  for (const { pid } of family) send(pid, 'SIGKILL');
+  return family;
+};
+
+/**
+ * Kills all processes of the command, and those in `remembered`, which are found even after their parents have ended.
+ * Resolves when none is alive. The first kill is immediate.
+ */
+export const endTree = async (root: ProcessRoot, remembered: ProcessFamily = NOBODY): Promise<void> => {
+  const known = new Set(remembered);
+  let quiet = 0;
+  for (let round = 0; round < ROUNDS_MAX; round++) {
+    const killed = killNow(root, known);
+    for (const { identity } of killed) known.add(identity);
+    quiet = killed.length === 0 ? quiet + 1 : 0;
+    if (quiet === QUIET_ROUNDS) return;
+    if (quiet === 0) await sleep(Math.min(FIRST_PAUSE_MS + round, PAUSE_MS));
+  }
+};
+
+/** Grace period in ms for processes that are ending, such as process substitutions. */
+const ENDING_MS = 50;
+const isLeft = (root: ProcessRoot): boolean =>
+  send(-root.pid, 0) && listProcesses().some(({ group, isEnding }) => group === root.pid && !isEnding);
+
+/** Kills what an ended command left in its group. Returns whether there was anything; if not, this is one system call. */
+export const endLeftovers = async (root: ProcessRoot): Promise<boolean> => {
+  if (!isLeft(root)) return false;
+  await sleep(ENDING_MS);
+  const left = isLeft(root);
+  send(-root.pid, 'SIGKILL');
+  return left;
+};
+
+/** Living processes with this marker. Their first process has ended, so its number says nothing any more. */
+export const listMarked = (marker: string): readonly number[] =>
+  listProcesses().flatMap(({ pid }) => (pid !== process.pid && hasMarker(pid, marker) ? [pid] : []));
+
+/** Kills all processes with this marker; whether there were any. */
+export const endMarked = async (marker: string): Promise<boolean> => {
+  let isFirst = true;
+  for (let round = 0; round < ROUNDS_MAX; round++) {
+    const left = listMarked(marker);
+    if (left.length === 0) break;
+    for (const pid of left) send(pid, 'SIGKILL');
+    isFirst = false;
+    await sleep(PAUSE_MS);
+  }
+  return !isFirst;
+};
+
+/** Commands that run, and what is to be done before they are killed. */
+const alive = new Map<ProcessRoot, () => void>();
+const killAlive = (): void => {
+  for (const [root, killing] of alive) {
+    killing();
+    killNow(root, NOBODY);
+  }
+};
+
+/** Applies rule 3 to this command until the returned function is called. */
+export const watchOver = (root: ProcessRoot, killing: () => void): (() => void) => {
+  if (alive.size === 0) process.once('exit', killAlive);
+  alive.set(root, killing);
+  return () => {
+    alive.delete(root);
+    if (alive.size === 0) process.off('exit', killAlive);
+  };
+};

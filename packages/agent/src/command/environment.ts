@@ -1,0 +1,257 @@
+/** The environment variables of commands. */
+
+import { existsSync, statSync } from 'node:fs';
+import path from 'node:path';
+import {
+  AUTHOR_PARTS,
+  AUTHOR_VARIABLES,
+  type AuthorPart,
+  fallbackAuthor,
+  type ProcessEnvironment,
+} from '../platform/environment.js';
+import { readTextOrEmptySync } from '../platform/files.js';
+import { repositoryFolders } from '../platform/repository-folders.js';
+import { secretVariables } from '../secrets/secret-variables.js';
+import { MARKER } from './end-processes.js';
+
+/**
+ * The environment variables of commands.
+ *
+ * 1. A fenced command gets only the variables on the list below and those that the user passes by name. It never gets a
+ *    secret that was not passed.
+ * 2. An unfenced command gets the user's variables without secrets.
+ * 3. All commands run without a terminal, questions, a pager or colours.
+ */
+
+/** Variables that force colours in spite of NO_COLOR, and one that makes a test runner believe it is nested. */
+const UNWANTED: ReadonlySet<string> = new Set(['FORCE_COLOR', 'CLICOLOR_FORCE', 'NODE_TEST_CONTEXT']);
+
+/** Variables that make programs quiet and unattended. */
+const QUIET = {
+  CI: '1',
+  TERM: 'dumb',
+  NO_COLOR: '1',
+  PAGER: 'cat',
+  GIT_PAGER: 'cat',
+  MANPAGER: 'cat',
+  SYSTEMD_PAGER: 'cat',
+  // `true` leaves the text as it is: a merge keeps its message, a commit without one fails.
+  EDITOR: 'true',
+  VISUAL: 'true',
+  GIT_EDITOR: 'true',
+  GIT_SEQUENCE_EDITOR: 'true',
+  GIT_TERMINAL_PROMPT: '0',
+  SSH_ASKPASS_REQUIRE: 'never',
+  DEBIAN_FRONTEND: 'noninteractive',
+} as const;
+
+const KEPT: readonly RegExp[] = [
+  // The user, the language, the time.
+  /^(?:USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_[A-Z]+|TZ|SOURCE_DATE_EPOCH|EMAIL)$/,
+  // Authors and dates of commits, but no programs that git runs.
+  /^GIT_(?:AUTHOR|COMMITTER)_(?:NAME|EMAIL|DATE)$/,
+  // Compilers and make.
+  /^(?:CC|CXX|CPP|AR|AS|LD|NM|RANLIB|STRIP|FC|CFLAGS|CXXFLAGS|CPPFLAGS|LDFLAGS|FFLAGS|LDLIBS|MAKEFLAGS|MAKE|ARCH|CROSS_COMPILE)$/,
+  /^(?:PKG_CONFIG_\w+|LD_LIBRARY_PATH|LIBRARY_PATH|CPATH|C_INCLUDE_PATH|CPLUS_INCLUDE_PATH|CMAKE_\w+|NINJA_STATUS|CTEST_\w+|CCACHE_DISABLE|CUDA_\w+)$/,
+  // Node.
+  /^(?:NODE_(?:ENV|OPTIONS|PATH|DEBUG|NO_WARNINGS|EXTRA_CA_CERTS|USE_SYSTEM_CA|TLS_REJECT_UNAUTHORIZED)|NVM_(?:DIR|BIN|INC)|VOLTA_HOME|FNM_\w+|N_PREFIX|COREPACK_\w+|PNPM_HOME|BUN_INSTALL|DENO_INSTALL(?:_ROOT)?|UV_THREADPOOL_SIZE)$/,
+  /^npm_config_(?:registry|nodedir|arch|platform|target|disturl|python|legacy_peer_deps|fund|audit|engine_strict|strict_ssl|cafile|maxsockets|fetch_\w+)$/i,
+  /^(?:PLAYWRIGHT|PUPPETEER|CYPRESS|ELECTRON)_\w+$/,
+  // Python.
+  /^(?:PYTHON(?:PATH|HOME|UNBUFFERED|DONTWRITEBYTECODE|WARNINGS|HASHSEED|UTF8|IOENCODING|FAULTHANDLER|BREAKPOINT)|VIRTUAL_ENV|CONDA_(?:PREFIX|DEFAULT_ENV|EXE|PYTHON_EXE)|PYENV_(?:ROOT|VERSION|SHELL)|POETRY_VIRTUALENVS_\w+)$/,
+  /^(?:PIP_(?:INDEX_URL|EXTRA_INDEX_URL|FIND_LINKS|NO_INDEX|CERT|DEFAULT_TIMEOUT|DISABLE_PIP_VERSION_CHECK|TRUSTED_HOST|REQUIRE_VIRTUALENV)|UV_(?:INDEX_URL|DEFAULT_INDEX|PYTHON|SYSTEM_PYTHON|LINK_MODE)|TOX_\w+|NOX_\w+|PYTEST_\w+)$/,
+  // Rust, Go, Java and its kin.
+  /^(?:RUST(?:UP_HOME|UP_TOOLCHAIN|UP_AUTO_INSTALL|FLAGS|DOCFLAGS|C|C_WRAPPER|_LOG|_BACKTRACE|_TEST_THREADS)|CARGO_(?:BUILD_\w+|PROFILE_\w+|TARGET_\w+|INCREMENTAL|NET_\w+|TERM_\w+|HTTP_CAINFO))$/,
+  /^(?:GO(?:ROOT|FLAGS|PROXY|PRIVATE|NOPROXY|SUMDB|NOSUMDB|NOSUMCHECK|OS|ARCH|ARM|AMD64|MAXPROCS|TOOLCHAIN|EXPERIMENT|DEBUG|TRACEBACK|111MODULE)|CGO_\w+)$/,
+  /^(?:JAVA_HOME|JAVA_OPTS|JDK_HOME|JDK_JAVA_OPTIONS|MAVEN_(?:HOME|OPTS)|M2_HOME|GRADLE_(?:HOME|OPTS)|KOTLIN_HOME|SCALA_HOME|SBT_OPTS|JVM_OPTS|SDKMAN_(?:DIR|CANDIDATES_DIR)|ANDROID_(?:HOME|SDK_ROOT|NDK_HOME|NDK_ROOT))$/,
+  // Other languages and versions of tools.
+  /^(?:GEM_(?:HOME|PATH)|RUBY(?:OPT|LIB)|RAILS_ENV|RACK_ENV|RBENV_(?:ROOT|VERSION)|BUNDLE_(?:PATH|WITHOUT|JOBS|GEMFILE)|PERL5LIB|PERL5OPT|PHP_INI_SCAN_DIR|LUA_PATH|LUA_CPATH|DOTNET_\w+|MIX_ENV|OPAM_SWITCH_PREFIX|CAML_LD_LIBRARY_PATH|JULIA_\w+|GHCUP_\w+)$/,
+  /^(?:ASDF_(?:DIR|DATA_DIR)|MISE_DATA_DIR|HOMEBREW_(?:PREFIX|CELLAR|REPOSITORY)|NIX_(?:PATH|PROFILES|SSL_CERT_FILE)|LOCALE_ARCHIVE|GUIX_\w+)$/,
+  // Certificates, and ways through a proxy.
+  /^(?:SSL_CERT_FILE|SSL_CERT_DIR|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|GIT_SSL_CAINFO|AWS_CA_BUNDLE)$/,
+  /^(?:https?|ftp|all|no)_proxy$/i,
+  // Parallelism and verbosity.
+  /^(?:JOBS|NPROC|OMP_NUM_THREADS|MKL_NUM_THREADS|OPENBLAS_NUM_THREADS|VERBOSE|DEBUG|LOG_LEVEL|TEST_\w+)$/,
+];
+
+const PASSWORD_IN_ADDRESS = /:\/\/[^/\s@]*:[^/\s@]+@/;
+
+const isKept = (name: string, value: string): boolean =>
+  KEPT.some((pattern) => pattern.test(name)) && !PASSWORD_IN_ADDRESS.test(value);
+
+/**
+ * The variables that `passes` accepts, and the quiet ones. A variable that the user passes by name is always included.
+ */
+const chosen = (
+  own: ProcessEnvironment,
+  passed: readonly string[],
+  passes: (name: string, value: string) => boolean,
+): Readonly<Record<string, string>> => {
+  const secret = new Set(secretVariables(own));
+  const variables: Record<string, string> = {};
+  for (const [name, value] of Object.entries(own)) {
+    if (value === undefined) continue;
+    if (passed.includes(name) || (!secret.has(name) && passes(name, value))) variables[name] = value;
+  }
+  return { ...variables, ...QUIET };
+};
+
+/** The environment of a fenced command. */
+export const fencedEnvironment = (
+  own: ProcessEnvironment,
+  passed: readonly string[],
+): Readonly<Record<string, string>> => chosen(own, passed, isKept);
+
+/** The environment of an unfenced command. */
+export const openEnvironment = (
+  own: ProcessEnvironment,
+  passed: readonly string[],
+): Readonly<Record<string, string>> => chosen(own, passed, (name) => !UNWANTED.has(name));
+
+/** `base` with `more` on top; an undefined value removes the variable. */
+export const withVariables = (
+  base: ProcessEnvironment,
+  more: ProcessEnvironment,
+): Readonly<Record<string, string>> => {
+  const all: Record<string, string> = {};
+  for (const [name, value] of [...Object.entries(base), ...Object.entries(more)]) {
+    if (value === undefined) delete all[name];
+    else all[name] = value;
+  }
+  return all;
+};
+
+/** Variables of single commands. packages/agent/src/command/sandbox/command-environment.ts has the ones that all commands share. */
+
+/** Variables of one command, in addition to the shared ones. */
+export type CommandVariables = (workspace: string, command: string, marker: string) => ProcessEnvironment;
+
+export const createCommandVariables = (own: ProcessEnvironment): CommandVariables => {
+  const outer = own[MARKER] === undefined ? '' : `${own[MARKER]} `;
+  const identity = createIdentityFinder(own);
+  return (workspace, command, marker) => ({
+    ...identity(workspace, command),
+    PWD: workspace,
+    [MARKER]: `${outer}${marker}`,
+  });
+};
+
+/**
+ * Settings of git for a command that a rule lets out of the sandbox: git runs no hook and no watcher of a repository that
+ * a fenced command could have prepared, and enters no submodule. Transports, credentials and signatures stay the user's.
+ */
+const HARDENED_GIT = [
+  ['core.fsmonitor', 'false'],
+  ['core.hooksPath', '/dev/null'],
+  ['safe.bareRepository', 'explicit'],
+  ['protocol.ext.allow', 'never'],
+  ['submodule.recurse', 'false'],
+  ['fetch.recurseSubmodules', 'false'],
+  ['diff.ignoreSubmodules', 'dirty'],
+  ['status.submoduleSummary', 'false'],
+] as const;
+
+/** The variables that give git these settings, after those that the user's own environment gives it. */
+export const hardenedGit = (own: ProcessEnvironment): ProcessEnvironment => {
+  const before = Number(own.GIT_CONFIG_COUNT ?? 0) || 0;
+  const settings = HARDENED_GIT.flatMap(([key, value], index) => [
+    [`GIT_CONFIG_KEY_${before + index}`, key],
+    [`GIT_CONFIG_VALUE_${before + index}`, value],
+  ]);
+  return { ...Object.fromEntries(settings), GIT_CONFIG_COUNT: String(before + HARDENED_GIT.length) };
+};
+
+/**
+ * An author for commits if none is configured. Reads git's files and starts no process. In doubt it assumes that one is
+ * configured and leaves the decision to git.
+ */
+
+const CONFIG_BYTES_MAX = 1024 * 1024;
+
+// Most of these files don't exist, and a thrown error costs ten times as much as this check.
+const readOrEmpty = (file: string): string =>
+  existsSync(file) ? readTextOrEmptySync(file, CONFIG_BYTES_MAX) : '';
+
+/** The folder with the repository's config. Worktrees and submodules refer to it with a file. */
+const repositoryOf = (workspace: string): string | null => {
+  const top = repositoryFolders(workspace).top ?? workspace;
+  const place = path.join(top, '.git');
+  const status = statSync(place, { throwIfNoEntry: false });
+  if (status === undefined) return null;
+  if (status.isDirectory()) return place;
+  const own = path.resolve(
+    top,
+    readOrEmpty(place)
+      .replace(/^gitdir:\s*/, '')
+      .trim(),
+  );
+  return path.resolve(own, readOrEmpty(path.join(own, 'commondir')).trim());
+};
+
+const configFiles = (environment: ProcessEnvironment, workspace: string): readonly string[] => {
+  const home = environment.HOME ?? '';
+  const global =
+    environment.GIT_CONFIG_GLOBAL === undefined
+      ? [
+          path.join(environment.XDG_CONFIG_HOME || path.join(home, '.config'), 'git/config'),
+          path.join(home, '.gitconfig'),
+        ]
+      : [environment.GIT_CONFIG_GLOBAL];
+  const repository = repositoryOf(workspace);
+  const own = repository === null ? [] : [path.join(repository, 'config')];
+  return [environment.GIT_CONFIG_SYSTEM ?? '/etc/gitconfig', ...global, ...own];
+};
+
+/** The parts that a config file sets. Includes are not followed; a file with includes counts as setting both. */
+const partsIn = (config: string): readonly AuthorPart[] => {
+  if (/^\s*\[\s*include/im.test(config)) return AUTHOR_PARTS;
+  const sections = config
+    .split(/^\s*(?=\[)/m)
+    .filter((section) => /^\[\s*(user|author|committer)\s*\]/i.test(section));
+  return AUTHOR_PARTS.filter((part) =>
+    sections.some((section) => new RegExp(`^[^#;]*\\b${part}\\s*=`, 'im').test(section)),
+  );
+};
+
+/** The configured parts; both if the repository can't be read, because git then reports the problem itself. */
+const configuredParts = (environment: ProcessEnvironment, workspace: string): ReadonlySet<AuthorPart> => {
+  try {
+    return new Set(configFiles(environment, workspace).flatMap((file) => partsIn(readOrEmpty(file))));
+  } catch {
+    return new Set(AUTHOR_PARTS); // e.g. `.git` is a loop of links, or a parent folder is not accessible
+  }
+};
+
+/** Variables for the parts that neither the environment nor git's files set. */
+const missingIdentity = (
+  environment: ProcessEnvironment,
+  workspace: string,
+): Readonly<Record<string, string>> => {
+  const set = configuredParts(environment, workspace);
+  const variables: Record<string, string> = {};
+  for (const part of AUTHOR_PARTS) {
+    if (set.has(part)) continue;
+    for (const name of AUTHOR_VARIABLES[part]) {
+      if (environment[name] === undefined) variables[name] = fallbackAuthor(part);
+    }
+  }
+  return variables;
+};
+
+const NONE: Readonly<Record<string, string>> = {};
+
+/**
+ * Creates the finder for one session. It searches before each command until it finds an identity, since any command may
+ * configure one. A command that configures an identity itself gets no variables.
+ */
+const createIdentityFinder = (
+  environment: ProcessEnvironment,
+): ((workspace: string, command: string) => Readonly<Record<string, string>>) => {
+  let found = false;
+  return (workspace, command) => {
+    if (found || /\buser\.(name|email)\b|GIT_CONFIG/.test(command)) return NONE;
+    const missing = missingIdentity(environment, workspace);
+    found = Object.keys(missing).length === 0;
+    return missing;
+  };
+};

@@ -1,0 +1,276 @@
+/** The output of a command: what is kept of it in memory, and the pieces on disk from which it is read. */
+
+import {
+  appendFileSync,
+  closeSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import path from 'node:path';
+import { StringDecoder } from 'node:string_decoder';
+import { stripVTControlCharacters } from 'node:util';
+
+/**
+ * Output of a running command.
+ *
+ * 1. Memory is bounded: the start and the end are kept, and the omitted part in the middle is counted.
+ * 2. Output is cut between words. Half a word misleads, and the redactor can't recognise half a secret.
+ * 3. Progress is reported at once, then at most every PROGRESS_MS, with at most PROGRESS_CHARACTERS each time.
+ */
+
+const KEPT_BYTES = 1024 * 1024;
+const PROGRESS_MS = 50;
+const PROGRESS_CHARACTERS = 8_192;
+
+export type CommandOutput = {
+  add(bytes: Buffer): void;
+  /** So many bytes are missing here, between what was added and what will be. */
+  skip(count: number): void;
+  /** The kept output, without terminal escapes. */
+  text(): string;
+  /** Bytes that are not kept. */
+  droppedBytes(): number;
+  /** Reports the last progress. Nothing is reported afterwards. */
+  finish(): void;
+};
+
+const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
+
+/** Removes incomplete characters at a cut. */
+const trimCut = (bytes: Buffer, side: 'start' | 'end'): Buffer => {
+  if (side === 'start') {
+    let at = 0;
+    while (at < 3 && isContinuation(bytes[at])) at += 1;
+    return bytes.subarray(at);
+  }
+  let at = bytes.length;
+  while (at > bytes.length - 3 && isContinuation(bytes[at - 1])) at -= 1;
+  return (bytes[at - 1] ?? 0) >= 0xc0 ? bytes.subarray(0, at - 1) : bytes;
+};
+
+/** Longer words are cut in the middle. */
+const WORD_MAX = 4_096;
+
+/** Without a partial word at the start. */
+const fromWord = (text: string): string => {
+  const blank = text.search(/\s/);
+  return blank > 0 && blank <= WORD_MAX ? text.slice(blank) : text;
+};
+
+/** Without a partial word at the end. */
+const toWord = (text: string): string => {
+  const half = /\S*$/.exec(text.slice(-WORD_MAX))?.[0].length ?? 0;
+  return half < WORD_MAX ? text.slice(0, text.length - half) : text;
+};
+
+type Told = { add(bytes: Buffer): void; finish(): void };
+
+const tellProgress = (tell: (text: string) => void): Told => {
+  const decoder = new StringDecoder('utf8');
+  let waiting = '';
+  let timer: NodeJS.Timeout | undefined;
+  let done = false;
+  const flush = (): void => {
+    timer = undefined;
+    if (waiting === '') return;
+    const text =
+      waiting.length > PROGRESS_CHARACTERS ? `…${fromWord(waiting.slice(-PROGRESS_CHARACTERS))}` : waiting;
+    waiting = '';
+    tell(text);
+    timer = setTimeout(flush, PROGRESS_MS);
+  };
+  return {
+    add(bytes) {
+      if (done) return;
+      waiting = (waiting + decoder.write(bytes)).slice(-PROGRESS_CHARACTERS - 1);
+      if (timer === undefined) flush();
+    },
+    finish() {
+      done = true;
+      clearTimeout(timer);
+      flush();
+      clearTimeout(timer);
+    },
+  };
+};
+
+export const createCommandOutput = (tell: (text: string) => void): CommandOutput => {
+  const head: Buffer[] = [];
+  const tail: Buffer[] = [];
+  let headBytes = 0;
+  let tailBytes = 0;
+  let droppedBytes = 0;
+  const told = tellProgress(tell);
+  const addToTail = (bytes: Buffer): void => {
+    tail.push(bytes);
+    tailBytes += bytes.length;
+    for (
+      let first = tail[0];
+      first !== undefined && tailBytes - first.length >= KEPT_BYTES;
+      first = tail[0]
+    ) {
+      tail.shift();
+      tailBytes -= first.length;
+      droppedBytes += first.length;
+    }
+  };
+  return {
+    add(bytes) {
+      const room = KEPT_BYTES - headBytes;
+      if (room > 0) {
+        head.push(bytes.subarray(0, room));
+        headBytes += Math.min(room, bytes.length);
+      }
+      if (bytes.length > room) addToTail(bytes.subarray(Math.max(0, room)));
+      told.add(bytes);
+    },
+    skip(count) {
+      droppedBytes += tailBytes + count;
+      tail.length = 0;
+      tailBytes = 0;
+    },
+    text() {
+      const first = Buffer.concat(head);
+      const last = Buffer.concat(tail);
+      const whole =
+        droppedBytes === 0
+          ? Buffer.concat([first, last]).toString('utf8')
+          : `${toWord(trimCut(first, 'end').toString('utf8'))}\n[${droppedBytes} bytes of output were dropped here]\n${fromWord(trimCut(last, 'start').toString('utf8'))}`;
+      return whole.includes('\u001b') ? stripVTControlCharacters(whole) : whole;
+    },
+    droppedBytes: () => droppedBytes,
+    finish: () => told.finish(),
+  };
+};
+
+/**
+ * Reads the output of a command from its pieces: `out`, `tail.1`, `tail.2`, …
+ *
+ * 1. A piece is removed when the one after the next is opened, except the first. So a later reader finds the beginning
+ *    and the end of the output.
+ * 2. The file `removed` says how long each removed piece was: lines of number and bytes.
+ */
+
+export type OutputReceiver = {
+  bytes(bytes: Buffer): void;
+  /** So many bytes are missing here: they were removed before anybody read them. */
+  skipped(count: number): void;
+};
+
+export type SpoolReader = {
+  /** Passes on at most `bytesMax` of new output. Returns whether more may be available at once. */
+  read(bytesMax: number, to: OutputReceiver): boolean;
+  close(): void;
+};
+
+type SpoolReaderOptions = {
+  /** Pieces may be missing, because nobody read them for a while. */
+  readonly hasGaps: boolean;
+  /** No piece is removed: the files belong to somebody else. */
+  readonly keepsPieces?: boolean;
+};
+
+const READ_BYTES = 65_536;
+/** For all spools: nothing is kept in it. Made with the first output. */
+let sharedBlock: Buffer | null = null;
+
+const pieceName = (number: number): string => (number === 0 ? 'out' : `tail.${number}`);
+
+/** Bytes of removed pieces by their number. */
+const readRemoved = (folder: string): ReadonlyMap<number, number> => {
+  const file = path.join(folder, 'removed');
+  if (!existsSync(file)) return new Map();
+  const lines = readFileSync(file, 'latin1').split('\n').slice(0, -1);
+  return new Map(
+    lines.map((line) => {
+      const [number, bytes] = line.trim().split(/\s+/);
+      return [Number(number), Number(bytes)];
+    }),
+  );
+};
+
+class Reader implements SpoolReader {
+  readonly #folder: string;
+  readonly #options: SpoolReaderOptions;
+  #number = 0;
+  #open: number | null = null;
+
+  constructor(folder: string, options: SpoolReaderOptions) {
+    this.#folder = folder;
+    this.#options = options;
+  }
+
+  read(bytesMax: number, to: OutputReceiver): boolean {
+    let left = bytesMax;
+    while (left > 0) {
+      // The next piece is begun when this one is complete: look for it first.
+      const next = this.#findNext();
+      const length = this.#readOnce(to);
+      left -= length;
+      if (length === 0 && (next === null || !this.#openNext(next, to))) return false;
+    }
+    return true;
+  }
+
+  close(): void {
+    if (this.#open !== null) closeSync(this.#open);
+  }
+
+  #at(number: number): string {
+    return path.join(this.#folder, pieceName(number));
+  }
+
+  /** The first piece is made when the launcher sets the command up, or never, without room on the disk. */
+  #opened(): number | null {
+    if (this.#open === null && existsSync(this.#at(0))) this.#open = openSync(this.#at(0), 'r');
+    return this.#open;
+  }
+
+  #readOnce(to: OutputReceiver): number {
+    const from = this.#opened();
+    if (from === null) return 0;
+    sharedBlock ??= Buffer.alloc(READ_BYTES);
+    const length = readSync(from, sharedBlock);
+    if (length > 0) to.bytes(Buffer.from(sharedBlock.subarray(0, length)));
+    return length;
+  }
+
+  /** The next piece that exists, and the bytes between; null if there is none yet. */
+  #findNext(): { readonly number: number; readonly missing: number } | null {
+    let number = this.#number + 1;
+    if (existsSync(this.#at(number))) return { number, missing: 0 };
+    if (!this.#options.hasGaps) return null;
+    let missing = 0;
+    const removed = readRemoved(this.#folder);
+    for (let bytes = removed.get(number); bytes !== undefined; bytes = removed.get(number)) {
+      if (existsSync(this.#at(number))) break;
+      missing += bytes;
+      number += 1;
+    }
+    return missing > 0 && existsSync(this.#at(number)) ? { number, missing } : null;
+  }
+
+  #openNext({ number, missing }: { number: number; missing: number }, to: OutputReceiver): boolean {
+    this.close();
+    this.#open = openSync(this.#at(number), 'r');
+    if (missing > 0) to.skipped(missing);
+    else if (this.#number > 1 && !this.#options.keepsPieces) this.#remove(this.#number - 1);
+    this.#number = number;
+    return true;
+  }
+
+  /** Rule 2: says so first. */
+  #remove(number: number): void {
+    const file = this.#at(number);
+    if (!existsSync(file)) return;
+    appendFileSync(path.join(this.#folder, 'removed'), `${number} ${statSync(file).size}\n`);
+    rmSync(file, { force: true });
+  }
+}
+
+export const createSpoolReader = (folder: string, options: SpoolReaderOptions): SpoolReader =>
+  new Reader(folder, options);

@@ -1,0 +1,414 @@
+/** Bubblewrap: the arguments that build the fence around commands, and whether they work on this machine. */
+
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { release, tmpdir } from 'node:os';
+import path from 'node:path';
+import { isWithin, statusOf } from '../../platform/files.js';
+import type { ProgramPath } from '../../platform/find-program.js';
+import { askProgram, SYSTEM_SHELL } from '../../platform/start-program.js';
+import { type HostView, isOnHost } from './host.js';
+import {
+  argumentsOfMounts,
+  closedFolder,
+  emptyFolder,
+  type Mount,
+  readable,
+  sealed,
+  writable,
+} from './mounts.js';
+import { INNER_HOME, type SessionFolders } from './session-folders.js';
+
+/** The descriptor at which the sandbox inherits the system-call filter. */
+export const FILTER_DESCRIPTOR = 3;
+
+const NAMESPACES = [
+  '--unshare-user',
+  '--unshare-pid',
+  '--unshare-ipc',
+  '--unshare-uts',
+  '--unshare-cgroup-try',
+];
+/**
+ * Settings of the kernel, shared by all namespaces. They belong to root, and a command of root is root to them, without
+ * capabilities too: `kernel.core_pattern` names a program that the kernel starts. Bubblewrap leaves them writable. To
+ * other users they are closed anyway, and each mount costs time.
+ */
+const KERNEL_SETTINGS = ['sys', 'fs', 'acpi', 'scsi', 'asound', 'driver', 'dynamic_debug', 'mtrr'].flatMap(
+  (name) => ['--ro-bind-try', `/proc/${name}`, `/proc/${name}`],
+);
+const ownsKernelSettings = (): boolean => statusOf('/proc/sys')?.uid === process.geteuid?.();
+/** Folders and links that every Linux has and no command needs to write to. */
+const SYSTEM = ['--dev', '/dev'].concat([
+  '--dir',
+  '/run/lock',
+  '--dir',
+  '/var/log',
+  '--symlink',
+  '/tmp',
+  '/var/tmp',
+  '--symlink',
+  '/run',
+  '/var/run',
+  '--symlink',
+  '/run/lock',
+  '/var/lock',
+]);
+
+const systemWords = (): readonly string[] => [
+  ...['--proc', '/proc'],
+  ...(ownsKernelSettings() ? KERNEL_SETTINGS : []),
+  ...SYSTEM,
+];
+
+/** Arguments that isolate the process: namespaces, capabilities, the system-call filter. They precede the mounts. */
+export const isolationArguments = (
+  { disablesNamespaces }: Features,
+  { network, filtered }: { readonly network: boolean; readonly filtered: boolean },
+): readonly string[] => [
+  ...NAMESPACES,
+  ...(network ? [] : ['--unshare-net']),
+  ...(disablesNamespaces ? ['--disable-userns'] : []),
+  ...['--die-with-parent', '--new-session', '--cap-drop', 'ALL'],
+  ...(filtered ? ['--seccomp', String(FILTER_DESCRIPTOR)] : []),
+];
+
+/** Arguments of the probe: the fence without a workspace and without session folders. */
+export const probeArguments = (
+  features: Features,
+  mounts: readonly Mount[],
+  filtered: boolean,
+): readonly string[] => [
+  ...isolationArguments(features, { network: false, filtered }),
+  ...argumentsOfMounts(mounts),
+  ...systemWords(),
+  ...['--tmpfs', '/tmp', ...sealed('/'), '--chdir', '/tmp'],
+];
+
+const below = (place: string, folder: string): readonly string[] =>
+  isWithin(place, folder) && place !== folder ? path.relative(folder, place).split(path.sep) : [];
+
+/**
+ * The topmost folders of mounts deep below the private /tmp. They hold nothing else and are read-only, so that a write
+ * beside the workspace fails instead of being lost.
+ */
+const parentsInTemporary = (mounts: readonly Mount[]): readonly string[] => {
+  const parents = new Set<string>();
+  for (const { path: place } of mounts) {
+    const [first, ...deeper] = below(place, '/tmp');
+    if (first !== undefined && deeper.length > 0) parents.add(path.join('/tmp', first));
+  }
+  return [...parents].filter((parent) => !mounts.some((mount) => mount.path === parent));
+};
+
+const mask = (place: string, folders: SessionFolders): Mount => {
+  if (!statusOf(place)?.isDirectory()) return readable(place, folders.closedFile);
+  return isOnHost(place) ? closedFolder(place) : readable(place, folders.closedFolder);
+};
+
+/** Host names are resolved through a file that may lie in /run. */
+const resolverMounts = (): readonly Mount[] => {
+  try {
+    const real = realpathSync('/etc/resolv.conf');
+    return isWithin(real, '/etc') ? [] : [readable(real)];
+  } catch {
+    return []; // there is none: names are not found outside either
+  }
+};
+
+type FenceContents = {
+  readonly host: HostView;
+  readonly folders: SessionFolders;
+  /** The user's tools, the workspace, its repository, and the read-only parts of the workspace. */
+  readonly mounts: readonly Mount[];
+  /** Paths inside the mounts that the command must not see. */
+  readonly masked: readonly string[];
+  readonly network: boolean;
+  /** The folder that the command starts in. */
+  readonly workspace: string;
+};
+
+/** Arguments in two parts. The caller may mount more between them. */
+type MountArguments = { readonly mounts: readonly string[]; readonly seals: readonly string[] };
+
+export const mountArguments = ({
+  host,
+  folders,
+  mounts,
+  masked,
+  network,
+  workspace,
+}: FenceContents): MountArguments => {
+  const { users } = folders;
+  const parents = parentsInTemporary(mounts);
+  const all = [
+    ...host.mounts,
+    writable('/tmp', folders.temporary),
+    writable(INNER_HOME, folders.home),
+    ...(statusOf('/etc/passwd')?.isFile() ? [readable('/etc/passwd', users)] : []),
+    ...(network ? resolverMounts() : []),
+    ...parents.map(emptyFolder),
+    ...mounts,
+    ...masked.map((place) => mask(place, folders)),
+  ];
+  return {
+    mounts: [...systemWords(), ...argumentsOfMounts(all)],
+    seals: [...parents.flatMap(sealed), ...sealed('/'), '--chdir', workspace],
+  };
+};
+
+/**
+ * Tests whether bubblewrap can build the fence on this machine, by building it once.
+ *
+ * A positive answer is cached on disk together with what it depends on: the kernel, its settings, the program, the
+ * user. A negative answer is not cached, since the user may repair the cause.
+ */
+
+export type SandboxProbe =
+  | { readonly kind: 'works' }
+  /** `reason`: one sentence. `repair`: what to do about it, one or two sentences. */
+  | { readonly kind: 'missing'; readonly reason: string; readonly repair: string };
+
+/** Features of the installed bubblewrap. */
+type Features = {
+  /** Whether it can forbid further user namespaces itself. Otherwise only the system-call filter does. */
+  readonly disablesNamespaces: boolean;
+};
+
+export type Probed =
+  | { readonly kind: 'works'; readonly features: Features }
+  | Extract<SandboxProbe, { kind: 'missing' }>;
+
+/** Version of the fence. Increase it to invalidate cached answers. */
+const VERSION = 1;
+const TIMEOUT_MS = 10_000;
+const SETTINGS = [
+  '/proc/sys/user/max_user_namespaces',
+  '/proc/sys/kernel/unprivileged_userns_clone',
+  '/proc/sys/kernel/apparmor_restrict_unprivileged_userns',
+];
+
+const INSTALL =
+  'Install it: apt-get install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora), pacman -S bubblewrap (Arch), apk add bubblewrap (Alpine).';
+const OFF = 'Where a container or a virtual machine is the fence already, use --sandbox off.';
+
+const missing = (reason: string, repair: string): Probed => ({ kind: 'missing', reason, repair });
+
+export const notLinux = (): Probed =>
+  missing('The sandbox for commands exists for Linux only.', 'Commands can run without it: --sandbox off.');
+
+export const notInstalled = (whyNot: string | null): Probed =>
+  whyNot === null
+    ? missing('bubblewrap (bwrap) is not installed.', INSTALL)
+    : missing(
+        `bubblewrap (bwrap) is not used: ${whyNot}.`,
+        'Install it as a program of the system, or repair the PATH.',
+      );
+
+const settingOf = (file: string): string => {
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch {
+    return ''; // this kernel has no such setting
+  }
+};
+
+const isContainer = (): boolean =>
+  ['/.dockerenv', '/run/.containerenv'].some(
+    (file) => statSync(file, { throwIfNoEntry: false }) !== undefined,
+  ) || /docker|kubepods|containerd|lxc/.test(settingOf('/proc/1/cgroup'));
+
+/** What Docker limits in this container: each part of a start's options is named only if it stands in the way. */
+export type ContainerLimits = {
+  /** `Seccomp` of /proc/self/status: 2 is a filter. */
+  readonly seccomp: string;
+  /** The AppArmor profile, or empty. */
+  readonly profile: string;
+  /** /proc/self/mountinfo: Docker mounts over parts of /proc. */
+  readonly mounts: string;
+};
+
+const containerLimits = (): ContainerLimits => ({
+  seccomp: /^Seccomp:\s*(\d)/m.exec(settingOf('/proc/self/status'))?.[1] ?? '',
+  profile: settingOf('/proc/self/attr/apparmor/current') || settingOf('/proc/self/attr/current'),
+  mounts: settingOf('/proc/self/mountinfo'),
+});
+
+/** The options with which Docker lets bubblewrap work, and no more: they weaken the container for all that runs in it. */
+export const dockerOptions = ({ seccomp, profile, mounts }: ContainerLimits): readonly string[] => [
+  ...(seccomp === '2' ? ['seccomp=unconfined'] : []),
+  ...(/^[^\s(]+ \(enforce\)$/.test(profile) ? ['apparmor=unconfined'] : []),
+  ...(/ \/proc\/\S+ /.test(mounts) ? ['systempaths=unconfined'] : []),
+];
+
+const dockerRepair = (): string => {
+  const options = dockerOptions(containerLimits());
+  if (options.length === 0) return `Its host or its runtime forbids it. ${OFF}`;
+  const words = options.map((option) => `--security-opt ${option}`).join(' ');
+  const milder = options.includes('seccomp=unconfined')
+    ? ", or in place of seccomp=unconfined a profile: Docker's own, with clone, unshare, mount, umount2, pivot_root, sethostname allowed"
+    : '';
+  return `Start it with the right to (Docker: ${words}${milder}). These options weaken the container for everything in it. ${OFF}`;
+};
+
+type Cause = { readonly sign: RegExp; readonly reason: string; readonly repair: () => string };
+
+const restricted = (): string => {
+  if (settingOf('/proc/sys/kernel/apparmor_restrict_unprivileged_userns') === '1')
+    return 'AppArmor restricts user namespaces here. Allow them: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or install an AppArmor profile for bwrap.';
+  if (settingOf('/proc/sys/kernel/unprivileged_userns_clone') === '0')
+    return 'Let users make user namespaces: sysctl -w kernel.unprivileged_userns_clone=1.';
+  if (settingOf('/proc/sys/user/max_user_namespaces') === '0')
+    return 'Let users make user namespaces: sysctl -w user.max_user_namespaces=10000.';
+  if (isContainer()) return `This container may not make namespaces. ${dockerRepair()}`;
+  return `Let users make user namespaces: sysctl -w user.max_user_namespaces=10000. ${OFF}`;
+};
+
+const CAUSES: readonly Cause[] = [
+  {
+    sign: /too many open files|EMFILE|ENFILE/i,
+    reason: 'too many files are open to try bubblewrap',
+    repair: () => 'Raise the limit (ulimit -n), then start Pawl again.',
+  },
+  {
+    sign: /unknown option/i,
+    reason: 'bubblewrap is too old',
+    repair: () => 'Install version 0.8 or newer.',
+  },
+  {
+    sign: /mount proc|mounting proc|\/proc.*(?:permitted|permission)/i,
+    reason: 'bubblewrap may not mount /proc in a new namespace',
+    repair: () =>
+      `A container hides parts of /proc. Start it with them (Docker: --security-opt systempaths=unconfined). ${OFF}`,
+  },
+  {
+    sign: /seccomp|PR_SET_NO_NEW_PRIVS/i,
+    reason: 'the kernel refuses the system-call filter',
+    repair: () => `A kernel with CONFIG_SECCOMP_FILTER is needed. ${OFF}`,
+  },
+  {
+    sign: /namespace|uid map|gid map|setgroups|permission|permitted|RTM_NEWADDR|loopback|pivot_root|capab/i,
+    reason: 'bubblewrap may not make namespaces',
+    repair: restricted,
+  },
+];
+
+const whyNot = (said: string): Probed => {
+  const line = said.trim().split('\n').at(-1) ?? '';
+  const cause = CAUSES.find(({ sign }) => sign.test(line));
+  const reason = cause?.reason ?? 'bubblewrap does not work';
+  return missing(`${reason}: ${line === '' ? 'it said nothing' : line}.`, cause?.repair() ?? OFF);
+};
+
+/** Arguments for bubblewrap up to the program: the fence without the session's folders. */
+type ProbeOrder = {
+  readonly bwrap: ProgramPath;
+  words(features: Features): readonly string[];
+  /** The system-call filter, expected at descriptor 3; null if this architecture has none. */
+  readonly filter: Buffer | null;
+};
+
+const FEATURES: readonly Features[] = [{ disablesNamespaces: true }, { disablesNamespaces: false }];
+const OPENED = 'exec 3<"$0"; exec "$@"';
+const UNKNOWN_OPTION = /disable-userns|unknown option/i;
+
+const askWith = async (order: ProbeOrder, filterFile: string): Promise<Probed> => {
+  let said = '';
+  for (const features of FEATURES) {
+    if (!features.disablesNamespaces && order.filter === null) break;
+    const words = [
+      '-c',
+      OPENED,
+      filterFile,
+      order.bwrap,
+      ...order.words(features),
+      '--',
+      SYSTEM_SHELL,
+      '-c',
+      ':',
+    ];
+    const answer = await askProgram(SYSTEM_SHELL, words, {
+      environment: { LC_ALL: 'C' },
+      searchPath: ['/usr/bin', '/bin'],
+      folder: '/',
+      timeoutMs: TIMEOUT_MS,
+    });
+    if (answer?.code === 0) return { kind: 'works', features };
+    if (said === '') said = answer?.errors || (answer?.fault ?? "it can't be started");
+    if (!UNKNOWN_OPTION.test(said)) break;
+  }
+  return whyNot(said);
+};
+
+const ask = async (order: ProbeOrder): Promise<Probed> => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'pawl-probe-'));
+  try {
+    const file = path.join(folder, 'filter');
+    writeFileSync(file, order.filter ?? '');
+    return await askWith(order, file);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+};
+
+const keyOf = (bwrap: ProgramPath): string => {
+  const { mtimeMs, size, mode } = statSync(bwrap);
+  const settings = SETTINGS.map(settingOf);
+  return [
+    VERSION,
+    release(),
+    process.arch,
+    process.geteuid?.(),
+    bwrap,
+    mtimeMs,
+    size,
+    mode,
+    ...settings,
+  ].join(' ');
+};
+
+const CACHE = 'sandbox-probe.json';
+
+const readCache = (folder: string, key: string): Features | null => {
+  try {
+    const kept: unknown = JSON.parse(readFileSync(path.join(folder, CACHE), 'utf8'));
+    if (typeof kept !== 'object' || kept === null || !('key' in kept) || !('disablesNamespaces' in kept))
+      return null;
+    return kept.key === key ? { disablesNamespaces: kept.disablesNamespaces === true } : null;
+  } catch {
+    return null; // never asked, or a file that was cut
+  }
+};
+
+const writeCache = (folder: string, key: string, features: Features): void => {
+  const file = path.join(folder, CACHE);
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    writeFileSync(`${file}.${process.pid}`, JSON.stringify({ key, ...features }));
+    renameSync(`${file}.${process.pid}`, file);
+  } catch {
+    // It is asked again the next time.
+  }
+};
+
+/** `cacheFolder` null: no cache. Never rejects. */
+export const probeBubblewrap = async (order: ProbeOrder, cacheFolder: string | null): Promise<Probed> => {
+  try {
+    const key = keyOf(order.bwrap);
+    const kept = cacheFolder === null ? null : readCache(cacheFolder, key);
+    if (kept !== null) return { kind: 'works', features: kept };
+    const probed = await ask(order);
+    if (probed.kind === 'works' && cacheFolder !== null) writeCache(cacheFolder, key, probed.features);
+    return probed;
+  } catch (error) {
+    return whyNot(String(error));
+  }
+};

@@ -1,0 +1,657 @@
+/** Where git keeps a repository, what it obeys or runs there, and whether a new repository is harmless. */
+
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  type Stats,
+} from 'node:fs';
+import { homedir } from 'node:os';
+import path from 'node:path';
+import type { ProcessEnvironment } from '../../platform/environment.js';
+import { isOwnOrSystem, isWithin, realPathOf, statusOf } from '../../platform/files.js';
+import { folderAbove } from '../../platform/repository-folders.js';
+
+/**
+ * Where git keeps a repository, and which of its files git obeys or runs.
+ *
+ * A `.git` file can name any folder of the machine. It counts only if that folder names the workspace in return, which
+ * only git itself could have written there.
+ */
+
+/** Files of a git folder that git obeys or runs. `commondir` names another folder whose configuration counts. */
+const CODE = ['config', 'config.worktree', 'hooks', 'info/attributes', 'commondir'];
+/** The same for the folder of a linked worktree, below `worktrees`. */
+const WORKTREE_CODE = ['commondir', 'gitdir', 'config.worktree', 'info/attributes', 'hooks', 'config'];
+const MODULES_DEPTH_MAX = 4;
+const FOLDERS_MAX = 200;
+const TEXT_MAX = 64 * 1024;
+
+/** The text of a small regular file; empty for everything else. Never waits for a FIFO. */
+export const readSmall = (file: string): string => {
+  let descriptor: number | null = null;
+  try {
+    descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+    if (!fstatSync(descriptor).isFile()) return '';
+    const bytes = Buffer.alloc(TEXT_MAX);
+    return bytes.subarray(0, readSync(descriptor, bytes, 0, TEXT_MAX, 0)).toString('utf8');
+  } catch {
+    return ''; // absent, a symlink, or closed to us: git is told nothing by it either
+  } finally {
+    if (descriptor !== null) closeSync(descriptor);
+  }
+};
+
+const foldersIn = (folder: string): readonly string[] => {
+  try {
+    return readdirSync(folder, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map((entry) => path.join(folder, entry.name))
+      .slice(0, FOLDERS_MAX);
+  } catch {
+    return []; // there is none
+  }
+};
+
+const isGitFolder = (folder: string): boolean =>
+  statusOf(path.join(folder, 'HEAD')) !== null && statusOf(path.join(folder, 'objects')) !== null;
+
+/** Whether git takes a folder named `.git` for a repository. It passes over an empty one and looks further up. */
+const isRepository = (folder: string): boolean =>
+  isGitFolder(folder) || ['HEAD', 'commondir'].every((name) => statusOf(path.join(folder, name)) !== null);
+
+/** Git folders of submodules, at any depth because their names may contain slashes. */
+const moduleFolders = (folder: string, depth = 1): readonly string[] =>
+  foldersIn(folder).flatMap((inner) => {
+    if (isGitFolder(inner)) return [inner, ...moduleFolders(path.join(inner, 'modules'), depth + 1)];
+    return depth < MODULES_DEPTH_MAX ? moduleFolders(inner, depth + 1) : [];
+  });
+
+/** Paths in a git folder that git obeys or runs, whether they exist or not. */
+export const codePlaces = (gitFolder: string): readonly string[] => [
+  ...CODE.map((name) => path.join(gitFolder, name)),
+  ...moduleFolders(path.join(gitFolder, 'modules'))
+    .slice(0, FOLDERS_MAX)
+    .flatMap((inner) => CODE.map((name) => path.join(inner, name))),
+  ...foldersIn(path.join(gitFolder, 'worktrees')).flatMap((inner) =>
+    WORKTREE_CODE.map((name) => path.join(inner, name)),
+  ),
+];
+
+/** The real folder that a `.git` file in this folder names; null if it names none. */
+const folderNamedIn = (file: string, folder: string): string | null => {
+  const named = /^gitdir:\s*(.+?)\s*$/.exec(readSmall(file))?.[1];
+  return named === undefined ? null : realPathOf(path.resolve(folder, named));
+};
+
+/** The git folder behind a `.git`, and the one that it shares its configuration with. Null if it leads nowhere. */
+export const gitFoldersAt = (place: string): { readonly folder: string; readonly common: string } | null => {
+  const status = statusOf(place);
+  if (status === null) return null;
+  const behind = (): string | null =>
+    status.isFile() ? folderNamedIn(place, path.dirname(place)) : realPathOf(place);
+  const folder = status.isDirectory() ? place : behind();
+  if (folder === null) return null;
+  const shared = readSmall(path.join(folder, 'commondir')).trim();
+  const common = shared === '' ? folder : realPathOf(path.resolve(folder, shared));
+  return { folder, common: common ?? folder };
+};
+
+/** The folder that a linked worktree shares with its repository; null if it does not name this worktree in return. */
+const commonFolder = (gitFolder: string, top: string): string | null => {
+  const back = readSmall(path.join(gitFolder, 'gitdir')).trim();
+  const common = realPathOf(path.resolve(gitFolder, readSmall(path.join(gitFolder, 'commondir')).trim()));
+  if (back === '' || common === null || path.dirname(gitFolder) !== path.join(common, 'worktrees'))
+    return null;
+  return realPathOf(path.resolve(gitFolder, back)) === path.join(top, '.git') ? common : null;
+};
+
+/** Whether the configuration of a submodule's git folder names this folder as its worktree. */
+const isModuleOf = (gitFolder: string, top: string): boolean => {
+  const named = /^\s*worktree\s*=\s*(.+?)\s*$/m.exec(readSmall(path.join(gitFolder, 'config')))?.[1];
+  return named !== undefined && realPathOf(path.resolve(gitFolder, named)) === top;
+};
+
+type RepositoryPaths = {
+  /** The folder with `.git`. */
+  readonly top: string;
+  /** Real path of the git folder, which holds configuration, hooks and objects. */
+  readonly folder: string;
+};
+
+type FoundRepository =
+  | { readonly kind: 'found'; readonly repository: RepositoryPaths }
+  | { readonly kind: 'none' }
+  /** `why` ends a sentence that begins with "git finds no repository inside the sandbox, since". */
+  | { readonly kind: 'refused'; readonly why: string };
+
+const refused = (why: string): FoundRepository => ({ kind: 'refused', why });
+
+const behindFile = (top: string, file: string): FoundRepository => {
+  const folder = folderNamedIn(file, top);
+  if (folder === null) return refused(`${file} names no folder`);
+  const found = (kept: string): FoundRepository => ({ kind: 'found', repository: { top, folder: kept } });
+  const common = commonFolder(folder, top);
+  const kept = common ?? folder;
+  const status = statusOf(kept);
+  if (status === null || !isOwnOrSystem(status)) return refused(`${kept} belongs to somebody else`);
+  if (!isGitFolder(kept)) return refused(`${kept} is no repository`);
+  if (common !== null || isModuleOf(folder, top) || isWithin(folder, top)) return found(kept);
+  return refused(`${file} names ${folder}, which does not name this folder in turn`);
+};
+
+const repositoryAt = (top: string, status: Stats): FoundRepository => {
+  const place = path.join(top, '.git');
+  const owner = statusOf(top);
+  if (!isOwnOrSystem(status) || owner === null || !isOwnOrSystem(owner)) {
+    return refused(`${top} belongs to somebody else`);
+  }
+  if (status.isFile()) return behindFile(top, place);
+  if (status.isDirectory()) return { kind: 'found', repository: { top, folder: place } };
+  const folder = realPathOf(place);
+  if (folder === null || !isWithin(folder, top)) return refused(`${place} is a symlink that leads out of it`);
+  return { kind: 'found', repository: { top, folder } };
+};
+
+/** The repository that the workspace, a real path, lies in. */
+export const findRepository = (workspace: string): FoundRepository => {
+  for (let folder: string | null = workspace; folder !== null; folder = folderAbove(folder)) {
+    const status = statusOf(path.join(folder, '.git'));
+    const isPassed = status?.isDirectory() === true && !isRepository(path.join(folder, '.git'));
+    if (status !== null && !isPassed) return repositoryAt(folder, status);
+  }
+  return { kind: 'none' };
+};
+
+/**
+ * Files of the workspace that git's configuration names: hooks, included files, programs.
+ *
+ * Git runs or obeys them, so a command may change them as little as the configuration. Conditions of `includeIf` count
+ * as true.
+ */
+
+/** Keys that name a folder or file that git runs or obeys as a whole. */
+const NAMES_PLACE =
+  /^(?:core\.(?:hookspath|attributesfile)|init\.templatedir|include\.path|includeif\.\*\.path)$/;
+/** Keys whose value is a command line. */
+const NAMES_COMMAND: readonly RegExp[] = [
+  /^core\.(?:fsmonitor|askpass|sshcommand|gitproxy|editor|pager)$/,
+  /^(?:sequence\.editor|diff\.external|interactive\.difffilter|uploadpack\.packobjectshook)$/,
+  /^filter\.\*\.(?:clean|smudge|process)$/,
+  /^diff\.\*\.(?:command|textconv)$/,
+  /^merge\.\*\.driver$/,
+  /^(?:mergetool|difftool|browser|man)\.\*\.(?:cmd|path)$/,
+  /^gpg(?:\.\*)?\.(?:program|defaultkeycommand)$/,
+  /^(?:credential|credential\.\*)\.helper$/,
+  /^(?:alias|pager)\.[a-z0-9-]+$/,
+  /^alias\.\*\.command$/,
+  /^remote\.\*\.(?:uploadpack|receivepack|url|pushurl)$/,
+  /^submodule\.\*\.update$/,
+  /^(?:trailer\.\*\.(?:command|cmd)|tar\.\*\.command|gc\.recentobjectshook|web\.browser|core\.alternaterefscommand)$/,
+  /^(?:hook|hook\.\*)\.command$/,
+  /^sendemail(?:\.\*)?\.\w+$/,
+];
+
+const FILES_MAX = 1_000;
+const PLACES_MAX = 200;
+
+type Entry = { readonly key: string; readonly value: string };
+
+const ESCAPES: Readonly<Record<string, string>> = { n: '\n', t: '\t', b: '\b' };
+
+/** A value without quotes, comments and continuations. */
+const plainValue = (text: string): string => {
+  let value = '';
+  let isQuoted = false;
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at] ?? '';
+    if (character === '\\') {
+      at += 1;
+      value += ESCAPES[text[at] ?? ''] ?? text[at] ?? '';
+    } else if (character === '"') isQuoted = !isQuoted;
+    else if (!isQuoted && (character === '#' || character === ';')) break;
+    else value += character;
+  }
+  return value.trim();
+};
+
+/** All entries of a configuration. Lines that git would refuse are skipped: then it obeys nothing of the file. */
+export const configEntries = (text: string): readonly Entry[] => {
+  const entries: Entry[] = [];
+  let section = '';
+  for (const line of text
+    .replace(/^\ufeff/, '')
+    .replace(/\\\r?\n/g, '')
+    .split(/\r?\n/)) {
+    let rest = line.trim();
+    const head = /^\[\s*([A-Za-z0-9.-]+)\s*("(?:[^"\\]|\\.)*")?\s*\]\s*/.exec(rest);
+    if (head !== null) {
+      const [name = '', ...dotted] = (head[1] ?? '').toLowerCase().split('.');
+      section = head[2] === undefined && dotted.length === 0 ? name : `${name}.*`;
+      rest = rest.slice(head[0].length);
+    }
+    const entry = /^([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?$/.exec(rest);
+    if (entry === null || section === '') continue;
+    entries.push({ key: `${section}.${(entry[1] ?? '').toLowerCase()}`, value: plainValue(entry[2] ?? '') });
+  }
+  return entries;
+};
+
+/** Words of a command line that may be names of files. */
+const fileWords = (command: string): readonly string[] =>
+  command
+    .split(/[\s'"`;|&()<>=]+/)
+    .filter((word) => word !== '' && !/^-|[$*?%{}:]/.test(word.replace(/^[A-Za-z]:\//, '')));
+
+/** Whether a word of a command line names a file although none is there yet. */
+const namesFile = (word: string): boolean =>
+  word.includes('/') || /^[\w-]+\.(?:[cm]?[jt]s|sh|bash|py|rb|pl|php|lua)$/.test(word);
+
+export type NamedPlace = {
+  readonly path: string;
+  /** The key that names it. */
+  readonly key: string;
+};
+
+/** One configuration file, with the folder in which git runs what it names. */
+export type ConfigPlace = { readonly file: string; readonly top: string };
+
+type Reading = {
+  readonly workspace: string;
+  readonly home: string;
+  readonly named: Map<string, NamedPlace>;
+  readonly statuses: Map<string, string>;
+  readonly visited: Set<string>;
+};
+
+const keyOfStatus = (file: string): string => {
+  const status = statusOf(file);
+  return status === null ? '' : `${status.ino}:${status.ctimeMs}:${status.size}`;
+};
+
+const resolveFrom = (folder: string, word: string, home: string): string =>
+  word.startsWith('~/') ? path.join(home, word.slice(2)) : path.resolve(folder, word);
+
+/** Adds a place, and what is behind it if it is a symlink. */
+const addPlace = (reading: Reading, place: string, key: string): void => {
+  const { workspace, named } = reading;
+  for (const one of new Set([place, realPathOf(place) ?? place])) {
+    if (!isWithin(one, workspace) || one === workspace || named.size >= PLACES_MAX) continue;
+    named.set(one, { path: one, key });
+  }
+};
+
+const addCommandWords = (reading: Reading, command: string, top: string, key: string): void => {
+  for (const word of fileWords(command)) {
+    const place = resolveFrom(top, word, reading.home);
+    const status = statusOf(realPathOf(place) ?? place);
+    if (status === null ? namesFile(word) : status.isFile()) addPlace(reading, place, key);
+  }
+};
+
+/** Whether git runs this value as a command line. */
+const isCommand = ({ key, value }: Entry): boolean => {
+  if (!NAMES_COMMAND.some((pattern) => pattern.test(key))) return false;
+  if (key.startsWith('alias.')) return value.startsWith('!');
+  return /url$/.test(key) ? value.includes('::') : !/^(?:true|false|yes|no|on|off|\d+)$/i.test(value);
+};
+
+const readConfig = (reading: Reading, { file, top }: ConfigPlace): void => {
+  const visit = `${top}\0${file}`;
+  if (reading.visited.has(visit) || reading.visited.size >= FILES_MAX) return;
+  reading.visited.add(visit);
+  reading.statuses.set(file, keyOfStatus(file));
+  const real = realPathOf(file);
+  for (const entry of configEntries(real === null ? '' : readSmall(real))) {
+    const { key, value } = entry;
+    if (value === '') continue;
+    if (isCommand(entry)) addCommandWords(reading, value.replace(/^!/, ''), top, key);
+    if (!NAMES_PLACE.test(key)) continue;
+    const isInclude = key.startsWith('include');
+    const place = resolveFrom(isInclude ? path.dirname(file) : top, value, reading.home);
+    addPlace(reading, place, key);
+    if (isInclude) readConfig(reading, { file: place, top });
+  }
+};
+
+/** The configuration files of the user and the machine. */
+const userConfigs = (environment: ProcessEnvironment): readonly string[] => {
+  const home = environment.HOME ?? homedir();
+  const own = [
+    path.join(home, '.gitconfig'),
+    path.join(environment.XDG_CONFIG_HOME || path.join(home, '.config'), 'git/config'),
+  ];
+  const global = environment.GIT_CONFIG_GLOBAL;
+  return [...(global ? [global] : own), environment.GIT_CONFIG_SYSTEM || '/etc/gitconfig'];
+};
+
+export type ConfiguredPlaces = {
+  /** `configs`: those of the repositories; `tops`: folders in which the user's configuration counts. */
+  read(configs: readonly ConfigPlace[], tops: readonly string[]): readonly NamedPlace[];
+};
+
+/** Reads configurations again only after one of them has changed. */
+export const createConfiguredPlaces = (
+  workspace: string,
+  environment: ProcessEnvironment,
+): ConfiguredPlaces => {
+  let [cachedKey, statuses] = ['', new Map<string, string>()];
+  let places: readonly NamedPlace[] = [];
+  return {
+    read(configs, tops) {
+      const key = JSON.stringify([configs, tops]);
+      const isSame =
+        key === cachedKey && [...statuses].every(([file, status]) => keyOfStatus(file) === status);
+      if (isSame) return places;
+      const home = environment.HOME ?? homedir();
+      const reading: Reading = {
+        workspace,
+        home,
+        named: new Map(),
+        statuses: new Map(),
+        visited: new Set<string>(),
+      };
+      const user = userConfigs(environment).filter(path.isAbsolute);
+      const all = [...configs, ...tops.flatMap((top) => user.map((file) => ({ file, top })))];
+      for (const config of all) readConfig(reading, config);
+      [cachedKey, statuses, places] = [key, reading.statuses, [...reading.named.values()]];
+      return places;
+    },
+  };
+};
+
+/** What git's configuration names in the workspace, for tools that write files themselves. */
+export const createNamedPlaces = (
+  workspace: string,
+  environment: ProcessEnvironment,
+): (() => readonly NamedPlace[]) => {
+  const places = createConfiguredPlaces(workspace, environment);
+  return () => {
+    const found = findRepository(workspace);
+    if (found.kind !== 'found') return places.read([], [workspace]);
+    const { top, folder } = found.repository;
+    const configs = ['config', 'config.worktree'].map((name) => ({ file: path.join(folder, name), top }));
+    return places.read(configs, [top]);
+  };
+};
+
+/**
+ * Decides whether a repository that a command made may stay: using git in it must not run any program.
+ *
+ * `git init`, `git clone` and `git worktree add` make such repositories. Anything unknown counts as harmful.
+ */
+
+/** `section.key`, or `section.*.key` for a section with a quoted name. */
+const HARMLESS_KEYS: ReadonlySet<string> = new Set([
+  ...[
+    'core.repositoryformatversion',
+    'core.filemode',
+    'core.bare',
+    'core.logallrefupdates',
+    'core.ignorecase',
+  ],
+  ...['core.precomposeunicode', 'core.symlinks', 'core.sharedrepository', 'core.autocrlf', 'core.eol'],
+  ...[
+    'core.safecrlf',
+    'core.quotepath',
+    'core.abbrev',
+    'core.compression',
+    'core.protectntfs',
+    'core.protecthfs',
+  ],
+  ...['core.untrackedcache', 'core.preloadindex', 'core.longpaths', 'core.commitgraph', 'core.whitespace'],
+  ...[
+    'remote.*.url',
+    'remote.*.pushurl',
+    'remote.*.fetch',
+    'remote.*.push',
+    'remote.*.tagopt',
+    'remote.*.prune',
+  ],
+  ...['remote.*.mirror', 'remote.*.promisor', 'remote.*.partialclonefilter', 'remote.pushdefault'],
+  ...['branch.*.remote', 'branch.*.merge', 'branch.*.rebase', 'branch.*.pushremote', 'branch.*.description'],
+  ...[
+    'branch.autosetuprebase',
+    'branch.autosetupmerge',
+    'user.name',
+    'user.email',
+    'author.name',
+    'author.email',
+  ],
+  ...['committer.name', 'committer.email', 'init.defaultbranch', 'pull.rebase', 'pull.ff', 'push.default'],
+  ...['push.autosetupremote', 'push.followtags', 'merge.ff', 'merge.conflictstyle', 'fetch.prune', 'gc.auto'],
+  ...['submodule.*.url', 'submodule.*.active', 'submodule.active', 'submodule.recurse', 'rerere.enabled'],
+  ...['extensions.objectformat', 'extensions.partialclone', 'extensions.refstorage', 'extensions.noop'],
+  ...[
+    'extensions.relativeworktrees',
+    'advice.detachedhead',
+    'color.ui',
+    'diff.renames',
+    'log.date',
+    'status.short',
+  ],
+  ...['pack.threads', 'feature.manyfiles', 'feature.experimental', 'index.version', 'protocol.version'],
+]);
+
+/** Whether an address runs no program: no `ext::sh -c …`, no option in place of a host. */
+const isHarmlessAddress = (value: string): boolean => !value.includes('::') && !/(?:^|\/\/|@)-/.test(value);
+
+/** In bytes. A longer file would be read only in part. */
+const CONFIG_MAX = 32 * 1024;
+
+/**
+ * The entries of a configuration. Null if a line is not a plain section, entry or comment, or continues on the next
+ * one.
+ */
+const entriesOf = (config: string): readonly Entry[] | null => {
+  let section = '';
+  const entries: Entry[] = [];
+  for (const line of config.split(/\r?\n/).map((one) => one.trim())) {
+    if (line === '' || line.startsWith('#') || line.startsWith(';')) continue;
+    if (line.endsWith('\\')) return null;
+    const head = /^\[\s*([A-Za-z0-9.-]+)\s*(?:"((?:[^"\\]|\\.)*)")?\s*\]$/.exec(line);
+    if (head !== null) {
+      section = `${(head[1] ?? '').toLowerCase()}${head[2] === undefined ? '' : '.*'}`;
+      continue;
+    }
+    const entry = /^([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?$/.exec(line);
+    if (entry === null || section === '') return null;
+    entries.push({ key: `${section}.${(entry[1] ?? '').toLowerCase()}`, value: entry[2] ?? '' });
+  }
+  return entries;
+};
+
+const isHarmlessEntry = ({ key, value }: Entry, folder: string, workspace: string): boolean => {
+  if (key === 'core.worktree') {
+    const named = value.replace(/^"(.*)"$/, '$1');
+    return isWithin(path.resolve(folder, named), workspace);
+  }
+  if (!HARMLESS_KEYS.has(key)) return false;
+  return !/url$/.test(key) || isHarmlessAddress(value);
+};
+
+/** Whether a configuration is harmless. A missing file is: git then uses its defaults. */
+export const isHarmlessConfig = (file: string, workspace: string): boolean => {
+  const status = statusOf(file);
+  if (status === null) return true;
+  if (!status.isFile() || status.size > CONFIG_MAX) return false;
+  const entries = entriesOf(readSmall(file));
+  const folder = path.dirname(file);
+  return entries?.every((entry) => isHarmlessEntry(entry, folder, workspace)) ?? false;
+};
+
+const namesIn = (folder: string): readonly string[] | null => {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return null; // no folder, or closed to us
+  }
+};
+
+/** Whether a hooks folder holds only git's samples. Git runs no hook whose name has an extension. */
+export const areHarmlessHooks = (folder: string): boolean => {
+  const status = statusOf(folder);
+  if (status === null) return true;
+  return status.isDirectory() && (namesIn(folder)?.every((name) => name.endsWith('.sample')) ?? false);
+};
+
+const isAbsent = (place: string): boolean => statusOf(place) === null;
+
+/** Whether a worktree folder looks as git made it: it names its repository and a worktree inside the workspace. */
+export const isHarmlessWorktree = (folder: string, workspace: string): boolean => {
+  const back = readSmall(path.join(folder, 'gitdir')).trim();
+  return (
+    readSmall(path.join(folder, 'commondir')).trim() === '../..' &&
+    path.basename(back) === '.git' &&
+    isWithin(path.resolve(folder, back), workspace) &&
+    ['config.worktree', 'config', 'hooks', 'info'].every((name) => isAbsent(path.join(folder, name)))
+  );
+};
+
+/** Checks a git folder and those of its submodules and worktrees. */
+const isHarmlessFolder = (folder: string, workspace: string, depth = 1): boolean => {
+  const at = (name: string): string => path.join(folder, name);
+  const inner = namesIn(at('modules')) ?? [];
+  return (
+    statusOf(folder)?.isDirectory() === true &&
+    isHarmlessConfig(at('config'), workspace) &&
+    areHarmlessHooks(at('hooks')) &&
+    ['config.worktree', 'commondir', 'info/attributes'].every((name) => isAbsent(at(name))) &&
+    (namesIn(at('worktrees')) ?? []).every((name) =>
+      isHarmlessWorktree(at(`worktrees/${name}`), workspace),
+    ) &&
+    depth < 4 &&
+    inner.every((name) => isHarmlessFolder(at(`modules/${name}`), workspace, depth + 1))
+  );
+};
+
+/** Checks a new `.git`: a folder, or a file that names a folder inside the workspace or in a known repository. */
+export const isHarmlessRepository = (place: string, workspace: string, known: readonly string[]): boolean => {
+  const status = statusOf(place);
+  if (status === null) return true;
+  if (status.isDirectory()) return isHarmlessFolder(place, workspace);
+  if (!status.isFile()) return false;
+  const named = /^gitdir:\s*(.+?)\s*$/.exec(readSmall(place))?.[1];
+  const folder = named === undefined ? null : realPathOf(path.resolve(path.dirname(place), named));
+  if (folder === null) return false;
+  const owner = known.find((one) => isWithin(folder, one));
+  if (owner === undefined && !isWithin(folder, workspace)) return false;
+  return path.basename(path.dirname(folder)) === 'worktrees'
+    ? isHarmlessWorktree(folder, workspace)
+    : isHarmlessFolder(folder, workspace);
+};
+
+/**
+ * Reads from git's index which folders it takes for repositories of their own (gitlinks), and which files are tracked.
+ *
+ * Git starts itself in each gitlink's folder at `status`, `diff`, `add` and `commit`, and obeys the configuration there.
+ * The index is parsed only again after it has changed.
+ */
+
+type IndexContents = {
+  /** Paths of gitlinks, relative to the top of the worktree. */
+  readonly gitlinks: readonly string[];
+  /** Whether a path, relative to the top of the worktree, is tracked. */
+  isTracked(place: string): boolean;
+};
+
+/** In bytes. Gitlinks of a larger index are found by the walk through all folders instead. */
+const INDEX_MAX = 64 * 1024 * 1024;
+const GITLINKS_MAX = 10_000;
+const GITLINK_TYPE = 0xe;
+const EMPTY: IndexContents = { gitlinks: [], isTracked: () => false };
+/** Bytes of an entry before its object name, and after it. */
+const STATUS_BYTES = 40;
+const FLAG_EXTENDED = 0x4000;
+const FLAG_LENGTH = 0x0fff;
+
+type IndexEntry = { readonly name: Buffer; readonly isGitlink: boolean; readonly next: number };
+
+/** A number of one to several bytes, as version 4 writes it. */
+const readOffset = (bytes: Buffer, start: number): { readonly value: number; readonly next: number } => {
+  let at = start;
+  let byte = bytes.readUInt8(at++);
+  let value = byte & 0x7f;
+  while ((byte & 0x80) !== 0) {
+    byte = bytes.readUInt8(at++);
+    value = (value + 1) * 128 + (byte & 0x7f);
+  }
+  return { value, next: at };
+};
+
+const readEntry = (bytes: Buffer, start: number, form: IndexForm, before: Buffer): IndexEntry => {
+  const isGitlink = bytes.readUInt32BE(start + 24) >>> 12 === GITLINK_TYPE;
+  const flagsAt = start + STATUS_BYTES + form.hashBytes;
+  const flags = bytes.readUInt16BE(flagsAt);
+  let nameAt = flagsAt + ((flags & FLAG_EXTENDED) === 0 ? 2 : 4);
+  let prefix = Buffer.alloc(0);
+  if (form.version === 4) {
+    const { value, next } = readOffset(bytes, nameAt);
+    prefix = Buffer.from(before.subarray(0, before.length - value));
+    nameAt = next;
+  }
+  const length = flags & FLAG_LENGTH;
+  const end = form.version < 4 && length < FLAG_LENGTH ? nameAt + length : bytes.indexOf(0, nameAt, 'latin1');
+  if (end < nameAt || end > bytes.length) throw new RangeError('an entry without an end');
+  const name = Buffer.concat([prefix, bytes.subarray(nameAt, end)]);
+  const next = form.version === 4 ? end + 1 : start + Math.ceil((end - start + 1) / 8) * 8;
+  return { name, isGitlink, next };
+};
+
+type IndexForm = { readonly version: number; readonly hashBytes: number };
+
+const parseIndex = (bytes: Buffer, hashBytes: number): IndexContents => {
+  if (bytes.length < 12 || bytes.toString('latin1', 0, 4) !== 'DIRC') return EMPTY;
+  const form = { version: bytes.readUInt32BE(4), hashBytes };
+  if (form.version < 2 || form.version > 4) return EMPTY;
+  const gitlinks: string[] = [];
+  const tracked = new Set<string>();
+  let [at, name] = [12, Buffer.alloc(0)];
+  try {
+    for (let count = bytes.readUInt32BE(8); count > 0; count--) {
+      const entry = readEntry(bytes, at, form, name);
+      const text = entry.name.toString('utf8');
+      tracked.add(text);
+      if (entry.isGitlink && gitlinks.length < GITLINKS_MAX) gitlinks.push(text);
+      [at, name] = [entry.next, Buffer.from(entry.name)];
+    }
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    // A cut index: git does not read it either.
+  }
+  return { gitlinks, isTracked: (place) => tracked.has(place) };
+};
+
+const usesSha256 = (gitFolder: string): boolean =>
+  /^\s*objectformat\s*=\s*sha256\s*$/im.test(readSmall(path.join(gitFolder, 'config')));
+
+const readIndex = (file: string, gitFolder: string): IndexContents => {
+  try {
+    return parseIndex(readFileSync(file), usesSha256(gitFolder) ? 32 : 20);
+  } catch {
+    return EMPTY; // it is gone, or closed to us
+  }
+};
+
+type IndexReader = { read(gitFolder: string): IndexContents };
+
+export const createIndexReader = (): IndexReader => {
+  const cache = new Map<string, { readonly key: string; readonly contents: IndexContents }>();
+  return {
+    read(gitFolder) {
+      const file = path.join(gitFolder, 'index');
+      const status = statusOf(file);
+      if (status === null || !status.isFile() || status.size > INDEX_MAX) return EMPTY;
+      const key = `${status.ino}:${status.ctimeMs}:${status.size}`;
+      const cached = cache.get(file);
+      if (cached?.key === key) return cached.contents;
+      const contents = readIndex(file, gitFolder);
+      cache.set(file, { key, contents });
+      return contents;
+    },
+  };
+};

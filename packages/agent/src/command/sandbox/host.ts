@@ -1,0 +1,523 @@
+/** What fenced commands see of the machine and of the home folder. */
+
+import {
+  accessSync,
+  constants,
+  type Dirent,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  statSync,
+} from 'node:fs';
+import path from 'node:path';
+import type { ProcessEnvironment } from '../../platform/environment.js';
+import { isWithin, realPathOf, statusOf } from '../../platform/files.js';
+import type { ProgramPath } from '../../platform/find-program.js';
+import { askProgram } from '../../platform/start-program.js';
+import { type Mount, readable } from './mounts.js';
+
+/**
+ * The system folders that fenced commands see, all read-only.
+ *
+ * Commands see what every user of the machine may read. Files that only this user may read are masked, so that commands
+ * of root find neither system passwords nor server keys.
+ */
+
+const FOLDERS = [
+  '/usr',
+  '/bin',
+  '/sbin',
+  '/lib',
+  '/lib32',
+  '/lib64',
+  '/libx32',
+  '/etc',
+  '/opt',
+  '/nix',
+  '/gnu',
+];
+
+/**
+ * Package lists and precomputed files that programs need. Each mount slows every command, so caches that programs can
+ * do without are left out.
+ */
+const INNER_FOLDERS = [
+  ...['/var/lib/dpkg', '/var/lib/rpm', '/var/lib/pacman', '/var/lib/alternatives'],
+  ...['/var/lib/texmf', '/var/lib/ghc', '/var/lib/gems'],
+  ...['/sys/devices/system', '/sys/fs/cgroup'],
+];
+
+/** Never shown, whatever their mode says. */
+const SECRET_PLACES = [
+  ...['/etc/shadow', '/etc/shadow-', '/etc/gshadow', '/etc/gshadow-', '/etc/sudoers', '/etc/sudoers.d'],
+  ...[
+    '/etc/security/opasswd',
+    '/etc/ssl/private',
+    '/etc/pki/tls/private',
+    '/etc/krb5.keytab',
+    '/etc/wireguard',
+  ],
+  ...['/etc/NetworkManager/system-connections', '/etc/openvpn', '/etc/ipsec.secrets', '/etc/ipsec.d/private'],
+  ...[
+    '/etc/ppp/chap-secrets',
+    '/etc/ppp/pap-secrets',
+    '/etc/wpa_supplicant',
+    '/etc/netplan',
+    '/etc/letsencrypt',
+  ],
+  ...[
+    '/etc/apt/auth.conf',
+    '/etc/apt/auth.conf.d',
+    '/etc/docker/key.json',
+    '/etc/kubernetes',
+    '/etc/rancher',
+  ],
+  ...['/etc/mysql/debian.cnf', '/etc/cryptsetup-keys.d', '/etc/salt/pki', '/etc/munge', '/etc/gitlab-runner'],
+  ...['/etc/samba/private', '/etc/cloud', '/etc/pawl', '/nix/var/nix/daemon-socket'],
+];
+
+/** Lock files: closed to others, but always empty. */
+const LOCKS = new Set(['/etc/.pwd.lock']);
+const SSH_FOLDER = '/etc/ssh';
+const SSH_KEY = /^ssh_host_.*key$/;
+const DEPTH_MAX = 5;
+const ENTRIES_MAX = 20_000;
+const OTHERS_READ = 0o004;
+const OTHERS_ENTER = 0o005;
+
+const mayRead = (place: string): boolean => {
+  try {
+    accessSync(place, constants.R_OK);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+const entriesOf = (folder: string): readonly Dirent[] => {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    return []; // closed to us, so to commands as well
+  }
+};
+
+const isClosedToOthers = (mode: number, isFolder: boolean): boolean => {
+  const needed = isFolder ? OTHERS_ENTER : OTHERS_READ;
+  return (mode & needed) !== needed;
+};
+
+/** Folders where people put their own files; packages install the rest. */
+const LOOKED_THROUGH = ['/etc', '/opt', '/usr/local'];
+
+/** Files and folders below `top` that this user may read and others may not. Thousands of entries: each step counts. */
+const privatePlaces = (top: string): readonly string[] => {
+  const found: string[] = [];
+  let left = ENTRIES_MAX;
+  const visit = (folder: string, depth: number): void => {
+    for (const entry of entriesOf(folder)) {
+      if (entry.isSymbolicLink() || left-- <= 0) continue;
+      const place = `${folder}/${entry.name}`;
+      const mode = statusOf(place)?.mode;
+      if (mode === undefined || LOCKS.has(place)) continue;
+      const isFolder = entry.isDirectory();
+      const isPrivate =
+        isClosedToOthers(mode, isFolder) || (folder === SSH_FOLDER && SSH_KEY.test(entry.name));
+      if (isPrivate && mayRead(place)) found.push(place);
+      else if (isFolder && depth < DEPTH_MAX) visit(place, depth + 1);
+    }
+  };
+  visit(top, 1);
+  return found;
+};
+
+const hostFolder = (folder: string): Mount | null => {
+  const status = statusOf(folder);
+  if (status === null) return null;
+  if (status.isSymbolicLink()) return { path: folder, words: ['--symlink', readlinkSync(folder), folder] };
+  return status.isDirectory() && mayRead(folder) ? readable(folder) : null;
+};
+
+/** Skips version 1 cgroups, which are a dozen separate file systems that nobody reads. */
+const isWanted = (folder: string): boolean =>
+  folder !== '/sys/fs/cgroup' || statusOf('/sys/fs/cgroup/cgroup.controllers') !== null;
+
+export type HostView = {
+  readonly mounts: readonly Mount[];
+  /** Existing files and folders that commands could read and must not. */
+  readonly masked: readonly string[];
+};
+
+/** The system folders of this machine. */
+export const hostMounts = (): readonly Mount[] =>
+  [...FOLDERS, ...INNER_FOLDERS.filter(isWanted)].map(hostFolder).filter((mount) => mount !== null);
+
+/** Inspects the machine, which takes some 30 ms where much is installed by hand; once per session. */
+export const viewHost = (): HostView => {
+  const secret = SECRET_PLACES.filter((place) => statusOf(place) !== null && mayRead(place));
+  const closed = LOOKED_THROUGH.flatMap(privatePlaces).filter((place) => !secret.includes(place));
+  const isInside = (place: string): boolean => secret.some((outer) => place.startsWith(`${outer}/`));
+  return {
+    mounts: hostMounts(),
+    masked: [...secret, ...closed.filter((place) => !isInside(place))],
+  };
+};
+
+/** Whether commands see this place as part of the system. */
+export const isOnHost = (place: string): boolean =>
+  FOLDERS.some((folder) => place === folder || place.startsWith(`${folder}/`));
+
+/**
+ * The parts of the user's home that fenced commands can read: installed tools and downloads, never credentials.
+ *
+ * Commands have a separate home, the session's, at another path. The user's tools appear at their real paths (the PATH
+ * and the tools themselves name those), and as symlinks in the session's home.
+ */
+
+/** Folders of installed tools below the home, by purpose. */
+const TOOLS: readonly { readonly why: string; readonly folders: string }[] = [
+  {
+    why: 'programs that the user installed',
+    folders: 'bin .local/bin .local/lib .local/opt .local/share/pipx',
+  },
+  {
+    why: 'versions of Node and what was installed with them',
+    folders:
+      '.nvm .volta .fnm .local/share/fnm .nodenv .n .npm-global .npm-packages .bun/bin .deno/bin .yarn/bin .local/share/pnpm',
+  },
+  {
+    why: 'versions of Python',
+    folders:
+      '.pyenv .local/share/uv .local/pipx .conda miniconda3 miniforge3 mambaforge anaconda3 .pixi .poetry .rye',
+  },
+  { why: 'Rust', folders: '.rustup .cargo/bin .cargo/env .local/share/cargo/bin' },
+  { why: 'Go', folders: 'go/bin sdk .go .g .gvm .local/go' },
+  {
+    why: 'Java and its kin',
+    folders: '.sdkman .jenv .jabba .asdf .local/share/mise .local/share/rtx .proto .jdks',
+  },
+  {
+    why: 'Ruby, PHP, Perl, Lua',
+    folders: '.rbenv .rvm .gem/ruby .phpenv perl5 .plenv .luarocks .composer/vendor',
+  },
+  {
+    why: 'other languages',
+    folders:
+      '.dotnet .ghcup .elan .opam .juliaup .julia/juliaup .swiftly .nimble .zig .zvm .mix/archives .local/zig .foundry/bin .krew/bin',
+  },
+  { why: 'the Android SDK', folders: 'Android/Sdk Library/Android/sdk' },
+  {
+    why: 'browsers and binaries that tests use',
+    folders:
+      '.cache/ms-playwright .cache/puppeteer .cache/Cypress .cache/selenium .cache/node-gyp .cache/electron .cache/node/corepack',
+  },
+];
+
+/** Folders of downloads. They are readable until a command with network gets a folder of the session in their place. */
+const DOWNLOADS: readonly string[] = [
+  '.npm/_cacache',
+  '.cargo/registry',
+  '.cargo/git',
+  'go/pkg',
+  '.m2/repository',
+  '.m2/wrapper',
+  '.gradle/wrapper',
+  '.ivy2/cache',
+  '.cache/coursier',
+  '.nuget/packages',
+  '.cabal/packages',
+  '.stack/snapshots',
+  '.hex/packages',
+  '.composer/cache',
+  '.bun/install/cache',
+  '.yarn/berry/cache',
+  '.cache/yarn',
+  '.cache/deno',
+];
+
+/** Variables that name a folder or file of a tool, which is shown wherever it lies. */
+const PATH_VARIABLES =
+  'JAVA_HOME GOROOT NVM_DIR NVM_BIN VOLTA_HOME FNM_DIR N_PREFIX PNPM_HOME BUN_INSTALL PYENV_ROOT VIRTUAL_ENV CONDA_PREFIX RBENV_ROOT GEM_HOME RUSTUP_HOME SDKMAN_DIR ASDF_DIR ASDF_DATA_DIR MISE_DATA_DIR ANDROID_HOME ANDROID_SDK_ROOT DOTNET_ROOT OPAM_SWITCH_PREFIX HOMEBREW_PREFIX CUDA_HOME PLAYWRIGHT_BROWSERS_PATH PUPPETEER_CACHE_DIR SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE CURL_CA_BUNDLE PIP_CERT GIT_SSL_CAINFO NIX_SSL_CERT_FILE CARGO_HTTP_CAINFO NIX_PROFILES MAVEN_HOME GRADLE_HOME';
+
+/** Folders beside a `bin` of the PATH that belong to the same tool. */
+const BESIDE_PROGRAMS = ['lib', 'lib64', 'libexec', 'include', 'share'];
+
+/** Credentials and personal data in the home. A folder that contains one of them is never shown. */
+export const SECRET_FOLDERS: readonly string[] = [
+  ...[
+    '.ssh',
+    '.gnupg',
+    '.aws',
+    '.azure',
+    '.kube',
+    '.docker',
+    '.config',
+    '.netrc',
+    '.git-credentials',
+    '.npmrc',
+  ],
+  ...[
+    '.pypirc',
+    '.password-store',
+    '.mozilla',
+    '.thunderbird',
+    '.local/share/keyrings',
+    '.local/state',
+    '.pki',
+  ],
+  ...[
+    '.cargo/credentials',
+    '.cargo/credentials.toml',
+    '.m2/settings.xml',
+    '.gem/credentials',
+    '.terraform.d',
+  ],
+  ...['.bundle', '.vault-token', '.pgpass', '.my.cnf', '.wgetrc', '.boto', '.gradle/gradle.properties'],
+  ...[
+    '.nuget/NuGet',
+    '.hex/hex.config',
+    '.config/composer/auth.json',
+    '.composer/auth.json',
+    '.android',
+    '.claude',
+  ],
+];
+
+/** Credentials inside shown folders, which are masked. */
+const SECRETS_OF_TOOLS =
+  '.local/share/uv/credentials .rye/credentials .dotnet/corefx .luarocks/upload_config.lua .nimble/github_api_token .npm-global/etc .n/etc .conda/.condarc miniconda3/.condarc miniforge3/.condarc mambaforge/.condarc anaconda3/.condarc';
+
+const listOf = (folders: string): readonly string[] => folders.split(' ');
+
+/** Folders that would show too much. */
+const TOO_HIGH = new Set([
+  '/',
+  '/home',
+  '/root',
+  '/Users',
+  '/mnt',
+  '/media',
+  '/srv',
+  '/var',
+  '/var/lib',
+  '/run',
+  '/tmp',
+  '/proc',
+  '/sys',
+  '/dev',
+]);
+
+export type HomeView = {
+  readonly mounts: readonly Mount[];
+  /** Paths inside the mounts that are masked. */
+  readonly masked: readonly string[];
+  /** Symlinks in the session's home: relative path and target. A single file is copied instead. */
+  readonly links: readonly {
+    readonly at: string;
+    readonly to: string;
+    readonly isDownload: boolean;
+    readonly isFile: boolean;
+  }[];
+  /** The PATH inside the sandbox. */
+  readonly searchPath: string;
+};
+
+type Place = {
+  readonly environment: ProcessEnvironment;
+  /** The user's home; null if there is no usable one. */
+  readonly home: string | null;
+  readonly workspace: string;
+  /** Absolute paths. Nothing that contains one or lies in one is ever shown. */
+  readonly hidden: readonly string[];
+};
+
+const secretsOf = ({ home, hidden }: Place): readonly string[] => [
+  ...hidden,
+  ...(home === null ? [] : SECRET_FOLDERS.map((folder) => path.join(home, folder))),
+];
+
+/**
+ * Returns a function that gives the real path of a folder to show, or null if it is visible anyway or must stay hidden.
+ */
+const createChooser = (place: Place): ((wanted: string) => string | null) => {
+  const secrets = secretsOf(place);
+  const { home, workspace } = place;
+  return (wanted) => {
+    const real = realPathOf(wanted);
+    if (real === null || TOO_HIGH.has(real) || isOnHost(real) || isWithin(real, workspace)) return null;
+    if (home !== null && isWithin(home, real)) return null;
+    return secrets.some((secret) => isWithin(secret, real) || isWithin(real, secret)) ? null : real;
+  };
+};
+
+const isExecutableFolder = (folder: string): boolean =>
+  ['bin', 'sbin', 'shims'].includes(path.basename(folder));
+
+/** Folders beside a `bin` belong to the same tool, except in `~/.local`, which all tools share. */
+const besidePrograms = (folder: string, home: string | null): readonly string[] => {
+  const top = path.dirname(folder);
+  if (!isExecutableFolder(folder) || top === home || (home !== null && top === path.join(home, '.local')))
+    return [];
+  return BESIDE_PROGRAMS.map((name) => path.join(top, name)).filter((name) => existsSync(name));
+};
+
+const searchFolders = (searchPath: string): readonly string[] =>
+  searchPath.split(path.delimiter).filter((entry) => entry !== '');
+
+/** Replaces symlinked PATH folders by their real paths, since the symlinks may lie in hidden places (/run/user/…). */
+const searchPathInside = (searchPath: string, choose: (wanted: string) => string | null): string =>
+  searchFolders(searchPath)
+    .map((folder) => (path.isAbsolute(folder) ? (choose(folder) ?? folder) : folder))
+    .join(path.delimiter);
+
+const withoutInner = (places: readonly string[]): readonly string[] => {
+  const all = [...new Set(places)];
+  return all.filter((inner) => !all.some((outer) => outer !== inner && isWithin(inner, outer)));
+};
+
+type Link = HomeView['links'][number];
+
+/** Inspects the home; once per session. */
+export const viewHome = (place: Place): HomeView => {
+  const { environment, home } = place;
+  const choose = createChooser(place);
+  const links: Link[] = [];
+  const wanted: string[] = [];
+  if (home !== null) {
+    const rows = [
+      ...TOOLS.flatMap(({ folders }) => listOf(folders)).map((at) => ({ at, isDownload: false })),
+      ...DOWNLOADS.map((at) => ({ at, isDownload: true })),
+    ];
+    for (const { at, isDownload } of rows) {
+      const real = choose(path.join(home, at));
+      if (real === null) continue;
+      const isFile = statSync(real).isFile();
+      if (!isFile) wanted.push(real, path.join(home, at));
+      links.push({ at, to: path.join(home, at), isDownload, isFile });
+    }
+  }
+  const searchPath = environment.PATH ?? '';
+  for (const folder of searchFolders(searchPath).filter((one) => path.isAbsolute(one))) {
+    const real = choose(folder);
+    if (real !== null) wanted.push(real, ...besidePrograms(real, home).filter((one) => choose(one) !== null));
+  }
+  for (const name of listOf(PATH_VARIABLES)) {
+    const value = environment[name];
+    const real = value === undefined || !path.isAbsolute(value) ? null : choose(value);
+    if (real !== null && value !== undefined) wanted.push(real, value);
+  }
+  const secrets = home === null ? [] : listOf(SECRETS_OF_TOOLS).map((at) => path.join(home, at));
+  const real = secrets.map((secret) => realPathOf(secret)).filter((one) => one !== null);
+  return {
+    masked: [...secrets, ...real].filter((secret) => wanted.some((one) => isWithin(secret, one))),
+    mounts: withoutInner(wanted).map((one) => readable(one, realPathOf(one) ?? one)),
+    links,
+    searchPath: searchPathInside(searchPath, choose),
+  };
+};
+
+/** The user's home as a real path; null if HOME names no folder, or `/`. */
+export const homeOf = (named: string | undefined): string | null => {
+  const real = named === undefined || !path.isAbsolute(named) ? null : realPathOf(named);
+  return real === null || real === '/' || !statSync(real).isDirectory() ? null : real;
+};
+
+/**
+ * Sockets of the machine that a command could reach. Behind them are unfenced programs.
+ *
+ * A socket with a path can be reached through any mount of its folder, even a read-only one. An abstract socket belongs
+ * to the network namespace and can be reached by everyone who shares it.
+ */
+
+/** Flag in /proc/net/unix of a socket that accepts connections. */
+const ACCEPTS = '00010000';
+
+const table = (): readonly string[] => {
+  try {
+    return readFileSync('/proc/net/unix', 'utf8').split('\n');
+  } catch {
+    return []; // not Linux
+  }
+};
+
+type HostSockets = {
+  /** Absolute paths. */
+  readonly paths: readonly string[];
+  /** Whether there is an abstract socket, one without a path. */
+  readonly abstract: boolean;
+};
+
+export const hostSockets = (): HostSockets => {
+  const paths: string[] = [];
+  let abstract = false;
+  for (const line of table()) {
+    const [, , , flags = '', , , , ...rest] = line.split(/ +/);
+    const name = rest.join(' ');
+    if (name.startsWith('/')) paths.push(name);
+    else if (name.startsWith('@') && flags === ACCEPTS) abstract = true;
+  }
+  return { paths, abstract };
+};
+
+/**
+ * The part of the user's git settings that fenced commands get: authors and preferences, but no credentials and no
+ * setting that runs a program.
+ */
+
+/** `section.key` or `section.*.key`. */
+const KEPT = [
+  /^(?:user|author|committer)\.(?:name|email)$/,
+  /^init\.defaultbranch$/,
+  /^core\.(?:autocrlf|eol|safecrlf|quotepath|whitespace|abbrev|ignorecase|precomposeunicode|commentchar|symlinks)$/,
+  /^(?:pull\.(?:rebase|ff|twohead)|push\.(?:default|autosetupremote|followtags)|fetch\.(?:prune|prunetags))$/,
+  /^merge\.(?:ff|conflictstyle|renames|log)$/,
+  /^(?:rebase\.(?:autostash|autosquash|updaterefs|stat)|rerere\.(?:enabled|autoupdate))$/,
+  /^branch\.(?:autosetuprebase|autosetupmerge|sort)$/,
+  /^(?:diff\.(?:algorithm|renames|mnemonicprefix|colormoved|context|noprefix)|log\.(?:date|follow|abbrevcommit))$/,
+  /^(?:status\.\w+|tag\.sort|column\.\w+|advice\.\w+|commit\.(?:cleanup|verbose)|blame\.\w+|submodule\.recurse)$/,
+  /^safe\.directory$/,
+];
+const TIMEOUT_MS = 2_000;
+
+/** `value`, quoted for a configuration file. */
+const quoted = (value: string): string =>
+  `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n').replaceAll('\t', '\\t')}"`;
+
+const lineOf = (entry: string): string | null => {
+  const [name = '', ...value] = entry.split('\n');
+  if (!KEPT.some((pattern) => pattern.test(name))) return null;
+  const dot = name.indexOf('.');
+  return `[${name.slice(0, dot)}]\n\t${name.slice(dot + 1)} = ${quoted(value.join('\n'))}`;
+};
+
+/** A command never prunes: neither objects nor entries of reflogs. Its packing is left to the user's own git. */
+const NEVER_PRUNES =
+  '[gc]\n\tauto = 0\n\tpruneExpire = never\n\treflogExpire = never\n\treflogExpireUnreachable = never\n';
+
+/** The text of a configuration file, empty without git. Never rejects. */
+export const keptGitSettings = async (
+  git: ProgramPath | null,
+  workspace: string,
+  environment: ProcessEnvironment,
+): Promise<string> => {
+  if (git === null) return '';
+  const variables = {
+    HOME: environment.HOME,
+    XDG_CONFIG_HOME: environment.XDG_CONFIG_HOME,
+    PATH: environment.PATH,
+    GIT_CONFIG_GLOBAL: environment.GIT_CONFIG_GLOBAL,
+    GIT_CONFIG_NOSYSTEM: '1',
+  };
+  const defined = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== undefined));
+  // Runs outside the workspace, so that git ignores the workspace's own configuration.
+  const answer = await askProgram(git, ['config', '--global', '--includes', '--list', '-z'], {
+    environment: defined,
+    searchPath: ['/usr/bin', '/bin'],
+    folder: path.parse(workspace).root,
+    timeoutMs: TIMEOUT_MS,
+  });
+  if (answer === null || answer.code !== 0) return NEVER_PRUNES;
+  const lines = answer.output.split('\0').map(lineOf);
+  return [NEVER_PRUNES, ...lines.filter((line) => line !== null).map((line) => `${line}\n`)].join('');
+};

@@ -1,0 +1,501 @@
+/** Finds the protected paths of a workspace. */
+
+import { type Dirent, lstatSync, readdirSync, type Stats, statSync } from 'node:fs';
+import path from 'node:path';
+import type { ProcessEnvironment } from '../../platform/environment.js';
+import { isWithin, statusOf } from '../../platform/files.js';
+import { isObeyedOnEntry, mayBeProtected, protectionOf } from '../../policy/paths.js';
+import {
+  type ConfigPlace,
+  codePlaces,
+  createConfiguredPlaces,
+  createIndexReader,
+  gitFoldersAt,
+} from './git-folders.js';
+
+/**
+ * Finds the protected paths of a workspace quickly, before and after each command.
+ *
+ * 1. A folder is read again only if it has changed, so a second scan costs a few microseconds per folder. The scan
+ *    stops at a depth, at a number of folders, and at folders of packages and results: these are the frontier, which
+ *    folder-walk.ts walks through beside other work.
+ * 2. Places that a walk has found are looked at by each scan.
+ * 3. So are the folders that git's index takes for repositories, the git folders that `.git` files name, and what git's
+ *    configuration names, wherever they lie in the workspace.
+ */
+
+const DEPTH_MAX = 8;
+const FOLDERS_MAX = 1_000;
+/** Number of entries of a protected folder that are compared. */
+const INSIDE_MAX = 500;
+
+type ProtectedKind = 'file' | 'folder' | 'link' | 'repository';
+
+export type ProtectedPath = {
+  readonly path: string;
+  readonly kind: ProtectedKind;
+  readonly dev: number;
+  readonly ino: number;
+  readonly changedMs: number;
+  readonly size: number;
+  readonly links: number;
+  /** Whether it lies in a git folder, as configuration and hooks do. */
+  readonly inGit: boolean;
+  /** The key of git's configuration that names it; null for a path that is protected by its name. */
+  readonly namedBy: string | null;
+};
+
+export type Scan = {
+  readonly found: ReadonlyMap<string, ProtectedPath>;
+  /** Paths of all scanned folders. */
+  readonly folders: Pick<ReadonlySet<string>, 'has'>;
+  readonly sockets: readonly string[];
+  /** Folders that the scan did not enter. */
+  readonly frontier: readonly Frontier[];
+};
+
+const folderStatus = (folder: string): Stats | null => {
+  try {
+    const status = statSync(folder, { throwIfNoEntry: false });
+    return status?.isDirectory() ? status : null;
+  } catch {
+    return null; // closed to us
+  }
+};
+
+const kindOf = (place: string, status: Stats): ProtectedKind => {
+  if (status.isSymbolicLink()) return 'link';
+  if (path.basename(place) === '.git') return 'repository';
+  return status.isDirectory() ? 'folder' : 'file';
+};
+
+type PlaceFacts = { readonly inGit: boolean; readonly namedBy: string | null };
+
+const BY_NAME: PlaceFacts = { inGit: false, namedBy: null };
+const IN_GIT: PlaceFacts = { inGit: true, namedBy: null };
+
+/** Null if nothing is there. */
+export const protectedPathAt = (place: string, facts = BY_NAME): ProtectedPath | null => {
+  const status = statusOf(place);
+  if (status === null) return null;
+  const { dev, ino, ctimeMs, size, nlink } = status;
+  const isPlain = facts !== BY_NAME && !status.isSymbolicLink();
+  const kind = isPlain ? (status.isDirectory() ? 'folder' : 'file') : kindOf(place, status);
+  return { path: place, kind, dev, ino, changedMs: ctimeMs, size, links: nlink, ...facts };
+};
+
+/** What git obeys or runs of a git folder. */
+export const codeOf = (gitFolder: string): readonly ProtectedPath[] =>
+  codePlaces(gitFolder)
+    .map((place) => protectedPathAt(place, IN_GIT))
+    .filter((one) => one !== null);
+
+type Inside = {
+  /** Differs when something in the folder was changed. */
+  readonly print: string;
+  /** When something was changed last, in ms. */
+  readonly newestMs: number;
+};
+
+/** What lies in a protected folder, with everything below. */
+export const insideOf = (folder: string): Inside => {
+  const prints: string[] = [];
+  let newestMs = 0;
+  const open = [folder];
+  for (let next = open.pop(); next !== undefined && prints.length < INSIDE_MAX; next = open.pop()) {
+    let names: readonly string[] = [];
+    try {
+      names = readdirSync(next);
+    } catch {
+      continue; // gone, or closed to us
+    }
+    for (const name of names) {
+      const place = path.join(next, name);
+      const status = statusOf(place);
+      if (status === null) continue;
+      newestMs = Math.max(newestMs, status.ctimeMs);
+      prints.push(`${place}\0${status.dev}:${status.ino}:${status.ctimeMs}`);
+      if (status.isDirectory()) open.push(place);
+    }
+  }
+  return { print: prints.toSorted().join('\n'), newestMs };
+};
+
+/** Configuration files of a repository, whose programs git runs in the folder with `.git`. */
+const configsOf = (folder: string, common: string, top: string): readonly ConfigPlace[] =>
+  [
+    ...new Set([
+      path.join(common, 'config'),
+      path.join(folder, 'config.worktree'),
+      path.join(folder, 'config'),
+    ]),
+  ].map((file) => ({ file, top }));
+
+type ProtectedScan = {
+  /** `repository`: the git folder of the workspace if it lies outside the scanned folders. */
+  look(repository: string | null): Scan;
+  /** Looks at this place from now on. `isGitFolder`: at what git obeys of it. */
+  follow(place: string, isGitFolder: boolean): void;
+  /** Whether the repository with this top tracks the file. */
+  isTracked(top: string, place: string): boolean;
+};
+
+class Scanner implements ProtectedScan {
+  readonly #workspace: string;
+  readonly #configured;
+  readonly #indexes = createIndexReader();
+  #known = new Map<string, FolderContents>();
+  readonly #followed = new Map<string, boolean>();
+
+  constructor(workspace: string, environment: ProcessEnvironment) {
+    this.#workspace = workspace;
+    this.#configured = createConfiguredPlaces(workspace, environment);
+  }
+
+  follow(place: string, isGitFolder: boolean): void {
+    this.#followed.set(place, isGitFolder);
+  }
+
+  isTracked(top: string, place: string): boolean {
+    const folders = gitFoldersAt(path.join(top, '.git'));
+    return folders !== null && this.#indexes.read(folders.folder).isTracked(path.relative(top, place));
+  }
+
+  look(repository: string | null): Scan {
+    const found = new Map<string, ProtectedPath>();
+    const scan = this.#scanFolders(found);
+    for (const [place, isGitFolder] of this.#followed) {
+      if (isGitFolder) this.#noteAll(found, codeOf(place));
+      else if (!this.#note(found, protectedPathAt(place))) this.#followed.delete(place);
+    }
+    for (const place of this.#gitlinks(repository)) {
+      if (!found.has(place)) this.#note(found, protectedPathAt(place));
+    }
+    if (repository !== null && !found.has(repository)) this.#noteAll(found, codeOf(repository));
+    this.#noteConfigured(found, repository);
+    return { found, ...scan };
+  }
+
+  #scanFolders(found: Map<string, ProtectedPath>): Omit<Scan, 'found'> {
+    const known = this.#known;
+    const seen = new Map<string, FolderContents>();
+    const sockets: string[] = [];
+    const frontier: Frontier[] = [];
+    let level: readonly string[] = [this.#workspace];
+    for (let depth = 0; level.length > 0; depth++) {
+      const next: string[] = [];
+      for (const folder of level) {
+        if (depth >= DEPTH_MAX || seen.size >= FOLDERS_MAX) {
+          frontier.push({ folder, isInPackages: false });
+          continue;
+        }
+        const status = folderStatus(folder);
+        if (status === null) continue;
+        const before = known.get(folder);
+        const isSame = before !== undefined && isStill(before, status);
+        const contents = isSame ? before : readFolder(folder, status, 'everywhere');
+        seen.set(folder, contents);
+        for (const inner of contents.folders) next.push(inner);
+        for (const inner of contents.packages) frontier.push({ folder: inner, isInPackages: true });
+        for (const inner of contents.results) frontier.push({ folder: inner, isInPackages: false });
+        for (const place of contents.sockets) sockets.push(place);
+        for (const place of contents.found) this.#note(found, protectedPathAt(place));
+        if (contents.isGitFolder) this.#noteAll(found, codeOf(folder));
+      }
+      level = next;
+    }
+    this.#known = seen;
+    return { folders: seen, sockets, frontier };
+  }
+
+  #noteAll(found: Map<string, ProtectedPath>, all: readonly ProtectedPath[]): void {
+    for (const one of all) found.set(one.path, one);
+  }
+
+  /** Adds a path, and of a repository what git obeys of it, wherever it lies in the workspace. False if it is absent. */
+  #note(found: Map<string, ProtectedPath>, one: ProtectedPath | null): boolean {
+    if (one === null) return false;
+    found.set(one.path, one);
+    if (one.kind !== 'repository') return true;
+    const folders = gitFoldersAt(one.path);
+    if (folders === null) return true;
+    for (const folder of new Set([folders.folder, folders.common])) {
+      if (isWithin(folder, this.#workspace)) this.#noteAll(found, codeOf(folder));
+    }
+    return true;
+  }
+
+  /** Places of `.git` in the folders that the index takes for repositories. */
+  #gitlinks(repository: string | null): readonly string[] {
+    const own = gitFoldersAt(path.join(this.#workspace, '.git'));
+    const folder = own?.folder ?? repository;
+    if (folder === null) return [];
+    const top = own === null ? path.dirname(folder) : this.#workspace;
+    return this.#indexes
+      .read(folder)
+      .gitlinks.map((link) => path.join(top, link, '.git'))
+      .filter((place) => isWithin(place, this.#workspace));
+  }
+
+  #noteConfigured(found: Map<string, ProtectedPath>, repository: string | null): void {
+    const configs: ConfigPlace[] = [];
+    const tops = new Set([this.#workspace]);
+    for (const one of found.values()) {
+      if (one.kind !== 'repository') continue;
+      const top = path.dirname(one.path);
+      const folders = gitFoldersAt(one.path);
+      if (folders === null) continue;
+      tops.add(top);
+      configs.push(...configsOf(folders.folder, folders.common, top));
+    }
+    if (repository !== null) {
+      const top = path.basename(repository) === '.git' ? path.dirname(repository) : this.#workspace;
+      tops.add(top);
+      configs.push(...configsOf(repository, repository, top));
+    }
+    for (const { path: place, key } of this.#configured.read(configs, [...tops])) {
+      if (found.has(place)) continue;
+      const one = protectedPathAt(place, { inGit: false, namedBy: key });
+      if (one !== null) found.set(place, one);
+    }
+  }
+}
+
+export const createProtectedScan = (workspace: string, environment: ProcessEnvironment): ProtectedScan =>
+  new Scanner(workspace, environment);
+
+/**
+ * Walks the folders that the quick scan leaves out, in slices beside other work.
+ *
+ * No folder is skipped and none is too deep. A folder is read again only if it has changed, so at rest a walk costs a
+ * few microseconds a folder.
+ */
+
+/** A folder at which the quick scan stopped. */
+export type Frontier = {
+  readonly folder: string;
+  readonly isInPackages: boolean;
+};
+
+export type WalkedPlace = {
+  readonly path: string;
+  /** The place is a git folder by itself, such as a bare repository. */
+  readonly isGitFolder: boolean;
+};
+
+type FolderWalk = {
+  /** Starts at these folders, unless a walk is under way. */
+  start(frontier: readonly Frontier[]): void;
+  /** Reads so many folders at most. Returns whether the walk has ended. */
+  step(foldersMax: number): boolean;
+  readonly isRunning: boolean;
+  /** Number of folders of the last complete walk. */
+  readonly folders: number;
+  /** Folders that the last complete walk did not reach, since there are too many. */
+  readonly isCut: boolean;
+  /** Whether an earlier walk than the last one has seen this folder. */
+  has(folder: string): boolean;
+  /** Protected places of the last complete walk. */
+  readonly places: readonly WalkedPlace[];
+};
+
+const WALKED_MAX = 300_000;
+
+type Visit = { readonly contents: FolderContents; readonly firstRound: number; round: number };
+
+const walkedStatus = (folder: string): Stats | null => {
+  try {
+    const status = lstatSync(folder, { throwIfNoEntry: false });
+    return status?.isDirectory() ? status : null;
+  } catch {
+    return null; // closed to us, so to commands as well
+  }
+};
+
+class Walk implements FolderWalk {
+  readonly #known = new Map<string, Visit>();
+  #open: Frontier[] = [];
+  #found: WalkedPlace[] = [];
+  #round = 0;
+  #count = 0;
+  isRunning = false;
+  isCut = false;
+  folders = 0;
+  places: readonly WalkedPlace[] = [];
+
+  start(frontier: readonly Frontier[]): void {
+    if (this.isRunning) return;
+    this.isRunning = true;
+    this.#round += 1;
+    this.#count = 0;
+    this.#found = [];
+    this.#open = [...frontier];
+  }
+
+  has(folder: string): boolean {
+    const visit = this.#known.get(folder);
+    return visit !== undefined && visit.firstRound < this.#round;
+  }
+
+  step(foldersMax: number): boolean {
+    if (!this.isRunning) return true;
+    for (let left = foldersMax; left > 0; left--) {
+      const next = this.#open.pop();
+      if (next === undefined || this.#count >= WALKED_MAX) {
+        this.#end(next !== undefined);
+        return true;
+      }
+      this.#visit(next);
+    }
+    return false;
+  }
+
+  #end(isCut: boolean): void {
+    this.isRunning = false;
+    this.isCut = isCut;
+    this.folders = this.#count;
+    this.places = this.#found;
+    this.#open = [];
+    if (this.#known.size === this.#count) return;
+    for (const [folder, { round }] of this.#known) if (round !== this.#round) this.#known.delete(folder);
+  }
+
+  #visit(at: Frontier): void {
+    const status = walkedStatus(at.folder);
+    if (status === null) return;
+    this.#count += 1;
+    const contents = this.#read(at, status);
+    const { isInPackages } = at;
+    for (const folder of contents.packages) this.#open.push({ folder, isInPackages: true });
+    for (const folder of contents.results) this.#open.push({ folder, isInPackages });
+    for (const folder of contents.folders) this.#open.push({ folder, isInPackages });
+    for (const place of contents.found) this.#found.push({ path: place, isGitFolder: false });
+    if (contents.isGitFolder) this.#found.push({ path: at.folder, isGitFolder: true });
+  }
+
+  #read({ folder, isInPackages }: Frontier, status: Stats): FolderContents {
+    const before = this.#known.get(folder);
+    if (before !== undefined && isStill(before.contents, status)) {
+      before.round = this.#round;
+      return before.contents;
+    }
+    const contents = readFolder(folder, status, isInPackages ? 'inPackages' : 'everywhere');
+    const firstRound = before?.firstRound ?? this.#round;
+    this.#known.set(folder, { contents, firstRound, round: this.#round });
+    return contents;
+  }
+}
+
+export const createFolderWalk = (): FolderWalk => new Walk();
+
+/** Reads one folder for the scans of protected paths, and says which folders they treat differently. */
+
+const names = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/));
+
+/**
+ * Folders of packages. Packages bring settings of editors and CI along, which nobody obeys there. What git and shells
+ * obey as soon as they are in a folder is protected there too.
+ */
+const PACKAGES = names(
+  'node_modules bower_components .venv venv site-packages .tox .nox vendor Pods .pnpm-store DerivedData',
+);
+/** Folders of build results and caches. */
+const RESULTS = names(
+  `__pycache__ target dist build out .next .nuxt .cache .turbo .gradle .terraform .mypy_cache .pytest_cache .ruff_cache
+  .parcel-cache coverage`,
+);
+
+/** Resolution of file times, in ms. A folder that changed just now may change again with the same time. */
+export const TICK_MS = 25;
+
+/** `inPackages`: only what is obeyed on entry. */
+type ProtectedNames = 'everywhere' | 'inPackages';
+
+/** All paths are absolute. */
+type FolderContents = {
+  /** Folders to enter at once, without protected ones. */
+  readonly folders: readonly string[];
+  /** Folders of packages and of results. */
+  readonly packages: readonly string[];
+  readonly results: readonly string[];
+  /** Protected entries. */
+  readonly found: readonly string[];
+  readonly sockets: readonly string[];
+  /** Whether git would take the folder for a repository by itself. */
+  readonly isGitFolder: boolean;
+  readonly changedMs: number;
+  readonly ino: number;
+  readonly dev: number;
+  readonly readAtMs: number;
+};
+
+/** Whether these are still the contents of a folder, by its present status. */
+const isStill = (contents: FolderContents, { ctimeMs, ino, dev }: Stats): boolean =>
+  contents.changedMs === ctimeMs &&
+  contents.ino === ino &&
+  contents.dev === dev &&
+  contents.readAtMs - ctimeMs > TICK_MS;
+
+const entriesOf = (folder: string): readonly Dirent[] => {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    return []; // it is gone, or closed to us
+  }
+};
+
+/**
+ * The names of the folder and of the one above it, if they may begin a protected path, which has at most three names.
+ * Empty otherwise, and below a protected path: then the user has made a workspace of it.
+ */
+const parentsOf = (folder: string): string => {
+  const names = [path.basename(path.dirname(folder)), path.basename(folder)];
+  const parents = names.join('/');
+  return names.some(mayBeProtected) && protectionOf(parents) === null ? parents : '';
+};
+
+/**
+ * Whether an entry is protected. A folder like `.github` is protected in parts, but as a symlink as a whole, since its
+ * target may change. `parents`: the names above, or empty if they begin no protected path.
+ */
+const isProtected = (parents: string, entry: Dirent, scope: ProtectedNames): boolean => {
+  if (scope === 'inPackages') return isObeyedOnEntry(entry.name);
+  const mayBegin = mayBeProtected(entry.name);
+  if (!mayBegin && parents === '') return false;
+  if (mayBegin && (entry.isSymbolicLink() || protectionOf(entry.name) !== null)) return true;
+  return parents !== '' && protectionOf(`${parents}/${entry.name}`) !== null;
+};
+
+type ListName = 'folders' | 'packages' | 'results' | 'found' | 'sockets';
+
+const listFor = (entry: Dirent): ListName | null => {
+  if (!entry.isDirectory()) return entry.isSocket() ? 'sockets' : null;
+  if (PACKAGES.has(entry.name)) return 'packages';
+  return RESULTS.has(entry.name) ? 'results' : 'folders';
+};
+
+const readFolder = (folder: string, status: Stats, scope: ProtectedNames): FolderContents => {
+  const readAtMs = Date.now();
+  const { ino, dev } = status;
+  const parents = parentsOf(folder);
+  const lists: Readonly<Record<ListName, string[]>> = {
+    folders: [],
+    packages: [],
+    results: [],
+    found: [],
+    sockets: [],
+  };
+  let [hasHead, hasObjects] = [false, false];
+  for (const entry of entriesOf(folder)) {
+    const { name } = entry;
+    if (name === 'HEAD') hasHead = true;
+    if (name === 'objects' || name === 'commondir') hasObjects = true;
+    const list = isProtected(parents, entry, scope) ? 'found' : listFor(entry);
+    if (list !== null) lists[list].push(path.join(folder, name));
+  }
+  const isGitFolder = hasHead && hasObjects;
+  // Not by a spread: such objects are read slowly, and these are read a thousand times a command.
+  const { folders, packages, results, found, sockets } = lists;
+  const changedMs = status.ctimeMs;
+  return { folders, packages, results, found, sockets, isGitFolder, changedMs, ino, dev, readAtMs };
+};

@@ -1,0 +1,257 @@
+/**
+ * Runs a program behind bubblewrap (model code of `pawl ask`).
+ *
+ * 1. The program sees read-only the files that are bound for it, and an empty /tmp. It sees nothing else of the
+ *    machine: no home, workspace, /proc, network, environment variables or inherited open files.
+ * 2. It is one process, the first of its own namespace. If it or Pawl is killed, all of it ends. See program-system-calls.ts.
+ * 3. Its memory is limited. It can't write files, because file names use memory that no limit counts.
+ * 4. All processes of a start are one group, with a guard that kills the group when Pawl dies. While bubblewrap starts,
+ *    its inner process is not yet bound to the outer one, and would wait for ever if only the outer one ended.
+ */
+
+import type { ChildProcess } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { Duplex, type Readable, type Writable } from 'node:stream';
+import { ownPrograms, type ProgramPath } from '../../platform/find-program.js';
+import { CLOSING_SCRIPT, guardScript, inheritedDescriptors } from '../../platform/guarded-start.js';
+import { askProgram, SYSTEM_SHELL, startProgram, systemBash } from '../../platform/start-program.js';
+import { systemCallFilter } from './seccomp.js';
+
+type Binding = { readonly from: string; readonly to: string };
+
+export type SandboxedProgram = {
+  /** Real path, the same inside the sandbox. It is bound without an entry in `readable`. */
+  readonly program: string;
+  readonly words: readonly string[];
+  /** Files and folders; a parent stands before its contents. */
+  readonly readable: readonly Binding[];
+  /** Folders within `readable` that appear empty to the program. */
+  readonly hidden: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  /** Limit for the program's private memory, in bytes, from its start on. */
+  readonly memoryMax: number;
+};
+
+export type SandboxedEnd = {
+  readonly code: number | null;
+  readonly signal: string | null;
+  /** The last part of its stderr. */
+  readonly stderr: string;
+};
+
+type SandboxedProcess = {
+  /** Duplex channel; file descriptor 3 inside the sandbox. */
+  readonly channel: Duplex;
+  /** SIGINT, to the program itself. */
+  interrupt(): void;
+  /** Pauses the program until `release`. */
+  hold(): void;
+  release(): void;
+  /** Ends it at once. */
+  kill(): void;
+  /** Resolves when the program has ended completely. Never rejects. */
+  readonly ended: Promise<SandboxedEnd>;
+};
+
+const EMPTY_BYTES = 4_096;
+const OPEN_FILES_MAX = 256;
+const STDERR_KEPT = 4_000;
+const DEVICES = ['/dev/null', '/dev/zero', '/dev/random', '/dev/urandom'];
+
+/** File descriptors of the started program. */
+const CHANNEL_FD = 3;
+const INFORMATION_FD = 4;
+const FILTER_FD = 5;
+const GUARD_FD = 6;
+
+/** The guard, then resource limits, which the program inherits. A limit that is already lower stays. */
+const LIMITED = `${guardScript(GUARD_FD, [CHANNEL_FD, INFORMATION_FD, FILTER_FD])}ulimit -c 0; ulimit -n ${OPEN_FILES_MAX} 2>/dev/null; ulimit -d "$0" 2>/dev/null; exec "$@"`;
+const NOT_FOUND = 127;
+const CANNOT_CLOSE =
+  'echo "there are inherited open files, and bash, which closes them, is missing" >&2; exit 126';
+
+/** Without --new-session: it would leave the group. Its purpose, to have no terminal, is served by `detached`. */
+const FENCE = [
+  ['--unshare-all', '--die-with-parent', '--as-pid-1'],
+  ['--cap-drop', 'ALL', '--clearenv', '--hostname', 'sandbox'],
+].flat();
+
+const wordsFor = (order: SandboxedProgram, filtered: boolean): readonly string[] => [
+  ...FENCE,
+  ...['--info-fd', String(INFORMATION_FD)],
+  ...(filtered ? ['--seccomp', String(FILTER_FD)] : []),
+  ...order.readable.flatMap(({ from, to }) => ['--ro-bind', from, to]),
+  ...['--ro-bind', order.program, order.program],
+  ...order.hidden.flatMap((folder) => emptyFolder(folder)),
+  ...DEVICES.flatMap((device) => ['--dev-bind', device, device]),
+  ...emptyFolder('/tmp'),
+  ...['--remount-ro', '/', '--chdir', '/tmp'],
+  ...Object.entries({
+    HOME: '/tmp',
+    TMPDIR: '/tmp',
+    LANG: 'C.UTF-8',
+    TZ: 'UTC',
+    ...order.environment,
+  }).flatMap(([name, value]) => ['--setenv', name, value]),
+  ...['--', order.program, ...order.words],
+];
+
+/** An empty, read-only folder. A writable one could hold memory that no limit counts. */
+const emptyFolder = (folder: string): readonly string[] => [
+  ...['--size', String(EMPTY_BYTES), '--tmpfs', folder, '--remount-ro', folder],
+];
+
+const streamAt = (child: ChildProcess, fd: number): Duplex => {
+  const stream = child.stdio[fd];
+  if (!(stream instanceof Duplex)) throw new Error(`file descriptor ${fd} is no pipe`);
+  return stream;
+};
+
+/** A pipe reports the end of its reader as an error. `ended` already tells that the program has ended. */
+const ignoreBroken = (stream: Readable | Writable): void => {
+  stream.on('error', () => undefined);
+};
+
+/** The program's pid, as bubblewrap reports it. Signals go to the program, not to bubblewrap. */
+const listenForPid = (child: ChildProcess): (() => number | null) => {
+  let told = '';
+  const information = streamAt(child, INFORMATION_FD);
+  ignoreBroken(information);
+  information.on('data', (bytes: Buffer) => {
+    told += bytes.toString('latin1');
+  });
+  return () => {
+    const pid = /"child-pid":\s*(\d+)/.exec(told)?.[1];
+    return pid === undefined ? null : Number(pid);
+  };
+};
+
+const keepStderr = (child: ChildProcess): (() => string) => {
+  let kept = '';
+  child.stderr?.on('data', (bytes: Buffer) => {
+    kept = (kept + bytes.toString('latin1')).slice(-STDERR_KEPT);
+  });
+  return () => Buffer.from(kept, 'latin1').toString('utf8').trim();
+};
+
+const sendSignal = (pid: number, signal: NodeJS.Signals): void => {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It ended meanwhile, which `ended` tells.
+  }
+};
+
+/** Starts the program through bash if inherited open files have to be closed first. */
+const withoutOthers = (words: readonly string[]): readonly [ProgramPath, readonly string[]] => {
+  if (inheritedDescriptors().length === 0) return [SYSTEM_SHELL, words];
+  const closing = systemBash() ?? ownPrograms().find('bash');
+  if (closing === null) return [SYSTEM_SHELL, ['-c', CANNOT_CLOSE]];
+  return [closing, ['-c', CLOSING_SCRIPT, String(GUARD_FD), SYSTEM_SHELL, ...words]];
+};
+
+/**
+ * Starts the program. `ended` reports a missing or refusing bubblewrap. Call it from the main thread: the program ends
+ * with the thread that started it.
+ */
+export const startSandboxed = (order: SandboxedProgram): SandboxedProcess => {
+  const filter = systemCallFilter(process.arch);
+  const kilobytes = String(Math.ceil(order.memoryMax / 1024));
+  // The shell ends with NOT_FOUND if bwrap is missing, as for any missing program.
+  const bubblewrap = ownPrograms().find('bwrap') ?? '/nonexistent/bwrap';
+  const words = ['-c', LIMITED, kilobytes, bubblewrap, ...wordsFor(order, filter !== null)];
+  const [program, inner] = withoutOthers(words);
+  const child = startProgram(program, inner, {
+    // A session and group of its own, without a terminal: a Ctrl-C there is ours to answer.
+    detached: true,
+    env: {},
+    stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'],
+  });
+  const pid = listenForPid(child);
+  const stderr = keepStderr(child);
+  const channel = streamAt(child, CHANNEL_FD);
+  const filterPipe = streamAt(child, FILTER_FD);
+  const guard = streamAt(child, GUARD_FD);
+  ignoreBroken(guard);
+  ignoreBroken(channel);
+  ignoreBroken(filterPipe);
+  filterPipe.resume();
+  filterPipe.end(filter ?? undefined);
+  let hasEnded = false;
+  const signal = (name: NodeJS.Signals): void => {
+    const target = pid();
+    if (target !== null && !hasEnded) sendSignal(target, name);
+  };
+  const ended = new Promise<SandboxedEnd>((resolve) => {
+    child.once('error', (error) => resolve({ code: NOT_FOUND, signal: null, stderr: error.message }));
+    child.once('exit', () => {
+      hasEnded = true;
+      guard.destroy();
+    });
+    child.once('close', (code, signal) => resolve({ code, signal, stderr: stderr() }));
+  });
+  return {
+    channel,
+    interrupt: () => signal('SIGINT'),
+    hold: () => signal('SIGSTOP'),
+    release: () => signal('SIGCONT'),
+    kill() {
+      if (child.pid !== undefined && !hasEnded) sendSignal(-child.pid, 'SIGKILL');
+    },
+    ended,
+  };
+};
+
+const INSTALL =
+  'Install it: apt-get install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora), pacman -S bubblewrap (Arch)';
+const ALLOW_NAMESPACES =
+  'Let users make user namespaces: sysctl -w user.max_user_namespaces=10000; on Ubuntu also sysctl -w kernel.apparmor_restrict_unprivileged_userns=0. In a container, give it the right to make namespaces';
+
+/** Why a program ended at its start, and what the user can do. */
+export const whyNotStarted = ({ code, signal, stderr }: SandboxedEnd, program: string): string => {
+  if (code === NOT_FOUND) {
+    const refused = ownPrograms().whyNot('bwrap');
+    return refused === null
+      ? `bubblewrap (bwrap) is not installed. ${INSTALL}`
+      : `bubblewrap (bwrap) is not used: ${refused}`;
+  }
+  const said = stderr === '' ? `it ended with ${signal ?? `code ${code}`}` : stderr.replaceAll('\n', ' ');
+  const isOwn = stderr.startsWith('bwrap:');
+  if (isOwn && /unknown option/i.test(stderr))
+    return `bubblewrap is too old: ${said}. Install version 0.8 or newer`;
+  if (isOwn && /namespace|uid map|permission|permitted|RTM_NEWADDR/i.test(stderr))
+    return `bubblewrap may not work here: ${said}. ${ALLOW_NAMESPACES}`;
+  return `${program} does not start behind bubblewrap: ${said}. Try another installation of it`;
+};
+
+/** Tries the sandbox with a program that ends at once. Null if that works, otherwise the reason and what to do. */
+export const probeSandbox = async (order: SandboxedProgram): Promise<string | null> => {
+  if (process.platform !== 'linux') return 'bubblewrap exists for Linux only';
+  const started = startSandboxed(order);
+  started.channel.resume();
+  const end = await started.ended;
+  return end.code === 0 ? null : whyNotStarted(end, order.program);
+};
+
+/** The shared libraries that a program needs to run. */
+
+/** Library folders to use if `ldd` is missing. */
+const LIBRARY_FOLDERS: readonly string[] = ['/lib', '/lib64', '/usr/lib', '/usr/lib64'];
+
+/** `libm.so.6 => /lib/…/libm.so.6 (0x…)` or `/lib64/ld-linux-x86-64.so.2 (0x…)`. */
+const libraryOf = (line: string): readonly string[] => {
+  const found = /^\s*(?:\S+ => )?(\/\S+)(?: \(0x[0-9a-f]+\))?$/.exec(line)?.[1];
+  return found === undefined ? [] : [found];
+};
+
+/** Paths of a program's libraries. The program must be trusted, since `ldd` may start it. Never rejects. */
+export const librariesOf = async (program: string): Promise<readonly string[]> => {
+  const programs = ownPrograms();
+  const ldd = programs.find('ldd');
+  const environment = { ...process.env, LC_ALL: 'C' };
+  const answer =
+    ldd === null ? null : await askProgram(ldd, [program], { environment, searchPath: programs.folders });
+  // There is no ldd, or the program is linked statically and may still load files from these folders.
+  if (answer === null || answer.code !== 0) return LIBRARY_FOLDERS.filter((folder) => existsSync(folder));
+  return answer.output.split('\n').flatMap(libraryOf);
+};

@@ -1,0 +1,301 @@
+/**
+ * The folders of one session: its home, its /tmp, and files that were set aside.
+ *
+ * Commands write to home and /tmp. So symlinks are not followed there, and nothing is mounted there that commands could
+ * exchange.
+ */
+
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  fchmodSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { type UserInfo, userInfo } from 'node:os';
+import path from 'node:path';
+import { statusOf } from '../../platform/files.js';
+import { readSmall } from './git-folders.js';
+import { historyFolder } from './git-history.js';
+import type { HomeView } from './host.js';
+import { removeEmptyRecord } from './protected-files.js';
+
+/** Path of the session's home inside the sandbox. */
+export const INNER_HOME = '/run/pawl/home';
+
+export type SessionFolders = {
+  readonly home: string;
+  readonly temporary: string;
+  readonly setAside: string;
+  /** An unreadable folder and an unreadable file, which are mounted over secrets. */
+  readonly closedFolder: string;
+  readonly closedFile: string;
+  /** /etc/passwd, with the session's home. */
+  readonly users: string;
+};
+
+const TEMPORARY_MODE = 0o1777;
+const OWN_MODE = 0o700;
+
+const foldersOf = (top: string): SessionFolders => ({
+  home: path.join(top, 'home'),
+  temporary: path.join(top, 'tmp'),
+  setAside: path.join(top, 'set-aside'),
+  closedFolder: path.join(top, 'closed'),
+  closedFile: path.join(top, 'closed-file'),
+  users: path.join(top, 'passwd'),
+});
+
+/** The launcher's folder, removed with the session. */
+export const commandsFolder = (top: string): string => path.join(top, 'commands');
+
+type Owner = Pick<UserInfo<string>, 'uid' | 'gid' | 'username' | 'shell'>;
+
+const owner = (): Owner => {
+  try {
+    return userInfo();
+  } catch {
+    // In a container the user id may be missing from /etc/passwd.
+    return { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0, username: 'user', shell: null };
+  }
+};
+
+/** /etc/passwd with the session's home in this user's entry. */
+const usersText = (): string => {
+  const { uid, gid, username, shell } = owner();
+  const own = `${username}:x:${uid}:${gid}::${INNER_HOME}:${shell ?? '/bin/sh'}`;
+  const others = readSmall('/etc/passwd')
+    .split('\n')
+    .filter((line) => line !== '' && line.split(':')[2] !== String(uid));
+  return `${[own, ...others].join('\n')}\n`;
+};
+
+/** Makes the symlinks, in a home that no command has used yet. */
+const makeLinks = (home: string, links: HomeView['links']): void => {
+  for (const { at, to, isFile } of links) {
+    const place = path.join(home, at);
+    mkdirSync(path.dirname(place), { recursive: true });
+    if (isFile) copyFileSync(to, place);
+    else symlinkSync(to, place);
+  }
+};
+
+/** Makes the folders; once per session. */
+export const makeFolders = (
+  top: string,
+  { links }: Pick<HomeView, 'links'>,
+  gitSettings: string,
+): SessionFolders => {
+  const folders = foldersOf(top);
+  mkdirSync(top, { recursive: true, mode: OWN_MODE });
+  chmodSync(top, OWN_MODE);
+  mkdirSync(folders.home, { mode: OWN_MODE });
+  mkdirSync(folders.temporary);
+  chmodSync(folders.temporary, TEMPORARY_MODE);
+  mkdirSync(folders.closedFolder, { mode: 0 });
+  writeFileSync(folders.closedFile, '', { mode: 0 });
+  writeFileSync(folders.users, usersText(), { mode: 0o644 });
+  if (gitSettings !== '') writeFileSync(path.join(folders.home, '.gitconfig'), gitSettings);
+  makeLinks(folders.home, links);
+  return folders;
+};
+
+/**
+ * Replaces the links to the user's downloads by empty folders, which a command with network can fill. The parent folder
+ * is opened first, since commands may exchange it.
+ */
+export const unlinkDownloads = (home: string, links: HomeView['links']): void => {
+  for (const { at, to } of links.filter(({ isDownload }) => isDownload)) {
+    const parent = path.join(home, path.dirname(at));
+    let descriptor: number | null = null;
+    try {
+      descriptor = openSync(parent, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+      const below = `/proc/self/fd/${descriptor}`;
+      const link = `${below}/${path.basename(at)}`;
+      if (readlinkSync(below) !== parent || readlinkSync(link) !== to) continue;
+      unlinkSync(link);
+      mkdirSync(link);
+    } catch {
+      // A command has already replaced the link.
+    } finally {
+      if (descriptor !== null) closeSync(descriptor);
+    }
+  }
+};
+
+/** Folders of commands that reach more than the session's level, below the session's folder. */
+const FRESH = /^fresh-\d+$/;
+
+/**
+ * A home and /tmp for one command that reaches more than the session's level. They hold what the session's held before
+ * its first command, so nothing that an earlier command prepared there (a `.gitconfig`, a `.local/bin/git`) is read.
+ */
+export const makeFreshFolders = (
+  top: string,
+  number: number,
+  { links }: Pick<HomeView, 'links'>,
+  session: SessionFolders,
+  gitSettings: string,
+): SessionFolders => {
+  const { home, temporary } = foldersOf(path.join(top, `fresh-${number}`));
+  mkdirSync(home, { recursive: true, mode: OWN_MODE });
+  mkdirSync(temporary);
+  chmodSync(temporary, TEMPORARY_MODE);
+  if (gitSettings !== '') writeFileSync(path.join(home, '.gitconfig'), gitSettings);
+  makeLinks(home, links);
+  unlinkDownloads(home, links);
+  return { ...session, home, temporary };
+};
+
+const openEntry = (place: string): number | null => {
+  try {
+    return openSync(place, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  } catch {
+    return null; // no folder, or a symlink
+  }
+};
+
+/** Moves one entry. A folder that its owner may not write to can't change its parent as it is (Go's modules). */
+const moveEntry = (from: string, to: string): void => {
+  try {
+    renameSync(from, to);
+  } catch (error) {
+    const folder = openEntry(from);
+    if (folder === null) throw error;
+    try {
+      const { mode } = fstatSync(folder);
+      fchmodSync(folder, OWN_MODE);
+      renameSync(from, to);
+      fchmodSync(folder, mode & 0o7777);
+    } finally {
+      closeSync(folder);
+    }
+  }
+};
+
+const isLinkTo = (place: string, targets: ReadonlySet<string>): boolean => {
+  try {
+    return targets.has(readlinkSync(place));
+  } catch {
+    return false; // no symlink
+  }
+};
+
+/** Moves the entries of one open folder to another, except links to `own`. Returns the number of failures. */
+const moveEntries = (from: number, to: number, own: ReadonlySet<string>): number => {
+  let failures = 0;
+  for (const entry of readdirSync(`/proc/self/fd/${from}`, { withFileTypes: true })) {
+    const source = `/proc/self/fd/${from}/${entry.name}`;
+    const target = `/proc/self/fd/${to}/${entry.name}`;
+    if (entry.isSymbolicLink() && isLinkTo(source, own)) continue;
+    const inner = entry.isDirectory() ? openEntry(source) : null;
+    const outer = inner === null ? null : openEntry(target);
+    try {
+      if (inner !== null && outer !== null) failures += moveEntries(inner, outer, own);
+      else {
+        const isEmpty = inner !== null && readdirSync(`/proc/self/fd/${inner}`).length === 0;
+        if (isEmpty && statusOf(target) !== null) continue; // a folder for downloads that got none
+        if (inner !== null) rmSync(target, { force: true });
+        moveEntry(source, target);
+      }
+    } catch {
+      failures += 1; // for example a file where a folder is
+    } finally {
+      for (const descriptor of [inner, outer]) if (descriptor !== null) closeSync(descriptor);
+    }
+  }
+  return failures;
+};
+
+/**
+ * Moves what a command left in its fresh home and /tmp to those of the session, where later commands look. Commands may
+ * exchange folders there meanwhile, so both sides are reached through open folders. Links to the user's tools and git
+ * settings stay behind. Returns the number of entries that could not be moved.
+ */
+export const carryOver = (
+  fresh: SessionFolders,
+  session: SessionFolders,
+  { links }: Pick<HomeView, 'links'>,
+): number => {
+  const own = new Set(links.map(({ to }) => to));
+  removeTree(path.join(fresh.home, '.gitconfig'));
+  let failures = 0;
+  for (const [from, to] of [
+    [fresh.home, session.home],
+    [fresh.temporary, session.temporary],
+  ] as const) {
+    const [source, target] = [openEntry(from), openEntry(to)];
+    try {
+      if (source !== null && target !== null) failures += moveEntries(source, target, own);
+    } catch {
+      failures += 1; // a folder could not be listed
+    }
+    for (const descriptor of [source, target]) if (descriptor !== null) closeSync(descriptor);
+  }
+  removeTree(path.dirname(fresh.home));
+  return failures;
+};
+
+const openFolders = (folder: string): void => {
+  chmodSync(folder, OWN_MODE);
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    if (entry.isDirectory()) openFolders(path.join(folder, entry.name));
+  }
+};
+
+/** Removes a tree, including read-only folders. Never throws. */
+const removeTree = (folder: string): void => {
+  const remove = (): void => rmSync(folder, { recursive: true, force: true });
+  try {
+    remove();
+  } catch {
+    try {
+      openFolders(folder);
+      remove();
+    } catch {
+      // It stays, and the next session tries again.
+    }
+  }
+};
+
+/** Removes all folders that commands use, but not the files of the commands themselves. */
+export const removePrivateFolders = (top: string): void => {
+  const { home, temporary, closedFolder, closedFile, users } = foldersOf(top);
+  for (const folder of [home, temporary, historyFolder(top)]) removeTree(folder);
+  for (const place of [closedFolder, closedFile, users]) removeTree(place);
+  for (const name of namesIn(top)) {
+    if (name.endsWith('.filter') || FRESH.test(name)) removeTree(path.join(top, name));
+  }
+};
+
+/** Removes the session's folders. Files that were set aside stay, since the user may want them. */
+export const removeFolders = (top: string): void => {
+  removePrivateFolders(top);
+  for (const name of [commandsFolder(top), path.join(top, 'session'), path.join(top, 'sent')])
+    removeTree(name);
+  removeEmptyRecord(top);
+  try {
+    rmdirSync(top);
+  } catch {
+    // It holds files that were set aside, or never existed.
+  }
+};
+
+export const namesIn = (folder: string): readonly string[] => {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return []; // it is not there
+  }
+};

@@ -1,0 +1,179 @@
+import { randomBytes } from 'node:crypto';
+import path from 'node:path';
+import { configFolder, type ProcessEnvironment, stateFolder } from '../platform/environment.js';
+import type { CommandSandbox, CommandSandboxOptions } from './command.js';
+import type { EarlierCommands } from './earlier-processes.js';
+import type { SandboxProbe } from './sandbox/bubblewrap.js';
+import { recordSent, recordSession } from './session-record.js';
+
+type SessionSandboxOptions = {
+  /** Pawl's own environment: it names the state folders, and commands get a part of it. */
+  readonly environment: ProcessEnvironment;
+  /** Names of variables that the user passes to fenced commands beside the usual ones. */
+  readonly passEnvironment?: readonly string[];
+  /** See CommandSandboxOptions. */
+  readonly viewHost?: CommandSandboxOptions['viewHost'];
+  /** The session, whose running commands go on if this process is killed. Without it they are killed, too. */
+  readonly sessionId?: string;
+};
+
+/** The sandboxes of one session. Their code is loaded with the first command. */
+export type SessionSandbox = {
+  /** The sandbox of a workspace: the same for all commands of the session. */
+  of(workspace: string): Promise<CommandSandbox>;
+  /** Records that the session may start commands here. Call it before the start of one is journaled. */
+  announce(workspace: string): void;
+  /** Records that a call, as batch and call, is about to leave this process for another program. Throws if it can't. */
+  recordSent(workspace: string, call: string): void;
+  /** The commands of the session's earlier processes. Null if the session can't be resumed. */
+  earlier(workspace: string): Promise<EarlierCommands | null>;
+  /** Guards protected paths from commands that a killed process has started here, if there are any. */
+  guard(workspace: string): Promise<void>;
+  /** Judges what such commands have made, if they have ended. Returns lines for the model about files set aside. */
+  settle(workspace: string): Promise<readonly string[]>;
+  /**
+   * Removes the session's private folders, those of its earlier processes too. `keepsResults`: the files of commands
+   * stay, since the journal may lack results. Never rejects.
+   */
+  close(keepsResults?: boolean): Promise<void>;
+};
+
+const optionsOf = (
+  { environment, passEnvironment = [], viewHost, sessionId }: SessionSandboxOptions,
+  workspace: string,
+): CommandSandboxOptions => {
+  const state = stateFolder(environment);
+  const name = `${process.pid}-${randomBytes(6).toString('hex')}`;
+  return {
+    workspace,
+    environment,
+    passEnvironment,
+    viewHost,
+    sessionFolder: path.join(state, 'sandbox', name),
+    cacheFolder: state,
+    hidden: [state, configFolder(environment)],
+    sessionId,
+    outlives: sessionId !== undefined,
+  };
+};
+
+class Sandboxes implements SessionSandbox {
+  readonly #options: SessionSandboxOptions;
+  readonly #places = new Map<string, CommandSandboxOptions>();
+  readonly #sandboxes = new Map<string, Promise<CommandSandbox>>();
+  /** Folders of this process in which the session is recorded. */
+  readonly #recorded = new Set<string>();
+  #earlier: Promise<EarlierCommands> | null = null;
+  #isClosed = false;
+
+  constructor(options: SessionSandboxOptions) {
+    this.#options = options;
+  }
+
+  of(workspace: string): Promise<CommandSandbox> {
+    this.announce(workspace);
+    const sandbox = this.#sandboxes.get(workspace) ?? this.#load(workspace);
+    this.#sandboxes.set(workspace, sandbox);
+    return sandbox;
+  }
+
+  announce(workspace: string): void {
+    const { sessionId } = this.#options;
+    const { sessionFolder } = this.#placeOf(workspace);
+    if (sessionId === undefined || this.#isClosed || this.#recorded.has(sessionFolder)) return;
+    this.#recorded.add(sessionFolder);
+    recordSession(sessionFolder, sessionId);
+  }
+
+  recordSent(workspace: string, call: string): void {
+    this.announce(workspace);
+    if (this.#options.sessionId !== undefined) recordSent(this.#placeOf(workspace).sessionFolder, call);
+  }
+
+  async earlier(workspace: string): Promise<EarlierCommands | null> {
+    const { sessionId } = this.#options;
+    if (sessionId === undefined) return null;
+    const { sessionFolder } = this.#placeOf(workspace);
+    const { environment } = this.#options;
+    this.#earlier ??= Promise.all([
+      import('./earlier-processes.js'),
+      import('../platform/find-program.js'),
+    ]).then(([{ findEarlier }, { findProgram }]) =>
+      findEarlier(sessionFolder, sessionId, () => findProgram('git', { environment, workspace })),
+    );
+    return this.#earlier;
+  }
+
+  async guard(workspace: string): Promise<void> {
+    if (this.#sandboxes.has(workspace)) return;
+    const { hasInterruptedGuard } = await import('./earlier-processes.js');
+    const { sessionFolder: own, sessionId = null } = this.#placeOf(workspace);
+    const search = { own, workspace, sessionId };
+    if (!this.#isClosed && hasInterruptedGuard(search)) await this.of(workspace);
+  }
+
+  async settle(workspace: string): Promise<readonly string[]> {
+    await this.guard(workspace);
+    return (await this.#sandboxes.get(workspace))?.settle() ?? [];
+  }
+
+  async close(keepsResults = false): Promise<void> {
+    this.#isClosed = true;
+    const all = await Promise.all(this.#sandboxes.values());
+    await Promise.all(all.map((sandbox) => sandbox.close(keepsResults)));
+    const earlier = await this.#earlier;
+    const folders = [...this.#recorded, ...(earlier?.folders() ?? [])];
+    if (folders.length === 0) return;
+    const { removeFolders, removePrivateFolders } = await import('./sandbox/session-folders.js');
+    for (const folder of folders) (keepsResults ? removePrivateFolders : removeFolders)(folder);
+  }
+
+  #placeOf(workspace: string): CommandSandboxOptions {
+    const place = this.#places.get(workspace) ?? optionsOf(this.#options, workspace);
+    this.#places.set(workspace, place);
+    return place;
+  }
+
+  async #load(workspace: string): Promise<CommandSandbox> {
+    const { createCommandSandbox } = await import('./command-sandbox.js');
+    const sandbox = createCommandSandbox(this.#placeOf(workspace));
+    if (this.#isClosed) await sandbox.close(false);
+    return sandbox;
+  }
+}
+
+/** Creates the sandboxes of a session. Costs nothing until the first command. */
+export const createSessionSandbox = (options: SessionSandboxOptions): SessionSandbox =>
+  new Sandboxes(options);
+
+/** Running probes with the environment of this process, by workspace. Simultaneous callers share one probe. */
+const probes = new Map<string, Promise<SandboxProbe>>();
+
+const probeNow = async (
+  environment: ProcessEnvironment,
+  workspace: string,
+  answer: 'kept' | 'fresh',
+): Promise<SandboxProbe> => {
+  const { probeWorkspace } = await import('./workspace-probe.js');
+  const options = optionsOf({ environment }, workspace);
+  const cacheFolder = answer === 'kept' ? options.cacheFolder : null;
+  const probed = await probeWorkspace({ ...options, cacheFolder });
+  return probed.kind === 'works' ? { kind: 'works' } : probed;
+};
+
+/**
+ * Whether commands can be fenced on this machine. `kept` accepts a cached answer for the same kernel and bubblewrap, or
+ * a running probe. Never rejects.
+ */
+export const probeSandbox = (
+  environment: ProcessEnvironment,
+  workspace: string,
+  answer: 'kept' | 'fresh',
+): Promise<SandboxProbe> => {
+  if (answer === 'fresh' || environment !== process.env) return probeNow(environment, workspace, answer);
+  const running = probes.get(workspace);
+  if (running !== undefined) return running;
+  const probe = probeNow(environment, workspace, answer).finally(() => probes.delete(workspace));
+  probes.set(workspace, probe);
+  return probe;
+};

@@ -1,0 +1,133 @@
+/**
+ * Names of MCP tools for models, and which tools are declared.
+ *
+ * 1. A name is `mcp__server__tool`, with the characters and the length that every provider accepts.
+ * 2. Tools are in the order of their names, so that requests can be cached.
+ */
+
+import { createHash } from 'node:crypto';
+import type { Tool as RemoteTool } from '@modelcontextprotocol/client';
+import type { JsonObject } from '../../machine/message.js';
+import { safeSchema } from '../../models/tool-schema.js';
+import type { McpServer } from './server-config.js';
+
+const NAME_MAX = 64;
+const HASH_LENGTH = 8;
+/** Some providers refuse requests with more tools than this, together with the built-in ones. */
+const TOOLS_MAX = 100;
+const CHARACTERS_MAX = 160_000;
+/** Equal names that are said one by one. */
+const FAULTS_MAX = 3;
+
+/** A tool as its server offers it, made safe. */
+export type OfferedTool = {
+  readonly name: string;
+  readonly description: string;
+  readonly inputSchema: JsonObject;
+  /** The server says that its calls change nothing: one that was interrupted is made again. */
+  readonly isReadOnly?: true;
+};
+
+export type DeclaredTool = OfferedTool & { readonly server: string; readonly declaredName: string };
+
+type Declared = {
+  readonly tools: readonly DeclaredTool[];
+  /** Why tools are missing, one line each. */
+  readonly faults: readonly string[];
+};
+
+/** The name for models. A name that had to be changed ends in a hash of the original one. */
+export const declaredName = (server: string, tool: string): string => {
+  const plain = `mcp__${server}__${tool}`;
+  if (plain.length <= NAME_MAX && /^[\w-]+$/.test(plain)) return plain;
+  const hash = createHash('sha256').update(`${server}/${tool}`).digest('hex').slice(0, HASH_LENGTH);
+  return `${plain.replace(/[^\w-]/g, '_').slice(0, NAME_MAX - HASH_LENGTH - 1)}_${hash}`;
+};
+
+const declarationLength = ({ declaredName: name, description, inputSchema }: DeclaredTool): number =>
+  name.length + description.length + JSON.stringify(inputSchema).length;
+
+type Offer = { readonly server: string; readonly tools: readonly OfferedTool[] };
+
+/** Names the tools of all servers, and leaves out collisions and tools beyond the limits. */
+export const declareTools = (offers: readonly Offer[]): Declared => {
+  const byName = new Map<string, DeclaredTool>();
+  const faults: string[] = [];
+  for (const { server, tools } of offers)
+    for (const tool of tools) {
+      const name = declaredName(server, tool.name);
+      const other = byName.get(name);
+      if (other === undefined) byName.set(name, { ...tool, server, declaredName: name });
+      else
+        faults.push(
+          `the MCP tool ${server}/${tool.name} is left out: ${other.server}/${other.name} has the same name for the model, ${name}`,
+        );
+    }
+  const unsaid = faults.splice(FAULTS_MAX).length;
+  if (unsaid > 0) faults.push(`${unsaid} more MCP tools are left out, since others have their names`);
+  const sorted = [...byName.values()].toSorted((one, next) =>
+    one.declaredName < next.declaredName ? -1 : 1,
+  );
+  const kept: DeclaredTool[] = [];
+  let characters = 0;
+  for (const tool of sorted) {
+    characters += declarationLength(tool);
+    if (kept.length < TOOLS_MAX && characters <= CHARACTERS_MAX) kept.push(tool);
+  }
+  const lost = sorted.length - kept.length;
+  if (lost > 0)
+    faults.push(
+      `${lost} of ${sorted.length} MCP tools are left out: a session declares at most ${TOOLS_MAX} of them, and ${CHARACTERS_MAX} characters. Name the tools that you need: tools = ["…"] in the server's table`,
+    );
+  return { tools: kept, faults };
+};
+
+/**
+ * The tools that a server offers, made safe to declare. Of equal names the first counts. A tool that its server runs only
+ * as a task is left out: a call of it can't succeed.
+ */
+
+const DESCRIPTION_MAX = 2_000;
+const OFFERED_TOOLS_MAX = 1_000;
+const OFFERED_NAME_MAX = 200;
+
+type Offered = {
+  readonly tools: readonly OfferedTool[];
+  /** What was changed, one line a tool. */
+  readonly notes: readonly string[];
+  /** Names of the tools that were left out because their server runs them only as tasks. */
+  readonly needTasks: readonly string[];
+};
+
+export const offeredTools = (remote: readonly RemoteTool[]): Offered => {
+  const notes: string[] = [];
+  const byName = new Map<string, RemoteTool>();
+  for (const tool of remote)
+    if (tool.name.length <= OFFERED_NAME_MAX && !byName.has(tool.name)) byName.set(tool.name, tool);
+  const all = [...byName.values()].slice(0, OFFERED_TOOLS_MAX);
+  const needsTask = ({ execution }: RemoteTool): boolean => execution?.taskSupport === 'required';
+  const needTasks = all.filter(needsTask).map(({ name }) => name);
+  for (const name of needTasks) notes.push(`${name}: left out, since the server runs it only as a task`);
+  const named = all.filter((tool) => !needsTask(tool));
+  const tools = named.map(({ name, title, description = title ?? '', inputSchema, annotations }) => {
+    const { schema, note } = safeSchema(inputSchema, 'kept');
+    if (note !== null) notes.push(`${name}: ${note}`);
+    if (description.length > DESCRIPTION_MAX) notes.push(`${name}: its description is cut`);
+    const declared = { name, description: description.slice(0, DESCRIPTION_MAX), inputSchema: schema };
+    return annotations?.readOnlyHint === true ? { ...declared, isReadOnly: true as const } : declared;
+  });
+  return { tools: tools.toSorted((one, next) => (one.name < next.name ? -1 : 1)), notes, needTasks };
+};
+
+/** The tools that the server's settings ask for. */
+export const selectTools = (
+  { tools: patterns }: McpServer,
+  offered: readonly OfferedTool[],
+): readonly OfferedTool[] => {
+  if (patterns === null) return offered;
+  const fits = (name: string): boolean =>
+    patterns.some((pattern) =>
+      pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern,
+    );
+  return offered.filter(({ name }) => fits(name));
+};

@@ -1,0 +1,239 @@
+/**
+ * The package's `fetch`, over our own client, which knows the proxies of the environment. In the bundle the streams are
+ * ours; from source they are Node's, which don't take ours.
+ */
+
+import type { FetchLike } from '@modelcontextprotocol/client';
+import { attempt, attemptNow } from '../../platform/attempt.js';
+import type { ProcessEnvironment } from '../../platform/environment.js';
+import { createFetch } from '../../platform/http.js';
+import type { LeanReadable } from '../../platform/web-streams.js';
+
+const bodyStream = (
+  body: LeanReadable<Uint8Array>,
+  ending: EventsEnding | null,
+): ReadableStream<Uint8Array> => {
+  const reader = body.getReader();
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const read = await attempt(() => reader.read());
+      if (read.kind === 'fault' && ending === null) throw read.fault;
+      if (read.kind === 'done' && !read.value.done) {
+        ending?.see(read.value.value);
+        controller.enqueue(read.value.value);
+        return;
+      }
+      const last = ending?.last() ?? null;
+      if (last !== null) controller.enqueue(last);
+      controller.close();
+    },
+    cancel: (reason) => reader.cancel(reason),
+  });
+};
+
+/** Headers of a failed answer that mean something to the package. */
+const READ_FROM_ERRORS = ['content-type', 'www-authenticate', 'dpop-nonce', 'retry-after'];
+
+/** It has the parts of a Response that the package uses. */
+const asResponse = (answer: object): Response => answer as unknown as Response;
+
+/** An answer with one event: the answer of the request will not come. */
+const lostAnswer = (url: string, id: string | number): Response =>
+  asResponse({
+    ok: true,
+    status: 200,
+    statusText: 'OK',
+    headers: new Headers({ 'content-type': 'text/event-stream' }),
+    url,
+    body: new ReadableStream<Uint8Array>({
+      start(controller) {
+        controller.enqueue(lostEvent(id));
+        controller.close();
+      },
+    }),
+  });
+
+/** Reads a whole answer. Rejects if it is longer than that. */
+const readAtMost = async ({ body }: LeanResponse, bytesMax: number): Promise<string> => {
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  const reader = body.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return Buffer.concat(pieces).toString('utf8');
+    bytes += value.length;
+    if (bytes > bytesMax) {
+      await attempt(() => reader.cancel()); // the reason below is the one to report
+      throw new Error(`its answer is longer than ${bytesMax / (1 << 20)} MB`);
+    }
+    pieces.push(value);
+  }
+};
+
+const failedAnswer = async (response: LeanResponse, bytesMax: number): Promise<Response> => {
+  const { status, statusText, headers } = response;
+  const named = READ_FROM_ERRORS.map((name) => [name, headers.get(name) ?? ''] as const);
+  const given = Object.fromEntries(named.filter(([, value]) => value !== ''));
+  return new Response(await readAtMost(response, bytesMax), { status, statusText, headers: given });
+};
+
+type Send = ReturnType<typeof createFetch>;
+type LeanResponse = Awaited<ReturnType<Send>>;
+
+const sendWith = (send: Send, url: string | URL, init: RequestInit): Promise<LeanResponse> => {
+  const { method, body, signal } = init;
+  return send(url, {
+    ...(method === undefined ? {} : { method }),
+    headers: Object.fromEntries(new Headers(init.headers)),
+    ...(body === undefined || body === null ? {} : { body: String(body) }),
+    ...(signal === undefined ? {} : { signal }),
+  });
+};
+
+/** Longest answer that is read at once: a list of tools, or the metadata of a login. Streams of events have no limit. */
+const ANSWER_BYTES_MAX = 16 << 20;
+
+export const mcpFetch = (environment: ProcessEnvironment, bytesMax = ANSWER_BYTES_MAX): FetchLike => {
+  const send = createFetch(environment);
+  const streams = new EventStreams();
+  return async (url, init = {}) => {
+    const cut = streams.cutRequest(new Headers(init.headers).get('last-event-id'));
+    const sent = await attempt(() => sendWith(send, url, init));
+    if (sent.kind === 'fault') {
+      const { fault } = sent;
+      if (init.signal?.aborted === true || !('code' in fault)) throw fault;
+      if (cut !== null && streams.isOver(cut, String(fault.code))) return lostAnswer(String(url), cut.id);
+      throw new ConnectionLost(fault.message || String(fault.code), { cause: fault });
+    }
+    const response = sent.value;
+    const { ok, status, statusText, headers } = response;
+    const isEvents = headers.get('content-type')?.startsWith('text/event-stream') === true;
+    if (cut !== null && (status >= 400 || !isEvents) && streams.isOver(cut, status)) {
+      await attempt(() => response.body.cancel()); // nobody reads it
+      return lostAnswer(String(url), cut.id);
+    }
+    // The package reads errors of logins only from a real Response.
+    if (status >= 400) return failedAnswer(response, bytesMax);
+    const ending = isEvents ? streams.follow(cut, init.body) : null;
+    return asResponse({
+      ok,
+      status,
+      statusText,
+      headers,
+      url: String(url),
+      get body() {
+        return bodyStream(response.body, ending);
+      },
+      text: () => readAtMost(response, bytesMax),
+      json: async (): Promise<unknown> => JSON.parse(await readAtMost(response, bytesMax)),
+    });
+  };
+};
+
+/**
+ * Ends requests over HTTP whose answer can't come any more.
+ *
+ * 1. The package waits for an answer for ever if a server ends the stream before it. Here an error takes its place. If
+ *    the answer was there, the package drops the error.
+ * 2. A stream whose events have ids can be resumed: the package asks for the rest of it, and names the last id. If the
+ *    server refuses that, or is gone, the request gets its error then. Other failures may pass, so the package tries
+ *    once more.
+ */
+
+type RequestId = string | number;
+
+/** What follows the last piece of an answer that is a stream of events. */
+type EventsEnding = {
+  see(piece: Uint8Array): void;
+  /** Null: nothing. */
+  last(): Uint8Array | null;
+};
+
+/** A request whose answer was cut off, and which the package resumes. */
+type CutRequest = { readonly id: RequestId; readonly eventId: string };
+
+/** Streams that were cut off, of one connection. The oldest are forgotten. */
+const CUT_MAX = 100;
+
+/** Failures that pass: the package may try again. */
+const PASSING_STATUS: ReadonlySet<number> = new Set([401, 403, 408, 429, 500, 502, 503, 504]);
+
+/** The id of a request; null for other messages. */
+const parseRequestId = (body: string): RequestId | null => {
+  const parsed = attemptNow((): unknown => JSON.parse(body));
+  const message = parsed.kind === 'done' ? parsed.value : null;
+  if (typeof message !== 'object' || message === null || !('id' in message) || !('method' in message))
+    return null;
+  return typeof message.id === 'string' || typeof message.id === 'number' ? message.id : null;
+};
+
+const EVENT_ID = /^id: ?(.+)$/;
+
+/** The event that tells a request that its answer will not come. */
+const lostEvent = (id: RequestId): Uint8Array => {
+  const error = { jsonrpc: '2.0', id, error: { code: LOST_CODE, message: LOST_TEXT } };
+  return Buffer.from(`\n\nevent: message\ndata: ${JSON.stringify(error)}\n\n`);
+};
+
+class EventStreams {
+  /** By the last ids that they had. */
+  readonly #cut = new Map<string, RequestId>();
+  readonly #failedOnce = new Set<RequestId>();
+
+  /** The request whose stream is asked for again; null if it is another one. */
+  cutRequest(lastEventId: string | null): CutRequest | null {
+    const id = lastEventId === null ? undefined : this.#cut.get(lastEventId);
+    return lastEventId === null || id === undefined ? null : { id, eventId: lastEventId };
+  }
+
+  /** Whether a request is over, after the attempt to resume it has failed. `failure`: a status, or an error's code. */
+  isOver({ id, eventId }: CutRequest, failure: number | string): boolean {
+    const mayPass = typeof failure === 'number' ? PASSING_STATUS.has(failure) : failure !== 'ECONNREFUSED';
+    const isOver = !mayPass || this.#failedOnce.has(id);
+    if (!isOver) this.#failedOnce.add(id);
+    if (isOver) this.#cut.delete(eventId);
+    return isOver;
+  }
+
+  /** Follows the stream that answers a request: `cut`, or the one in `body`. Null if it answers none. */
+  follow(cut: CutRequest | null, body: unknown): EventsEnding | null {
+    const id = cut?.id ?? (typeof body === 'string' ? parseRequestId(body) : null);
+    if (id === null) return null;
+    const decoder = new TextDecoder();
+    let line = '';
+    let ids: readonly string[] = [];
+    this.#failedOnce.delete(id);
+    return {
+      see(piece) {
+        const [first = '', ...more] = decoder.decode(piece, { stream: true }).split(/\r\n|\n|\r/);
+        for (const next of [line + first, ...more].slice(0, more.length)) {
+          const [, eventId] = EVENT_ID.exec(next) ?? [];
+          // The last one may belong to an event that is cut off. Then the package names the one before.
+          if (eventId !== undefined) ids = [...ids.slice(-1), eventId];
+        }
+        line = more.at(-1) ?? line + first;
+      },
+      last: () => {
+        for (const eventId of ids) this.#remember(eventId, id);
+        return ids.length > 0 ? null : lostEvent(id);
+      },
+    };
+  }
+
+  #remember(eventId: string, id: RequestId): void {
+    this.#cut.delete(eventId);
+    this.#cut.set(eventId, id);
+    const [oldest] = this.#cut.keys();
+    if (this.#cut.size > CUT_MAX && oldest !== undefined) this.#cut.delete(oldest);
+  }
+}
+
+/** The connection to a server over HTTP ended before the answer. */
+class ConnectionLost extends Error {}
+
+/** Code of the answer that takes the place of one that never came. Servers use other codes. */
+const LOST_CODE = -32_097;
+const LOST_TEXT = 'the connection ended before it had answered';
+
+export const isLost = (error: Error): boolean =>
+  error instanceof ConnectionLost || ('code' in error && error.code === LOST_CODE);

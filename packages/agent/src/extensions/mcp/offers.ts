@@ -1,0 +1,246 @@
+/** The prompts and resources that MCP servers offer to the user. */
+
+import type {
+  ContentBlock,
+  GetPromptResult,
+  ReadResourceResult,
+  Prompt as RemotePrompt,
+  Resource as RemoteResource,
+} from '@modelcontextprotocol/client';
+import { attempt } from '../../platform/attempt.js';
+import { codeFence } from '../../platform/text.js';
+import { isTable } from '../../platform/untrusted-input.js';
+import type { Redactor } from '../../secrets/redactor.js';
+import type { Connection } from './connection.js';
+import { declaredName } from './declare-tools.js';
+
+/** The prompts and resources of a session's servers, for the user to name. The model is not told of them. */
+export type SessionOffers = {
+  /** What the servers offered when they were last connected. */
+  prompts(): readonly DeclaredPrompt[];
+  resources(): readonly DeclaredResource[];
+  /** Whether the session has a server of this name. */
+  hasServer(name: string): boolean;
+  /** The text of a prompt, filled in with the words of the user. Rejects with a sentence. */
+  prompt(declared: DeclaredPrompt, words: string): Promise<string>;
+  /** The text of a resource. Rejects with a sentence. */
+  resource(server: string, uri: string): Promise<string>;
+};
+
+type DeclaredResource = { readonly server: string; readonly uri: string; readonly about: string };
+
+export type OfferingServer = { readonly connection: Connection; offers: ServerOffers };
+
+/** A user waits for the answer, and has typed a message that must not be lost. */
+const ANSWER_MS = 20_000;
+
+const inTime = async <T>(
+  server: string,
+  answerMs: number,
+  ask: (signal: AbortSignal) => Promise<T>,
+): Promise<T> => {
+  const late = AbortSignal.timeout(answerMs);
+  const answered = await attempt(() => ask(late));
+  if (answered.kind === 'done') return answered.value;
+  if (late.aborted) throw new Error(`the MCP server ${server} did not answer within ${answerMs / 1_000} s`);
+  throw answered.fault;
+};
+
+export const createSessionOffers = (
+  servers: readonly OfferingServer[],
+  redactor: Redactor,
+  answerMs = ANSWER_MS,
+): SessionOffers => {
+  const byName = new Map(servers.map((one) => [one.connection.server.name, one]));
+  const connectionOf = (name: string): Connection => {
+    const found = byName.get(name);
+    if (found === undefined) throw new Error(`there is no MCP server ${name}`);
+    return found.connection;
+  };
+  return {
+    prompts: () =>
+      servers.flatMap(({ connection: { server }, offers }) =>
+        offers.prompts.map((prompt) => ({
+          ...prompt,
+          server: server.name,
+          declaredName: declaredName(server.name, prompt.name),
+        })),
+      ),
+    resources: () =>
+      servers.flatMap(({ connection: { server }, offers }) =>
+        offers.resources.map(({ uri, name }) => ({ server: server.name, uri, about: name })),
+      ),
+    hasServer: (name) => byName.has(name),
+    async prompt(declared, words) {
+      const given = parseArguments(declared, words);
+      const { server, name } = declared;
+      const got = await inTime(server, answerMs, (signal) =>
+        connectionOf(server).getPrompt(name, given, signal),
+      );
+      return redactor.clean(promptText(got));
+    },
+    async resource(server, uri) {
+      const got = await inTime(server, answerMs, (signal) => connectionOf(server).readResource(uri, signal));
+      return redactor.clean(resourceText(`@${server}:${uri}`, got));
+    },
+  };
+};
+
+/** The prompts and resources that a server offers, made safe to list. Of equal names the first counts. */
+
+type OfferedPrompt = {
+  readonly name: string;
+  readonly description: string;
+  readonly arguments: readonly { readonly name: string; readonly required: boolean }[];
+};
+
+/** `declaredName`: `mcp__server__prompt`, as the user types it after `/`. */
+type DeclaredPrompt = OfferedPrompt & { readonly server: string; readonly declaredName: string };
+
+type OfferedResource = { readonly uri: string; readonly name: string };
+
+export type ServerOffers = {
+  readonly prompts: readonly OfferedPrompt[];
+  readonly resources: readonly OfferedResource[];
+};
+
+export const NO_OFFERS: ServerOffers = { prompts: [], resources: [] };
+
+const PROMPTS_MAX = 100;
+const ARGUMENTS_MAX = 20;
+const RESOURCES_MAX = 1_000;
+const NAME_MAX = 200;
+const URI_MAX = 1_000;
+const DESCRIPTION_MAX = 300;
+
+const distinctBy = <T>(all: readonly T[], keyOf: (one: T) => string): readonly T[] => {
+  const byKey = new Map<string, T>();
+  for (const one of all) if (!byKey.has(keyOf(one))) byKey.set(keyOf(one), one);
+  return [...byKey.values()];
+};
+
+const oneLine = (text: string): string => text.replace(/\s+/g, ' ').trim().slice(0, DESCRIPTION_MAX);
+
+export const offeredPrompts = (remote: readonly RemotePrompt[]): readonly OfferedPrompt[] =>
+  distinctBy(remote, ({ name }) => name)
+    .filter(({ name }) => name.length <= NAME_MAX)
+    .slice(0, PROMPTS_MAX)
+    .map(({ name, title, description = title ?? '', arguments: given = [] }) => ({
+      name,
+      description: oneLine(description),
+      arguments: given
+        .slice(0, ARGUMENTS_MAX)
+        .map((one) => ({ name: one.name.slice(0, NAME_MAX), required: one.required === true })),
+    }));
+
+/** Addresses with spaces or other characters that no mention can hold are left out. */
+export const offeredResources = (remote: readonly RemoteResource[]): readonly OfferedResource[] =>
+  distinctBy(remote, ({ uri }) => uri)
+    .filter(({ uri }) => uri.length <= URI_MAX && !/[\s"\p{C}]/u.test(uri))
+    .slice(0, RESOURCES_MAX)
+    .map(({ uri, name, title }) => ({ uri, name: oneLine(title ?? name) }));
+
+export const safeOffers = ({
+  prompts,
+  resources,
+}: {
+  readonly prompts: readonly RemotePrompt[];
+  readonly resources: readonly RemoteResource[];
+}): ServerOffers => ({ prompts: offeredPrompts(prompts), resources: offeredResources(resources) });
+
+const isPrompt = (value: unknown): value is OfferedPrompt =>
+  isTable(value) &&
+  typeof value.name === 'string' &&
+  typeof value.description === 'string' &&
+  Array.isArray(value.arguments) &&
+  value.arguments.every((one) => isTable(one) && typeof one.name === 'string');
+
+const isResource = (value: unknown): value is OfferedResource =>
+  isTable(value) && typeof value.uri === 'string' && typeof value.name === 'string';
+
+/** Whether a value from the cache has the form of offers. */
+export const isOffers = (value: unknown): value is ServerOffers =>
+  isTable(value) &&
+  Array.isArray(value.prompts) &&
+  value.prompts.every(isPrompt) &&
+  Array.isArray(value.resources) &&
+  value.resources.every(isResource);
+
+/**
+ * The arguments of a prompt from the words behind its name.
+ *
+ * 1. Words are separated by spaces; quotes keep spaces together. The last argument takes all the words that are left.
+ * 2. `name=value` gives an argument by its name.
+ */
+
+const WORD = /(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+))\s*/gs;
+
+type Word = { readonly text: string; readonly at: number };
+
+const splitWords = (text: string): readonly Word[] =>
+  [...text.matchAll(WORD)].map(({ 1: double, 2: single, 3: bare, index }) => ({
+    text: double?.replace(/\\(.)/gs, '$1') ?? single ?? bare ?? '',
+    at: index,
+  }));
+
+const promptUsage = ({ declaredName, arguments: all }: DeclaredPrompt): string =>
+  [`/${declaredName}`, ...all.map(({ name, required }) => (required ? `<${name}>` : `[${name}]`))].join(' ');
+
+/** Throws if an argument is missing. Words for none stay in the message, which begins with the typed line. */
+export const parseArguments = (prompt: DeclaredPrompt, words: string): Readonly<Record<string, string>> => {
+  const typed = words.trim();
+  const given = new Map<string, string>();
+  const plain: Word[] = [];
+  for (const word of splitWords(typed)) {
+    const name = prompt.arguments.find((one) => word.text.startsWith(`${one.name}=`))?.name;
+    if (name === undefined) plain.push(word);
+    else given.set(name, word.text.slice(name.length + 1));
+  }
+  const byName = given.size;
+  const open = prompt.arguments.filter(({ name }) => !given.has(name));
+  const takesRest = open.length > 0 && byName === 0;
+  for (const [index, { name }] of open.entries()) {
+    const word = plain[index];
+    if (word === undefined) break;
+    const isRest = takesRest && index === open.length - 1 && plain.length > open.length;
+    given.set(name, isRest ? typed.slice(word.at) : word.text);
+  }
+  const missing = prompt.arguments.filter(({ name, required }) => required && !given.has(name));
+  if (missing.length > 0) throw new Error(`it is written as ${promptUsage(prompt)}`);
+  return Object.fromEntries(given);
+};
+
+/** Prompts and resources of servers as text for the model. */
+
+/** Characters of one prompt, or of one resource. */
+const TEXT_MAX = 100_000;
+
+const cut = (text: string): string =>
+  text.length <= TEXT_MAX
+    ? text
+    : `${text.slice(0, TEXT_MAX)}\n[cut: the first ${TEXT_MAX} of ${text.length} characters]`;
+
+const blockText = (block: ContentBlock): string => {
+  if (block.type === 'text') return block.text;
+  if (block.type === 'resource' && 'text' in block.resource) return block.resource.text;
+  if (block.type === 'resource_link') return `[resource ${block.uri}]`;
+  return `[${block.type === 'resource' ? 'a resource' : block.type} is not shown]`;
+};
+
+/** The messages of a prompt. Those of the assistant are examples, and named so. */
+const promptText = ({ messages }: GetPromptResult): string =>
+  cut(
+    messages
+      .map(({ role, content }) => `${role === 'assistant' ? 'Assistant: ' : ''}${blockText(content)}`)
+      .join('\n\n'),
+  );
+
+/** `mention`: how the user named it. */
+const resourceText = (mention: string, { contents }: ReadResourceResult): string => {
+  const texts = contents.map((content) =>
+    'text' in content
+      ? content.text
+      : `[${content.mimeType ?? 'an unknown type'}, ${Buffer.from(content.blob, 'base64').length} bytes, is not shown]`,
+  );
+  return `Attached: ${mention}\n${codeFence(cut(texts.join('\n')))}`;
+};

@@ -1,0 +1,324 @@
+/**
+ * A connection to a server that we start, by lines on its stdin and stdout.
+ *
+ * 1. The server gets a process group of its own. Closing ends the whole group, and so does the end of this program, also
+ *    if it is killed.
+ * 2. Lines that are no messages are logged and ignored, up to a limit: then the server is ended.
+ */
+
+import type { ChildProcess } from 'node:child_process';
+import { homedir } from 'node:os';
+import path from 'node:path';
+import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
+import type { PreparedCommand } from '../../command/command.js';
+import { createSessionSandbox } from '../../command/session-sandbox.js';
+import type { ProcessEnvironment } from '../../platform/environment.js';
+import {
+  findRepositoryProgram,
+  type ProgramPath,
+  type SearchPlace,
+  searchPrograms,
+} from '../../platform/find-program.js';
+import { guarded, guardOf } from '../../platform/guarded-start.js';
+import { atExit, SYSTEM_SHELL, startProgram, systemBash } from '../../platform/start-program.js';
+import type { StdioServer } from './server-config.js';
+import type { ServerLog } from './server-log.js';
+
+const LINE_MAX = 32 * 1024 * 1024;
+const GARBAGE_MAX = 8 * 1024 * 1024;
+const LOGGED_MAX = 200;
+/** After the end of its stdin, and after SIGTERM, a server has this long to end. */
+const GRACE_MS = 500;
+const NEWLINE = 0x0a;
+
+type StdioOptions = {
+  /** Rejects if the server must not be started. */
+  prepare(): Promise<PreparedServer>;
+  readonly log: ServerLog;
+  /** Aborted when nobody wants the connection any more: then the server is not started. */
+  readonly signal: AbortSignal;
+  /** Parses a line; throws if it is no message. */
+  parse(line: string): JSONRPCMessage;
+};
+
+export class StdioTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage) => void;
+  readonly #order: StdioOptions;
+  #child: ChildProcess | null = null;
+  #pieces: Buffer[] = [];
+  #bytes = 0;
+  #garbage = 0;
+  #ended: Promise<void> = Promise.resolve();
+  #why: string | null = null;
+
+  constructor(order: StdioOptions) {
+    this.#order = order;
+  }
+
+  /** How the server ended, or what it did wrong; null while nothing is known. */
+  get why(): string | null {
+    return this.#why;
+  }
+
+  async start(): Promise<void> {
+    const { log } = this.#order;
+    const prepared = await this.#order.prepare();
+    if (this.#order.signal.aborted) {
+      prepared.started();
+      await prepared.finish(() => undefined);
+      throw new Error('nobody waits for the server any more');
+    }
+    const { program, words, folder, environment, descriptors, isGuarded } = prepared;
+    const child = startProgram(program, words, {
+      cwd: folder,
+      env: environment,
+      detached: true,
+      stdio: ['pipe', 'pipe', 'pipe', ...descriptors, ...(isGuarded ? (['pipe'] as const) : [])],
+    });
+    guardOf(child, prepared);
+    prepared.started();
+    this.#child = child;
+    const forget = atExit(() => this.#kill('SIGKILL'));
+    const { promise: ended, resolve: end } = withResolver();
+    this.#ended = ended;
+    child.stdin?.on('error', () => undefined); // the server is gone, which `exit` reports
+    child.stdout?.on('error', () => undefined); // the same
+    child.stderr?.on('error', () => undefined); // the same
+    child.stdout?.on('data', (piece: Buffer) => this.#take(piece));
+    child.stderr?.on('data', (piece: Buffer) => log.add(piece.toString('utf8')));
+    child.once('exit', (code, signal) => {
+      this.#why ??= signal === null ? `it ended with exit code ${code}` : `it was ended by ${signal}`;
+      this.#kill('SIGKILL');
+      forget();
+      void prepared.finish((line) => log.add(`${line}\n`)).then(end);
+    });
+    child.once('close', () => this.onclose?.());
+    await new Promise<void>((resolve, reject) => {
+      child.once('spawn', resolve);
+      child.once('error', (error) => {
+        forget();
+        void prepared.finish(() => undefined).then(end);
+        reject(error);
+      });
+    });
+  }
+
+  send(message: JSONRPCMessage): Promise<void> {
+    const { stdin } = this.#child ?? {};
+    if (!stdin?.writable) return Promise.reject(new Error('it does not read any more'));
+    return new Promise((resolve, reject) => {
+      stdin.write(`${JSON.stringify(message)}\n`, (error) => (error ? reject(error) : resolve()));
+    });
+  }
+
+  async close(): Promise<void> {
+    const child = this.#child;
+    if (child === null) return;
+    child.stdin?.end();
+    if (!(await this.#endsWithin(GRACE_MS))) this.#kill('SIGTERM');
+    if (!(await this.#endsWithin(GRACE_MS))) this.#kill('SIGKILL');
+    this.#kill('SIGKILL');
+    child.stdout?.destroy();
+    child.stderr?.destroy();
+  }
+
+  async #endsWithin(limitMs: number): Promise<boolean> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<boolean>((resolve) => {
+      timer = setTimeout(() => resolve(false), limitMs);
+    });
+    const isOver = await Promise.race([this.#ended.then(() => true), late]);
+    clearTimeout(timer);
+    return isOver;
+  }
+
+  /** Signals the whole group, which may outlive the server itself. */
+  #kill(signal: NodeJS.Signals): void {
+    const { pid } = this.#child ?? {};
+    if (pid === undefined) return;
+    try {
+      process.kill(-pid, signal);
+    } catch {
+      // the group has already ended
+    }
+  }
+
+  #take(piece: Buffer): void {
+    let rest = piece;
+    for (let at = rest.indexOf(NEWLINE); at >= 0; at = rest.indexOf(NEWLINE)) {
+      const line = Buffer.concat([...this.#pieces, rest.subarray(0, at)]).toString('utf8');
+      this.#pieces = [];
+      this.#bytes = 0;
+      rest = rest.subarray(at + 1);
+      this.#read(line);
+    }
+    if (rest.length === 0) return;
+    this.#pieces.push(rest);
+    this.#bytes += rest.length;
+    if (this.#bytes > LINE_MAX) this.#giveUp(`it sent a line of more than ${LINE_MAX} bytes`);
+  }
+
+  #read(line: string): void {
+    if (line.trim() === '') return;
+    let message: JSONRPCMessage;
+    try {
+      message = this.#order.parse(line);
+    } catch {
+      // rule 2: the server itself is at fault, and its log shows the line
+      this.#garbage += line.length;
+      this.#order.log.add(`[no message on stdout] ${line.slice(0, LOGGED_MAX)}\n`);
+      if (this.#garbage > GARBAGE_MAX) this.#giveUp('it writes something else than messages to its stdout');
+      return;
+    }
+    this.onmessage?.(message);
+  }
+
+  #giveUp(why: string): void {
+    this.#why ??= why;
+    this.#pieces = [];
+    this.#bytes = 0;
+    this.#child?.stdout?.destroy();
+    this.#kill('SIGKILL');
+  }
+}
+
+const withResolver = (): { readonly promise: Promise<void>; resolve(): void } => {
+  let resolve: () => void = () => undefined;
+  const promise = new Promise<void>((done) => {
+    resolve = done;
+  });
+  return { promise, resolve: () => resolve() };
+};
+
+/**
+ * How a server that we start becomes a process.
+ *
+ * 1. A server of the user runs as the user has set it up, outside the sandbox. A guard ends it if Pawl is killed; where
+ *    there is no bash, it has none, and ends when it notices that its stdin is closed.
+ * 2. A server of a project runs in a sandbox of its own with the level that the user granted. If the sandbox does not
+ *    work, it is not started.
+ */
+
+type PreparedServer = Omit<PreparedCommand, 'program' | 'finish'> & {
+  readonly program: ProgramPath;
+  /** Call it once the server has ended. `tell` gets lines about files that were set aside. Never rejects. */
+  finish(tell: (line: string) => void): Promise<void>;
+};
+
+type Place = { readonly environment: ProcessEnvironment; readonly workspace: string };
+
+/** What a server gets of our environment, as in the official package. Never a key. */
+const INHERITED = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER', 'LANG', 'TMPDIR'];
+
+const serverEnvironment = ({ env }: StdioServer, environment: ProcessEnvironment): Record<string, string> => {
+  const inherited = INHERITED.flatMap((name) => {
+    const value = environment[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return { ...Object.fromEntries(inherited), ...env };
+};
+
+const serverFolder = ({ cwd }: StdioServer, workspace: string): string => path.resolve(workspace, cwd ?? '.');
+
+const prepareUnsandboxed = (server: StdioServer, { environment, workspace }: Place): PreparedServer => {
+  const program = findServerProgram(server.command, { environment, workspace });
+  const bash = systemBash();
+  const start =
+    bash === null ? { program, words: server.args } : guarded({ program, words: server.args }, bash);
+  return {
+    ...start,
+    folder: serverFolder(server, workspace),
+    environment: serverEnvironment(server, environment),
+    descriptors: [],
+    isGuarded: bash !== null,
+    started: () => undefined,
+    finish: async () => undefined,
+  };
+};
+
+/**
+ * The start inside the sandbox, which begins in the workspace. The variables that the project chose are set here and not
+ * before: `LD_PRELOAD` would be heeded by bubblewrap itself, outside the sandbox. They are no words of a command either,
+ * which other users could see.
+ */
+const startInside = (
+  { env }: StdioServer,
+  folder: string,
+): { readonly environment: Readonly<Record<string, string>>; readonly words: readonly string[] } => {
+  const given = Object.entries(env).map(([name, value], index) => [
+    `PAWL_SERVER_${index}`,
+    `${name}=${value}`,
+  ]);
+  const sets = given.map(([at]) => `export "$${at}" && unset ${at} && `).join('');
+  return {
+    environment: Object.fromEntries(given),
+    words: ['-c', `cd "$0" && ${sets}exec "$@"`, folder],
+  };
+};
+
+const prepareSandboxed = async (
+  server: StdioServer,
+  level: Exclude<PreparedLevel, 'off'>,
+  { environment, workspace }: Place,
+): Promise<PreparedServer> => {
+  const program = findServerProgram(server.command, { environment, workspace });
+  const { environment: given, words } = startInside(server, serverFolder(server, workspace));
+  const sandboxes = createSessionSandbox({ environment });
+  const sandbox = await sandboxes.of(workspace);
+  try {
+    const prepared = await sandbox.prepare({
+      level,
+      environment: given,
+      program: SYSTEM_SHELL,
+      words: [...words, program, ...server.args],
+    });
+    return {
+      ...prepared,
+      // bubblewrap, or the shell that closes open files: both were found by find-program.ts
+      program: prepared.program as ProgramPath,
+      async finish(tell) {
+        for (const line of await prepared.finish()) tell(line);
+        await sandboxes.close();
+      },
+    };
+  } catch (error) {
+    await sandboxes.close();
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(
+      `it can't run in the sandbox: ${why}. To run it as you: pawl trust allow mcp-server ${server.name} --sandbox off`,
+      { cause: error },
+    );
+  }
+};
+
+type PreparedLevel = NonNullable<StdioServer['project']>['level'];
+
+export const prepareServer = (server: StdioServer, place: Place): Promise<PreparedServer> => {
+  const { level = 'off' } = server.project ?? {};
+  return level === 'off'
+    ? Promise.resolve(prepareUnsandboxed(server, place))
+    : prepareSandboxed(server, level, place);
+};
+
+/** The program of a server: a name is searched like the agent's programs, a whole path is taken as it is. */
+export const findServerProgram = (command: string, place: SearchPlace): ProgramPath => {
+  const whole = command.startsWith('~/')
+    ? path.join(place.environment.HOME || homedir(), command.slice(2))
+    : command;
+  if (path.isAbsolute(whole)) {
+    const named = findRepositoryProgram([path.dirname(whole)], path.basename(whole));
+    if (named !== null) return named;
+    throw new Error(`there is no program ${whole}`);
+  }
+  if (whole.includes('/'))
+    throw new Error(
+      `its command ${command} is a relative path. Write the whole path, or the name of a program`,
+    );
+  const programs = searchPrograms(place);
+  const found = programs.find(whole);
+  if (found !== null) return found;
+  const why = programs.whyNot(whole);
+  throw new Error(`there is no program ${whole}${why === null ? ' in PATH' : `: ${why}`}`);
+};

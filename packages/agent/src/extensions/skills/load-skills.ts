@@ -1,0 +1,308 @@
+/**
+ * Loads names and descriptions of skills and commands. A broken file is a fault with its line; the others are loaded.
+ * Bodies are read when they are used.
+ */
+
+import path from 'node:path';
+import { realPathOf } from '../../platform/files.js';
+import {
+  inOneLine,
+  type PromptFault,
+  type PromptFile,
+  type PromptFiles,
+  type PromptPlace,
+  type PromptSources,
+  promptPlaces,
+} from './prompt-file.js';
+import { type FrontMatter, findPromptFiles, readFrontMatter, readPromptText } from './read-skill.js';
+
+const NAME_MAX = 64;
+const DESCRIPTION_MAX = 1_024;
+const HINT_MAX = 100;
+/** Files of a project that are read. More would make each start slow. */
+const PROJECT_FILES_MAX = 500;
+
+/** A name that can be typed and declared: `My Skill` becomes `my-skill`. Perhaps empty. */
+const usableName = (name: string): string =>
+  name
+    .normalize('NFKC')
+    .toLowerCase()
+    .replace(/[^a-z0-9_]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, NAME_MAX)
+    .replace(/-+$/, '');
+
+type LoadedFile = { readonly file: PromptFile | null; readonly faults: readonly PromptFault[] };
+type Fields = Extract<FrontMatter, { readonly kind: 'ok' }>;
+
+const fieldText = (fields: Fields['fields'], name: string): string => {
+  const value = fields.get(name);
+  return typeof value === 'string' ? inOneLine(value) : '';
+};
+
+const cut = (text: string, most: number): string =>
+  text.length > most ? `${text.slice(0, most - 1)}…` : text;
+
+const skipped = (file: string, line: number | null, text: string): LoadedFile => ({
+  file: null,
+  faults: [{ file, line, text, weight: 'skipped' }],
+});
+
+const readSkill = (file: string, place: PromptPlace, { fields, lineOf }: Fields): LoadedFile => {
+  const faults: PromptFault[] = [];
+  const note = (field: string, text: string): void =>
+    void faults.push({ file, line: lineOf(field), text, weight: 'note' });
+  const folder = path.basename(path.dirname(file));
+  const written = fieldText(fields, 'name');
+  const name = usableName(written) || usableName(folder);
+  if (name === '')
+    return skipped(file, lineOf('name'), 'the skill is not used: its name has no letters or digits');
+  if (name !== written) note('name', `the name should be ${name}, and is used so`);
+  else if (name !== folder)
+    note('name', `the name differs from the folder's name, ${cut(inOneLine(folder), 80)}`);
+  const description = fieldText(fields, 'description');
+  if (description === '')
+    return skipped(file, lineOf('description'), 'the skill is not used: it has no description');
+  if (description.length > DESCRIPTION_MAX)
+    note(
+      'description',
+      `the description is cut: it has ${description.length} characters, at most ${DESCRIPTION_MAX} are used`,
+    );
+  const isHidden = fieldText(fields, 'disable-model-invocation') === 'true';
+  return {
+    file: {
+      kind: 'skill',
+      name,
+      description: cut(description, DESCRIPTION_MAX),
+      hint: cut(fieldText(fields, 'argument-hint'), HINT_MAX),
+      file,
+      place,
+      offered: isHidden ? 'toUser' : 'toModel',
+    },
+    faults,
+  };
+};
+
+/** `dir/name.md` is the command `dir:name`. */
+const readCommand = (file: string, place: PromptPlace, fields: Fields['fields']): LoadedFile => {
+  const parts = path.relative(place.folder, file).replace(/\.md$/, '').split(path.sep).map(usableName);
+  if (parts.includes(''))
+    return skipped(file, null, 'the command is not used: its name has no letters or digits');
+  return {
+    file: {
+      kind: 'command',
+      name: parts.join(':'),
+      description: cut(fieldText(fields, 'description'), DESCRIPTION_MAX),
+      hint: cut(fieldText(fields, 'argument-hint'), HINT_MAX),
+      file,
+      place,
+      offered: 'toUser',
+    },
+    faults: [],
+  };
+};
+
+/** Loads one file of a place. Never rejects. */
+const loadPromptFile = async (file: string, place: PromptPlace): Promise<LoadedFile> => {
+  const read = await readPromptText(file, place);
+  const unused = `the ${place.kind} is not used`;
+  if (read.kind === 'unusable') return skipped(file, null, `${unused}: ${read.why}`);
+  const matter = await readFrontMatter(read.text);
+  if (matter.kind === 'faulty') return skipped(file, matter.line, `${unused}: ${matter.why}`);
+  if (place.kind === 'command')
+    return readCommand(file, place, matter.kind === 'ok' ? matter.fields : new Map());
+  if (matter.kind === 'none')
+    return skipped(file, 1, `${unused}: it does not begin with front matter (a line ---)`);
+  return readSkill(file, place, matter);
+};
+
+const tooMany = ({ folder }: PromptPlace): PromptFault => ({
+  file: folder,
+  line: null,
+  weight: 'skipped',
+  text: `a project has at most ${PROJECT_FILES_MAX} skills and commands; the others are not read`,
+});
+
+/** `taken`: names of built-in commands. They win. */
+export const loadPromptFiles = async (
+  sources: PromptSources,
+  taken: readonly string[] = [],
+): Promise<PromptFiles> => {
+  const byName = new Map<string, PromptFile>();
+  const faults: PromptFault[] = [];
+  const seen = new Set<string>();
+  let left = PROJECT_FILES_MAX;
+  for (const place of promptPlaces(sources)) {
+    const found = await findPromptFiles(place);
+    faults.push(...found.faults);
+    for (const file of found.files) {
+      const real = realPathOf(file) ?? file;
+      if (seen.has(real)) continue;
+      if (place.owner === 'project') left -= 1;
+      if (place.owner === 'project' && left < 0) {
+        if (left === -1) faults.push(tooMany(place));
+        break;
+      }
+      const loaded = await loadPromptFile(file, place);
+      faults.push(...loaded.faults);
+      if (loaded.file === null) continue;
+      seen.add(real);
+      const { name, kind } = loaded.file;
+      const first = byName.get(name);
+      const note = (text: string, weight: PromptFault['weight'] = 'note'): void =>
+        void faults.push({ file, line: null, text, weight });
+      const isReplaced = place.owner === 'user' && first?.place.owner === 'project';
+      if (first !== undefined)
+        note(`it is not used: ${first.file} has the same name, ${name}`, isReplaced ? 'replaced' : 'note');
+      else byName.set(name, loaded.file);
+      if (first === undefined && taken.includes(name))
+        note(
+          kind === 'skill'
+            ? `/${name} is a command of Pawl; only the model can load this skill`
+            : `it is not used: /${name} is a command of Pawl`,
+        );
+    }
+  }
+  const files = [...byName.values()].filter(({ name, kind }) => kind === 'skill' || !taken.includes(name));
+  return { files: files.sort((one, other) => (one.name < other.name ? -1 : 1)), faults };
+};
+
+/** What a session's instructions say about skills: names and descriptions, never bodies. The tool names their folders. */
+
+/** More skills are only for the user. Their names would fill the declaration of the tool. */
+const OFFERED_MAX = 200;
+const CHARACTERS_MAX = 16_000;
+/** Descriptions are not cut below this: whole skills are left out instead. */
+const DESCRIPTION_MIN = 60;
+/** Characters of a line beside name and description. */
+const LINE_FRAME = '\n- : '.length;
+const CUT_MARK = '…';
+
+export type OfferedSkills = {
+  readonly skills: readonly PromptFile[];
+  /** Section of the instructions; null without skills. */
+  readonly section: string | null;
+  /** For the user; empty if everything fits. */
+  readonly warning: string;
+};
+
+const INTRO = `# Skills
+Instructions for certain kinds of work. If a task fits a description, load the skill with the tool \`skill\` before you begin, and follow it. A skill allows nothing that is not allowed otherwise.`;
+
+/** The last line if skills are left out. */
+const omission = (count: number): string =>
+  count === 0 ? '' : `\n${count} more are not listed. The user can call them by their /name.`;
+
+const cutDescription = (text: string, length: number): string =>
+  text.length > length ? `${text.slice(0, length - CUT_MARK.length).trimEnd()}${CUT_MARK}` : text;
+
+const skillLine = ({ name, description }: PromptFile, length: number): string =>
+  description === '' ? `\n- ${name}` : `\n- ${name}: ${cutDescription(description, length)}`;
+
+/** Characters of the lines if no description is longer than `length`; cut ones may be shorter. */
+const sizeWith = (skills: readonly PromptFile[], length: number): number =>
+  skills.reduce(
+    (sum, { name, description }) => sum + LINE_FRAME + name.length + Math.min(description.length, length),
+    0,
+  );
+
+/** As many of the skills, from the first on, as fit with their shortest descriptions. */
+const fitting = (skills: readonly PromptFile[], budget: number): readonly PromptFile[] => {
+  let count = 0;
+  for (let size = 0; count < skills.length; count++) {
+    size += sizeWith(skills.slice(count, count + 1), DESCRIPTION_MIN);
+    if (size > budget) break;
+  }
+  return skills.slice(0, count);
+};
+
+/** The greatest length of a description with which all of them fit: the longest are cut first. */
+const longestLength = (skills: readonly PromptFile[], budget: number): number => {
+  const longest = Math.max(DESCRIPTION_MIN, ...skills.map(({ description }) => description.length));
+  let [fits, exceeds] = [DESCRIPTION_MIN, longest + 1];
+  while (exceeds - fits > 1) {
+    const middle = (fits + exceeds) >> 1;
+    if (sizeWith(skills, middle) <= budget) fits = middle;
+    else exceeds = middle;
+  }
+  return fits;
+};
+
+/** The skills that the model is told of. Those of the project come first if there are too many. */
+export const offerSkills = (files: readonly PromptFile[]): OfferedSkills => {
+  const all = files.filter(({ offered }) => offered === 'toModel');
+  if (all.length === 0) return { skills: [], section: null, warning: '' };
+  const byOwner = [...all].sort((one, other) => (one.place.owner < other.place.owner ? -1 : 1));
+  const budget = CHARACTERS_MAX - INTRO.length - omission(all.length).length;
+  const chosen = new Set(fitting(byOwner.slice(0, OFFERED_MAX), budget));
+  const skills = all.filter((one) => chosen.has(one));
+  const length = longestLength(skills, budget);
+  const omitted = all.length - skills.length;
+  const shortened = skills.filter(({ description }) => description.length > length).length;
+  const section = `${INTRO}${skills.map((skill) => skillLine(skill, length)).join('')}${omission(omitted)}`;
+  const warning = [
+    ...(omitted > 0
+      ? [`The model is told of ${skills.length} skills; ${omitted} more can only be used by their /name.`]
+      : []),
+    ...(shortened > 0
+      ? [
+          `The descriptions of ${shortened} skills are cut to ${length} characters, since all skills together may have ${CHARACTERS_MAX}.`,
+        ]
+      : []),
+  ].join(' ');
+  return { skills, section, warning };
+};
+
+/** Checks a skill strictly, as its author wants to know it. Loading is lenient. */
+
+const COMPATIBILITY_MAX = 500;
+const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/;
+const KNOWN = [
+  ...['name', 'description', 'license', 'compatibility', 'metadata', 'allowed-tools'],
+  ...['argument-hint', 'disable-model-invocation'],
+];
+
+type Field = { readonly name: string; readonly value: unknown };
+
+const fieldFault = ({ name, value }: Field, folder: string): string | null => {
+  if (!KNOWN.includes(name)) return `the field is not known. Known fields: ${KNOWN.join(', ')}`;
+  if (name === 'metadata') {
+    const isMap = typeof value === 'object' && value !== null && !Array.isArray(value);
+    return isMap && Object.values(value).every((one) => typeof one === 'string')
+      ? null
+      : 'must be a map of texts';
+  }
+  if (typeof value !== 'string') return 'must be a text';
+  if (name === 'name') {
+    if (!NAME.test(value) || value.length > NAME_MAX)
+      return `must have 1 to ${NAME_MAX} small letters, digits and single hyphens between them`;
+    return value === folder ? null : "must equal the folder's name";
+  }
+  if (name === 'description' && value.trim() === '') return 'must not be empty';
+  if (name === 'description' && value.length > DESCRIPTION_MAX)
+    return `has ${value.length} characters, at most ${DESCRIPTION_MAX} are allowed`;
+  if (name === 'compatibility' && value.length > COMPATIBILITY_MAX)
+    return `has ${value.length} characters, at most ${COMPATIBILITY_MAX} are allowed`;
+  return null;
+};
+
+/** All faults of the skill in a folder; none for a valid one. Never rejects. */
+export const checkSkill = async (folder: string): Promise<readonly PromptFault[]> => {
+  const file = path.join(folder, 'SKILL.md');
+  const fault = (line: number | null, text: string): PromptFault => ({ file, line, text, weight: 'skipped' });
+  const read = await readPromptText(file, { folder, owner: 'user', kind: 'skill', within: null });
+  if (read.kind === 'unusable') return [fault(null, read.why)];
+  const matter = await readFrontMatter(read.text);
+  if (matter.kind === 'none') return [fault(1, 'it does not begin with front matter (a line ---)')];
+  if (matter.kind === 'faulty') return [fault(matter.line, matter.why)];
+  const { fields, lineOf, isStrict } = matter;
+  const missing = ['name', 'description'].filter((name) => !fields.has(name));
+  return [
+    ...missing.map((name) => fault(1, `the field ${name} is missing`)),
+    ...(isStrict ? [] : [fault(2, 'a value with a colon or # needs quotes; other agents refuse it')]),
+    ...[...fields].flatMap(([name, value]) => {
+      const text = fieldFault({ name, value }, path.basename(path.resolve(folder)));
+      return text === null ? [] : [fault(lineOf(name), `${name}: ${text}`)];
+    }),
+  ];
+};

@@ -1,0 +1,287 @@
+/// <reference path="./js-yaml.d.ts" />
+
+/** Finds and reads the files of skills and commands, and makes the text that the model gets. */
+
+import { readdir, realpath, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { isWithin, readRegular, systemFault } from '../../platform/files.js';
+import { pathErrorText } from '../../platform/text.js';
+import { inOneLine, type PromptFault, type PromptFile, type PromptPlace } from './prompt-file.js';
+
+const LISTED_MAX = 100;
+const LISTED_DEPTH = 3;
+
+/** Files beside SKILL.md, relative to its folder. Links are named, not followed. */
+const filesBeside = async (folder: string): Promise<readonly string[]> => {
+  const found: string[] = [];
+  const waiting = [{ below: '', depth: 1 }];
+  for (const { below, depth } of waiting) {
+    const entries = await readdir(path.join(folder, below), { withFileTypes: true }).catch(() => []);
+    for (const entry of entries.sort((one, other) => (one.name < other.name ? -1 : 1))) {
+      const name = path.join(below, entry.name);
+      if (found.length === LISTED_MAX) return found;
+      if (entry.isDirectory() && depth < LISTED_DEPTH) waiting.push({ below: name, depth: depth + 1 });
+      else if (!entry.isDirectory() && name !== 'SKILL.md') found.push(inOneLine(name));
+    }
+  }
+  return found;
+};
+
+export type PromptBlock =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'unusable'; readonly why: string };
+
+const wrapBlock = (kind: PromptFile['kind'], name: string, lines: readonly string[]): string =>
+  [`<${kind} name="${name}">`, ...lines, `</${kind}>`].join('\n');
+
+/** Reads the file again, as safely as when it was loaded. Never rejects. */
+export const readPromptBlock = async (
+  { file, kind, name, place }: PromptFile,
+  given: string,
+): Promise<PromptBlock> => {
+  const read = await readPromptText(file, place);
+  if (read.kind === 'unusable') return read;
+  const matter = await readFrontMatter(read.text);
+  if (matter.kind === 'faulty') return { kind: 'unusable', why: `line ${matter.line}: ${matter.why}` };
+  // A file that has become something else is not shown.
+  if (kind === 'skill' && matter.kind === 'none')
+    return { kind: 'unusable', why: 'it does not begin with front matter' };
+  const body = expandArguments(matter.body.trim(), given);
+  if (kind === 'command') return { kind: 'text', text: wrapBlock(kind, name, [body]) };
+  const folder = path.dirname(file);
+  const files = await filesBeside(folder);
+  const about = [
+    `Folder of the skill: ${inOneLine(folder)}`,
+    ...(files.length === 0 ? [] : [`Files in it: ${files.join(', ')}`]),
+  ];
+  return { kind: 'text', text: wrapBlock(kind, name, [...about, '', body]) };
+};
+
+export type ActiveSkill = { readonly name: string; readonly text: string };
+
+/** The skill in a text that was made by `readPromptBlock`; null without one. */
+export const findSkill = (text: string): ActiveSkill | null => {
+  const begin = /(?:^|\n)<skill name="([\w-]+)">\n/.exec(text);
+  const name = begin?.[1];
+  if (begin === null || name === undefined) return null;
+  const end = text.lastIndexOf('\n</skill>');
+  return end > begin.index ? { name, text: text.slice(begin.index, end).trimStart() + '\n</skill>' } : null;
+};
+
+/**
+ * Puts arguments into the text of a command: `$ARGUMENTS` is all of them, `$1` to `$9` are single ones. Nothing is run,
+ * whatever the text says: a `!` before a command is only text.
+ */
+
+/** Words of the arguments; quotes hold a word with blanks together. */
+const splitWords = (given: string): readonly string[] =>
+  [...given.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(
+    ([, double, single, bare]) => double ?? single ?? bare ?? '',
+  );
+
+/** One pass: an argument that looks like `$1` stays as it is. Text without a place for the arguments gets them below. */
+export const expandArguments = (body: string, given: string): string => {
+  const words = splitWords(given);
+  let isUsed = false;
+  const text = body.replace(/\$(ARGUMENTS\b|[1-9](?!\d))/g, (_, which: string) => {
+    isUsed = true;
+    return which === 'ARGUMENTS' ? given : (words[Number(which) - 1] ?? '');
+  });
+  return isUsed || given === '' ? text : `${text.trimEnd()}\n\nArguments: ${given}`;
+};
+
+/**
+ * Divides a Markdown file into its front matter (YAML between two lines `---`) and its body.
+ *
+ * 1. All values are texts, lists or maps: `1.0` and `2026-01-31` stay what they are.
+ * 2. `description: Use when: x` is no YAML, but common. Such a line is read as if its value stood in quotes.
+ * 3. A message never quotes the file: a link could lead to a secret.
+ */
+
+export type FrontMatter =
+  | {
+      readonly kind: 'ok';
+      readonly fields: ReadonlyMap<string, unknown>;
+      readonly body: string;
+      /** False if it could only be read by rule 2. */
+      readonly isStrict: boolean;
+      /** Line of each field in the file, from 1. */
+      lineOf(field: string): number;
+    }
+  | { readonly kind: 'none'; readonly body: string }
+  | { readonly kind: 'faulty'; readonly line: number; readonly why: string };
+
+const CHARACTERS_MAX = 16 * 1024;
+/** Deeper nesting could exhaust the stack of the parser. */
+const NESTING_MAX = 40;
+const FENCE = /^---[ \t]*$/;
+/** The YAML begins in the second line of the file. */
+const FIRST_LINE = 2;
+
+/** `key: value` at the start of a line, with a value that does not begin as something else than plain text. */
+const PLAIN_LINE = /^([A-Za-z][\w-]*):[ \t]+([^\s"'|>[{&*!%@`#].*)$/;
+
+const quoteValue = (line: string): string => {
+  const found = PLAIN_LINE.exec(line);
+  if (found === null || !/:(\s|$)| #/.test(found[2] ?? '')) return line;
+  return `${found[1]}: ${JSON.stringify(found[2]?.trimEnd())}`;
+};
+
+type Parsed =
+  | { readonly kind: 'ok'; readonly value: unknown }
+  | { readonly kind: 'faulty'; readonly line: number; readonly why: string };
+
+const parse = async (lines: readonly string[]): Promise<Parsed> => {
+  const { FAILSAFE_SCHEMA, load, YAMLException } = await import('js-yaml');
+  try {
+    return { kind: 'ok', value: load(lines.join('\n'), { schema: FAILSAFE_SCHEMA }) };
+  } catch (error) {
+    // Nothing is lost: the file is named, and the others are used.
+    if (!(error instanceof YAMLException))
+      return { kind: 'faulty', line: FIRST_LINE, why: 'the YAML is too complex' };
+    return {
+      kind: 'faulty',
+      line: (error.mark?.line ?? 0) + FIRST_LINE,
+      why: `the YAML is invalid: ${error.reason}`,
+    };
+  }
+};
+
+const tooDeep = (lines: readonly string[]): boolean => {
+  const brackets = lines.join('').match(/[[{]/g)?.length ?? 0;
+  const dashes = Math.max(0, ...lines.map((line) => line.match(/^(\s*[-?]\s)+/)?.[0].length ?? 0));
+  const indents = new Set(lines.map((line) => /^ */.exec(line)?.[0].length ?? 0));
+  return brackets > NESTING_MAX || dashes > NESTING_MAX || indents.size > NESTING_MAX;
+};
+
+export const readFrontMatter = async (text: string): Promise<FrontMatter> => {
+  const lines = text.replace(/^\ufeff/, '').split(/\r?\n/);
+  if (!FENCE.test(lines[0] ?? '')) return { kind: 'none', body: lines.join('\n') };
+  const end = lines.findIndex((line, index) => index > 0 && FENCE.test(line));
+  if (end < 0)
+    return { kind: 'faulty', line: 1, why: 'the front matter has no end: a second line --- is missing' };
+  const yaml = lines.slice(1, end);
+  const length = yaml.reduce((sum, line) => sum + line.length + 1, 0);
+  if (length > CHARACTERS_MAX)
+    return {
+      kind: 'faulty',
+      line: 1,
+      why: `the front matter has ${length} characters, at most ${CHARACTERS_MAX} are read`,
+    };
+  if (tooDeep(yaml)) return { kind: 'faulty', line: 1, why: 'the front matter is nested too deep' };
+  const strict = await parse(yaml);
+  const read = strict.kind === 'ok' ? strict : await parse(yaml.map(quoteValue));
+  if (read.kind === 'faulty') return strict.kind === 'ok' ? read : strict;
+  const { value } = read;
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return { kind: 'faulty', line: FIRST_LINE, why: 'the front matter has no fields' };
+  return {
+    kind: 'ok',
+    fields: new Map(Object.entries(value)),
+    body: lines.slice(end + 1).join('\n'),
+    isStrict: strict.kind === 'ok',
+    lineOf: (field) =>
+      Math.max(
+        0,
+        yaml.findIndex((line) => line.startsWith(`${field}:`)),
+      ) + FIRST_LINE,
+  };
+};
+
+/**
+ * Finds and reads Markdown files below a folder.
+ *
+ * 1. Links are followed, but those of a project only inside its repository, or to the user's own skills. Otherwise a
+ *    repository could show the model any file.
+ * 2. Only regular files of a limited size are read.
+ */
+
+const FILE_BYTES_MAX = 128 * 1024;
+const DEPTH_MAX = 4;
+const FOLDERS_MAX = 1_000;
+const IGNORED = ['.git', 'node_modules'];
+
+const leadsOut = (real: string, { within }: PromptPlace): boolean =>
+  within !== null && !within.some((folder) => isWithin(real, folder));
+
+type ReadText =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'unusable'; readonly why: string };
+
+/** The text of a file of the place. Never rejects. */
+export const readPromptText = async (file: string, place: PromptPlace): Promise<ReadText> => {
+  try {
+    const real = await realpath(file);
+    if (leadsOut(real, place)) return { kind: 'unusable', why: `it leads out to ${real}` };
+    const loaded = await readRegular(real, FILE_BYTES_MAX, { follow: false });
+    if (loaded.kind === 'file') return { kind: 'text', text: loaded.bytes.toString('utf8') };
+    if (loaded.kind === 'unusable') return loaded;
+    return { kind: 'unusable', why: loaded.kind === 'folder' ? 'it is a folder' : 'there is no such file' };
+  } catch (error) {
+    return { kind: 'unusable', why: pathErrorText(error) ?? systemFault(error, file) };
+  }
+};
+
+type Entries = { readonly files: readonly string[]; readonly folders: readonly string[] };
+
+const entryKind = async (entry: string): Promise<'file' | 'folder' | 'other'> => {
+  const status = await stat(entry).catch(() => null); // a link that leads nowhere
+  if (status === null) return 'other';
+  return status.isDirectory() ? 'folder' : 'file';
+};
+
+/** Names of the entries, sorted. Pipes and devices count as files, which are then refused with words. */
+const readEntries = async (folder: string): Promise<Entries> => {
+  const entries = await readdir(folder, { withFileTypes: true });
+  const files: string[] = [];
+  const folders: string[] = [];
+  for (const entry of entries) {
+    if (IGNORED.includes(entry.name)) continue;
+    const linked = entry.isSymbolicLink() ? await entryKind(path.join(folder, entry.name)) : null;
+    if (entry.isDirectory() || linked === 'folder') folders.push(entry.name);
+    else if (linked !== 'other') files.push(entry.name);
+  }
+  return { files: files.sort(), folders: folders.sort() };
+};
+
+type PromptFileSearch = { readonly files: readonly string[]; readonly faults: readonly PromptFault[] };
+
+/**
+ * All skills (`NAME/SKILL.md`; nothing below a skill) or commands (`*.md`) below the folder of the place, the nearest
+ * first. Never rejects.
+ */
+export const findPromptFiles = async (place: PromptPlace): Promise<PromptFileSearch> => {
+  const files: string[] = [];
+  const faults: PromptFault[] = [];
+  const skip = (file: string, text: string): void =>
+    void faults.push({ file, line: null, text, weight: 'skipped' });
+  const seen = new Set<string>();
+  const waiting = [{ folder: place.folder, depth: 0 }];
+  for (const { folder, depth } of waiting) {
+    try {
+      const real = await realpath(folder);
+      if (seen.has(real)) continue;
+      seen.add(real);
+      if (leadsOut(real, place)) {
+        skip(folder, `it is not used: it leads out to ${real}`);
+        continue;
+      }
+      if (seen.size > FOLDERS_MAX) {
+        skip(place.folder, `it has more than ${FOLDERS_MAX} folders; the others are not looked at`);
+        break;
+      }
+      const found = await readEntries(real);
+      const isSkill = place.kind === 'skill' && depth > 0 && found.files.includes('SKILL.md');
+      if (isSkill) files.push(path.join(folder, 'SKILL.md'));
+      if (place.kind === 'command')
+        files.push(
+          ...found.files.filter((name) => name.endsWith('.md')).map((name) => path.join(folder, name)),
+        );
+      if (isSkill || depth === DEPTH_MAX) continue;
+      for (const name of found.folders) waiting.push({ folder: path.join(folder, name), depth: depth + 1 });
+    } catch (error) {
+      skip(folder, `it can't be read: ${systemFault(error, folder)}`);
+    }
+  }
+  return { files, faults };
+};

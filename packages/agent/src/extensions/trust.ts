@@ -1,0 +1,306 @@
+/**
+ * What the user allowed projects to run on this machine.
+ *
+ * 1. An answer is bound to the project's real path, to kind and name, and to the exact content. Anything else asks again:
+ *    changed content, a moved or copied folder.
+ * 2. It is stored in the user's state folder, never in the project.
+ * 3. What can't be read counts as not allowed.
+ * 4. The caller runs the content that it gave to `judge`. It never reads a file again in between.
+ */
+
+import { randomUUID } from 'node:crypto';
+import { link, mkdir, open, readdir, realpath, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isOwnOrSystem, otherWriters, readRegular } from '../platform/files.js';
+import { parseBounded } from '../platform/untrusted-input.js';
+import { COMMAND_LEVELS, type CommandLevel } from '../policy/decide.js';
+
+export const TRUST_KINDS = ['mcp-server', 'hook', 'skill-script', 'formatter'] as const;
+export type TrustKind = (typeof TRUST_KINDS)[number];
+
+/** Something that a project wants to run. */
+export type Executable = {
+  readonly kind: TrustKind;
+  /** Unique among its kind in the project. */
+  readonly name: string;
+  /** The exact text of what would run, and of what it is granted. People read it before they allow it. */
+  readonly content: string;
+  /** Where it can run: the user chooses one of these. Absent for what knows no sandbox. */
+  readonly levels?: readonly CommandLevel[];
+  /** It runs somewhere else, and is only used from here. */
+  readonly isRemote?: true;
+};
+
+/**
+ * `refused`: the user said no to exactly this content. `before`: the content that the user allowed. `level`: the sandbox
+ * level that the user granted, if there was a choice.
+ */
+export type TrustJudgement =
+  | { readonly kind: 'trusted'; readonly level?: CommandLevel }
+  | { readonly kind: 'refused' }
+  | { readonly kind: 'unknown' }
+  | { readonly kind: 'changed'; readonly before: string };
+
+export type TrustEntry = Omit<Executable, 'levels' | 'isRemote'> & {
+  /** Real path. */
+  readonly project: string;
+  readonly answer: 'allowed' | 'refused';
+  /** Where it may run. Absent if the user had no choice. */
+  readonly level?: CommandLevel;
+  /** Milliseconds since 1970. */
+  readonly at: number;
+};
+
+export type TrustStore = {
+  judge(project: string, executable: Executable): Promise<TrustJudgement>;
+  /** Rejects if the answer could not be stored. */
+  allow(project: string, executable: Executable, level?: CommandLevel | null): Promise<void>;
+  /** Stores that the user does not want it. It is not asked for again until its content changes. */
+  refuse(project: string, executable: Executable): Promise<void>;
+  /** Forgets an answer; false if there was none. A folder that no longer exists can be named too. */
+  revoke(project: string, executable: Pick<Executable, 'kind' | 'name'>): Promise<boolean>;
+  list(): Promise<readonly TrustEntry[]>;
+};
+
+/** Longer contents can't be allowed: nobody would read them. */
+export const TRUSTED_CHARACTERS_MAX = 100_000;
+const FORMAT = 1;
+
+const ENTRY_FIELDS = ['project', 'kind', 'name', 'content', 'answer', 'at', 'level'] as const;
+
+const isText = (value: unknown): value is string => typeof value === 'string';
+
+const parseEntry = (value: unknown): TrustEntry | null => {
+  if (typeof value !== 'object' || value === null) return null;
+  const field = (key: keyof TrustEntry): unknown => Reflect.get(value, key);
+  const [project, kind, name, content, answer, at, granted] = ENTRY_FIELDS.map(field);
+  const level = COMMAND_LEVELS.find((one) => one === granted);
+  if (granted !== undefined && level === undefined) return null;
+  const known = TRUST_KINDS.find((one) => one === kind);
+  if (known === undefined || !isText(project) || !isText(name) || !isText(content)) return null;
+  if ((answer !== 'allowed' && answer !== 'refused') || typeof at !== 'number') return null;
+  return { project, kind: known, name, content, answer, at, ...(level === undefined ? {} : { level }) };
+};
+
+/** The entries of a stored text; null if it is damaged. */
+const parseEntries = (text: string): readonly TrustEntry[] | null => {
+  const parsed = parseBounded(text, { depthMax: 8, charactersMax: BYTES_MAX });
+  if (parsed.kind !== 'ok' || typeof parsed.value !== 'object' || parsed.value === null) return null;
+  const entries: unknown = Reflect.get(parsed.value, 'entries');
+  if (Reflect.get(parsed.value, 'format') !== FORMAT || !Array.isArray(entries)) return null;
+  const read = entries.map(parseEntry);
+  return read.every((entry) => entry !== null) ? read : null;
+};
+
+const storedEntries = (version: Version): readonly TrustEntry[] | null =>
+  version.text === null ? [] : parseEntries(version.text);
+
+type Key = Pick<TrustEntry, 'project' | 'kind' | 'name'>;
+
+const hasKey =
+  (key: Key) =>
+  (entry: TrustEntry): boolean =>
+    entry.project === key.project && entry.kind === key.kind && entry.name === key.name;
+
+const judgeBy = (entry: TrustEntry | undefined, content: string): TrustJudgement => {
+  if (entry === undefined) return { kind: 'unknown' };
+  if (entry.content === content)
+    return entry.answer === 'allowed'
+      ? { kind: 'trusted', ...(entry.level === undefined ? {} : { level: entry.level }) }
+      : { kind: 'refused' };
+  return entry.answer === 'allowed' ? { kind: 'changed', before: entry.content } : { kind: 'unknown' };
+};
+
+const damagedText = ({ path }: Version): string =>
+  `${path} is damaged, so nothing counts as allowed to run. Your next answer keeps it aside and begins a new list.`;
+
+const storedText = (entries: readonly TrustEntry[]): string => {
+  const text = `${JSON.stringify({ format: FORMAT, entries }, null, 1)}\n`;
+  if (Buffer.byteLength(text) <= BYTES_MAX) return text;
+  throw new Error('The list of what you allowed is full. pawl trust revoke makes room.');
+};
+
+/** `warn` gets each fault of the stored list once. */
+export const openTrust = (stateFolder: string, warn: (text: string) => void): TrustStore => {
+  const folder = join(stateFolder, 'trust');
+  const told = new Set<string>();
+  const tell = (text: string): void => {
+    if (!told.has(text)) warn(text);
+    told.add(text);
+  };
+  const read = async (): Promise<readonly TrustEntry[]> => {
+    try {
+      const newest = await readNewest(folder);
+      const entries = storedEntries(newest);
+      if (entries === null) tell(damagedText(newest));
+      return entries ?? [];
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      tell(`Nothing counts as allowed to run, because the list can't be read: ${why}.`);
+      return [];
+    }
+  };
+  const write = (change: (entries: readonly TrustEntry[]) => readonly TrustEntry[] | null): Promise<void> =>
+    writeNext(folder, async (newest) => {
+      const entries = storedEntries(newest);
+      if (entries === null) await setAside(newest);
+      const next = change(entries ?? []);
+      return next === null ? null : storedText(next);
+    });
+  const answer = async (
+    place: string,
+    { kind, name, content }: Executable,
+    given: Pick<TrustEntry, 'answer' | 'level'>,
+  ): Promise<void> => {
+    if (content.length > TRUSTED_CHARACTERS_MAX)
+      throw new Error(
+        `${name} has ${content.length} characters, at most ${TRUSTED_CHARACTERS_MAX} can be allowed.`,
+      );
+    const entry = { project: await realpath(place), kind, name, content, ...given, at: Date.now() };
+    await write((entries) => [...entries.filter((one) => !hasKey(entry)(one)), entry]);
+  };
+  return {
+    async judge(place, { kind, name, content }) {
+      const project = await realpath(place).catch(() => null);
+      if (project === null) return { kind: 'unknown' };
+      return judgeBy((await read()).find(hasKey({ project, kind, name })), content);
+    },
+    allow: (place, executable, level = null) =>
+      answer(place, executable, { answer: 'allowed', ...(level === null ? {} : { level }) }),
+    refuse: (place, executable) => answer(place, executable, { answer: 'refused' }),
+    async revoke(place, { kind, name }) {
+      const key = { project: await realpath(place).catch(() => place), kind, name };
+      let found = false;
+      await write((entries) => {
+        found = entries.some(hasKey(key));
+        return found ? entries.filter((entry) => !hasKey(key)(entry)) : null;
+      });
+      return found;
+    },
+    list: read,
+  };
+};
+
+/**
+ * A small text that several processes change, in a folder of its own.
+ *
+ * 1. Version 7 is the file `7.json`. The highest version counts; the lower ones are removed.
+ * 2. A version appears at once and complete, by a hard link, and only if nobody else has written it.
+ * 3. A writer that was overtaken reads the newest version and tries again. So no change of another process is lost, and
+ *    a killed process leaves no lock behind.
+ */
+
+const FOLDER_MODE = 0o700;
+const FILE_MODE = 0o600;
+const BYTES_MAX = 16 * 1024 * 1024;
+/** Each retry means that another process has written meanwhile. */
+const TRIES_MAX = 1_000;
+/** File systems without hard links. */
+const NO_LINKS: readonly unknown[] = ['EPERM', 'ENOTSUP', 'ENOSYS', 'EMLINK'];
+
+type Version = {
+  /** 0: nothing was written yet. */
+  readonly number: number;
+  readonly path: string;
+  /** Null if there is no text: nothing was written yet, or it was set aside. */
+  readonly text: string | null;
+};
+
+const errorCode = (error: unknown): unknown =>
+  error instanceof Error && 'code' in error ? error.code : undefined;
+
+const versionPath = (folder: string, number: number): string => join(folder, `${number}.json`);
+
+/** The number of a version, or of the version that a temporary or damaged file belongs to. */
+const versionNumber = (name: string): number => Number(/^(\d{1,15})\./.exec(name)?.[1] ?? 0);
+
+const highest = (names: readonly string[]): number =>
+  Math.max(0, ...names.filter((name) => /^\d{1,15}\.(json|damaged)$/.test(name)).map(versionNumber));
+
+const entryNames = (folder: string): Promise<readonly string[]> =>
+  readdir(folder).catch((error: unknown) => {
+    if (errorCode(error) === 'ENOENT') return [];
+    throw error;
+  });
+
+/** The newest version. Throws if it can't be read, or if other users could have written it. */
+export const readNewest = async (folder: string): Promise<Version> => {
+  for (let tries = 0; tries < TRIES_MAX; tries++) {
+    const names = await entryNames(folder);
+    const number = highest(names);
+    const path = versionPath(folder, number);
+    if (!names.includes(`${number}.json`)) return { number, path, text: null };
+    const loaded = await readRegular(path, BYTES_MAX);
+    if (loaded.kind === 'absent') continue; // a newer version has replaced it
+    if (loaded.kind === 'folder') throw new Error(`${path} is a folder`);
+    if (loaded.kind === 'unusable') throw new Error(`${path}: ${loaded.why}`);
+    if (!isOwnOrSystem(loaded.status) || otherWriters(loaded.status) !== 'none')
+      throw new Error(`${path} belongs to another user, or others may write to it`);
+    return { number, path, text: loaded.bytes.toString('utf8') };
+  }
+  throw new Error(`${folder} is changed by other processes again and again`);
+};
+
+const writeWhole = async (path: string, text: string): Promise<void> => {
+  const file = await open(path, 'wx', FILE_MODE);
+  try {
+    await file.writeFile(text);
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
+};
+
+/** Writes a version (rule 2); false if another process has written it, or a newer one. */
+const create = async (folder: string, number: number, text: string): Promise<boolean> => {
+  const path = versionPath(folder, number);
+  const draft = join(folder, `${number}.${randomUUID()}.tmp`);
+  try {
+    await writeWhole(draft, text);
+    await link(draft, path).catch(async (error: unknown) => {
+      if (!NO_LINKS.includes(errorCode(error))) throw error;
+      await writeFile(path, text, { flag: 'wx', mode: FILE_MODE });
+    });
+  } catch (error) {
+    // ENOENT: a writer of a newer version has removed our draft.
+    if (errorCode(error) === 'EEXIST' || errorCode(error) === 'ENOENT') return false;
+    throw error;
+  } finally {
+    await rm(draft, { force: true });
+  }
+  return highest(await entryNames(folder)) === number;
+};
+
+/** Removes lower versions and drafts that killed processes left. What is damaged stays. */
+const removeLower = async (folder: string, number: number): Promise<void> => {
+  const isOld = (name: string): boolean =>
+    (name.endsWith('.json') && versionNumber(name) < number) ||
+    (name.endsWith('.tmp') && versionNumber(name) <= number);
+  for (const name of (await entryNames(folder)).filter(isOld)) await rm(join(folder, name), { force: true });
+};
+
+/** Keeps a version aside that nobody can read. Its number stays taken, so that no lower version counts again. */
+const setAside = (version: Version): Promise<void> =>
+  rename(version.path, version.path.replace(/json$/, 'damaged')).catch((error: unknown) => {
+    if (errorCode(error) !== 'ENOENT') throw error; // another process was faster
+  });
+
+/**
+ * Writes the next version. `change` gets the newest version, perhaps more than once, and gives the new text; null leaves
+ * it as it is. Throws if nothing could be written; the old version then still counts.
+ */
+export const writeNext = async (
+  folder: string,
+  change: (newest: Version) => Promise<string | null>,
+): Promise<void> => {
+  await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
+  for (let tries = 0; tries < TRIES_MAX; tries++) {
+    const newest = await readNewest(folder);
+    const text = await change(newest);
+    if (text === null) return;
+    if (!(await create(folder, newest.number + 1, text))) continue;
+    await removeLower(folder, newest.number + 1);
+    return;
+  }
+  throw new Error(`${folder} is changed by other processes again and again`);
+};

@@ -1,0 +1,155 @@
+import { readdir, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { openRegular } from '../platform/files.js';
+import type { Header, MachineTypes, SessionInfo } from '../ports/journal.js';
+import type { Recorded } from './codec.js';
+import { cannotRead, codeOf, JournalError } from './journal-error.js';
+import { JournalScan } from './reader.js';
+import { kindOf } from './replay.js';
+import { hasCode, isOwnJournal } from './session-owner.js';
+import { deletedIdOf, sessionIdOf, sessionsFolder } from './state-folder.js';
+
+/** Small blocks, since header and title are at the beginning. */
+const BLOCK_BYTES = 1 << 16;
+const TITLE_LENGTH_MAX = 80;
+/** Entries searched for the first input; if there is none among them, the session has no title. */
+const TITLE_ENTRIES_MAX = 100;
+
+const inputOf = ({ entry: { event } }: Recorded<MachineTypes>): string =>
+  event.type === 'UserInput' && 'text' in event && typeof event.text === 'string' ? event.text : '';
+
+/** Where the text of a skill or command begins to which an input expands, and a text that an editor attached. */
+const EXPANDED = /\n\s*(?:<(?:skill|command) name="|Attached: .*\n`{3}|Not attached: .*, which is )/;
+
+/** A text as the title of a session: one line of what the user typed, shortened; empty for a blank text. */
+export const titleFrom = (text: string): string => {
+  const [typed = ''] = text.trim().split(EXPANDED, 1);
+  const words = typed.replace(/\s+/g, ' ');
+  return words.length > TITLE_LENGTH_MAX ? `${words.slice(0, TITLE_LENGTH_MAX - 1)}…` : words;
+};
+
+/** The title: the question of a run, or the first input among the first entries; undefined if there is none. */
+export const titleOf = (
+  { settings }: Header<MachineTypes>,
+  records: readonly Recorded<MachineTypes>[],
+): string | undefined => {
+  for (const text of [settings.question ?? '', ...records.map(inputOf)]) {
+    const title = titleFrom(text);
+    if (title !== '') return title;
+  }
+  return undefined;
+};
+
+export const summarise = (
+  sessionId: string,
+  header: Header<MachineTypes>,
+  title: string,
+  changedAt: number,
+): SessionInfo => ({
+  sessionId,
+  kind: kindOf(header),
+  workspace: header.workspace,
+  createdAt: header.createdAt,
+  changedAt,
+  parent: header.parent,
+  ...(header.startedBy === undefined ? {} : { startedBy: header.startedBy }),
+  model: header.settings.model,
+  title,
+});
+
+type Found = { readonly sessionId: string; readonly path: string; readonly changedAt: number };
+
+const readInfo = async ({ sessionId, path, changedAt }: Found): Promise<SessionInfo> => {
+  const { file: handle, status } = await openRegular(path);
+  try {
+    const scan = await JournalScan.begin(handle, path, status.size, BLOCK_BYTES);
+    let title: string | undefined;
+    for await (const records of scan.records()) {
+      title = titleOf(scan.header, records);
+      if (title !== undefined || scan.seq >= TITLE_ENTRIES_MAX) break;
+    }
+    const damage = scan.ending.kind === 'damaged' ? `(damaged at line ${scan.line + 1}) ` : '';
+    const info = summarise(sessionId, scan.header, `${damage}${title ?? ''}`.trim(), changedAt);
+    return (await isOwnJournal(path, scan.header)) ? info : { ...info, isForeign: true };
+  } finally {
+    await handle.close();
+  }
+};
+
+const saysOf = (error: unknown): string => {
+  if (!(error instanceof JournalError)) return `(cannot be read: ${codeOf(error) || String(error)})`;
+  return error.kind === 'newerVersion'
+    ? '(written by a newer version of Pawl)'
+    : '(damaged: the header is not readable)';
+};
+
+const unreadableBy = (error: unknown): Pick<SessionInfo, 'unreadable'> =>
+  error instanceof JournalError && (error.kind === 'damaged' || error.kind === 'newerVersion')
+    ? { unreadable: error.kind }
+    : {};
+
+/** The list row of a session that can't be read; its title says why. One without a code came from elsewhere. */
+const unreadable = async ({ sessionId, path, changedAt }: Found, error: unknown): Promise<SessionInfo> => ({
+  sessionId,
+  kind: 'agent',
+  workspace: '',
+  createdAt: changedAt,
+  changedAt,
+  parent: null,
+  model: '',
+  title: saysOf(error),
+  ...unreadableBy(error),
+  ...((await hasCode(dirname(dirname(path)), sessionId)) ? {} : { isForeign: true }),
+});
+
+const findOne = async (folder: string, fileName: string): Promise<Found | undefined> => {
+  const sessionId = sessionIdOf(fileName);
+  if (sessionId === undefined) return undefined;
+  const path = join(folder, fileName);
+  try {
+    return { sessionId, path, changedAt: Math.floor((await stat(path)).mtimeMs) };
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined; // removed after the folder was read
+    throw error;
+  }
+};
+
+const findAll = async (folder: string): Promise<readonly Found[]> => {
+  try {
+    const found = await Promise.all((await readdir(folder)).map((fileName) => findOne(folder, fileName)));
+    return found
+      .filter((one) => one !== undefined)
+      .sort((left, right) => right.changedAt - left.changedAt || (left.sessionId < right.sessionId ? 1 : -1));
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return []; // no session yet
+    throw cannotRead(folder, error);
+  }
+};
+
+/** All sessions under a state folder, newest first, also tasks of sessions whose deletion is not finished. */
+export async function* readSessions(stateFolder: string): AsyncGenerator<SessionInfo, undefined> {
+  for (const found of await findAll(sessionsFolder(stateFolder))) {
+    const info = await readInfo(found).catch((error: unknown) =>
+      codeOf(error) === 'ENOENT' ? null : unreadable(found, error),
+    );
+    if (info !== null) yield info; // else it was deleted meanwhile
+  }
+}
+
+/** Ids of the sessions whose deletion is not finished. */
+const deletedIn = async (folder: string): Promise<Set<string>> => {
+  // Without the folder there is no session, and a folder that can't be read is reported by whoever lists it.
+  const names = await readdir(folder).catch((): string[] => []);
+  const ids = names.flatMap((name) => deletedIdOf(name) ?? []);
+  return new Set(ids.filter((id) => !names.includes(`${id}.jsonl`)));
+};
+
+/** All sessions under a state folder, newest first; reads only header and title of each. */
+export async function* listSessions(stateFolder: string): AsyncGenerator<SessionInfo, undefined> {
+  const deleted = await deletedIn(sessionsFolder(stateFolder));
+  for await (const info of readSessions(stateFolder)) {
+    const { startedBy } = info;
+    if (startedBy !== undefined && deleted.has(startedBy.sessionId)) deleted.add(info.sessionId);
+    else yield info;
+  }
+}

@@ -1,0 +1,489 @@
+import { hash, randomUUID } from 'node:crypto';
+import { closeSync, constants, openSync, readSync } from 'node:fs';
+import { link, readFile, readlink, realpath, rename, rm, writeFile } from 'node:fs/promises';
+import { createConnection, createServer } from 'node:net';
+import { hostname, uptime } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import {
+  descriptorPath,
+  hasDescriptorPaths,
+  O_PATH,
+  readRegular,
+  readTextOrEmpty,
+  readTextOrEmptySync,
+} from '../platform/files.js';
+import { cannotWrite, codeOf, JournalError } from './journal-error.js';
+import { FILE_MODE } from './state-folder.js';
+
+/**
+ * Ensures one writer per journal, also across containers and computers that share the folder.
+ *
+ * 1. Within a process: a set of the held paths.
+ * 2. Everywhere: a lock file that names the holder. Only one process can create or replace it (lock-file.ts).
+ * 3. The lock of a dead holder is free if its death is proved (lock-owner.ts). Otherwise the user may take it over: then
+ *    the old holder finds another lock file before it has another line acknowledged, and stops.
+ */
+export type Lock = {
+  /** The error if the lock is no longer held: `takenOver` by another process, or `foreignChange` if it was removed. */
+  loss(): JournalError | null;
+  /** `unknown`: the last holder may be alive, and may write once more to the file that it has open. */
+  readonly predecessor: 'gone' | 'unknown';
+  release(): Promise<void>;
+};
+
+type LockOptions = {
+  /** Sockets and namespaces are used if this platform has them. */
+  readonly platform?: string;
+  /** Take the lock from a holder that may still be alive. */
+  readonly takeOver?: boolean;
+};
+
+const held = new Set<string>();
+
+const nameOf = ({ pid, host }: Holder): string => `process ${pid} on ${host}`;
+
+/** Where a holder runs, as far as it is not here. */
+const whereIs = (holder: Holder, self: Holder): string => {
+  if (holder.bootId !== self.bootId) return ', another computer or an earlier start of this one';
+  return holder.pids === self.pids ? '' : ', in another container';
+};
+
+const locked = (path: string, holder: Holder | undefined, where = ''): JournalError => {
+  const who = holder === undefined ? 'another process' : `${nameOf(holder)}${where}`;
+  const since =
+    holder === undefined || holder.since === 0 ? '' : ` since ${new Date(holder.since).toISOString()}`;
+  const sessionId = basename(path, '.lock');
+  return new JournalError(
+    'locked',
+    path,
+    `The session ${sessionId} is open in ${who}${since}. End it there. If you can't, take it over with --take-over: ` +
+      'a process that still has it open then stops before it writes again.',
+  );
+};
+
+const lossOf = (path: string): JournalError => {
+  const holder = parseHolder(readTextOrEmptySync(path, HOLDER_BYTES_MAX));
+  const what =
+    holder === undefined
+      ? `The lock ${path} was removed or changed while its session was running`
+      : `The session ${basename(path, '.lock')} was taken over by ${nameOf(holder)}`;
+  return new JournalError(
+    holder === undefined ? 'foreignChange' : 'takenOver',
+    path,
+    `${what}, so it was stopped here. All that was acknowledged is in the journal: ` +
+      (holder === undefined ? 'open the session again to go on.' : 'go on where it is open now.'),
+  );
+};
+
+/** The lock file of this process. `renews`: the journal is still to be renewed, see `mustRenew`. */
+type OwnText = (renews: boolean) => string;
+
+type Taken = Pick<Lock, 'predecessor'> & { readonly own: string };
+
+/**
+ * True if the dead holder had taken the lock from one that may be alive. It may have died before it gave the journal a new
+ * file, so whoever comes next does that.
+ */
+const mustRenew = (text: string): boolean => {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && Reflect.get(value, 'renews') === true;
+  } catch {
+    return true; // unreadable after a power loss
+  }
+};
+
+/** Writes the lock file; replaces that of a dead holder, or of any holder with `takeOver`. */
+const takeFile = async (path: string, self: Holder, textOf: OwnText, takeOver: boolean): Promise<Taken> => {
+  const refuseLiving = async (text: string): Promise<void> => {
+    const rival = parseHolder(text);
+    if (rival === undefined || (await checkHolder(path, rival, self)) !== 'unknown') return;
+    throw locked(path, rival, whereIs(rival, self));
+  };
+  for (;;) {
+    const plain = textOf(false);
+    if (await createFile(path, plain)) return { predecessor: 'gone', own: plain };
+    const text = await readLockText(path);
+    if (text === null) continue;
+    const holder = parseHolder(text);
+    const check = holder === undefined ? 'restarted' : await checkHolder(path, holder, self);
+    if (check === 'unknown' && !takeOver) throw locked(path, holder, holder && whereIs(holder, self));
+    const predecessor = check !== 'gone' || mustRenew(text) ? 'unknown' : 'gone';
+    const own = textOf(predecessor === 'unknown');
+    if (!(await replaceFile(path, text, own, refuseLiving))) continue;
+    const socket = holder === undefined ? null : socketOf(path, holder);
+    if (check === 'gone' && socket !== null) await rm(socket, { force: true });
+    return { predecessor, own };
+  }
+};
+
+const acquireReal = async (path: string, platform: string, takeOver: boolean): Promise<Lock> => {
+  const name = newSocketName(path);
+  const socket = platform === 'linux' ? await listenAt(join(dirname(path), name)) : null;
+  const self = await describeSelf(platform, socket === null ? '' : name);
+  // no two locks have the same text, not even those of one process
+  const identity = { ...self, lockId: randomUUID() };
+  const textOf: OwnText = (renews) => `${JSON.stringify(renews ? { ...identity, renews } : identity)}\n`;
+  try {
+    const { predecessor, own } = await takeFile(path, self, textOf, takeOver);
+    const ownBytes = Buffer.from(own); // once: each write of the journal looks at the lock twice
+    let releasing: Promise<void> | undefined;
+    const release = async (): Promise<void> => {
+      // Remove the file first: a lock file whose socket is gone counts as that of a dead process.
+      try {
+        await removeFile(path, own);
+      } catch {
+        // A full disk takes no claim. The lock file stays, as that of a dead process once the socket is closed.
+      } finally {
+        await socket?.close();
+        held.delete(path);
+      }
+    };
+    return {
+      predecessor,
+      loss: () => (holdsText(path, ownBytes) ? null : lossOf(path)),
+      release: () => {
+        releasing ??= release();
+        return releasing;
+      },
+    };
+  } catch (error) {
+    await socket?.close();
+    throw error;
+  }
+};
+
+/** Takes the lock `file`; rejects with `locked` or `cannotWrite`. Its folder must exist. */
+export const acquireLock = async (
+  file: string,
+  { platform = process.platform, takeOver = false }: LockOptions = {},
+): Promise<Lock> => {
+  let path = file;
+  try {
+    path = join(await realpath(dirname(file)), basename(file));
+    if (held.has(path)) throw locked(path, await readHolder(path));
+    held.add(path);
+  } catch (error) {
+    throw cannotWrite(path, error);
+  }
+  try {
+    return await acquireReal(path, platform, takeOver);
+  } catch (error) {
+    held.delete(path);
+    throw cannotWrite(path, error);
+  }
+};
+
+/**
+ * A file that one process at a time owns, on any file system.
+ *
+ * 1. It is created with its whole content at once, and only where there is none.
+ * 2. Whoever replaces or removes it first creates a claim: a file named by the content that is to go. Only one process
+ *    can create it. Then it looks whether that content is still there, and only then renames the claim over the file.
+ * 3. The claim of a dead process is a file like this one: it is replaced in the same way.
+ */
+
+/** The text of the file; null if there is none. A pipe or another odd file reads as an empty text. */
+export const readLockText = async (path: string): Promise<string | null> => {
+  const loaded = await readRegular(path, HOLDER_BYTES_MAX);
+  if (loaded.kind === 'absent') return null;
+  return loaded.kind === 'file' ? loaded.bytes.toString('utf8') : '';
+};
+
+/** True if the file holds exactly this text. Opens the file anew, so that a network file system asks its server. */
+const holdsText = (path: string, text: string | Buffer): boolean => {
+  const expected = typeof text === 'string' ? Buffer.from(text) : text;
+  const found = Buffer.allocUnsafe(expected.length + 1);
+  let descriptor: number;
+  try {
+    descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return false;
+    throw error;
+  }
+  try {
+    const bytes = readSync(descriptor, found, 0, found.length, 0);
+    return expected.equals(found.subarray(0, bytes));
+  } finally {
+    closeSync(descriptor);
+  }
+};
+
+/** File systems without hard links. */
+const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'ENOSYS', 'EMLINK']);
+
+/** Creates the file with its whole text at once; false if it exists. */
+export const createFile = async (path: string, text: string): Promise<boolean> => {
+  const draft = `${path}.${randomUUID()}`;
+  try {
+    await writeFile(draft, text, { flag: 'wx', mode: FILE_MODE });
+    await link(draft, path).catch(async (error: unknown) => {
+      if (!NO_LINKS.has(codeOf(error))) throw error;
+      await writeFile(path, text, { flag: 'wx', mode: FILE_MODE });
+    });
+    return true;
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return false;
+    throw error;
+  } finally {
+    await rm(draft, { force: true });
+  }
+};
+
+/** Path of the claim to the file while it holds `text`. */
+export const claimOf = (path: string, text: string): string =>
+  `${path}.${hash('sha256', text, 'hex').slice(0, 12)}`;
+
+/** Decides by the text of a claim whether its process is dead; throws if it may live. */
+type Judge = (text: string) => Promise<void>;
+
+/** Makes our claim to the file while it holds `seen`; null if the file has changed meanwhile. */
+const claim = async (path: string, seen: string, own: string, judge: Judge): Promise<string | null> => {
+  const place = claimOf(path, seen);
+  while (!(await createFile(place, own))) {
+    const rival = await readLockText(place);
+    if (rival === null) continue;
+    await judge(rival);
+    if (await replaceFile(place, rival, own, judge)) break;
+  }
+  if ((await readLockText(path)) === seen) return place;
+  await rm(place, { force: true });
+  return null;
+};
+
+/** Replaces the file that holds `seen` by one that holds `own`; false if somebody else has changed it. */
+export const replaceFile = async (
+  path: string,
+  seen: string,
+  own: string,
+  judge: Judge,
+): Promise<boolean> => {
+  const place = await claim(path, seen, own, judge);
+  if (place === null) return false;
+  await rename(place, path);
+  return holdsText(path, own);
+};
+
+/** Removes the file if it still holds `own`. Leaves it alone while somebody else replaces it. */
+export const removeFile = async (path: string, own: string): Promise<void> => {
+  const place = claimOf(path, own);
+  const isOurs = await createFile(place, own).catch((error: unknown) => {
+    if (codeOf(error) === 'ENOENT') return false; // the folder was removed, and the file with it
+    throw error;
+  });
+  if (!isOurs) return;
+  try {
+    if (holdsText(path, own)) await rm(path, { force: true });
+  } finally {
+    await rm(place, { force: true });
+  }
+};
+
+/** The process that holds a lock, as its lock file says. Empty strings: unknown on this platform. */
+export type Holder = {
+  readonly pid: number;
+  readonly host: string;
+  /** Identity of the installed system, to tell two computers with the same host name apart. */
+  readonly system: string;
+  /** Boot id of the running kernel. Containers have that of their host. */
+  readonly bootId: string;
+  /** Start time of the process in kernel ticks, to tell it from a later process with the same pid. */
+  readonly started: string;
+  /** Always empty. Earlier versions take the lock of a holder in their own network namespace. */
+  readonly network: string;
+  /** The pid namespace, within which the pid is valid. */
+  readonly pids: string;
+  readonly since: number;
+  /** Name of a socket beside the lock file. The kernel refuses connections to it once its holder is dead. */
+  readonly socket: string;
+};
+
+/** A value read from /proc or /etc; an empty string if it is missing. */
+const orEmpty = async (reading: Promise<string>): Promise<string> => {
+  try {
+    return (await reading).trim();
+  } catch {
+    // No such file or process: "unknown" is a valid value here, and every use of it errs on the safe side.
+    return '';
+  }
+};
+
+/** Field 22 of /proc/PID/stat, counted from after the process name, which can contain blanks and parentheses. */
+const startOf = async (pid: number): Promise<string> => {
+  const stat = await orEmpty(readFile(`/proc/${pid}/stat`, 'utf8'));
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '';
+};
+
+/** A machine id is not to be published, so only a hash of it is written down. */
+const systemId = async (): Promise<string> => {
+  const id = await orEmpty(readFile('/etc/machine-id', 'utf8'));
+  return id === '' ? '' : hash('sha256', `pawl ${id}`, 'hex').slice(0, 16);
+};
+
+/** Describes this process. `socket` is the name of its socket, or empty. */
+export const describeSelf = async (
+  platform: string = process.platform,
+  socket: string = '',
+): Promise<Holder> => {
+  const plain = { pid: process.pid, host: hostname(), since: Date.now(), network: '', socket };
+  if (platform !== 'linux') return { ...plain, system: '', bootId: '', started: '', pids: '' };
+  const [system, bootId, started, pids] = await Promise.all([
+    systemId(),
+    orEmpty(readFile('/proc/sys/kernel/random/boot_id', 'utf8')),
+    startOf(process.pid),
+    orEmpty(readlink('/proc/self/ns/pid')),
+  ]);
+  return { ...plain, system, bootId, started, pids };
+};
+
+const isRunning = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return codeOf(error) !== 'ESRCH'; // EPERM: it runs as another user
+  }
+};
+
+/**
+ * What is known of a holder. `gone`: this system proves that it is dead. `restarted`: the computer was started again since.
+ * `unknown`: it may be alive.
+ */
+type HolderCheck = 'gone' | 'restarted' | 'unknown';
+
+/** For a holder under the same kernel: its socket proves whether it lives, in any container; else its pid does. */
+const isGoneHere = async (path: string, holder: Holder, self: Holder): Promise<boolean> => {
+  const socket = socketOf(path, holder);
+  const answer = socket === null ? 'unknown' : await answers(socket);
+  if (answer !== 'unknown') return answer === 'refused';
+  if (holder.pids === '' || holder.pids !== self.pids) return false;
+  // This process has closed the socket, but a full disk kept the file.
+  if (socket !== null && holder.pid === self.pid && holder.started === self.started) return true;
+  return !isRunning(holder.pid) || (await startOf(holder.pid)) !== holder.started;
+};
+
+/** For platforms without boot ids and sockets. */
+const checkPlain = (holder: Holder, self: Holder): HolderCheck => {
+  if (holder.host !== self.host) return 'unknown';
+  if (holder.since < Date.now() - uptime() * 1_000) return 'restarted';
+  return holder.pid === self.pid || !isRunning(holder.pid) ? 'gone' : 'unknown';
+};
+
+/** Checks the holder of the lock file `path`. `self` is this process, which does not hold the lock. */
+export const checkHolder = async (path: string, holder: Holder, self: Holder): Promise<HolderCheck> => {
+  if (holder.bootId === '' && self.bootId === '') return checkPlain(holder, self);
+  if (holder.bootId === self.bootId) return (await isGoneHere(path, holder, self)) ? 'gone' : 'unknown';
+  const isSameComputer = self.system !== '' && holder.system === self.system && holder.host === self.host;
+  return isSameComputer ? 'restarted' : 'unknown';
+};
+
+/** The socket of a holder; null if it has none, or the name leads elsewhere. */
+const socketOf = (path: string, { socket }: Holder): string | null =>
+  socket.startsWith(`${basename(path)}.`) && basename(socket) === socket ? join(dirname(path), socket) : null;
+
+const textIn = (value: object, name: string): string => {
+  const found: unknown = Reflect.get(value, name);
+  return typeof found === 'string' ? found : '';
+};
+
+const numberIn = (value: object, name: string): number => {
+  const found: unknown = Reflect.get(value, name);
+  return typeof found === 'number' ? found : 0;
+};
+
+/** The holder that the text of a lock file names; undefined if it names none. */
+export const parseHolder = (text: string): Holder | undefined => {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value !== 'object' || value === null || numberIn(value, 'pid') < 1) return undefined;
+    return {
+      pid: numberIn(value, 'pid'),
+      host: textIn(value, 'host'),
+      system: textIn(value, 'system'),
+      bootId: textIn(value, 'bootId'),
+      started: textIn(value, 'started'),
+      network: '',
+      pids: textIn(value, 'pids'),
+      since: numberIn(value, 'since'),
+      socket: textIn(value, 'socket'),
+    };
+  } catch {
+    // A power loss cut the file short, so the holder is unknown, and dead.
+    return undefined;
+  }
+};
+
+const HOLDER_BYTES_MAX = 16 * 1024;
+
+/** The holder that a lock file names; undefined if the file is missing or unreadable. */
+export const readHolder = async (path: string): Promise<Holder | undefined> =>
+  parseHolder(await readTextOrEmpty(path, HOLDER_BYTES_MAX));
+
+/** A name that no other socket beside the lock file has. */
+const newSocketName = (path: string): string => `${basename(path)}.${randomUUID().slice(0, 8)}`;
+
+/**
+ * A socket file that proves that its process lives.
+ *
+ * The kernel accepts connections while the process holds the socket, whatever else the process does, and refuses them
+ * from the moment of its death. Containers that share the folder see the same, since the socket is found by its file.
+ */
+type LockSocket = { close(): Promise<void> };
+
+/** A socket address holds 107 bytes; a longer path goes through a descriptor of its folder. */
+const ADDRESS_BYTES_MAX = 100;
+
+type Address = { readonly path: string; release(): void };
+
+const nothing = (): void => undefined;
+
+const addressOf = (path: string): Address => {
+  if (Buffer.byteLength(path) <= ADDRESS_BYTES_MAX || !hasDescriptorPaths())
+    return { path, release: nothing };
+  const folder = openSync(dirname(path), O_PATH | constants.O_DIRECTORY);
+  return { path: join(descriptorPath(folder), basename(path)), release: () => closeSync(folder) };
+};
+
+/** Creates the socket; null on file systems that have none. */
+const listenAt = (path: string): Promise<LockSocket | null> =>
+  new Promise((resolve) => {
+    const address = addressOf(path);
+    const server = createServer((socket) => socket.destroy());
+    server.once('error', () => {
+      // Not needed on most systems: without a socket, the pid tells whether the holder lives.
+      address.release();
+      resolve(null);
+    });
+    // exclusive: workers of a node:cluster must not share the socket.
+    server.listen({ path: address.path, exclusive: true }, () => {
+      server.unref();
+      resolve({
+        close: () =>
+          new Promise((closed) => {
+            server.close(() => {
+              address.release();
+              closed();
+            });
+          }),
+      });
+    });
+  });
+
+/** `refused`: the process that made the socket is dead. `unknown`: there is no such socket, or it can't be reached. */
+export const answers = (path: string): Promise<'alive' | 'refused' | 'unknown'> =>
+  new Promise((resolve) => {
+    const address = addressOf(path);
+    const socket = createConnection({ path: address.path });
+    const end = (answer: 'alive' | 'refused' | 'unknown'): void => {
+      socket.destroy();
+      address.release();
+      resolve(answer);
+    };
+    socket.once('connect', () => end('alive'));
+    socket.once('error', (error) => {
+      const code = codeOf(error);
+      if (code === 'EAGAIN')
+        end('alive'); // its queue is full
+      else end(code === 'ECONNREFUSED' ? 'refused' : 'unknown');
+    });
+  });

@@ -1,0 +1,76 @@
+/** Computes the steps of a journal. Pure: no action is performed, and the same entries give the same steps. */
+
+import { initialState, step } from '../machine/machine.js';
+import type { AgentTypes, Entry, Header, MachineTypes } from '../ports/journal.js';
+import type { Stepped } from '../ports/session.js';
+import type { JournaledMachine } from './replay.js';
+
+/** One entry of a journal with the step that it caused; equal to the live step. */
+export type JournalStep<M extends MachineTypes = AgentTypes> = Stepped<M> & {
+  readonly seq: number;
+  /** The state before the event. */
+  readonly before: M['state'];
+};
+
+type Steppable<M extends MachineTypes> = Pick<JournaledMachine<M>, 'initialState' | 'step'>;
+
+/** Applies one entry to the state before it. */
+export const stepEntry = <M extends MachineTypes>(
+  machine: Pick<Steppable<M>, 'step'>,
+  before: M['state'],
+  { seq, event }: Entry<M>,
+): JournalStep<M> => {
+  const { state, actions, path, diagnostics } = machine.step(before, event);
+  return { seq, event, before, state, actions, path, diagnostics };
+};
+
+const stepsNow = function* <M extends MachineTypes>(
+  machine: Steppable<M>,
+  { settings }: Pick<Header<M>, 'settings'>,
+  entries: Iterable<Entry<M>>,
+): Generator<JournalStep<M>, undefined> {
+  let state = machine.initialState(settings);
+  for (const entry of entries) {
+    const stepped = stepEntry(machine, state, entry);
+    ({ state } = stepped);
+    yield stepped;
+  }
+};
+
+const stepsAsTheyCome = async function* <M extends MachineTypes>(
+  machine: Steppable<M>,
+  { settings }: Pick<Header<M>, 'settings'>,
+  entries: AsyncIterable<Entry<M>>,
+): AsyncGenerator<JournalStep<M>, undefined> {
+  let state = machine.initialState(settings);
+  for await (const entry of entries) {
+    const stepped = stepEntry(machine, state, entry);
+    ({ state } = stepped);
+    yield stepped;
+  }
+};
+
+const agentSteps: Steppable<AgentTypes> = { initialState, step };
+
+/**
+ * Computes each step of an agent's session from its journal: the state before, the event, the edges taken, the state
+ * after, the actions. `entries` must start at seq 1 and can come from a file, a list or a running session
+ * (`session.events()`, `runtime.read(id)`). Stop iterating to stop the work. No action is performed. Only reading
+ * `entries` can throw; an event that the machine does not know gives a diagnostic.
+ */
+export function steps(
+  header: Pick<Header, 'settings'>,
+  entries: Iterable<Entry>,
+): Generator<JournalStep, undefined>;
+export function steps(
+  header: Pick<Header, 'settings'>,
+  entries: AsyncIterable<Entry>,
+): AsyncGenerator<JournalStep, undefined>;
+export function steps(
+  header: Pick<Header, 'settings'>,
+  entries: Iterable<Entry> | AsyncIterable<Entry>,
+): Generator<JournalStep, undefined> | AsyncGenerator<JournalStep, undefined> {
+  return Symbol.iterator in entries
+    ? stepsNow(agentSteps, header, entries)
+    : stepsAsTheyCome(agentSteps, header, entries);
+}

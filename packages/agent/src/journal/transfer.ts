@@ -1,0 +1,528 @@
+/** Exports a session to one file, imports one, and verifies either. */
+
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { constants, copyFile, link, lstat, open, readFile, rm } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
+import { openRegular } from '../platform/files.js';
+import type { AgentTypes, Header, MachineTypes } from '../ports/journal.js';
+import { type Mark, readMark } from './acknowledged-mark.js';
+import { type ByteSource, readLines, sourceOf, splitFirst } from './codec.js';
+import { removeLeftovers } from './deletion.js';
+import { blobDamaged, cannotRead, cannotWrite, codeOf, JournalError } from './journal-error.js';
+import { agentMachine } from './journaled-agent-machine.js';
+import { acquireLock } from './lock.js';
+import { checkHeader, checkRecords, JournalScan } from './reader.js';
+import { beginFold, foldOn, kindOf } from './replay.js';
+import {
+  blobPath,
+  FILE_MODE,
+  fileBlobs,
+  importPath,
+  isSessionId,
+  journalPath,
+  lockPath,
+  makeFolder,
+  sessionsFolder,
+  syncFolder,
+} from './state-folder.js';
+
+type Exported = { readonly entries: number; readonly blobs: number; readonly bytes: number };
+
+/** The good lines of a stored journal; throws if it is damaged before its end. */
+const readGood = async (path: string): Promise<{ readonly journal: Buffer; readonly entries: number }> => {
+  const mark = await readMark(path); // before the size: a writer may be at work
+  const { file, status } = await openRegular(path).catch((error: unknown) => {
+    throw cannotRead(path, error);
+  });
+  try {
+    const { seq, size, fault, isTorn } = await scanFile(file, path, status.size, mark);
+    if (fault !== null && !isTorn)
+      throw new JournalError(
+        'damaged',
+        path,
+        `The journal ${path} is damaged at line ${fault.line}: ${fault.why}. Nothing was exported.` +
+          (fault.seq === 0 ? '' : ` Export a fork of its good entries: pawl fork ID --at ${fault.seq}`),
+        { line: fault.line, seq: fault.seq },
+      );
+    const journal = Buffer.alloc(size);
+    await file.read(journal, 0, size, 0);
+    return { journal, entries: seq };
+  } finally {
+    await file.close();
+  }
+};
+
+const fileThere = (path: string): JournalError =>
+  new JournalError('cannotWrite', path, `${path} is there already and stays as it is. Name another file.`);
+
+/** Writes all parts to a new file; removes it if that fails. */
+const writeNew = async (target: string, parts: readonly Buffer[]): Promise<void> => {
+  const handle = await open(target, 'wx', FILE_MODE).catch((error: unknown) => {
+    throw codeOf(error) === 'EEXIST' ? fileThere(target) : cannotWrite(target, error);
+  });
+  try {
+    for (const part of parts) await handle.appendFile(part);
+    await handle.sync();
+  } catch (error) {
+    await rm(target, { force: true });
+    throw cannotWrite(target, error);
+  } finally {
+    await handle.close();
+  }
+};
+
+/**
+ * Writes a session with its blobs to one new file. A journal that another process is writing to is exported up to its
+ * last whole line.
+ */
+export const exportSession = async (folder: string, sessionId: string, target: string): Promise<Exported> => {
+  const { journal, entries } = await readGood(journalPath(folder, sessionId));
+  const blobs: NamedBlob[] = [];
+  for await (const blob of namedBlobs(folder, journal)) {
+    if (blob.kind === 'changed') throw blobDamaged(blob.path);
+    blobs.push(blob);
+  }
+  const partOf = (bytes: Buffer) => ({ bytes: bytes.length, sha256: sha256Of(bytes) });
+  const manifest = manifestOf(
+    sessionId,
+    partOf(journal),
+    blobs.map(({ bytes }) => partOf(bytes)),
+  );
+  const head = Buffer.from(`${JSON.stringify(manifest)}\n`);
+  const parts = [head, journal, ...blobs.map(({ bytes }) => bytes)];
+  await writeNew(target, parts);
+  return { entries, blobs: blobs.length, bytes: parts.reduce((sum, part) => sum + part.length, 0) };
+};
+
+type Imported = {
+  readonly sessionId: string;
+  readonly entries: number;
+  readonly blobs: number;
+  /** Blobs of the header that neither the file nor the state folder has: the session can be read, but not go on. */
+  readonly missing: readonly string[];
+};
+
+const cannotImport = (path: string, why: string): JournalError =>
+  new JournalError('damaged', path, `${path} can't be imported: ${why}. Nothing was changed.`);
+
+/** What is in a file: an export, or a journal alone. */
+type Content = {
+  readonly journal: Buffer;
+  readonly blobs: readonly Buffer[];
+  readonly sessionId: string | null;
+};
+
+/** Takes an exported file apart, and verifies each part; a journal is one part. */
+const takeApart = (path: string, bytes: Buffer): Content => {
+  const end = bytes.indexOf(0x0a);
+  const read = readManifest(bytes.toString('utf8', 0, end === -1 ? bytes.length : end));
+  switch (read.kind) {
+    case 'none':
+      return { journal: bytes, blobs: [], sessionId: null };
+    case 'bad':
+      throw cannotImport(path, 'its first line is damaged');
+    case 'newer':
+      throw new JournalError(
+        'newerVersion',
+        path,
+        `${path} has export version ${read.version}, which this Pawl can't read. Update Pawl to import it.`,
+      );
+    case 'manifest': {
+      const { sessionId, journal, blobs } = read.manifest;
+      let start = end + 1;
+      const next = ({ bytes: length, sha256 }: Part): Buffer => {
+        const part = bytes.subarray(start, start + length);
+        if (part.length !== length || sha256Of(part) !== sha256)
+          throw cannotImport(path, `the part at byte ${start} was cut or changed`);
+        start += length;
+        return part;
+      };
+      const content = { sessionId, journal: next(journal), blobs: blobs.map(next) };
+      if (start !== bytes.length) throw cannotImport(path, `something was added at byte ${start}`);
+      return content;
+    }
+    default:
+      return read satisfies never;
+  }
+};
+
+const alreadyThere = (path: string, sessionId: string): JournalError =>
+  new JournalError(
+    'exists',
+    path,
+    `The session ${sessionId} is here already (${path}), and an import replaces nothing. Move that file away first, or ` +
+      `look at it: pawl show ${sessionId}`,
+  );
+
+/** Checks and folds the entries of an agent's journal: what does not fit the machine is refused here. */
+const checkEntries = async (source: string, journal: Buffer): Promise<void> => {
+  const begin = await JournalScan.begin(sourceOf(journal), source, journal.length);
+  if (kindOf(begin.header) !== agentMachine.kind) return;
+  const scan = await JournalScan.beginOf<AgentTypes>('agent', sourceOf(journal), source, journal.length);
+  checkHeader(source, agentMachine, scan.header);
+  const fold = beginFold(scan.header, agentMachine, source);
+  for await (const records of scan.records()) {
+    checkRecords(source, agentMachine, records);
+    foldOn(fold, records, {});
+  }
+};
+
+type Verified = { readonly header: Header<MachineTypes>; readonly entries: number };
+
+/** Verifies the lines of a journal; throws unless all are good. */
+const verifyContent = async (source: string, { journal, sessionId }: Content): Promise<Verified> => {
+  const { header, seq, fault } = await scanFile(sourceOf(journal), source, journal.length, null);
+  if (fault !== null) throw cannotImport(source, `line ${fault.line} of the journal: ${fault.why}`);
+  if (header === null || !isSessionId(header.sessionId))
+    throw cannotImport(source, 'its session has no valid id');
+  if (sessionId !== null && header.sessionId !== sessionId)
+    throw cannotImport(source, `it holds the session ${header.sessionId}, not ${sessionId}`);
+  try {
+    await checkEntries(source, journal);
+  } catch (error) {
+    if (error instanceof JournalError && error.kind === 'newerVersion') throw error;
+    const why =
+      error instanceof JournalError ? error.why : error instanceof Error ? error.message : String(error);
+    throw cannotImport(source, why);
+  }
+  return { header, entries: seq };
+};
+
+/** The blobs without which a session can't go on, as far as they are missing. */
+const missingOf = async (
+  { instructions, tools }: Header<MachineTypes>,
+  get: (sha256: string) => Promise<string | undefined>,
+): Promise<readonly string[]> => {
+  const missing: string[] = [];
+  for (const sha256 of [instructions, tools]) if ((await get(sha256)) === undefined) missing.push(sha256);
+  return missing;
+};
+
+const writeDraft = async (draft: string, journal: Buffer): Promise<void> => {
+  await rm(draft, { force: true }); // of a killed import; it may be a second name of a journal, so it is not overwritten
+  const handle = await open(draft, 'wx', FILE_MODE);
+  try {
+    await handle.appendFile(journal);
+    if (journal.at(-1) !== 0x0a) await handle.appendFile('\n');
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+};
+
+/** Gives the draft its name, unless a file has it. Copies it on file systems without hard links. */
+const placeNew = (draft: string, path: string): Promise<void> =>
+  link(draft, path).catch((error: unknown) => {
+    if (codeOf(error) === 'EEXIST') throw error;
+    return copyFile(draft, path, constants.COPYFILE_EXCL);
+  });
+
+const readSource = async (source: string): Promise<Buffer> => {
+  try {
+    const { file } = await openRegular(source);
+    return await file.readFile().finally(() => file.close());
+  } catch (error) {
+    throw cannotRead(source, error);
+  }
+};
+
+const refuseExisting = async (path: string, sessionId: string): Promise<void> => {
+  const isThere = await lstat(path).then(
+    () => true,
+    () => false, // if it can't be read, it can't be written either
+  );
+  if (isThere) throw alreadyThere(path, sessionId);
+};
+
+/** Writes blobs and journal while it holds the session's lock: so what a killed import leaves is known as such. */
+const placeSession = async (
+  folder: string,
+  sessionId: string,
+  { journal, blobs }: Content,
+): Promise<void> => {
+  const path = journalPath(folder, sessionId);
+  const draft = importPath(folder, sessionId);
+  const store = fileBlobs(folder);
+  const lock = await acquireLock(lockPath(folder, sessionId));
+  try {
+    await writeDraft(draft, journal);
+    for (const bytes of blobs) await store.put(bytes.toString('utf8'));
+    await placeNew(draft, path).catch((error: unknown) => {
+      throw codeOf(error) === 'EEXIST' ? alreadyThere(path, sessionId) : error;
+    });
+    await syncFolder(dirname(path));
+  } finally {
+    await rm(draft, { force: true }).finally(() => lock.release());
+  }
+};
+
+/**
+ * Stores a session from an exported file, or from a journal. Verifies everything first, replaces nothing, and performs
+ * nothing. A session that is here already, even an unreadable one, stays as it is.
+ */
+export const importSession = async (folder: string, source: string): Promise<Imported> => {
+  const content = takeApart(source, await readSource(source));
+  const { header, entries } = await verifyContent(source, content);
+  const { sessionId } = header;
+  const path = journalPath(folder, sessionId);
+  const store = fileBlobs(folder);
+  try {
+    await makeFolder(sessionsFolder(folder));
+    await removeLeftovers(folder); // those of a deleted session of this id
+    await refuseExisting(path, sessionId);
+    await placeSession(folder, sessionId, content);
+  } catch (error) {
+    throw cannotWrite(path, error);
+  }
+  const { length } = content.blobs;
+  return {
+    sessionId,
+    entries,
+    blobs: length,
+    missing: await missingOf(header, (sha256) => store.get(sha256)),
+  };
+};
+
+/**
+ * What proves that no entries are missing at the end. `mark`: the last acknowledged entry is there. `export`: the parts
+ * have the size and the sha256 of the export. `nothing`: there is no good mark beside the journal, so a cut at the end of a
+ * line can't be seen.
+ */
+export type EndProof = 'mark' | 'export' | 'nothing';
+
+/** What verifying a file has found. The first fault is null if all is good. */
+export type Verification = {
+  readonly path: string;
+  readonly sessionId: string | null;
+  readonly kind: MachineTypes['kind'];
+  readonly entries: number;
+  readonly blobs: number;
+  readonly end: EndProof;
+  readonly fault: (JournalFault & { readonly path: string }) | null;
+};
+
+/** The state folder of a journal in its usual place; null for any other file. */
+const stateFolderOf = (path: string): string | null =>
+  basename(dirname(path)) === 'sessions' ? dirname(dirname(path)) : null;
+
+const blobFault = (path: string, why: string, seq: number): Verification['fault'] => ({
+  path,
+  line: 1,
+  byte: 0,
+  why,
+  seq,
+});
+
+const BLOCK_BYTES = 1 << 20;
+
+/** Scans a journal where it is, since a power loss can leave gigabytes of zeros at its end; null for an exported session. */
+const scanJournal = async (path: string, mark: Mark | null): Promise<ScannedFile | null> => {
+  const { file, status } = await openRegular(path).catch((error: unknown) => {
+    throw cannotRead(path, error);
+  });
+  try {
+    const { value: lines } = await readLines(file, status.size, BLOCK_BYTES).next();
+    const first = lines === undefined ? '' : splitFirst(lines).first.toString();
+    return readManifest(first).kind === 'none' ? await scanFile(file, path, status.size, mark) : null;
+  } finally {
+    await file.close();
+  }
+};
+
+type Scanned = Omit<Content, 'journal'> & {
+  readonly scanned: ScannedFile;
+  /** All bytes of the journal, once it has proved good. */
+  readonly load: () => Promise<Buffer>;
+};
+
+const scanStored = async (path: string, mark: Mark | null): Promise<Scanned> => {
+  const scanned = await scanJournal(path, mark);
+  if (scanned !== null) return { scanned, blobs: [], sessionId: null, load: () => readSource(path) };
+  const { journal, ...content } = takeApart(path, await readSource(path));
+  return {
+    ...content,
+    scanned: await scanFile(sourceOf(journal), path, journal.length, mark),
+    load: async () => journal,
+  };
+};
+
+/** Verifies each line of a journal, or each part of an exported session, and the blobs that are there. Changes nothing. */
+export const verifyStored = async (path: string): Promise<Verification> => {
+  const mark = await readMark(path); // before the content: a writer may be at work
+  const { scanned, blobs, sessionId, load } = await scanStored(path, mark);
+  const { header, seq, fault } = scanned;
+  const proof = mark === null ? 'nothing' : 'mark';
+  const found = {
+    path,
+    sessionId: header?.sessionId ?? null,
+    kind: header === null ? 'agent' : kindOf(header),
+    entries: seq,
+    end: sessionId === null ? proof : 'export',
+  } as const;
+  const folder = stateFolderOf(path);
+  if (fault !== null) return { ...found, blobs: blobs.length, fault: { ...fault, path } };
+  if (folder === null || header === null) return { ...found, blobs: blobs.length, fault: null };
+  const missing = [header.instructions, header.tools]
+    .map((sha256) => blobPath(folder, sha256))
+    .find((blob) => !existsSync(blob));
+  if (missing !== undefined)
+    return { ...found, blobs: 0, fault: blobFault(missing, 'this blob of the header is missing', seq) };
+  let count = 0;
+  for await (const blob of namedBlobs(folder, await load())) {
+    if (blob.kind === 'changed')
+      return {
+        ...found,
+        blobs: count,
+        fault: blobFault(blob.path, 'the content of this blob does not fit its name', seq),
+      };
+    count += 1;
+  }
+  return { ...found, blobs: count, fault: null };
+};
+
+/** The first fault of a journal: its line, and the byte at which that line begins. */
+type JournalFault = {
+  readonly line: number;
+  readonly byte: number;
+  readonly why: string;
+  /** Last entry before it. */
+  readonly seq: number;
+};
+
+type ScannedFile = {
+  /** null if the header is not readable. */
+  readonly header: Header<MachineTypes> | null;
+  readonly seq: number;
+  /** Bytes of the good lines. */
+  readonly size: number;
+  readonly fault: JournalFault | null;
+  /** The fault is a torn end: nothing that was acknowledged is missing. */
+  readonly isTorn: boolean;
+};
+
+const faultOf = ({ ending, line, size, seq }: JournalScan<MachineTypes>): JournalFault | null => {
+  const at = { line: line + 1, byte: size, seq };
+  if (ending.kind === 'damaged') return { ...at, why: ending.error.why };
+  if (ending.kind === 'torn')
+    return { ...at, why: `it is incomplete: the last ${ending.bytes} bytes were never acknowledged` };
+  return null;
+};
+
+/**
+ * Reads and verifies all lines of a journal of any machine, and compares its end with the mark. Rejects with `newerVersion`.
+ */
+const scanFile = async (
+  source: ByteSource,
+  path: string,
+  end: number,
+  mark: Mark | null,
+): Promise<ScannedFile> => {
+  try {
+    const scan = await JournalScan.begin(source, path, end);
+    for await (const _ of scan.records());
+    scan.compare(mark);
+    const { header, seq, size, ending } = scan;
+    return { header, seq, size, fault: faultOf(scan), isTorn: ending.kind === 'torn' };
+  } catch (error) {
+    if (!(error instanceof JournalError) || error.kind !== 'damaged') throw error;
+    const fault = { line: 1, byte: 0, why: error.why, seq: 0 };
+    return { header: null, seq: 0, size: 0, fault, isTorn: false };
+  }
+};
+
+/**
+ * The file of an exported session, as bytes:
+ *
+ * 1. One line of JSON: the manifest, with the size and the sha256 of every part.
+ * 2. The lines of the journal, as they are in its file.
+ * 3. The blobs that the journal names, in the order of the manifest.
+ */
+const VERSION = 1;
+
+type Part = { readonly bytes: number; readonly sha256: string };
+
+type Manifest = {
+  readonly pawlExport: number;
+  readonly sessionId: string;
+  readonly journal: Part;
+  readonly blobs: readonly Part[];
+};
+
+const manifestOf = (sessionId: string, journal: Part, blobs: readonly Part[]): Manifest => ({
+  pawlExport: VERSION,
+  sessionId,
+  journal,
+  blobs,
+});
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null;
+
+const isPart = (value: unknown): value is Part =>
+  isRecord(value) &&
+  Number.isSafeInteger(value.bytes) &&
+  Number(value.bytes) >= 0 &&
+  typeof value.sha256 === 'string' &&
+  /^[0-9a-f]{64}$/.test(value.sha256);
+
+/** `none`: the file is no export. `newer`: a later Pawl made it. `bad`: the manifest is incomplete. */
+type ReadManifest =
+  | { readonly kind: 'manifest'; readonly manifest: Manifest }
+  | { readonly kind: 'none' | 'bad' }
+  | { readonly kind: 'newer'; readonly version: number };
+
+const parseLine = (line: string): unknown => {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined; // not JSON, so no manifest
+  }
+};
+
+/** Reads the first line of a file. */
+const readManifest = (line: string): ReadManifest => {
+  const value = parseLine(line);
+  if (!isRecord(value) || typeof value.pawlExport !== 'number') return { kind: 'none' };
+  if (value.pawlExport > VERSION) return { kind: 'newer', version: value.pawlExport };
+  const { sessionId, journal, blobs } = value;
+  if (typeof sessionId !== 'string' || !isPart(journal) || !Array.isArray(blobs) || !blobs.every(isPart))
+    return { kind: 'bad' };
+  return { kind: 'manifest', manifest: manifestOf(sessionId, journal, blobs) };
+};
+
+/** A blob that a journal names, as it is on disk. */
+type NamedBlob = {
+  readonly sha256: string;
+  readonly path: string;
+  readonly bytes: Buffer;
+  /** `changed`: the content does not fit the name. */
+  readonly kind: 'good' | 'changed';
+};
+
+const HASH = /(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/g;
+
+/** Hashes in the text of a journal. Not all of them name blobs: state checks and file contents have hashes, too. */
+const hashesIn = (journal: Buffer): ReadonlySet<string> =>
+  new Set(journal.toString('latin1').match(HASH) ?? []);
+
+export const sha256Of = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
+
+const readBlob = async (folder: string, sha256: string): Promise<NamedBlob | null> => {
+  const path = blobPath(folder, sha256);
+  try {
+    const bytes = await readFile(path);
+    return { sha256, path, bytes, kind: sha256Of(bytes) === sha256 ? 'good' : 'changed' };
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return null;
+    throw error;
+  }
+};
+
+/** The blobs that exist among those that a journal may name. */
+async function* namedBlobs(folder: string, journal: Buffer): AsyncGenerator<NamedBlob, undefined> {
+  for (const sha256 of [...hashesIn(journal)].sort()) {
+    const blob = await readBlob(folder, sha256);
+    if (blob !== null) yield blob;
+  }
+}

@@ -1,0 +1,763 @@
+/** An open journal: entries become lines, lines are appended durably and in groups, as long as the file is still ours. */
+
+import {
+  closeSync,
+  existsSync,
+  fdatasync,
+  fdatasyncSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readlinkSync,
+  rmSync,
+  type Stats,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { type FileHandle, mkdtemp, open } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import type { PastFiles } from '../machine/past-files.js';
+import { descriptorPath, hasDescriptorPaths, openRegular } from '../platform/files.js';
+import type { Blobs, Entry, EntryDraft, Header, Journal, MachineTypes } from '../ports/journal.js';
+import { openMark, readMark } from './acknowledged-mark.js';
+import { encodeRecord } from './codec.js';
+import { cannotRead, cannotWrite, closed, codeOf, JournalError, resumeCommand } from './journal-error.js';
+import type { Lock } from './lock.js';
+import { JournalScan, readFrozen } from './reader.js';
+import { checkOf, type Fold } from './replay.js';
+import {
+  type SnapshotPlan,
+  type SnapshotPoint,
+  type SnapshotWriter,
+  type WrittenSnapshots,
+  writeSnapshots,
+} from './snapshot.js';
+import { FILE_MODE, makeFolder, rescueFolder, reservePath, syncFolder } from './state-folder.js';
+
+/** Yields the entries from seq `from` on, up to byte `end`; throws `damaged` if the file ends before that. */
+export async function* readEntries<M extends MachineTypes>(
+  kind: M['kind'],
+  path: string,
+  from: number,
+  end?: number,
+): AsyncGenerator<Entry<M>, undefined> {
+  let handle: FileHandle | undefined;
+  try {
+    const mark = end === undefined ? await readMark(path) : null; // before the size: a writer may be at work
+    const { file, status } = await openRegular(path);
+    handle = file;
+    const scan = await JournalScan.beginOf<M>(kind, file, path, end ?? status.size);
+    for await (const records of scan.records()) {
+      for (const { entry } of records) if (entry.seq >= from) yield entry;
+    }
+    scan.compare(mark);
+    if (scan.ending.kind === 'damaged') throw scan.ending.error;
+  } catch (error) {
+    throw cannotRead(path, error);
+  } finally {
+    await handle?.close();
+  }
+}
+
+type FileJournalParts<M extends MachineTypes> = {
+  readonly path: string;
+  readonly handle: FileHandle;
+  readonly lock: Lock;
+  readonly header: Header<M>;
+  readonly blobs: Blobs;
+  readonly checkEvery: number;
+  /** Checksum and end offset of the last good line. */
+  readonly crc: number;
+  readonly size: number;
+  /** CRC-32 of all bytes up to there, as they were verified or written. */
+  readonly sum: number;
+  /** The fold of the file's entries. */
+  readonly fold: Fold<M>;
+  readonly plan: SnapshotPlan;
+  readonly past?: PastFiles;
+  /** Makes a foreign session one of this folder. */
+  readonly adopt?: () => Promise<void>;
+  /** The snapshots that are there already. */
+  readonly written: WrittenSnapshots | null;
+};
+
+/** The last line: its entry, its checksum, its end, and the CRC-32 of all bytes up to there. */
+type LastLine = {
+  readonly seq: number;
+  readonly crc: number;
+  readonly size: number;
+  readonly sum: number;
+};
+
+/** The lines of the drafts that follow the last line. The last one records its state for a snapshot if that is due. */
+const encodeDrafts = <M extends MachineTypes>(
+  { fold, checkEvery }: Pick<FileJournalParts<M>, 'fold' | 'checkEvery'>,
+  last: LastLine,
+  drafts: readonly EntryDraft<M>[],
+  snapshots: Pick<SnapshotWriter<M>, 'isDue'> | null,
+): { readonly bytes: Buffer; readonly last: LastLine; readonly point: SnapshotPoint<M> | null } => {
+  const lines: Buffer[] = [];
+  let [{ seq, crc, size, sum }, point]: [LastLine, SnapshotPoint<M> | null] = [last, null];
+  for (const [index, { event, state }] of drafts.entries()) {
+    seq += 1;
+    const isWanted = index === drafts.length - 1 && snapshots?.isDue(seq) === true;
+    const check = checkOf(fold, seq, state, checkEvery) ?? (isWanted ? fold.check(state) : null);
+    const line = encodeRecord({ entry: { seq, event }, check }, crc);
+    lines.push(line.bytes);
+    ({ crc } = line);
+    size += line.bytes.length;
+    sum = crc32(line.bytes, sum);
+    if (check !== null && fold.summed !== undefined)
+      point = { seq, crc, size, sum, state, check, summed: fold.summed() };
+  }
+  return { bytes: joinLines(lines), last: { seq, crc, size, sum }, point };
+};
+
+const snapshotsOf = <M extends MachineTypes>(
+  { path, handle, header, plan, past, written, fold }: FileJournalParts<M>,
+  writer: GroupWriter,
+  look: () => Promise<void>,
+): SnapshotWriter<M> | null => {
+  const isAllowed = (): Promise<boolean> =>
+    look().then(
+      () => writer.full === null,
+      () => false, // the next write, or the close, reports why
+    );
+  const { sessionId } = header;
+  return writeSnapshots({
+    ...plan,
+    path,
+    sessionId,
+    fd: handle.fd,
+    machine: fold.machine,
+    isAllowed,
+    past,
+    written,
+  });
+};
+
+/** An open journal. It owns its file handle and its lock until it is closed. */
+export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<M>): Journal<M> => {
+  const { path, handle, header, blobs, lock } = parts;
+  const { machine } = parts.fold;
+  const ownership = ownershipOf({ handle, path, lock, resume: resumeCommand(machine.kind) });
+  const reserve = openReserve(path);
+  const writer = new GroupWriter(
+    targetOf(handle),
+    { ...ownership, freeSpace: reserve.free },
+    path,
+    parts.size,
+  );
+  // seq and checksum of the last line handed to the writer, and of the last durable one
+  let issued: LastLine = { seq: parts.fold.seq, crc: parts.crc, size: parts.size, sum: parts.sum };
+  let durable = parts.fold.seq;
+  const mark = openMark(path, issued);
+  const snapshots = snapshotsOf(parts, writer, () => writer.idle().then(() => ownership.before(writer.size)));
+  let closing: Promise<void> | undefined;
+
+  const append = async (drafts: readonly EntryDraft<M>[]): Promise<void> => {
+    if (drafts.length === 0) return;
+    const { bytes, last, point } = encodeDrafts(parts, issued, drafts, snapshots);
+    issued = last;
+    await writer.write(bytes);
+    durable = last.seq;
+    mark.write(last);
+    snapshots?.see(drafts.map(({ event }) => event));
+    if (point !== null) snapshots?.offer(point);
+  };
+
+  const close = async (): Promise<void> => {
+    try {
+      await snapshots?.close();
+      await writer.close();
+    } catch (error) {
+      throw cannotWrite(path, error);
+    } finally {
+      mark.close();
+      reserve.free();
+      await lock.release();
+    }
+  };
+
+  return {
+    header,
+    get seq() {
+      return durable;
+    },
+    append,
+    get full() {
+      return writer.full;
+    },
+    read: (from = 1) => readEntries<M>(machine.kind, path, from, writer.size),
+    blobs,
+    frozen: () => readFrozen(path, header, blobs),
+    ...(parts.adopt === undefined ? {} : { adopt: parts.adopt }),
+    close: () => {
+      closing ??= close();
+      return closing;
+    },
+  };
+};
+
+/** The file operations that the writer needs. */
+export type FileTarget = Pick<FileHandle, 'datasync' | 'truncate' | 'close'> & {
+  /** Writes synchronously; returns the number of bytes written. */
+  write(bytes: Buffer, offset: number, length: number, position: number): number;
+};
+
+/** Decides whether the file still belongs to the writer. */
+type Ownership = {
+  /** Looks before a write. Rejects if the file is not the writer's own, or is not `size` bytes long. */
+  before(size: number): Promise<void>;
+  /** Looks again once the bytes are on disk, before anybody is told so. Throws in the same cases. */
+  after(size: number): void;
+  /** The error for what a look has thrown; saves what it can of the file, and of the lines that were not written. */
+  explain(error: unknown, size: number, unwritten: Buffer): Promise<unknown>;
+};
+
+/** Space on a full disk; `freeSpace` is false if there is none. */
+export type Surroundings = Ownership & { freeSpace(): boolean };
+
+/** If the last sync took longer than this, the next one runs in another thread. */
+const promptMs = 1;
+
+const syncElsewhere = (fd: number): Promise<void> =>
+  new Promise((resolve, reject) => {
+    fdatasync(fd, (error) => (error === null ? resolve() : reject(error)));
+  });
+
+/**
+ * Wraps a file handle for the writer. A round trip to another thread takes longer than a write to the system's cache,
+ * and as long as a sync to a fast disk. So both run synchronously while the disk is fast; a slow disk blocks the event
+ * loop only once.
+ */
+export const targetOf = (handle: FileHandle): FileTarget => {
+  let tookMs = 0;
+  return {
+    write: (bytes, offset, length, position) => writeSync(handle.fd, bytes, offset, length, position),
+    async datasync() {
+      const startedAtMs = performance.now();
+      if (tookMs > promptMs) await syncElsewhere(handle.fd);
+      else fdatasyncSync(handle.fd);
+      tookMs = performance.now() - startedAtMs;
+    },
+    // at once: what another program appends in between would be cut off, and nobody would notice it
+    truncate: async (size) => ftruncateSync(handle.fd, size),
+    close: () => handle.close(),
+  };
+};
+
+type Waiting = {
+  readonly bytes: Buffer;
+  readonly done: () => void;
+  readonly refuse: (error: Error) => void;
+};
+
+const bytesOf = (group: readonly Waiting[]): Buffer => joinLines(group.map(({ bytes }) => bytes));
+
+const isFull = (error: unknown): boolean => codeOf(error) === 'ENOSPC' || codeOf(error) === 'EDQUOT';
+
+/** True if the file belongs to somebody else, who must find it unchanged. */
+const isNotOurs = (error: Error): boolean =>
+  error instanceof JournalError && (error.kind === 'foreignChange' || error.kind === 'takenOver');
+
+/**
+ * Appends to a file, durably and in groups.
+ *
+ * 1. Lines that arrive while a group is being written form the next group: one write and one fdatasync for all.
+ * 2. Groups are written in order, never two at once; a `write` resolves when its bytes are durable.
+ * 3. After a failure nothing more is written, since the content of the disk is unknown until the file is read again. The
+ *    file is truncated to the last durable byte, so that no complete line ever follows half a group.
+ * 4. When the disk is full, reserved space is freed once, and the group is written again.
+ * 5. A file that no longer belongs to the writer is not changed any more. A group counts as durable only if the file
+ *    belonged to the writer after its sync, too.
+ */
+export class GroupWriter {
+  readonly #handle: FileTarget;
+  readonly #ownership: Surroundings;
+  readonly #path: string;
+  #size: number;
+  #waiting: Waiting[] = [];
+  #writing: Promise<void> | null = null;
+  #refusal: Error | null = null;
+  #full: Error | null = null;
+
+  constructor(handle: FileTarget, ownership: Surroundings, path: string, size: number) {
+    this.#handle = handle;
+    this.#ownership = ownership;
+    this.#path = path;
+    this.#size = size;
+  }
+
+  /** Number of durable bytes. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Resolves once nothing is being written. */
+  async idle(): Promise<void> {
+    while (this.#writing !== null) await this.#writing;
+  }
+
+  /** The refusal of a full disk, since which reserved space is used. */
+  get full(): Error | null {
+    return this.#full;
+  }
+
+  /** Resolves when `bytes` are durable; rejects with `cannotWrite`. */
+  write(bytes: Buffer): Promise<void> {
+    if (this.#refusal !== null) return Promise.reject(this.#refusal);
+    return new Promise((done, refuse) => {
+      this.#waiting.push({ bytes, done, refuse });
+      this.#writing ??= this.#writeGroups();
+    });
+  }
+
+  /** Refuses further writes, and closes the file after the pending ones. Rejects if the file is not the writer's own. */
+  async close(): Promise<void> {
+    const isGood = this.#refusal === null;
+    this.#refusal ??= closed(this.#path);
+    await this.#writing;
+    try {
+      if (isGood) await this.#ownership.before(this.#size);
+    } catch (error) {
+      throw await this.#ownership.explain(error, this.#size, Buffer.alloc(0));
+    } finally {
+      await this.#handle.close();
+    }
+  }
+
+  async #writeGroups(): Promise<void> {
+    // Waits so that everything appended in the same tick joins the group.
+    await Promise.resolve();
+    while (this.#waiting.length > 0) {
+      const group = this.#waiting;
+      this.#waiting = [];
+      try {
+        await this.#writeDurably(bytesOf(group));
+      } catch (error) {
+        await this.#fail(group, error);
+        break;
+      }
+      for (const { done } of group) done();
+    }
+    this.#writing = null;
+  }
+
+  async #writeDurably(bytes: Buffer): Promise<void> {
+    await this.#ownership.before(this.#size);
+    try {
+      await this.#writeSynced(bytes);
+    } catch (error) {
+      if (!isFull(error) || !this.#ownership.freeSpace()) throw error;
+      this.#full = cannotWrite(this.#path, error);
+      await this.#handle.truncate(this.#size);
+      await this.#writeSynced(bytes);
+    }
+    this.#ownership.after(this.#size + bytes.length);
+    this.#size += bytes.length;
+  }
+
+  async #writeSynced(bytes: Buffer): Promise<void> {
+    for (let written = 0; written < bytes.length; ) {
+      const rest = bytes.length - written;
+      written += this.#handle.write(bytes, written, rest, this.#size + written);
+    }
+    await this.#handle.datasync();
+  }
+
+  async #fail(group: readonly Waiting[], fault: unknown): Promise<void> {
+    const refused = [...group, ...this.#waiting];
+    this.#waiting = [];
+    const unwritten = bytesOf(refused);
+    const error = cannotWrite(this.#path, await this.#ownership.explain(fault, this.#size, unwritten));
+    this.#refusal = error;
+    if (!isNotOurs(error)) await this.#cutBack();
+    for (const { refuse } of refused) refuse(error);
+  }
+
+  async #cutBack(): Promise<void> {
+    try {
+      await this.#handle.truncate(this.#size);
+      await this.#handle.datasync();
+    } catch {
+      // No durable byte is lost: the next opening verifies the bytes after the last durable one.
+    }
+  }
+}
+
+/** Lines as one piece of bytes. Most writes are one line, which is not copied. */
+const joinLines = (lines: readonly Buffer[]): Buffer => {
+  const [first, ...others] = lines;
+  return first !== undefined && others.length === 0 ? first : Buffer.concat(lines);
+};
+
+/**
+ * Disk space that an open journal keeps for its end: a file of this size, removed when the disk is full. The results of
+ * the calls of one reply and the end of the session fit into it.
+ */
+const RESERVE_BYTES = 256 * 1024;
+
+let zeros: Buffer | null = null;
+
+type DiskReserve = {
+  /** Gives the space back to the disk; false if there is none to give. */
+  free(): boolean;
+};
+
+const fillReserve = (path: string): boolean => {
+  const descriptor = openSync(path, 'w', FILE_MODE);
+  try {
+    zeros ??= Buffer.alloc(RESERVE_BYTES); // once: zeroing this much takes longer than the write
+    return writeSync(descriptor, zeros, 0, zeros.length, 0) === zeros.length;
+  } finally {
+    closeSync(descriptor);
+  }
+};
+
+const removeReserve = (path: string): void => rmSync(path, { force: true });
+
+/** Reserves the space; a disk that has too little left is left alone. */
+const openReserve = (journal: string): DiskReserve => {
+  const path = reservePath(journal);
+  let isThere = false;
+  try {
+    removeReserve(path); // of an earlier process that was killed, or something else in its place
+    isThere = fillReserve(path);
+    if (!isThere) removeReserve(path);
+  } catch {
+    isThere = false;
+    try {
+      removeReserve(path);
+    } catch {
+      // Nothing is lost: the session goes on without a reserve.
+    }
+  }
+  return {
+    free: () => {
+      const was = isThere;
+      isThere = false;
+      if (was) removeReserve(path);
+      return was;
+    },
+  };
+};
+
+/**
+ * How often the content of a file is read again because its time was changed. Some network file systems change the time
+ * late, and a journal must not be read again for each of its lines.
+ */
+const CONTENT_READS_MAX = 8;
+
+type OpenFile = {
+  readonly handle: FileHandle;
+  readonly path: string;
+  readonly lock: Pick<Lock, 'loss'>;
+  /** The command that goes on with the session, without its id. */
+  readonly resume: string;
+};
+
+/** Throws if the lock or the file is not the writer's own. Who takes the lock also exchanges the file: then that is said. */
+const refuseForeign = (lock: OpenFile['lock'], look: IdentityLook): void => {
+  const loss = lock.loss();
+  if (loss?.kind === 'takenOver') throw loss;
+  if (look.kind !== 'own' && look.kind !== 'touched') throw new NotOwnFile(look);
+  if (loss !== null) throw loss;
+};
+
+/** True if the lines up to `size` are those that were written. */
+const isIntact = async (handle: FileHandle, path: string, size: number): Promise<boolean> => {
+  try {
+    const scan = await JournalScan.begin(handle, path, size);
+    for await (const _ of scan.records());
+    return scan.size === size;
+  } catch {
+    return false; // the header is damaged
+  }
+};
+
+const COMPARED_BYTES = 4_096;
+
+/**
+ * True if the file at the path holds the same lines up to `size`, and more: another process took the session over and has
+ * ended since. The checksums of lines depend on all lines before, so the last ones are enough.
+ */
+const wasContinued = async (handle: FileHandle, path: string, size: number): Promise<boolean> => {
+  const { file, status } = await openRegular(path);
+  try {
+    if (status.size <= size) return false;
+    const length = Math.min(size, COMPARED_BYTES);
+    const [own, other] = [Buffer.alloc(length), Buffer.alloc(length, 1)];
+    await handle.read(own, 0, length, size - length);
+    await file.read(other, 0, length, size - length);
+    return own.equals(other);
+  } finally {
+    await file.close();
+  }
+};
+
+/** The writer owns its file while it holds the lock, and the path leads to the file as the writer left it. */
+const ownershipOf = ({ handle, path, lock, resume }: OpenFile): Ownership => {
+  const identity = new FileIdentity(handle, path);
+  let reads = 0;
+  return {
+    before: async (size) => {
+      const look = identity.look(size);
+      refuseForeign(lock, look);
+      if (look.kind !== 'touched' || reads >= CONTENT_READS_MAX) return;
+      reads += 1;
+      if (!(await isIntact(handle, path, size))) throw new NotOwnFile({ kind: 'overwritten' });
+      identity.accept();
+    },
+    after: (size) => refuseForeign(lock, identity.lookAfterWrite(size)),
+    explain: async (error, size, unwritten) => {
+      if (!(error instanceof NotOwnFile)) return error;
+      const { change } = error;
+      if (change.kind === 'replaced' && (await wasContinued(handle, path, size).catch(() => false)))
+        return takenOver(path, resume);
+      return foreignChange(path, change, await rescue(handle, path, size, unwritten), resume);
+    },
+  };
+};
+
+/** What somebody else did to the file of an open journal. */
+type ForeignChange =
+  | { readonly kind: 'removed' | 'folderRemoved' | 'replaced' | 'readOnly' | 'truncated' | 'extended' }
+  /** `to` is null where the system does not tell the new path. */
+  | { readonly kind: 'moved'; readonly to: string | null };
+
+/** `touched`: the size is right, but somebody has written to the file or set its time. */
+type IdentityLook = { readonly kind: 'own' } | { readonly kind: 'touched' } | ForeignChange;
+
+const OWNER_CAN_WRITE = 0o200;
+
+/** Path of an open file that is no longer at its old path; null if it has none. */
+const newPathOf = (handle: FileHandle): string | null => {
+  if (!hasDescriptorPaths()) return null;
+  const path = readlinkSync(descriptorPath(handle.fd));
+  return path.endsWith(' (deleted)') ? null : path;
+};
+
+/**
+ * Recognises the file of an open journal.
+ *
+ * The path must lead to the file that was opened, with the size that this process gave it. A file system that reuses
+ * inode numbers can't hide an exchange, since the open file keeps its number.
+ */
+class FileIdentity {
+  readonly #handle: FileHandle;
+  readonly #path: string;
+  readonly #opened: Stats;
+  #changedMs: number;
+
+  constructor(handle: FileHandle, path: string) {
+    this.#handle = handle;
+    this.#path = path;
+    this.#opened = fstatSync(handle.fd);
+    this.#changedMs = this.#opened.mtimeMs;
+  }
+
+  /** Looks at the file before a write of this process. */
+  look(size: number): IdentityLook {
+    const status = this.#status();
+    if ('kind' in status) return status;
+    const wrong = this.#judge(status, size);
+    if (wrong !== null) return wrong;
+    return { kind: status.mtimeMs === this.#changedMs ? 'own' : 'touched' };
+  }
+
+  /** Looks at the file after a write of this process, and remembers its time. */
+  lookAfterWrite(size: number): IdentityLook {
+    const status = this.#status();
+    if ('kind' in status) return status;
+    this.#changedMs = status.mtimeMs;
+    return this.#judge(status, size) ?? { kind: 'own' };
+  }
+
+  /** Accepts the time that the file has now. */
+  accept(): void {
+    this.#changedMs = fstatSync(this.#handle.fd).mtimeMs;
+  }
+
+  #status(): Stats | ForeignChange {
+    const status = statSync(this.#path, { throwIfNoEntry: false });
+    if (status?.ino === this.#opened.ino && status.dev === this.#opened.dev) return status;
+    if (fstatSync(this.#handle.fd).nlink > 0) return { kind: 'moved', to: newPathOf(this.#handle) };
+    if (status !== undefined) return { kind: 'replaced' };
+    return { kind: existsSync(dirname(this.#path)) ? 'removed' : 'folderRemoved' };
+  }
+
+  #judge({ size, mode }: Stats, expected: number): ForeignChange | null {
+    if (size < expected) return { kind: 'truncated' };
+    if (size > expected) return { kind: 'extended' };
+    return (mode & OWNER_CAN_WRITE) === 0 ? { kind: 'readOnly' } : null;
+  }
+}
+
+/** Thrown by a write target; becomes a JournalError once it is known what could be rescued. */
+class NotOwnFile extends Error {
+  override readonly name = 'NotOwnFile';
+  readonly change: ForeignChange | { readonly kind: 'overwritten' };
+
+  constructor(change: NotOwnFile['change']) {
+    super(change.kind);
+    this.change = change;
+  }
+}
+
+const whatHappened = (change: NotOwnFile['change']): string => {
+  switch (change.kind) {
+    case 'removed':
+      return 'was removed';
+    case 'folderRemoved':
+      return 'was removed with its folder';
+    case 'moved':
+      return change.to === null ? 'was moved' : `was moved to ${change.to}`;
+    case 'replaced':
+      return 'was replaced by another file';
+    case 'readOnly':
+      return 'was made read-only';
+    case 'truncated':
+      return 'was cut shorter';
+    case 'extended':
+      return 'was appended to by another program';
+    case 'overwritten':
+      return 'was overwritten by another program';
+    default:
+      return change satisfies never;
+  }
+};
+
+/** True if the session's path still leads to a file, which an import must not overwrite. */
+const isPathTaken = ({ kind }: NotOwnFile['change']): boolean =>
+  kind !== 'removed' && kind !== 'folderRemoved' && kind !== 'moved';
+
+const wayOn = (
+  path: string,
+  change: NotOwnFile['change'],
+  rescued: Rescued | null,
+  resume: string,
+): string => {
+  const sessionId = basename(path, '.jsonl');
+  if (rescued === null)
+    return 'No copy could be made: restore the file from a backup, then open the session again.';
+  const count = rescued.entries === 1 ? '1 entry' : `${rescued.entries} entries`;
+  const first = isPathTaken(change) ? `move ${path} away, then: ` : '';
+  return (
+    `A copy with ${count} is in ${rescued.path}. ` +
+    `To go on: ${first}pawl import ${rescued.path}, then: ${resume} ${sessionId}`
+  );
+};
+
+/** The error of a session that stopped because its file is no longer its own. */
+const foreignChange = (
+  path: string,
+  change: NotOwnFile['change'],
+  rescued: Rescued | null,
+  resume: string,
+): JournalError =>
+  new JournalError(
+    'foreignChange',
+    path,
+    `The journal ${path} ${whatHappened(change)} while its session was running, so the session stopped. ` +
+      wayOn(path, change, rescued, resume),
+  );
+
+/** The error of a session that another process has taken over, written to and closed. */
+const takenOver = (path: string, resume: string): JournalError => {
+  const sessionId = basename(path, '.jsonl');
+  return new JournalError(
+    'takenOver',
+    path,
+    `The session ${sessionId} was taken over by another process, which has ended since, so it was stopped here. ` +
+      `All that was acknowledged is in the journal. To go on: ${resume} ${sessionId}`,
+  );
+};
+
+/** A copy of a journal whose own file was changed by somebody else. */
+type Rescued = { readonly path: string; readonly entries: number };
+
+const NAMES_MAX = 1_000;
+
+/** Creates a file with a name of its own. */
+const createIn = async (folder: string, name: string): Promise<{ handle: FileHandle; path: string }> => {
+  for (let number = 1; ; number++) {
+    const path = join(folder, number === 1 ? name : `${name.replace(/\.jsonl$/, '')}.${number}.jsonl`);
+    try {
+      return { handle: await open(path, 'wx', FILE_MODE), path };
+    } catch (error) {
+      if (codeOf(error) !== 'EEXIST' || number > NAMES_MAX) throw error;
+    }
+  }
+};
+
+const BLOCK_BYTES = 1 << 20;
+
+const copyTo = async (from: FileHandle, size: number, to: FileHandle): Promise<void> => {
+  const block = Buffer.allocUnsafe(BLOCK_BYTES);
+  for (let position = 0; position < size; ) {
+    const { bytesRead } = await from.read(block, 0, Math.min(block.length, size - position), position);
+    if (bytesRead === 0) return;
+    await to.appendFile(block.subarray(0, bytesRead));
+    position += bytesRead;
+  }
+};
+
+/** The good lines that the open file still has, at most `size` bytes. */
+const scanGood = async (journal: FileHandle, path: string, size: number) => {
+  const end = Math.min(size, (await journal.stat()).size);
+  const scan = await JournalScan.begin(journal, path, end);
+  for await (const _ of scan.records());
+  return scan;
+};
+
+const linesIn = (bytes: Buffer): number => bytes.toString('latin1').split('\n').length - 1;
+
+const writeCopy = async (
+  journal: FileHandle,
+  { size, seq }: { readonly size: number; readonly seq: number },
+  unwritten: Buffer,
+  place: { readonly folder: string; readonly name: string },
+): Promise<Rescued> => {
+  const { handle, path } = await createIn(place.folder, place.name);
+  try {
+    await copyTo(journal, size, handle);
+    await handle.appendFile(unwritten);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await syncFolder(place.folder);
+  return { path, entries: seq + linesIn(unwritten) };
+};
+
+/**
+ * Copies the good lines of an open journal to a new file, with the lines that could not be written. A file that was
+ * removed still has its content while it is open. The copy is made beside the sessions, or in the folder for temporary
+ * files; null if neither works, or nothing good is left.
+ */
+const rescue = async (
+  journal: FileHandle,
+  path: string,
+  size: number,
+  unwritten: Buffer,
+): Promise<Rescued | null> => {
+  try {
+    const good = await scanGood(journal, path, size);
+    const rest = good.size === size ? unwritten : Buffer.alloc(0);
+    const name = basename(path);
+    const beside = async (): Promise<Rescued> => {
+      const folder = rescueFolder(dirname(dirname(path)));
+      await makeFolder(folder);
+      return writeCopy(journal, good, rest, { folder, name });
+    };
+    return await beside().catch(async () =>
+      writeCopy(journal, good, rest, { folder: await mkdtemp(join(tmpdir(), 'pawl-rescued-')), name }),
+    );
+  } catch {
+    // The error that stopped the session is the one to report; it then says that there is no copy.
+    return null;
+  }
+};

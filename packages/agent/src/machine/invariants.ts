@@ -1,0 +1,663 @@
+/** Rules of docs/rules.md as checks of one step: of its state, of the step, of requests that must follow, of work in flight. */
+
+import type { Edge, Step } from '@pawl/machine/kernel/table';
+import type { Action } from './action.js';
+import { type Conversation, lengthOf } from './conversation.js';
+import type { RuleName } from './documented-rules.js';
+import type { Event, StopReason } from './event.js';
+import type { Message, UserMessage } from './message.js';
+import { hasSessionLimit, sessionLimit } from './moves/budget.js';
+import { spendingIn } from './moves/start-calls.js';
+import { isAsked, isEnded, isRunning, isWaiting } from './moves/tool-batch.js';
+import type { State, WaitReason } from './state.js';
+import { isReached, type Usage } from './usage.js';
+
+/** The rules that a step breaks, each as a sentence that begins with the rule's anchor. */
+export const stateFaults = (before: State, event: Event, step: Step<State, Action>): readonly string[] => {
+  const { state, actions } = step;
+  const eventFaults = [
+    ...shutdownFaults(event, state),
+    ...lostInputs(before, event, step),
+    ...silence(before, event, step),
+  ];
+  // This very state was checked when it was reached.
+  if (state === before && actions.length === 0) return eventFaults;
+  return [
+    ...eventFaults,
+    ...conversationFaults(before, step),
+    ...livenessFaults(state),
+    ...requestFaults(step),
+    ...boundFaults(before, state),
+    ...editedMessages(before.session.conversation, state.session.conversation, event),
+  ];
+};
+
+const callIdsOf = (message: Message | undefined): readonly string[] =>
+  (message?.parts ?? []).flatMap((part) => (part.type === 'call' ? [part.callId] : []));
+
+const resultIdsOf = ({ parts }: Message): readonly string[] =>
+  parts.flatMap((part) => (part.type === 'result' ? [part.callId] : []));
+
+/** Faults of a message after `previous`: its results, role and parts. */
+const pairFaults = (previous: Message | undefined, message: Message): readonly string[] => {
+  const faults: string[] = [];
+  if (message.parts.length === 0) faults.push(brokenRule('roles-alternate', 'a message is empty'));
+  if (
+    message.parts.some((part) => part.type === 'text' && message.role === 'user' && part.text.trim() === '')
+  ) {
+    faults.push(brokenRule('roles-alternate', 'a user message holds blank text'));
+  }
+  if (previous === undefined ? message.role !== 'user' : previous.role === message.role) {
+    faults.push(
+      brokenRule('roles-alternate', `roles do not alternate: ${previous?.role ?? 'start'}, ${message.role}`),
+    );
+  }
+  const calls = callIdsOf(previous);
+  const results = resultIdsOf(message);
+  if (calls.join() !== results.join())
+    faults.push(brokenRule('every-call-answered', `calls [${calls}] are answered by [${results}]`));
+  const firstText = message.parts.findIndex((part) => part.type === 'text');
+  const lastResult = message.parts.map((part) => part.type).lastIndexOf('result');
+  if (firstText >= 0 && firstText < lastResult)
+    faults.push(brokenRule('every-call-answered', 'text stands before a result'));
+  return faults;
+};
+
+/** The messages that are new or may have changed since `before`, and where they begin. */
+const newPart = (before: Conversation, after: Conversation) => {
+  const from = after.closed.continues(before.closed) ? before.closed.length : 0;
+  const closed: readonly Message[] = after.closed.toArray(from);
+  return { from, messages: after.open === null ? closed : [...closed, after.open] };
+};
+
+/** Faults of the new messages, each checked against the one before it. */
+const talkFaults = (before: Conversation, after: Conversation): readonly string[] => {
+  if (after === before) return [];
+  const { from, messages } = newPart(before, after);
+  const front = after.closed.at(from - 1);
+  return messages.flatMap((message, index) => pairFaults(index === 0 ? front : messages[index - 1], message));
+};
+
+const conversationFaults = (before: State, { state, actions }: Step<State, Action>): readonly string[] => {
+  const { conversation } = state.session;
+  const faults = [...talkFaults(before.session.conversation, conversation)];
+  const last = conversation.open ?? conversation.closed.at(conversation.closed.length - 1);
+  const atRest = state.name === 'WaitingForUserInput' || state.name === 'ShuttingDown';
+  const sends = actions.find((action) => action.type === 'SendLlmRequest');
+  if ((atRest || sends !== undefined) && callIdsOf(last).length > 0)
+    faults.push(brokenRule('every-call-answered', 'the last calls are not answered'));
+  if (sends !== undefined && conversation.open === null)
+    faults.push(brokenRule('roles-alternate', 'a request does not end with the user'));
+  if (sends !== undefined && sends.length !== lengthOf(conversation))
+    faults.push(brokenRule('roles-alternate', 'a request is not the whole conversation'));
+  return faults;
+};
+
+const livenessFaults = (state: State): readonly string[] => {
+  switch (state.name) {
+    case 'ExecutingTools': {
+      if (state.calls.every(isEnded))
+        return [brokenRule('never-stuck', 'a batch whose calls have all ended rests')];
+      const alive = state.calls.some((call) => isRunning(call) || isAsked(call));
+      return alive ? [] : [brokenRule('never-stuck', 'a batch waits for nothing')];
+    }
+    case 'PostToolsHook':
+      return state.hookId === ''
+        ? [brokenRule('never-stuck', 'a hook rests without having been started')]
+        : [];
+    case 'Ready':
+    case 'WaitingForUserInput':
+    case 'CallingLlm':
+    case 'Error':
+    case 'Compacting':
+    case 'ShuttingDown':
+      return [];
+    default:
+      return [brokenRule('never-stuck', `the transient state ${state.name} rests`)];
+  }
+};
+
+const requestFaults = ({ state, actions }: Step<State, Action>): readonly string[] => {
+  const sends = actions.filter((action) => action.type === 'SendLlmRequest');
+  if (sends.length > 1) return [brokenRule('one-request', 'a step sends two requests')];
+  const [sent] = sends;
+  if (sent === undefined) return [];
+  return state.name === 'CallingLlm' && state.requestId === sent.requestId
+    ? []
+    : [brokenRule('one-request', 'a request is not the current one')];
+};
+
+/** A scheduled retry takes place. A call that waited for a compaction keeps its attempt number. */
+const promisedAttempt = (before: State): number => {
+  if (before.name === 'Error') return before.attempt + 1;
+  if (before.name === 'CallingLlm') return before.attempt;
+  return before.name === 'Compacting' && before.mode.kind === 'overflow' ? before.mode.attempt : 0;
+};
+
+/** Counters that grew beyond their bounds. A lowered bound takes effect from the next decision. */
+const boundFaults = (before: State, state: State): readonly string[] => {
+  const { settings, turn } = state.session;
+  const faults: string[] = [];
+  if (
+    (state.name === 'CallingLlm' || state.name === 'Error') &&
+    state.attempt > Math.max(promisedAttempt(before), settings.maxRetries + 1)
+  ) {
+    faults.push(brokenRule('bounded-work', `attempt ${state.attempt} of at most ${settings.maxRetries + 1}`));
+  }
+  if (state.name === 'Error' && before.name !== 'Error' && state.error.kind !== 'empty') {
+    if (state.attempt > settings.maxRetries)
+      faults.push(
+        brokenRule('bounded-work', `retry ${state.attempt} of at most ${settings.maxRetries} is promised`),
+      );
+  }
+  // The call that asks for the answer at a limit runs no tools.
+  const busy = state.name === 'CallingLlm' && before.name !== 'CallingLlm' && turn.finishing === 'no';
+  const { rounds, truncation } = settings.limits;
+  if (busy && isReached(rounds, turn.rounds))
+    faults.push(brokenRule('bounded-work', 'a call beyond the limit of rounds'));
+  if (busy && isReached(truncation, turn.truncations))
+    faults.push(brokenRule('bounded-work', 'a call beyond the limit of cut replies'));
+  if (state.name === 'ExecutingTools') {
+    const running = state.calls.filter(isRunning);
+    const ranBefore = before.name === 'ExecutingTools' ? before.calls.filter(isRunning).length : 0;
+    if (running.length > Math.max(ranBefore, settings.maxParallel))
+      faults.push(brokenRule('bounded-work', 'more calls run than may run at once'));
+    if (running.length > 1 && running.some(({ judged }) => judged.traits.mutating))
+      faults.push(brokenRule('bounded-work', 'a mutating call has company'));
+  }
+  return faults;
+};
+
+const shutdownFaults = (event: Event, state: State): readonly string[] =>
+  event.type === 'ShutdownRequested' && state.name !== 'ShuttingDown'
+    ? [brokenRule('shutdown', 'shutdown did not end the session')]
+    : [];
+
+const textsOf = (message: UserMessage | null): readonly string[] =>
+  message?.parts.flatMap((part) => (part.type === 'text' && part.origin === 'user' ? [part.text] : [])) ?? [];
+
+/** All inputs that still exist: queued, unanswered, or answered in this step. */
+const lostInputs = (
+  before: State,
+  event: Event,
+  { state, actions }: Step<State, Action>,
+): readonly string[] => {
+  const typed = event.type === 'UserInput' && event.text.trim() !== '' ? [event.text] : [];
+  const { queue, conversation } = state.session;
+  const isSame = queue === before.session.queue && conversation === before.session.conversation;
+  if (event.type === 'EditQueue' || (isSame && typed.length === 0)) return [];
+  const had = [
+    ...before.session.queue.map((item) => item.text),
+    ...textsOf(before.session.conversation.open),
+    ...typed,
+  ];
+  const restored = actions.flatMap((action) => (action.type === 'RestoreQueue' ? action.texts : []));
+  const { messages } = newPart(before.session.conversation, conversation);
+  const told = messages.flatMap((message) => (message.role === 'user' ? textsOf(message) : []));
+  const has = [...queue.map((item) => item.text), ...told, ...restored];
+  for (const text of has) {
+    const index = had.indexOf(text);
+    if (index >= 0) had.splice(index, 1);
+  }
+  return had.map((text) => brokenRule('nothing-typed-is-lost', `"${text.slice(0, 40)}" is lost`));
+};
+
+const displayOnly = new Set<Event['type']>(['ReasoningDelta', 'ToolCallDelta', 'ToolProgress']);
+
+const silence = (
+  before: State,
+  event: Event,
+  { state, actions, diagnostics }: Step<State, Action>,
+): readonly string[] => {
+  if (state !== before || actions.length > 0 || diagnostics.length > 0 || displayOnly.has(event.type))
+    return [];
+  return [brokenRule('no-silent-event', `${event.type} in ${before.name} changed nothing and said nothing`)];
+};
+
+/** Only compaction replaces what was answered: docs/rules.md#append-only. */
+const editedMessages = (before: Conversation, after: Conversation, event: Event): readonly string[] =>
+  after.closed.continues(before.closed) || event.type === 'CompactionCompleted'
+    ? []
+    : [brokenRule('append-only', 'a message that was answered has been changed')];
+
+/**
+ * Rules of docs/rules.md that hold for every step, beside those of state-invariants.ts.
+ */
+
+type Taken = Step<State, Action>;
+
+/** The rules that a step breaks, each as a sentence that begins with the rule's anchor. */
+export const stepFaults = (before: State, event: Event, step: Taken): readonly string[] => [
+  ...staleFaults(before, event, step),
+  ...usageFaults(before, event, step.state),
+  ...restFaults(before, event, step),
+  ...orderFaults(step),
+  ...heardFaults(before, event, step),
+  ...budgetFaults(before, step),
+  ...flightFaults(before, event, step),
+];
+
+// ---- docs/rules.md#stale-events ----
+
+/** Whether an event answers no work in flight. */
+const isStale = (before: State, event: Event): boolean => {
+  switch (event.type) {
+    case 'TextDelta':
+    case 'ReasoningDelta':
+    case 'ToolCallDelta':
+      return before.name !== 'CallingLlm' || before.requestId !== event.requestId;
+    case 'ToolStarted':
+      return statusOf(before, event) !== 'starting';
+    case 'ToolsFailed':
+      return before.name !== 'ExecutingTools' || before.batchId !== event.batchId;
+    case 'Resumed':
+      return event.epoch <= before.session.epoch;
+    default: {
+      const ended = endedBy(event);
+      return ended !== null && !inFlight(before).includes(ended);
+    }
+  }
+};
+
+const statusOf = (state: State, about: { readonly batchId: string; readonly callId: string }) =>
+  state.name === 'ExecutingTools' && state.batchId === about.batchId
+    ? state.calls.find(({ judged }) => judged.callId === about.callId)?.status
+    : undefined;
+
+/** Whether two values differ in fields other than the given ones. */
+const differs = <T extends object>(one: T, other: T, but: readonly string[]): boolean =>
+  // Object.keys of a T are keys of T; both values have the same ones.
+  (Object.keys(one) as (keyof T & string)[]).some((key) => !but.includes(key) && one[key] !== other[key]);
+
+const staleFaults = (
+  before: State,
+  event: Event,
+  { state, actions, diagnostics }: Taken,
+): readonly string[] => {
+  if (!isStale(before, event)) return [];
+  const faults =
+    diagnostics.length === 0 ? [brokenRule('stale-events', `a stale ${event.type} left no diagnostic`)] : [];
+  const changed =
+    differs(before, state, ['session']) || differs(before.session, state.session, ['usage', 'unaccounted']);
+  return changed || actions.length > 0
+    ? [...faults, brokenRule('stale-events', `a stale ${event.type} changed ${before.name}`)]
+    : faults;
+};
+
+// ---- docs/rules.md#usage-counts-once ----
+
+/** The usage in an event and the id under which it counts. */
+const usageIn = (event: Event): { readonly id: string; readonly usage: Usage | null } | null => {
+  switch (event.type) {
+    case 'LlmCompleted':
+    case 'LlmFailed':
+      return { id: event.requestId, usage: event.usage };
+    case 'CompactionCompleted':
+    case 'CompactionFailed':
+      return { id: event.compactionId, usage: event.usage };
+    case 'HookCompleted':
+      return { id: event.hookId, usage: event.usage };
+    case 'ToolCompleted':
+      return { id: `${event.batchId}/${event.callId}`, usage: event.outcome.usage ?? null };
+    case 'UsageReported':
+      return { id: event.usageId, usage: event.usage };
+    default:
+      return null;
+  }
+};
+
+/** Usage counts once per id, and all of it. */
+const usageFaults = (before: State, event: Event, { session }: State): readonly string[] => {
+  const found = usageIn(event);
+  const isDue = found !== null && before.session.unaccounted.includes(found.id);
+  const due = isDue ? (found.usage?.costUsd ?? 0) : 0;
+  const dueTokens = isDue ? (found.usage?.inputTokens ?? 0) : 0;
+  const counted = session.usage.costUsd - before.session.usage.costUsd;
+  const countedTokens = session.usage.inputTokens - before.session.usage.inputTokens;
+  // Sums of prices are not exact.
+  return Math.abs(counted - due) < 1e-9 && countedTokens === dueTokens
+    ? []
+    : [
+        brokenRule(
+          'usage-counts-once',
+          `${event.type} is to count $${due} and ${dueTokens} tokens, and counted $${counted} and ${countedTokens}`,
+        ),
+      ];
+};
+
+// ---- docs/rules.md#back-to-the-user ----
+
+const restFaults = (before: State, event: Event, step: Taken): readonly string[] => {
+  const { state, actions, path } = step;
+  if (state.name === 'ShuttingDown' && before.name !== 'ShuttingDown')
+    return actions.some(({ type }) => type === 'Shutdown')
+      ? []
+      : [brokenRule('shutdown', 'the end says no Shutdown')];
+  const faults = stopFaults(path, actions);
+  if (state.name !== 'WaitingForUserInput') return faults;
+  const asked = actions.filter(({ type }) => type === 'PromptForInput').length;
+  const entered = path.some((edge) => edge.kind === 'go');
+  return [
+    ...faults,
+    ...(entered && asked !== 1 ? [brokenRule('back-to-the-user', `the user is asked ${asked} times`)] : []),
+    ...(state.next === 'rest'
+      ? []
+      : [brokenRule('nothing-to-wait-for', `a rest that would go on (${state.next})`)]),
+    ...reasonFaults(before, event, path, state.reason),
+  ];
+};
+
+const STOPS = new Set(['Cancelled', 'BudgetExceeded', 'Failed']);
+const TOLD = new Set<Action['type']>(['DisplayNotice', 'DisplayError']);
+
+/** A turn that is stopped says why. */
+const stopFaults = (path: readonly Edge[], actions: readonly Action[]): readonly string[] => {
+  const stop = path.find((edge) => STOPS.has(edge.to));
+  if (stop === undefined || actions.some(({ type }) => TOLD.has(type))) return [];
+  return [brokenRule('back-to-the-user', `${stop.to} was passed, and the user is not told`)];
+};
+
+/** The reason names what led there. */
+const reasonFaults = (
+  before: State,
+  event: Event,
+  path: readonly Edge[],
+  reason: WaitReason,
+): readonly string[] => {
+  const place = path.findLastIndex((edge) => edge.from !== 'WaitingForUserInput');
+  const into = path[place];
+  const stop = path[place - 1];
+  if (into === undefined) return [];
+  // A queue held by a session limit is the reason then.
+  const expected = expectedReason(before, event, into, stop);
+  const said = 'cause' in reason ? `${reason.kind} ${reason.cause}` : reason.kind;
+  return expected === null || said === expected || reason.kind === 'budget'
+    ? []
+    : [brokenRule('back-to-the-user', `the reason is ${said} where it should be ${expected}`)];
+};
+
+const expectedReason = (before: State, event: Event, into: Edge, stop: Edge | undefined): string | null => {
+  switch (into.from) {
+    case 'Ready':
+      return 'start';
+    case 'ShuttingDown':
+      return 'resumed';
+    case 'EndOfTurn':
+      return event.type === 'LlmCompleted' ? `endOfTurn ${endOf(event)}` : null;
+    case 'Failed':
+      return 'error';
+    case 'BudgetExceeded':
+      return 'budget';
+    case 'Cancelled':
+      return `cancelled ${stopCauseOf(before, event, stop)}`;
+    case 'Compacting':
+      return event.type === 'CompactionCompleted' ? 'compacted' : 'error';
+    default:
+      return null;
+  }
+};
+
+const CUT_SHORT = new Set<StopReason>(['refusal', 'contentFilter', 'other']);
+
+const endOf = (event: Extract<Event, { readonly type: 'LlmCompleted' }>): string => {
+  if (CUT_SHORT.has(event.stopReason)) return 'refused';
+  if (event.stopReason === 'maxTokens') return 'truncated';
+  const said = event.message?.parts.some((part) => part.type === 'text' && part.text.trim() !== '') === true;
+  return said ? 'answer' : 'empty';
+};
+
+const stopCauseOf = (before: State, event: Event, stop: Edge | undefined): string => {
+  if (event.type === 'PolicyStopped') return 'policy';
+  if (stop?.from === 'PostToolsHook') return event.type === 'HookCompleted' ? 'veto' : 'user';
+  const asked =
+    event.type === 'CancelTurn' || (before.name === 'ExecutingTools' && before.phase.mode === 'cancelling');
+  return stop?.from === 'ExecutingTools' && !asked ? 'approval' : 'user';
+};
+
+// ---- docs/rules.md#call-order ----
+
+/** Calls start in call order: no started call comes after a waiting one. */
+const orderFaults = ({ state, actions }: Taken): readonly string[] => {
+  if (state.name !== 'ExecutingTools' || !actions.some(({ type }) => type === 'ExecuteTools')) return [];
+  const first = state.calls.findIndex(isWaiting);
+  if (first < 0) return [];
+  return state.calls
+    .slice(first)
+    .filter(isRunning)
+    .map(({ judged }) =>
+      brokenRule('call-order', `${judged.callId} runs before a call that was asked for first`),
+    );
+};
+
+// ---- docs/rules.md#hook-veto, docs/rules.md#grace-period ----
+
+/** A stopped turn starts no hook and no further round. */
+const heardFaults = (before: State, event: Event, { path }: Taken): readonly string[] => {
+  const goesOn = path.some(
+    ({ kind, to }) => kind === 'go' && (to === 'PostToolsHook' || to === 'CheckingBudget'),
+  );
+  if (!goesOn) return [];
+  if (before.name === 'ExecutingTools' && before.phase.mode !== 'running') {
+    const rule = before.phase.mode === 'stopping' ? 'ask-before-call' : 'grace-period';
+    return [brokenRule(rule, `a batch that is ${before.phase.mode} goes on`)];
+  }
+  return event.type === 'HookCompleted' && !event.proceed
+    ? [brokenRule('hook-veto', 'the turn goes on against a hook')]
+    : [];
+};
+
+// ---- docs/rules.md#limit-before-request, docs/rules.md#limit-before-call ----
+
+/** At a session limit no request, compaction or call starts. A spending call runs alone. */
+const budgetFaults = (before: State, { state, actions }: Taken): readonly string[] => {
+  const { session } = state;
+  const starts = (type: Action['type']): boolean => actions.some((action) => action.type === type);
+  const faults: string[] = [];
+  if (sessionLimit(session) !== null) {
+    if (starts('SendLlmRequest'))
+      faults.push(brokenRule('limit-before-request', 'a request is sent at a limit of the session'));
+    if (starts('StartCompaction'))
+      faults.push(brokenRule('limit-before-request', 'a compaction starts at a limit of the session'));
+    if (starts('ExecuteTools'))
+      faults.push(brokenRule('limit-before-call', 'calls start at a limit of the session'));
+  }
+  const spending = hasSessionLimit(session) && starts('ExecuteTools') ? spendingIn(state) : [];
+  if (spending.length > 1 && spendingIn(before).length < spending.length)
+    faults.push(brokenRule('limit-before-call', 'two calls that spend were handed the same budget'));
+  return faults;
+};
+
+/**
+ * Steps that must lead to a request or to the compaction before it, unless a session limit is reached. Doing nothing is
+ * the fault that other invariants can't see.
+ */
+
+/** Why a step requires a request; null if it requires none. */
+const reasonOf = (before: State, event: Event, { path }: Taken): string | null => {
+  const { queue, conversation } = before.session;
+  switch (before.name) {
+    case 'WaitingForUserInput':
+      if (event.type === 'UserInput' && event.text.trim() !== '') return 'a text of the user';
+      return event.type === 'RetryLast' && conversation.open !== null ? 'a retry that was asked for' : null;
+    case 'Error':
+      if (event.type === 'RetryNow') return 'a retry that was asked for';
+      return event.type === 'TimerFired' && event.timerId === before.timerId ? 'a retry that is due' : null;
+    case 'Compacting': {
+      if (event.type !== 'CompactionCompleted' || event.compactionId !== before.compactionId) break;
+      const { mode } = before;
+      if (mode.kind !== 'idle') return 'a summary in a turn';
+      return mode.resume === 'sendAgain' || queue.length > 0 ? 'a summary before a turn' : null;
+    }
+    default:
+      break;
+  }
+  const passes = (name: string): boolean => path.some(({ to }) => to === name);
+  if (passes('GatheringAdditionalMessages')) return 'a batch that is over';
+  const isReleased =
+    passes('EndOfTurn') || (passes('Cancelled') && before.session.settings.queueOnCancel === 'send');
+  return isReleased && queue.length > 0 ? 'a queue that is released' : null;
+};
+
+/** Whether the same step raised the limit that had held the request back. */
+const hasRaisedItself = (state: State): boolean =>
+  state.name === 'WaitingForUserInput' &&
+  state.reason.kind === 'budget' &&
+  state.session.settings.autoRearm === 'on';
+
+export const requiredRequestFaults = (before: State, event: Event, step: Taken): readonly string[] => {
+  const { actions, state } = step;
+  const reason = reasonOf(before, event, step);
+  if (reason === null || sessionLimit(state.session) !== null || hasRaisedItself(state)) return [];
+  return actions.some(({ type }) => type === 'SendLlmRequest' || type === 'StartCompaction')
+    ? []
+    : [brokenRule('never-stuck', `${reason} leads to no request`)];
+};
+
+/**
+ * Checks that the state names all work in flight (docs/rules.md#in-flight-is-named).
+ *
+ * 1. The next state names the work that a step starts. All work that it names was started and has not ended.
+ * 2. Work that a state no longer names has answered, was aborted or never started: nothing is left running.
+ */
+
+const inCall = (batchId: string, callId: string): string => `call ${batchId} ${callId}`;
+const inApproval = (batchId: string, callId: string): string => `approval ${batchId} ${callId}`;
+const inTimer = (timerId: string): string => `timer ${timerId}`;
+
+/** The work in flight that a state names, each as its kind and ids. */
+export const inFlight = (state: State): readonly string[] => {
+  const limit = state.session.turn.timeLimit;
+  const own = ownFlight(state);
+  return limit === null ? own : [...own, inTimer(limit.timerId)];
+};
+
+const ownFlight = (state: State): readonly string[] => {
+  switch (state.name) {
+    case 'CallingLlm':
+      return [`request ${state.requestId}`];
+    case 'Error':
+      return [inTimer(state.timerId)];
+    case 'ExecutingTools':
+      return batchFlight(state);
+    case 'PostToolsHook':
+      return [`hook ${state.hookId}`];
+    case 'Compacting':
+      return [`compaction ${state.compactionId}`];
+    default:
+      return [];
+  }
+};
+
+const batchFlight = (state: Extract<State, { readonly name: 'ExecutingTools' }>): readonly string[] => {
+  const found: string[] = [];
+  for (const call of state.calls) {
+    if (isAsked(call)) found.push(inApproval(state.batchId, call.judged.callId));
+    if (!isRunning(call)) continue;
+    found.push(inCall(state.batchId, call.judged.callId));
+    if (call.graceTimerId !== null) found.push(inTimer(call.graceTimerId));
+  }
+  if (state.phase.mode === 'cancelling' && state.phase.graceTimerId !== null)
+    found.push(inTimer(state.phase.graceTimerId));
+  return found;
+};
+
+/** The work that an event ends, or null. */
+export const endedBy = (event: Event): string | null => {
+  switch (event.type) {
+    case 'LlmCompleted':
+    case 'LlmFailed':
+    case 'PolicyStopped':
+      return `request ${event.requestId}`;
+    case 'ToolCompleted':
+      return inCall(event.batchId, event.callId);
+    case 'CallPreviewed':
+    case 'ApprovalAnswered':
+      return inApproval(event.batchId, event.callId);
+    case 'HookCompleted':
+    case 'HookFailed':
+      return `hook ${event.hookId}`;
+    case 'TimerFired':
+      return inTimer(event.timerId);
+    case 'CompactionCompleted':
+    case 'CompactionFailed':
+      return `compaction ${event.compactionId}`;
+    default:
+      return null;
+  }
+};
+
+/** Adds the work that an action starts and removes the work that it ends. */
+const perform = (going: Set<string>, action: Action): void => {
+  switch (action.type) {
+    case 'SendLlmRequest':
+      going.add(`request ${action.requestId}`);
+      break;
+    case 'AbortLlmRequest':
+      going.delete(`request ${action.requestId}`);
+      break;
+    case 'ExecuteTools':
+      for (const { callId } of action.calls) going.add(inCall(action.batchId, callId));
+      break;
+    case 'CancelTools':
+      if (action.force) for (const callId of action.callIds) going.delete(inCall(action.batchId, callId));
+      break;
+    case 'PreviewCall':
+    case 'RequestApproval':
+      going.add(inApproval(action.batchId, action.call.callId));
+      break;
+    case 'WithdrawApproval':
+      going.delete(inApproval(action.batchId, action.callId));
+      break;
+    case 'RunHook':
+      going.add(`hook ${action.hookId}`);
+      break;
+    case 'AbortHook':
+      going.delete(`hook ${action.hookId}`);
+      break;
+    case 'StartCompaction':
+      going.add(`compaction ${action.compactionId}`);
+      break;
+    case 'AbortCompaction':
+      going.delete(`compaction ${action.compactionId}`);
+      break;
+    case 'ScheduleTimer':
+      going.add(inTimer(action.timerId));
+      break;
+    case 'CancelTimer':
+      going.delete(inTimer(action.timerId));
+      break;
+    default:
+      break;
+  }
+};
+
+/** Work that the runtime settles in a resumed session, if the state still names it: started calls. */
+const leftByCrash = (before: State, named: readonly string[]): readonly string[] => {
+  if (before.name !== 'ExecutingTools') return [];
+  const begun = before.calls.filter((call) => call.status === 'running');
+  return begun.map(({ judged }) => inCall(before.batchId, judged.callId)).filter((id) => named.includes(id));
+};
+
+/** Differences between the work in flight and the work that the state names. */
+export const flightFaults = (before: State, event: Event, step: Step<State, Action>): readonly string[] => {
+  const { state, actions } = step;
+  if (state === before && actions.length === 0) return [];
+  const named = inFlight(state);
+  const going = new Set(event.type === 'Resumed' ? leftByCrash(before, named) : inFlight(before));
+  const ended = endedBy(event);
+  // The time limit of a turn that is already being stopped has no effect, and the state still names it.
+  if (ended !== null && !(event.type === 'TimerFired' && named.includes(ended))) going.delete(ended);
+  for (const action of actions) perform(going, action);
+  const lost = named.filter((id) => !going.delete(id));
+  return [
+    ...[...going].map((id) =>
+      brokenRule('in-flight-is-named', `${id} goes on, and ${state.name} does not know it`),
+    ),
+    ...lost.map((id) =>
+      brokenRule('in-flight-is-named', `${state.name} waits for ${id}, which is not going on`),
+    ),
+  ];
+};
+
+/** Describes a broken rule, beginning with its anchor in docs/rules.md. */
+export const brokenRule = (rule: RuleName, what: string): string => `${rule}: ${what}`;

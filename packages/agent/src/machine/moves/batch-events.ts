@@ -1,0 +1,434 @@
+/** Events of a running batch: starts, results, previews, approvals, cancels, and its end. */
+
+import { decide } from '../../policy/decide.js';
+import { grantCovers, grantOf } from '../../policy/grants.js';
+import { hookRemarks, verdictsIn, withRemarks } from '../../policy/hook-verdict.js';
+import type { Action } from '../action.js';
+import type { Call, CallOutcome } from '../call.js';
+import type { Event, On, StoppedCall } from '../event.js';
+import type { Settings } from '../settings.js';
+import {
+  type CancelCause,
+  changeBatch,
+  changeSession,
+  go,
+  ignore,
+  type MoveTo,
+  nextId,
+  type SessionData,
+  type SessionUpdate,
+} from '../state.js';
+import { countToolUsage } from './budget.js';
+import { showHooks } from './hooks.js';
+import { appendResults, appendTexts } from './request.js';
+import { admit, policyOf, startReadyCalls } from './start-calls.js';
+import { cancelledText, isStopping, isStoppingAtLimit, isTurnLimit, stopCauseOf, stopNote } from './stop.js';
+import { schedule, timerFrom } from './timers.js';
+import {
+  type CallReference,
+  cancelCalls,
+  cancelCauseOf,
+  cancelTimer,
+  closedText,
+  countStreaks,
+  displayResult,
+  type EndedCall,
+  endRunning,
+  findCall,
+  interruptedText,
+  isEnded,
+  isRunning,
+  isWaiting,
+  neverRan,
+  notRunText,
+  outcomeText,
+  refusedText,
+  replaceCalls,
+  resultOfCall,
+  type ToolBatch,
+  unknownText,
+  withdrawApprovals,
+} from './tool-batch.js';
+
+type Same = MoveTo<'ExecutingTools'>;
+
+// ---- Running ----
+
+export const isStarting = (state: ToolBatch, event: On<'ToolStarted'>): boolean =>
+  findCall(state, event)?.status === 'starting';
+export const markRunning = (state: ToolBatch, event: On<'ToolStarted'>): Same => {
+  const call = findCall(state, event);
+  if (call?.status !== 'starting') return ignore(state, 'no such call is starting');
+  const { judged, requestedAt, allowed, graceTimerId } = call;
+  const startedAt = event.at;
+  return go(
+    replaceCalls(state, { judged, requestedAt, status: 'running', allowed, startedAt, graceTimerId }),
+  );
+};
+export const ignoreStart = (state: ToolBatch): Same => ignore(state, 'no such call is starting');
+
+export const isRunningCall = (state: ToolBatch, event: CallReference): boolean => {
+  const call = findCall(state, event);
+  return call !== undefined && isRunning(call);
+};
+export const showProgress = (state: ToolBatch): Same => go(state);
+export const ignoreProgress = (state: ToolBatch): Same => ignore(state, 'no such call is running');
+
+/** Records the outcome of a call; the first report wins (docs/rules.md#first-outcome-wins). */
+export const recordOutcome = (state: ToolBatch, event: On<'ToolCompleted'>): Same => {
+  const call = findCall(state, event);
+  if (call === undefined || !isRunning(call)) return ignoreOutcome(state, event);
+  const { outcome } = event;
+  const { status, images, ran } = outcome;
+  const hooks = verdictsIn(outcome.hooks);
+  const ended = endRunning(call, event.at, {
+    status,
+    text: withRemarks(outcomeText(outcome, cancelCauseOf(state)), hookRemarks(hooks)),
+    ...(status === 'ok' && images !== undefined ? { images } : {}),
+    ...(ran === undefined ? {} : { ran }),
+  });
+  const shown = displayResult(state.batchId, ended, outcome);
+  const booked = changeBatch(replaceCalls(state, ended), { session: countToolUsage(state.session, event) });
+  const pumped = startReadyCalls(booked, event.at);
+  return go(pumped.state, ...cancelTimer(call.graceTimerId), shown, ...showHooks(hooks), ...pumped.actions);
+};
+
+/** Counts the usage of a call that was abandoned. */
+export const countLate = (state: ToolBatch, event: On<'ToolCompleted'>): Same => {
+  const ignored = ignoreOutcome(state, event);
+  const session = countToolUsage(state.session, event);
+  return session === state.session ? ignored : { ...ignored, state: changeBatch(state, { session }) };
+};
+
+const ignoreOutcome = (state: ToolBatch, event: CallReference): Same => {
+  const call = findCall(state, event);
+  if (call === undefined) return ignore(state, 'no such call in this batch');
+  return ignore(
+    state,
+    isEnded(call) ? 'the call had ended; its first outcome stands' : 'the call has not started',
+  );
+};
+
+// ---- Previews ----
+
+export const isPreviewing = (state: ToolBatch, event: On<'CallPreviewed'>): boolean =>
+  findCall(state, event)?.status === 'previewing';
+export const ignorePreview = (state: ToolBatch): Same => ignore(state, 'no such call is being previewed');
+
+/** A call that can't be done ends without a question. Any other call is decided again, with its diff. */
+export const takePreview = (state: ToolBatch, event: On<'CallPreviewed'>): Same => {
+  const call = findCall(state, event);
+  if (call?.status !== 'previewing') return ignorePreview(state);
+  const before = state.calls.slice(0, state.calls.indexOf(call));
+  const { judged, requestedAt } = call;
+  const { preview } = event;
+  if (preview.kind === 'refused') {
+    const text = outcomeText({ status: 'failed', text: preview.text }, cancelCauseOf(state));
+    const refused = neverRan(judged, requestedAt, event.at, 'failed', text);
+    const pumped = startReadyCalls(replaceCalls(state, refused), event.at);
+    return go(pumped.state, displayResult(state.batchId, refused), ...pumped.actions);
+  }
+  const place = { session: state.session, batchId: state.batchId, before };
+  const diff = preview.kind === 'change' ? preview.diff : null;
+  const { call: next, asks, stops } = admit(place, judged, requestedAt, event.at, undefined, diff);
+  const admitted = replaceCalls(stops ? changeBatch(state, { phase: { mode: 'stopping' } }) : state, next);
+  const shown = isEnded(next) ? [displayResult(state.batchId, next)] : [];
+  const pumped = startReadyCalls(admitted, event.at);
+  return go(pumped.state, ...shown, ...asks, ...pumped.actions);
+};
+
+// ---- Approvals ----
+
+export const isAwaiting = (state: ToolBatch, event: CallReference): boolean =>
+  findCall(state, event)?.status === 'awaitingApproval';
+export const ignoreAnswer = (state: ToolBatch): Same => ignore(state, 'no such call awaits approval');
+
+/**
+ * Takes the user's answer. Its scope becomes a grant, which may allow other waiting calls
+ * (docs/rules.md#answered-approval).
+ */
+export const takeAnswer = (state: ToolBatch, event: On<'ApprovalAnswered'>): Same => {
+  const call = findCall(state, event);
+  if (call?.status !== 'awaitingApproval') return ignoreAnswer(state);
+  if (event.answer.kind === 'deny') {
+    const text = refusedText(event.answer.reason);
+    const denied = neverRan(call.judged, call.requestedAt, event.at, 'denied', text);
+    const pumped = startReadyCalls(replaceCalls(state, denied), event.at);
+    return go(pumped.state, displayResult(state.batchId, denied), ...pumped.actions);
+  }
+  const { settings } = state.session;
+  const { grantable } = policyOf(state.session, call.judged);
+  const grant = grantOf(call.judged, event.scope, settings.workspace, grantable);
+  const grants = grant === null ? state.session.grants : [...state.session.grants, grant];
+  const session = changeSession(state.session, { grants });
+  // Only the new grant can cover another call: to decide all of a large batch again by all grants takes quadratic time.
+  const covered = (grant === null ? [] : state.calls).filter(
+    (other) =>
+      other !== call &&
+      other.status === 'awaitingApproval' &&
+      grant !== null &&
+      grantCovers(grant, other.judged, settings.workspace) &&
+      decide(session.settings, grants, other.judged).decision === 'allow',
+  );
+  const allow = ({ judged, requestedAt }: Call): Call => ({
+    judged,
+    requestedAt,
+    status: 'queued',
+    allowed: 'byUser',
+  });
+  const withdrawn = covered.map(
+    ({ judged }): Action => ({ type: 'WithdrawApproval', batchId: state.batchId, callId: judged.callId }),
+  );
+  const pumped = startReadyCalls(
+    replaceCalls(changeBatch(state, { session }), allow(call), ...covered.map(allow)),
+    event.at,
+  );
+  return go(pumped.state, ...withdrawn, ...pumped.actions);
+};
+
+/** Cancels one call (docs/rules.md#cancel-one-call) or the whole batch. */
+
+const running = (state: ToolBatch): boolean => state.phase.mode !== 'cancelling';
+export const cancelsWaiting = (state: ToolBatch, event: CallReference): boolean => {
+  const call = findCall(state, event);
+  return running(state) && call !== undefined && isWaiting(call);
+};
+export const cancelsAgain = (state: ToolBatch, event: CallReference): boolean => {
+  const call = findCall(state, event);
+  return running(state) && call !== undefined && isRunning(call) && call.graceTimerId !== null;
+};
+export const cancelsRunning = (state: ToolBatch, event: CallReference): boolean => {
+  const call = findCall(state, event);
+  return running(state) && call !== undefined && isRunning(call);
+};
+export const ignoreCancel = (state: ToolBatch): Same => ignore(state, 'no such call is waiting or running');
+
+export const cancelWaitingCall = (state: ToolBatch, event: On<'CancelTool'>): Same => {
+  const call = findCall(state, event);
+  if (call === undefined) return ignoreCancel(state);
+  const ended = neverRan(call.judged, call.requestedAt, event.at, 'cancelled', notRunText('user'));
+  const pumped = startReadyCalls(replaceCalls(state, ended), event.at);
+  return go(
+    pumped.state,
+    ...withdrawApprovals(state, [call]),
+    displayResult(state.batchId, ended),
+    ...pumped.actions,
+  );
+};
+
+export const cancelRunningCall = (state: ToolBatch, event: On<'CancelTool'>): Same => {
+  const call = findCall(state, event);
+  if (call === undefined || !isRunning(call)) return ignoreCancel(state);
+  const [timerId, session] = nextId(state.session, 'timer');
+  const timer = timerFrom(timerId, event.at, session.settings.graceMs);
+  const stopped = replaceCalls(changeBatch(state, { session }), { ...call, graceTimerId: timerId });
+  return go(stopped, ...cancelCalls(state, [call], false), schedule(timer));
+};
+
+const graceOf = (state: ToolBatch, timerId: string): Call | undefined =>
+  state.calls.find((call) => isRunning(call) && call.graceTimerId === timerId);
+
+const forceCall = (state: ToolBatch, call: Call | undefined, event: Event): Same => {
+  if (call === undefined) return ignoreCancel(state);
+  const timer = isRunning(call) && event.type !== 'TimerFired' ? cancelTimer(call.graceTimerId) : [];
+  const ended = endRunning(call, event.at, { status: 'cancelled', text: unknownText('user') });
+  const pumped = startReadyCalls(replaceCalls(state, ended), event.at);
+  const actions = [...timer, ...cancelCalls(state, [call], true), displayResult(state.batchId, ended)];
+  return go(pumped.state, ...actions, ...pumped.actions);
+};
+export const forceCancelledCall = (state: ToolBatch, event: On<'CancelTool'>): Same =>
+  forceCall(state, findCall(state, event), event);
+export const isCallGrace = (state: ToolBatch, event: On<'TimerFired'>): boolean =>
+  graceOf(state, event.timerId) !== undefined;
+export const forceLateCall = (state: ToolBatch, event: On<'TimerFired'>): Same =>
+  forceCall(state, graceOf(state, event.timerId), event);
+
+// ---- Cancelling the turn ----
+
+export const isCancelling = (state: ToolBatch): boolean => state.phase.mode === 'cancelling';
+export const isBatchGrace = (state: ToolBatch, event: On<'TimerFired'>): boolean =>
+  state.phase.mode === 'cancelling' && state.phase.graceTimerId === event.timerId;
+export const limitWhileCancelling = (state: ToolBatch, event: On<'TimerFired'>): boolean =>
+  isCancelling(state) && isTurnLimit(state, event);
+
+export const stopBatch = (state: ToolBatch, event: Event): Same => {
+  const { at } = event;
+  const cause = stopCauseOf(state, event);
+  const waiting = state.calls.filter(isWaiting);
+  const open = state.calls.filter(isRunning);
+  const ended = waiting.map((call) =>
+    neverRan(call.judged, call.requestedAt, at, 'cancelled', notRunText(cause)),
+  );
+  const shown = ended.map((call) => displayResult(state.batchId, call));
+  // The grace period of the batch replaces those of single calls (docs/rules.md#cancel-one-call).
+  const grace = open.flatMap((call) => cancelTimer(call.graceTimerId));
+  const left = replaceCalls(state, ...ended, ...open.map((call): Call => ({ ...call, graceTimerId: null })));
+  if (open.length === 0) {
+    return go(
+      { ...left, phase: { mode: 'cancelling', graceTimerId: null, cause } },
+      ...withdrawApprovals(state, waiting),
+      ...shown,
+    );
+  }
+  const [timerId, session] = nextId(state.session, 'timer');
+  return go(
+    { ...left, session, phase: { mode: 'cancelling', graceTimerId: timerId, cause } },
+    ...withdrawApprovals(state, waiting),
+    ...shown,
+    ...grace,
+    ...cancelCalls(state, open, false),
+    schedule(timerFrom(timerId, at, session.settings.graceMs)),
+  );
+};
+
+/** The grace period is over, or the user cancelled twice: ends every call by force. */
+export const forceBatch = (state: ToolBatch, event: Event): Same => {
+  const open = state.calls.filter(isRunning);
+  const cause = cancelCauseOf(state);
+  const ended = open.map((call) =>
+    endRunning(call, event.at, { status: 'cancelled', text: unknownText(cause) }),
+  );
+  const timer =
+    state.phase.mode === 'cancelling' && event.type !== 'TimerFired'
+      ? cancelTimer(state.phase.graceTimerId)
+      : [];
+  const grace = open.flatMap((call) => cancelTimer(call.graceTimerId));
+  const phase = { mode: 'cancelling', graceTimerId: null, cause } as const;
+  const left = changeBatch(replaceCalls(state, ...ended), { phase });
+  return go(
+    left,
+    ...timer,
+    ...grace,
+    ...cancelCalls(state, open, true),
+    ...ended.map((call) => displayResult(state.batchId, call)),
+  );
+};
+
+/** Settles a batch: one user message with one result per call, in call order. */
+
+/** Calls start in order, so the last open call is near the end: a search from there takes no time in a large batch. */
+const allEnded = ({ calls }: ToolBatch): boolean => calls.findLast((call) => !isEnded(call)) === undefined;
+export const stoppedAtLimit = (state: ToolBatch): boolean => allEnded(state) && isStoppingAtLimit(state);
+export const stoppedTurn = (state: ToolBatch): boolean => allEnded(state) && isStopping(state);
+export const stoppedForApproval = (state: ToolBatch): boolean =>
+  allEnded(state) && state.phase.mode === 'stopping';
+export const allCallsEnded = (state: ToolBatch): boolean => allEnded(state);
+
+const settled = (session: SessionData, calls: ToolBatch['calls']): SessionData => {
+  const ended = calls.filter(isEnded);
+  return appendResults(countStreaks(session, ended), ended.map(resultOfCall));
+};
+
+export const settleStopped = (state: ToolBatch, _event: Event, cause: CancelCause): SessionUpdate => ({
+  session: appendTexts(settled(state.session, state.calls), 'note', [stopNote(cause)]),
+  actions: [],
+});
+/** No user could be asked: no hook and no model call follow (docs/rules.md#ask-before-call). */
+export const settleUnapproved = (state: ToolBatch): MoveTo<'Cancelled'> =>
+  go({
+    name: 'Cancelled',
+    session: settled(state.session, state.calls),
+    cause: 'approval',
+    text: cancelledText('approval'),
+  });
+
+/**
+ * Whether hooks must look at the effects of a call: a mutating call that ran, however it ended, since a failed command
+ * may have written files. With `mutatingOk`, as in the seeds, only if it ended ok.
+ */
+export const mayHaveChanged = (call: EndedCall, hooks: Settings['hooks']): boolean =>
+  call.judged.traits.mutating && (hooks === 'mutatingOk' ? call.status === 'ok' : call.ran);
+
+export const settle = (state: ToolBatch): MoveTo<'PostToolsHook'> =>
+  go({
+    name: 'PostToolsHook',
+    session: settled(state.session, state.calls),
+    phase: 'CheckingGitCommits',
+    hookId: '',
+    mutated: state.calls
+      .filter((call) => isEnded(call) && mayHaveChanged(call, state.session.settings.hooks))
+      .map((call) => call.judged.callId),
+    tree: 'unknown',
+  });
+
+/** Exit of ExecutingTools: cancels all grace timers. A timer that fired is no longer in the state. */
+export const cancelGraceTimers = (state: ToolBatch): readonly Action[] => {
+  const own = state.phase.mode === 'cancelling' ? cancelTimer(state.phase.graceTimerId) : [];
+  return [...state.calls.filter(isRunning).flatMap((call) => cancelTimer(call.graceTimerId)), ...own];
+};
+
+/** How the calls of a batch end that are still open, for faults and for shutdown. */
+type Ends = {
+  running(call: Extract<Call, { readonly status: 'starting' | 'running' }>): EndedCall;
+  readonly waiting: string;
+  readonly outcomes?: readonly StoppedCall[];
+};
+
+const settleUnfinished = (
+  state: ToolBatch,
+  at: number,
+  { running, waiting, outcomes = [] }: Ends,
+): SessionUpdate => {
+  const calls = state.calls.map((call): EndedCall => {
+    if (isEnded(call)) return call;
+    if (isRunning(call)) return running(call);
+    return neverRan(call.judged, call.requestedAt, at, 'cancelled', waiting);
+  });
+  const withdrawn = withdrawApprovals(state, state.calls);
+  const cancelled = cancelCalls(state, state.calls.filter(isRunning), true);
+  const shown = calls
+    .filter((call, index) => call !== state.calls[index])
+    .map((call) => displayResult(state.batchId, call, outcomeOf(state, outcomes, call)));
+  return { session: settled(state.session, calls), actions: [...withdrawn, ...cancelled, ...shown] };
+};
+
+export const isOtherBatch = (state: ToolBatch, event: On<'ToolsFailed'>): boolean =>
+  event.batchId !== state.batchId;
+
+/**
+ * ToolsFailed: the runtime can't continue the batch; unfinished calls get error results
+ * (docs/rules.md#tools-failed).
+ */
+export const failBatch = (state: ToolBatch, event: On<'ToolsFailed'>): MoveTo<'Failed'> => {
+  const { session, actions } = settleUnfinished(state, event.at, {
+    running: (call) => endRunning(call, event.at, { status: 'failed', text: `failed: ${event.message}` }),
+    waiting: `not run: ${event.message}`,
+  });
+  return go({ name: 'Failed', session, error: 'tools', message: event.message }, ...actions);
+};
+
+const outcomeOf = (
+  { batchId }: ToolBatch,
+  outcomes: readonly StoppedCall[],
+  { judged }: Call,
+): CallOutcome | undefined =>
+  outcomes.find((one) => one.batchId === batchId && one.callId === judged.callId)?.outcome;
+
+/** A call whose start is not durable never runs. */
+const endAtShutdown = (
+  call: Extract<Call, { readonly status: 'starting' | 'running' }>,
+  at: number,
+  outcome: CallOutcome | undefined,
+): EndedCall => {
+  if (call.status === 'starting' || outcome?.ran === 'no')
+    return neverRan(call.judged, call.requestedAt, at, 'cancelled', closedText);
+  if (outcome === undefined || outcome.status === 'cancelled')
+    return endRunning(call, at, { status: 'interrupted', text: interruptedText(outcome?.text ?? '') });
+  const { status, images } = outcome;
+  return endRunning(call, at, {
+    status,
+    text: outcomeText(outcome, 'user'),
+    ...(status === 'ok' && images !== undefined ? { images } : {}),
+  });
+};
+
+/** Ends the open calls at shutdown (docs/rules.md#shutdown). */
+export const settleForShutdown = (
+  state: ToolBatch,
+  { at, outcomes = [] }: On<'ShutdownRequested'>,
+): SessionUpdate =>
+  settleUnfinished(state, at, {
+    running: (call) => endAtShutdown(call, at, outcomeOf(state, outcomes, call)),
+    waiting: closedText,
+    outcomes,
+  });

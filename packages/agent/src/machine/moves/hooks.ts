@@ -1,0 +1,253 @@
+/** Hooks: the phases after a batch of tools, and what hooks of the user say. A failed phase does not stop the turn. */
+
+import {
+  type HookVerdict,
+  type HookVerdicts,
+  hookNotes,
+  hookRemarks,
+  reasonOf,
+} from '../../policy/hook-verdict.js';
+import type { Action, HookPhase } from '../action.js';
+import { openParts } from '../conversation.js';
+import type { On } from '../event.js';
+import {
+  changeSession,
+  go,
+  type In,
+  ignore,
+  type MoveTo,
+  nextId,
+  type SessionData,
+  type SessionUpdate,
+  type State,
+  type Stay,
+  withSession,
+} from '../state.js';
+import { countHookUsage, countUsage } from './budget.js';
+import { appendTexts } from './request.js';
+import { cancelledText } from './stop.js';
+
+type Hook = In<'PostToolsHook'>;
+type Completed = On<'HookCompleted'>;
+type RunHook = Extract<Action, { readonly type: 'RunHook' }>;
+type Prepared = On<'HookPrepared'>;
+
+/** Whether the batch needs no hook, because it changed nothing. */
+export const hookNotWanted = (state: Hook): boolean => {
+  if (state.phase !== 'CheckingGitCommits') return false;
+  const { hooks } = state.session.settings;
+  switch (hooks) {
+    case 'never':
+      return true;
+    case 'always':
+      return false;
+    case 'mutating':
+    case 'mutatingOk':
+      return state.mutated.length === 0;
+    default:
+      return hooks satisfies never;
+  }
+};
+
+export const skipHook = (state: Hook): MoveTo<'CheckingBudget'> =>
+  go({ name: 'CheckingBudget', session: state.session });
+
+/** Rest of PostToolsHook: starts the phase under a new id. */
+export const runHook = ({ prepared: _ofEarlier, ...state }: Hook): MoveTo<'PostToolsHook'> => {
+  const [hookId, numbered] = nextId(state.session, 'hook');
+  const session = changeSession(numbered, { unaccounted: [...numbered.unaccounted, hookId] });
+  return go({ ...state, session, hookId }, hookAction({ ...state, hookId }));
+};
+
+const hookAction = (state: Hook): RunHook => ({
+  type: 'RunHook',
+  hookId: state.hookId,
+  phase: state.phase,
+  callIds: state.mutated,
+});
+
+/** Starts the phase again under the same id: it looks first whether it had the effects that it had prepared. */
+export const hookAgain = (state: Hook): Action => ({
+  ...hookAction(state),
+  interrupted: state.prepared ?? [],
+});
+
+export const isStaleHook = (state: Hook, event: Completed | Prepared | On<'HookFailed'>): boolean =>
+  event.hookId !== state.hookId;
+
+export const ignorePrepared = (state: Hook): Stay<Hook> => ignore(state, 'stale: it belongs to an old hook');
+/** Keeps the effect, so that a resumed phase can look whether it was had (docs/rules.md#hook-effects). */
+export const recordPrepared = (state: Hook, { effect }: Prepared): Stay<Hook> =>
+  go({ ...state, prepared: [...(state.prepared ?? []), effect] });
+
+export const vetoed = (_state: Hook, event: Completed): boolean => !event.proceed;
+
+export const formatterIsDue = (state: Hook, event: Completed): boolean => {
+  if (state.phase !== 'CheckingGitCommits') return false;
+  switch (state.session.settings.formatter) {
+    case 'off':
+      return false;
+    case 'onChanges':
+      return event.commits.length > 0 || event.changedFiles.length > 0;
+    case 'onOneCommit':
+      return event.commits.length === 1;
+    default:
+      return state.session.settings.formatter satisfies never;
+  }
+};
+
+export const commitIsDue = (state: Hook, event: Completed): boolean =>
+  state.phase !== 'AutoCommitting' && state.session.settings.autoCommit === 'on' && event.dirty;
+
+const noticeOf = (kind: 'commits' | 'formatted', lines: readonly string[]): readonly Action[] =>
+  lines.length === 0 ? [] : [{ type: 'DisplayNotice', kind, text: lines.join('\n') }];
+
+/** A path for display: relative if it lies in the workspace. */
+const shownPath = (file: string, workspace: string): string =>
+  file.startsWith(`${workspace}/`) ? file.slice(workspace.length + 1) : file;
+
+/** Notices about a completed phase: commits, rewritten files, its warning. */
+const shown = ({ phase, session }: Hook, event: Completed): readonly Action[] => {
+  const whose = phase === 'AutoCommitting' ? 'committed' : 'new commit';
+  const commits = event.commits.map(({ hash, subject }) => `${whose} ${hash.slice(0, 8)} ${subject}`);
+  const { workspace } = session.settings;
+  const rewritten = phase === 'RunningAutoformatters' ? event.changedFiles : [];
+  const formatted = rewritten.map((file) => `formatted ${shownPath(file, workspace)}`);
+  const warning: readonly Action[] =
+    event.warning === '' ? [] : [{ type: 'DisplayWarning', kind: 'hook', text: event.warning }];
+  return [...noticeOf('commits', commits), ...noticeOf('formatted', formatted), ...warning];
+};
+
+/** Counts the usage of the phase, appends its note after the results and shows its effects. */
+const finished = (state: Hook, event: Completed): SessionUpdate => {
+  const booked = countHookUsage(state.session, event);
+  const session = event.note.trim() === '' ? booked : appendTexts(booked, 'note', [event.note]);
+  return { session, actions: shown(state, event) };
+};
+
+const nextPhase = (state: Hook, event: Completed, phase: HookPhase): MoveTo<'PostToolsHook'> => {
+  const { session, actions } = finished(state, event);
+  return go({ ...state, session, phase, tree: event.dirty ? 'dirty' : 'clean' }, ...actions);
+};
+export const formatNext = (state: Hook, event: Completed): MoveTo<'PostToolsHook'> =>
+  nextPhase(state, event, 'RunningAutoformatters');
+export const commitNext = (state: Hook, event: Completed): MoveTo<'PostToolsHook'> =>
+  nextPhase(state, event, 'AutoCommitting');
+
+export const finishHooks = (state: Hook, event: Completed): MoveTo<'CheckingBudget'> => {
+  const { session, actions } = finished(state, event);
+  return go({ name: 'CheckingBudget', session }, ...actions);
+};
+
+/** A hook stops the turn; the results stay (docs/rules.md#hook-veto). */
+export const stopForVeto = (state: Hook, event: Completed): MoveTo<'Cancelled'> => {
+  const { session, actions } = finished(state, event);
+  return go({ name: 'Cancelled', session, cause: 'veto', text: cancelledText('veto') }, ...actions);
+};
+
+const failure = (
+  state: Hook,
+  event: On<'HookFailed'>,
+): { readonly session: SessionData; readonly warning: Action } => ({
+  session: countUsage(state.session, event.hookId, null),
+  warning: {
+    type: 'DisplayWarning',
+    kind: 'hook',
+    text: `${phaseWords[state.phase]} failed: ${event.message}`,
+  },
+});
+
+const phaseWords: Readonly<Record<HookPhase, string>> = {
+  CheckingGitCommits: 'looking for new commits',
+  RunningAutoformatters: 'formatting the changed files',
+  AutoCommitting: 'committing the changes',
+};
+
+export const commitIsDueAnyway = (state: Hook, _event: On<'HookFailed'>): boolean =>
+  state.phase === 'RunningAutoformatters' &&
+  state.tree === 'dirty' &&
+  state.session.settings.autoCommit === 'on';
+
+export const commitAfterFailure = (state: Hook, event: On<'HookFailed'>): MoveTo<'PostToolsHook'> => {
+  const { session, warning } = failure(state, event);
+  return go({ ...state, session, phase: 'AutoCommitting' }, warning);
+};
+export const goOnWithoutHook = (state: Hook, event: On<'HookFailed'>): MoveTo<'CheckingBudget'> => {
+  const { session, warning } = failure(state, event);
+  return go({ name: 'CheckingBudget', session }, warning);
+};
+
+/** Hooks of the user at moments that have no other event. */
+
+type Ran = On<'UserHooksRan'>;
+
+/** What the model is told. Nobody can deny the start of a session, so its objections are for the user alone. */
+const textsOf = ({ moment, verdicts }: Ran): readonly string[] => {
+  switch (moment) {
+    case 'after-batch':
+      return hookRemarks(verdicts);
+    case 'before-request':
+    case 'session-start':
+      return hookNotes(verdicts);
+    case 'session-end':
+    case 'ask-user':
+      return [];
+    default:
+      return moment satisfies never;
+  }
+};
+
+/** Whether the model reads the text already: in the next request, or with what is waiting for it. */
+const stands = ({ notes, conversation }: SessionData, text: string): boolean =>
+  notes.includes(text) ||
+  openParts(conversation).some(
+    (part) => part.type === 'text' && part.origin === 'note' && part.text === text,
+  );
+
+/**
+ * Texts for the request that waits for the hooks, or else for the next one. The event can come twice; the model reads the
+ * same text once.
+ */
+const told = (state: State, { requestId }: Ran, said: readonly string[]): SessionData => {
+  const { session } = state;
+  const texts = said.filter((text) => !stands(session, text));
+  if (texts.length === 0) return session;
+  const waits = state.name === 'CallingLlm' && state.requestId === requestId;
+  return waits
+    ? appendTexts(session, 'note', texts)
+    : changeSession(session, { notes: [...session.notes, ...texts] });
+};
+
+/** Records what hooks said (docs/rules.md#user-hooks-report). */
+export const hearHooks = <S extends State>(state: S, event: Ran): Stay<S> => {
+  const session = told(state, event, textsOf(event));
+  const shown = showObjections(event.verdicts);
+  if (session === state.session && shown.length === 0) return ignore(state, 'the hooks had nothing to say');
+  return go(session === state.session ? state : withSession(state, session), ...shown);
+};
+
+/** What the user sees of hooks. */
+
+const showVerdict = ({ hook, note, fault }: HookVerdict): readonly Action[] => [
+  ...(fault === undefined
+    ? []
+    : [{ type: 'DisplayWarning', kind: 'hook', text: `hook ${hook}: ${fault}` } as const]),
+  ...(note === undefined
+    ? []
+    : [{ type: 'DisplayNotice', kind: 'hook', text: `hook ${hook}: ${note}` } as const]),
+];
+
+/** For the user: the failures of hooks, and their notes. */
+export const showHooks = (verdicts: HookVerdicts): readonly Action[] =>
+  verdicts.length === 0 ? [] : verdicts.flatMap(showVerdict);
+
+/** Likewise, with their objections. The objection to a call stands in its result already. */
+export const showObjections = (verdicts: HookVerdicts): readonly Action[] =>
+  verdicts.flatMap((verdict) => {
+    const { hook, decision, fault } = verdict;
+    if (decision === 'allow' || fault !== undefined) return showVerdict(verdict);
+    return [
+      ...showVerdict(verdict),
+      { type: 'DisplayWarning', kind: 'hook', text: `hook ${hook}: ${reasonOf(verdict)}` } as const,
+    ];
+  });

@@ -1,0 +1,279 @@
+/** Moves of the session as a whole: it is shut down, resumed, and its settings change. */
+
+import type { Action } from '../action.js';
+import type { Call, JudgedCall } from '../call.js';
+import type { On } from '../event.js';
+import { readLimits, type Settings } from '../settings.js';
+import {
+  type CancelCause,
+  changeBatch,
+  changeCalling,
+  changeSession,
+  go,
+  type In,
+  ignore,
+  type MoveTo,
+  type RestingState,
+  type SessionData,
+  type SessionUpdate,
+  type State,
+  type Stay,
+  withSession,
+} from '../state.js';
+import { forceBatch, settleForShutdown } from './batch-events.js';
+import { isSpendingId } from './budget.js';
+import { hookAgain } from './hooks.js';
+import { retractPartial } from './request.js';
+import { endInvalid, restartBatch, spendingIn } from './start-calls.js';
+import { keepPartial } from './stop.js';
+import { remainingTimer, resetClock, resumeClock, schedule } from './timers.js';
+import {
+  callWithId,
+  cancelCalls,
+  displayResult,
+  type EndedCall,
+  endRunning,
+  isRunning,
+  isWaiting,
+  neverRan,
+  notRunText,
+  replaceCalls,
+  type ToolBatch,
+  unknownText,
+} from './tool-batch.js';
+import { enqueue, isBlank } from './turn.js';
+
+/** Ends the work of the state that is left. Its exit cancels the timers. */
+const leave = (state: RestingState, event: On<'ShutdownRequested'>): SessionUpdate => {
+  switch (state.name) {
+    case 'CallingLlm': {
+      const { session, actions } = keepPartial(state, 'shutdown');
+      return { session, actions: [{ type: 'AbortLlmRequest', requestId: state.requestId }, ...actions] };
+    }
+    case 'ExecutingTools':
+      return settleForShutdown(state, event);
+    case 'PostToolsHook':
+      return { session: state.session, actions: [{ type: 'AbortHook', hookId: state.hookId }] };
+    case 'Compacting':
+      return {
+        session: state.session,
+        actions: [{ type: 'AbortCompaction', compactionId: state.compactionId }],
+      };
+    case 'Ready':
+    case 'WaitingForUserInput':
+    case 'Error':
+    case 'ShuttingDown':
+      return { session: state.session, actions: [] };
+    default:
+      return state satisfies never;
+  }
+};
+
+export const shutDown = (state: RestingState, event: On<'ShutdownRequested'>): MoveTo<'ShuttingDown'> => {
+  const { session, actions } = leave(state, event);
+  return go({ name: 'ShuttingDown', session }, ...actions);
+};
+
+/** Rest of ShuttingDown. */
+export const sayGoodbye = (state: In<'ShuttingDown'>): MoveTo<'ShuttingDown'> =>
+  go(state, { type: 'Shutdown' });
+
+/** Keeps input after the end for the next opening (docs/rules.md#after-shutdown). */
+export const keepInput = (state: In<'ShuttingDown'>, event: On<'UserInput'>): MoveTo<'ShuttingDown'> =>
+  isBlank(state, event)
+    ? ignore(state, 'the session is over')
+    : {
+        ...go({ ...state, session: enqueue(state.session, event) }),
+        late: 'the session is over; the text stays queued',
+      };
+
+/**
+ * Resumes a session. The state alone tells what was in flight.
+ *
+ * The runtime settles calls that were running, each by its effect class, with ordinary events.
+ */
+
+/**
+ * The session in its new epoch, with the time limit of the turn continued. Ids of abandoned spending calls are closed:
+ * no report can come any more.
+ */
+const opened = (state: RestingState, event: On<'Resumed'>): SessionUpdate => {
+  const { session } = state;
+  const unaccounted = session.unaccounted.filter((id) => !isSpendingId(id) || spendingIn(state).includes(id));
+  return resumeClock(changeSession(session, { epoch: event.epoch, unaccounted }), event);
+};
+
+/** The actions that restart the work of a state under the same ids. */
+const inFlight = (state: RestingState): readonly Action[] => {
+  switch (state.name) {
+    case 'PostToolsHook':
+      return [hookAgain(state)];
+    case 'CallingLlm':
+    case 'Error':
+    case 'Compacting':
+    case 'ExecutingTools':
+    case 'Ready':
+    case 'WaitingForUserInput':
+    case 'ShuttingDown':
+      return [];
+    default:
+      return state satisfies never;
+  }
+};
+
+/** Each opening has a new epoch: a Resumed with a known epoch is a duplicate. */
+export const isOldEpoch = (state: RestingState, event: On<'Resumed'>): boolean =>
+  event.epoch <= state.session.epoch;
+export const ignoreEpoch = <S extends RestingState>(state: S): Stay<S> =>
+  ignore(state, 'stale: the session was opened since');
+
+/** Default: the state stays and its work restarts (docs/rules.md#resume-rest). */
+export const goOn = <S extends RestingState>(state: S, event: On<'Resumed'>): Stay<S> => {
+  if (isOldEpoch(state, event)) return ignoreEpoch(state);
+  const { session, actions } = opened(state, event);
+  return go(withSession(state, session), ...actions, ...inFlight(state));
+};
+
+/** The retry waits for the rest of its delay; the time in which nobody ran does not count. */
+export const goOnRetrying = (state: In<'Error'>, event: On<'Resumed'>): MoveTo<'Error'> => {
+  const { session, actions } = opened(state, event);
+  const left = remainingTimer(state, event.at, event.stoppedAt);
+  return go({ ...state, ...left, session }, ...actions, schedule(left));
+};
+
+/** Prompts the user again. */
+export const goOnWaiting = (
+  state: In<'WaitingForUserInput'>,
+  event: On<'Resumed'>,
+): MoveTo<'WaitingForUserInput'> =>
+  go(withSession(state, opened(state, event).session), { type: 'PromptForInput' });
+
+/** Opens a session that was closed cleanly (docs/rules.md#open-again). */
+export const openAgain = (state: In<'ShuttingDown'>, event: On<'Resumed'>): MoveTo<'WaitingForUserInput'> => {
+  const { session } = opened(state, event);
+  return go({ name: 'WaitingForUserInput', session, reason: { kind: 'resumed' }, next: 'rest' });
+};
+
+// ---- CallingLlm (docs/rules.md#resume-request) ----
+
+/** Sends the same request under the same id. */
+export const sendSame = (state: In<'CallingLlm'>, event: On<'Resumed'>): MoveTo<'CallingLlm'> => {
+  const { session, actions } = opened(state, event);
+  const unsaid = retractPartial(state.requestId, state.partial);
+  return go(changeCalling(state, { session, partial: '' }), ...unsaid, ...actions);
+};
+/** The request was already cancelled: sends nothing. */
+export const endDrain = (
+  state: In<'CallingLlm'>,
+  event: On<'Resumed'>,
+  cause: CancelCause,
+): SessionUpdate => {
+  const { session, actions } = keepPartial(state, cause);
+  return { session: opened({ ...state, session }, event).session, actions };
+};
+
+/** Starts the same compaction under the same id. */
+export const compactSame = (state: In<'Compacting'>, event: On<'Resumed'>): MoveTo<'Compacting'> => {
+  const { session, actions } = opened(state, event);
+  return go({ ...state, session }, ...actions);
+};
+
+// ---- ExecutingTools (docs/rules.md#resume-calls) ----
+
+/** The batch was being cancelled: ends it as if the grace period were over, and starts nothing. */
+export const endBatch = (state: ToolBatch, event: On<'Resumed'>): MoveTo<'ExecutingTools'> =>
+  withOpened(forceBatch(state, event), event);
+
+/** Without the time limit, since the turn ends with this step. */
+const withOpened = (
+  { state, actions }: MoveTo<'ExecutingTools'>,
+  event: On<'Resumed'>,
+): MoveTo<'ExecutingTools'> => {
+  const { epoch, unaccounted } = opened(state, event).session;
+  return go(
+    changeBatch(state, { session: changeSession(state.session, { epoch, unaccounted }) }),
+    ...actions,
+  );
+};
+
+/** A user's yes to a call that has not begun ends with the process that asked, like the grants. */
+const toDecide = (call: Call, judged: JudgedCall): Call => {
+  const { requestedAt, status } = call;
+  if (status === 'previewing' || status === 'awaitingApproval') return { ...call, judged };
+  return { judged, requestedAt, status: 'queued', allowed: 'notYet' };
+};
+
+/**
+ * The batch with its pending calls as their tools judge them now; `ended`: those that are no valid calls any more. Events of
+ * earlier versions carry no judgements.
+ */
+const judgeAnew = (
+  state: ToolBatch,
+  { judged = [], at }: On<'Resumed'>,
+): { readonly batch: ToolBatch; readonly ended: readonly EndedCall[] } => {
+  const changed: Call[] = [];
+  const ended: EndedCall[] = [];
+  for (const anew of judged) {
+    const call = callWithId(state.calls, anew.callId);
+    if (call === undefined || call.judged.tool !== anew.tool) continue;
+    if (!isWaiting(call) && call.status !== 'starting') continue;
+    if (call.status === 'starting' && call.graceTimerId !== null) continue; // it is being cancelled
+    const fault = endInvalid(anew, call.requestedAt, at);
+    if (fault === null) changed.push(toDecide(call, anew));
+    else ended.push(fault);
+  }
+  return { batch: replaceCalls(state, ...changed, ...ended), ended };
+};
+
+/**
+ * Decides calls that have not run again. Calls being cancelled end: one that was starting never ran, one that was running
+ * is ended by force before another call starts.
+ */
+export const goOnWithBatch = (before: ToolBatch, event: On<'Resumed'>): MoveTo<'ExecutingTools'> => {
+  const { batch: state, ended: invalid } = judgeAnew(before, event);
+  const { batchId } = state;
+  const cancelled = state.calls.filter(isRunning).filter((call) => call.graceTimerId !== null);
+  const ended = cancelled.map((call) => endCancelled(call, event.at));
+  const left = replaceCalls(state, ...ended);
+  const { session, actions } = opened(left, event);
+  const pumped = restartBatch(changeBatch(left, { session }), event.at);
+  const forced = cancelCalls(
+    state,
+    cancelled.filter(({ status }) => status === 'running'),
+    true,
+  );
+  const shown = [...ended, ...invalid].map((call) => displayResult(batchId, call));
+  return go(pumped.state, ...actions, ...forced, ...shown, ...pumped.actions);
+};
+
+const endCancelled = (call: Call, at: number): EndedCall =>
+  call.status === 'starting'
+    ? neverRan(call.judged, call.requestedAt, at, 'cancelled', notRunText('user'))
+    : endRunning(call, at, { status: 'cancelled', text: unknownText('user') });
+
+const patched = ({ settings }: SessionData, { patch }: On<'SettingsChanged'>): Settings => {
+  const changed = { ...settings, ...patch };
+  return patch.limits === undefined ? changed : { ...changed, limits: readLimits(patch.limits) };
+};
+
+const isSame = (session: SessionData, settings: Settings, event: On<'SettingsChanged'>): boolean =>
+  JSON.stringify([settings, event.grants ?? session.grants]) ===
+  JSON.stringify([session.settings, session.grants]);
+
+/**
+ * SettingsChanged: takes effect from the next decision. New limits also become the slices of autoRearm; the event may
+ * replace the grants.
+ */
+export const changeSettings = <S extends State>(state: S, event: On<'SettingsChanged'>): Stay<S> => {
+  const settings = patched(state.session, event);
+  if (isSame(state.session, settings, event)) return ignore(state, 'the settings are as they were');
+  const { usd, tokens } = settings.limits;
+  const slices = event.patch.limits === undefined ? state.session.slices : { usd, tokens };
+  const { session, actions } = resetClock(
+    state,
+    state.session,
+    changeSession(state.session, { settings, slices, grants: event.grants ?? state.session.grants }),
+    event.stoppedAt ?? event.at,
+  );
+  return go(withSession(state, session), ...actions);
+};

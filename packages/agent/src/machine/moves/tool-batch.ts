@@ -1,0 +1,288 @@
+/** The batch of calls of one reply: its calls, how each ends, and what the model reads of it. */
+
+import { hookNotes, verdictsIn, withRemarks } from '../../policy/hook-verdict.js';
+import type { Action } from '../action.js';
+import type { Call, CallOutcome, JudgedCall, NeverRanStatus, RanStatus } from '../call.js';
+import type { StopReason } from '../event.js';
+import type { Image, ResultPart } from '../message.js';
+import {
+  type CancelCause,
+  changeBatch,
+  changeTurn,
+  type In,
+  type SessionData,
+  stopCauseFacts,
+} from '../state.js';
+
+export type ToolBatch = In<'ExecutingTools'>;
+
+export const isEnded = (call: Call): call is EndedCall => 'completedAt' in call;
+/** Whether the call has started and not ended, so that a cancel must stop it. */
+export const isRunning = (call: Call): call is Extract<Call, { readonly status: 'starting' | 'running' }> =>
+  call.status === 'starting' || call.status === 'running';
+export const isWaiting = (
+  call: Call,
+): call is Extract<Call, { readonly status: 'queued' | 'previewing' | 'awaitingApproval' }> =>
+  call.status === 'queued' || isAsked(call);
+/** Whether the call waits for the user's answer, or for the preview that comes before the question. */
+export const isAsked = (
+  call: Call,
+): call is Extract<Call, { readonly status: 'previewing' | 'awaitingApproval' }> =>
+  call.status === 'previewing' || call.status === 'awaitingApproval';
+
+/** The ids of one call, as events carry them. */
+export type CallReference = { readonly batchId: string; readonly callId: string };
+
+export const findCall = (state: ToolBatch, event: CallReference): Call | undefined =>
+  event.batchId === state.batchId ? callWithId(state.calls, event.callId) : undefined;
+
+/** The batch with these calls changed. */
+export const replaceCalls = (state: ToolBatch, ...changed: readonly Call[]): ToolBatch =>
+  changeBatch(state, { calls: withCalls(state.calls, changed) });
+
+export const cancelTimer = (timerId: string | null): readonly Action[] =>
+  timerId === null ? [] : [{ type: 'CancelTimer', timerId }];
+
+export const cancelCauseOf = (state: ToolBatch): CancelCause =>
+  state.phase.mode === 'cancelling' ? state.phase.cause : 'user';
+
+/** The action that shows the end of a call to the user, with the diff and the summary, which only people read. */
+export const displayResult = (
+  batchId: string,
+  call: EndedCall,
+  { diff, summary }: Pick<CallOutcome, 'diff' | 'summary'> = {},
+): Action => ({
+  type: 'DisplayToolResult',
+  batchId,
+  callId: call.judged.callId,
+  tool: call.judged.tool,
+  ...(call.judged.title === undefined ? {} : { title: call.judged.title }),
+  status: call.status,
+  text: call.outcome.text,
+  ...(summary === undefined ? {} : { summary }),
+  diff: diff ?? null,
+});
+
+/** Withdraws the questions about those calls that wait for an answer. */
+export const withdrawApprovals = (state: ToolBatch, calls: readonly Call[]): readonly Action[] =>
+  calls
+    .filter(isAsked)
+    .map(({ judged }) => ({ type: 'WithdrawApproval', batchId: state.batchId, callId: judged.callId }));
+
+export const cancelCalls = (state: ToolBatch, calls: readonly Call[], force: boolean): readonly Action[] =>
+  calls.length === 0
+    ? []
+    : [
+        {
+          type: 'CancelTools',
+          batchId: state.batchId,
+          callIds: calls.map(({ judged }) => judged.callId),
+          force,
+        },
+      ];
+
+/**
+ * Finds and replaces calls of a batch by id.
+ *
+ * Each event of a batch finds its call several times. Without an index a reply of 5,000 calls takes quadratic time.
+ * The positions never change while a batch runs, so all copies of its calls share one index. The index is only a cache:
+ * calls that were not seen before are indexed at the first look.
+ */
+const positions = new WeakMap<readonly Call[], ReadonlyMap<string, number>>();
+
+/** Batches up to this size are searched, since making an index costs more. */
+const SEARCHED_MAX = 8;
+
+const positionsOf = (calls: readonly Call[]): ReadonlyMap<string, number> => {
+  const known = positions.get(calls);
+  if (known !== undefined) return known;
+  const made = new Map(calls.map(({ judged }, index) => [judged.callId, index]));
+  positions.set(calls, made);
+  return made;
+};
+
+/** The position of the call; -1 if the batch has no such call. */
+const positionOf = (calls: readonly Call[], callId: string): number =>
+  calls.length <= SEARCHED_MAX
+    ? calls.findIndex(({ judged }) => judged.callId === callId)
+    : (positionsOf(calls).get(callId) ?? -1);
+
+export const callWithId = (calls: readonly Call[], callId: string): Call | undefined => {
+  const position = positionOf(calls, callId);
+  return position < 0 ? undefined : calls[position];
+};
+
+/** A copy whose calls may be replaced by other versions of themselves, but not moved. */
+export const copyCalls = (calls: readonly Call[]): Call[] => {
+  const copy = [...calls];
+  const known = positions.get(calls);
+  if (known !== undefined) positions.set(copy, known);
+  return copy;
+};
+
+/** The calls with these versions of some of them. */
+const withCalls = (calls: readonly Call[], changed: readonly Call[]): readonly Call[] => {
+  const copy = copyCalls(calls);
+  for (const call of changed) {
+    const position = positionOf(calls, call.judged.callId);
+    if (position >= 0) copy[position] = call;
+  }
+  return copy;
+};
+
+/** Result texts for the model: one for each way in which a call ends (docs/rules.md#truthful-results). */
+
+export type EndedCall = Extract<Call, { readonly completedAt: number }>;
+
+const rawMax = 400;
+const quoted = (raw: string): string => (raw.length > rawMax ? `${raw.slice(0, rawMax)}…` : raw);
+
+/** Ends a call that never started. */
+export const neverRan = (
+  judged: JudgedCall,
+  requestedAt: number,
+  at: number,
+  status: NeverRanStatus,
+  text: string,
+): EndedCall => ({
+  judged,
+  requestedAt,
+  status,
+  ran: false,
+  startedAt: null,
+  completedAt: at,
+  outcome: { failed: true, text },
+});
+
+/** How a call ended that had started, or was about to. */
+type Ending = {
+  readonly status: RanStatus;
+  readonly text: string;
+  readonly images?: readonly Image[];
+  readonly ran?: 'no';
+};
+
+/** A call that had started, or was about to: all but `ok` reads as a failure. */
+export const endRunning = (call: Call, at: number, { status, text, images, ran }: Ending): EndedCall => ({
+  judged: call.judged,
+  requestedAt: call.requestedAt,
+  status,
+  ran: ran !== 'no',
+  startedAt: call.status === 'running' ? call.startedAt : null,
+  completedAt: at,
+  outcome: { failed: status !== 'ok', text, ...(images === undefined ? {} : { images }) },
+});
+
+export const noSuchToolText = (judged: JudgedCall): string => {
+  const known = judged.verdict.kind === 'noSuchTool' ? judged.verdict.known.join(', ') : '';
+  return `no such tool: ${judged.tool}; available: ${known}`;
+};
+
+export const invalidText = (judged: JudgedCall): string => {
+  const fault = judged.verdict.kind === 'invalid' ? `${judged.verdict.field}: ${judged.verdict.why}` : '';
+  const raw = judged.rawInput === undefined ? '' : `\nWhat you wrote: ${quoted(judged.rawInput)}`;
+  return `the arguments were not valid: ${fault}${raw}`;
+};
+
+export const truncatedText =
+  'not run: your reply was cut off at the output limit; nothing of it was executed';
+export const skippedText = 'skipped: the budget of this session is used up';
+export const unbilledText =
+  'skipped: a call that was stopped has not yet said what it has spent of the budget';
+export const finishedText = 'skipped: only the final answer was asked for';
+export const closedText = 'not run: session closed';
+export const deniedText = (why: string): string => `denied by policy: ${why}`;
+export const refusedText = (reason: string): string =>
+  reason.trim() === '' ? 'refused by user' : `refused by user: ${reason.trim()}`;
+export const notRunText = (cause: CancelCause): string => `not run: ${stopCauseFacts(cause).notRun}`;
+export const unknownText = (cause: CancelCause): string =>
+  `stopped while running ${stopCauseFacts(cause).by}, effects unknown`;
+
+/** `output`: what it had told when the session was closed. */
+export const interruptedText = (output: string): string =>
+  withOutput('interrupted while running, effects unknown', output);
+
+const withOutput = (sentence: string, output: string): string =>
+  output.trim() === '' ? sentence : `${sentence}\n${output}`;
+
+/** The result text of a call that ran. */
+export const outcomeText = (outcome: CallOutcome, cause: CancelCause): string => {
+  switch (outcome.status) {
+    case 'ok':
+      return outcome.text === '' ? '(no output)' : outcome.text;
+    case 'failed':
+      return outcome.text === '' ? 'failed without output' : `failed: ${outcome.text}`;
+    case 'timedOut':
+      return withOutput(
+        'stopped: the deadline of the call was reached; its effects may be incomplete',
+        outcome.text,
+      );
+    case 'cancelled':
+      return outcome.ran === 'no' ? notRunText(cause) : withOutput(unknownText(cause), outcome.text);
+    case 'lost':
+      return withOutput('outcome unknown after a crash', outcome.text);
+    default:
+      return outcome.status satisfies never;
+  }
+};
+
+const resultOf = (judged: JudgedCall, failed: boolean, text: string): ResultPart => ({
+  type: 'result',
+  callId: judged.callId,
+  tool: judged.tool,
+  failed,
+  text,
+});
+
+/** The result for the model, with the notes of hooks that saw the call before it ran. */
+export const resultOfCall = ({ judged, outcome }: EndedCall): ResultPart => ({
+  ...resultOf(judged, outcome.failed, withRemarks(outcome.text, hookNotes(verdictsIn(judged.hooks)))),
+  ...(outcome.images === undefined ? {} : { images: outcome.images }),
+});
+
+export const cancelledResult = (judged: JudgedCall, cause: CancelCause): ResultPart =>
+  resultOf(judged, true, notRunText(cause));
+
+export const refusedResult = (judged: JudgedCall, stopReason: StopReason): ResultPart =>
+  resultOf(judged, true, `not run: the reply ended with ${stopReason}`);
+
+/** Loop detection: counts repeated batches for the limits repeats, errors and sameResults. */
+
+/** FNV-1a over UTF-16 units, 32 bits: a fingerprint, not a cryptographic hash. */
+const fingerprint = (text: string): string => {
+  let hash = 0x81_1c_9d_c5;
+  for (let index = 0; index < text.length; index += 1) {
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01_00_01_93);
+  }
+  return `${text.length}.${(hash >>> 0).toString(16)}`;
+};
+
+const callsOf = (calls: readonly EndedCall[]): string =>
+  fingerprint(JSON.stringify(calls.map(({ judged }) => [judged.tool, judged.rawInput ?? judged.input])));
+
+const resultsOf = (calls: readonly EndedCall[]): string =>
+  fingerprint(JSON.stringify(calls.map(({ outcome }) => outcome.text)));
+
+/** Counts one batch, only for limits that are set. */
+export const countStreaks = (session: SessionData, calls: readonly EndedCall[]): SessionData => {
+  const { repeats, errors, sameResults } = session.settings.limits;
+  if ([repeats, errors, sameResults].every((limit) => limit === 'unlimited')) return session;
+  const before = session.turn.streaks;
+  const streaks = {
+    calls: callsOf(calls),
+    results: resultsOf(calls),
+    repeats: callsOf(calls) === before.calls ? before.repeats + 1 : 1,
+    errors: calls.every(({ outcome }) => outcome.failed) ? before.errors + 1 : 0,
+    sameResults: resultsOf(calls) === before.results ? before.sameResults + 1 : 1,
+  };
+  return changeTurn(session, { streaks });
+};
+
+/** The counts at the start of a turn. */
+export const noStreaks: SessionData['turn']['streaks'] = {
+  calls: '',
+  results: '',
+  repeats: 0,
+  errors: 0,
+  sameResults: 0,
+};

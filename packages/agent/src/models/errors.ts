@@ -1,0 +1,471 @@
+/**
+ * Classifies every error that a provider sends or its client throws; nothing else does. The message says what a user
+ * can act on: the status, the provider's sentence, what to do.
+ */
+
+import type { ModelError, ModelErrorKind } from '../machine/event.js';
+import { asText, isObject, type Loose, listIn, objectIn } from './untyped-json.js';
+
+/** The provider that an error came from. */
+export type ErrorSource = {
+  readonly name: string;
+  /** The environment variable that holds the key. */
+  readonly keyVariable: string;
+  readonly host: string;
+};
+
+const CERTIFICATE_CODES = /^(CERT_|ERR_TLS_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/;
+
+const UNITS_MS: readonly (readonly [RegExp, number])[] = [
+  [/^(ms|milli)/i, 1],
+  [/^s/i, 1_000],
+  [/^m/i, 60_000],
+  [/^h/i, 3_600_000],
+  [/^d/i, 86_400_000],
+];
+
+const DELAY_WORDS =
+  /(?:(?:try again|retry|retrying|reset|resets|available again|wait)(?: (?:in|after|for))?:? )((?:(?:about |at least )?\d+(?:\.\d+)?\s*(?:milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)(?![a-z])[\s,]*(?:and )?)+)/i;
+
+/** A delay in words, in milliseconds: "Please try again in 1m2.5s", "retry after 30 seconds"; null if there is none. */
+const readDelayWords = (sentence: string): number | null => {
+  const said = DELAY_WORDS.exec(sentence)?.[1];
+  if (said === undefined) return null;
+  let sum = 0;
+  for (const [, count, unit = ''] of said.matchAll(/(\d+(?:\.\d+)?)\s*([a-z]+)/gi)) {
+    sum += Number(count) * (UNITS_MS.find(([pattern]) => pattern.test(unit))?.[1] ?? 0);
+  }
+  return Math.ceil(sum);
+};
+
+const readRetryAfter = ({ headers, retryDelay, sentence }: ErrorSigns, now: number): number | null => {
+  const exactMs = headers['retry-after-ms'];
+  if (exactMs !== undefined && /^\d+(\.\d+)?$/.test(exactMs)) return Math.round(Number(exactMs));
+  const after = headers['retry-after'] ?? retryDelay;
+  if (after === null) return readDelayWords(sentence);
+  const seconds = /^(\d+(?:\.\d+)?)s?$/.exec(after)?.[1];
+  if (seconds !== undefined) return Math.round(Number(seconds) * 1_000);
+  const at = Date.parse(after);
+  return Number.isNaN(at) ? readDelayWords(sentence) : Math.max(0, at - serverTime(headers, now));
+};
+
+/** The server's time, since it counts by its own clock and ours may be set wrongly; else ours. */
+const serverTime = ({ date = '' }: ErrorSigns['headers'], now: number): number => {
+  const at = Date.parse(date);
+  return Number.isNaN(at) ? now : at;
+};
+
+const connectionProblems: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'the connection was refused',
+  ECONNRESET: 'the connection was cut',
+  EPIPE: 'the connection was cut',
+  ENOTFOUND: 'the host name is unknown',
+  EAI_AGAIN: 'the host name could not be looked up',
+  ETIMEDOUT: 'the connection timed out',
+  EHOSTUNREACH: 'there is no route to the host',
+  ENETUNREACH: 'there is no network',
+};
+
+const explain = (kind: ModelErrorKind, { name, host }: ErrorSource): string => {
+  switch (kind) {
+    case 'rateLimited':
+      return `${name} limits the rate`;
+    case 'overloaded':
+      return `${name} is overloaded`;
+    case 'unreachable':
+      return `no whole reply from ${name} at ${host}`;
+    case 'timeout':
+      return `${name} took too long`;
+    case 'contextOverflow':
+      return 'the conversation is too long for this model';
+    case 'auth':
+      return `${name} refused the key`;
+    case 'badRequest':
+      return `${name} rejected the request`;
+    case 'quotaExhausted':
+      return `the account at ${name} is used up`;
+    case 'refused':
+      return `${name} refused the request`;
+    case 'malformed':
+      return `${name} sent something that makes no sense`;
+    default:
+      return kind satisfies never;
+  }
+};
+
+const adviceFor = (kind: ModelErrorKind, code: string | null, { name, keyVariable }: ErrorSource): string => {
+  if (kind === 'auth') return `Set ${keyVariable} to a key that may use this model.`;
+  if (kind === 'quotaExhausted') return `Add credit at ${name}, or use another key or model.`;
+  if (code !== null && CERTIFICATE_CODES.test(code)) {
+    return 'The certificate is not trusted: if a proxy re-signs it, name its CA in NODE_EXTRA_CA_CERTS.';
+  }
+  return '';
+};
+
+const describe = (kind: ModelErrorKind, signs: ErrorSigns, provider: ErrorSource): string => {
+  const { status, code } = signs;
+  const byCode = (status === null || status === 200) && code !== null ? connectionProblems[code] : undefined;
+  const oneLine = (byCode ?? signs.sentence).replace(/\s+/g, ' ').trim().replace(/\.$/, '').slice(0, 300);
+  const mark = status !== null && status !== 200 ? ` (${status})` : code === null ? '' : ` (${code})`;
+  const advice = adviceFor(kind, code, provider);
+  const said = oneLine === '' ? '' : `: ${oneLine}`;
+  return `${explain(kind, provider)}${mark}${said}${advice === '' ? '' : `. ${advice}`}`;
+};
+
+/** The error in the machine's words. `now` in milliseconds since 1970, for a retry-after that is a date. */
+export const classify = (error: unknown, provider: ErrorSource, now: number): ModelError => {
+  const signs = readSigns(error);
+  const { kind, retryable } = kindOf(signs);
+  const untrusted = signs.code !== null && CERTIFICATE_CODES.test(signs.code);
+  return {
+    kind,
+    message: describe(kind, signs, provider),
+    retryable: retryable && !untrusted,
+    retryAfterMs: readRetryAfter(signs, now),
+  };
+};
+
+/**
+ * The kind of an error, from its status, its label and its words, in this order.
+ *
+ * 1. An unambiguous status decides. For an ambiguous one (429 means a rate limit or an empty account) label and words
+ *    may choose.
+ * 2. An exact label comes next, then words. Labels that only repeat the status (`invalid_request_error`, `api_error`)
+ *    count for nothing beside a status, and come last without one.
+ */
+
+/** `malformedCall`: malformed, but a retry may succeed. */
+type Cause = ModelErrorKind | 'malformedCall';
+
+const causesByLabel: Readonly<Record<string, Cause>> = {
+  // Anthropic
+  authentication_error: 'auth',
+  permission_error: 'auth',
+  billing_error: 'quotaExhausted',
+  rate_limit_error: 'rateLimited',
+  overloaded_error: 'overloaded',
+  timeout_error: 'timeout',
+  api_error: 'unreachable',
+  request_too_large: 'contextOverflow',
+  not_found_error: 'badRequest',
+  invalid_request_error: 'badRequest',
+  // OpenAI and compatible servers
+  invalid_api_key: 'auth',
+  insufficient_quota: 'quotaExhausted',
+  billing_hard_limit_reached: 'quotaExhausted',
+  rate_limit_exceeded: 'rateLimited',
+  rate_limited: 'rateLimited',
+  server_error: 'unreachable',
+  server_is_overloaded: 'overloaded',
+  engine_overloaded_error: 'overloaded',
+  slow_down: 'overloaded',
+  context_length_exceeded: 'contextOverflow',
+  exceed_context_size_error: 'contextOverflow',
+  model_max_prompt_tokens_exceeded: 'contextOverflow',
+  model_context_window_exceeded: 'contextOverflow',
+  too_many_prompt_tokens: 'contextOverflow',
+  tool_use_failed: 'malformedCall',
+  content_filter: 'refused',
+  content_policy_violation: 'refused',
+  invalid_prompt: 'refused',
+  model_not_found: 'badRequest',
+  // z.ai
+  '1113': 'quotaExhausted',
+  '1261': 'contextOverflow',
+  '1301': 'refused',
+  '1302': 'rateLimited',
+  '1303': 'rateLimited',
+  '1305': 'rateLimited',
+  '1308': 'quotaExhausted',
+  // Google
+  API_KEY_INVALID: 'auth',
+  UNAUTHENTICATED: 'auth',
+  PERMISSION_DENIED: 'auth',
+  QUOTA_OF_THE_DAY: 'quotaExhausted',
+  RESOURCE_EXHAUSTED: 'rateLimited',
+  UNAVAILABLE: 'overloaded',
+  INTERNAL: 'unreachable',
+  DEADLINE_EXCEEDED: 'timeout',
+  NOT_FOUND: 'badRequest',
+  FAILED_PRECONDITION: 'badRequest',
+  INVALID_ARGUMENT: 'badRequest',
+  // Our own
+  broken_off: 'unreachable',
+  damaged_frame: 'unreachable',
+  malformed_call: 'malformedCall',
+  odd_answer: 'malformed',
+  redirected: 'badRequest',
+};
+
+/** True for labels that a provider gives to any failure. */
+const isVague = (cause: Cause): boolean => cause === 'badRequest' || cause === 'unreachable';
+
+type Decision = {
+  readonly cause: Cause;
+  /** Causes that label and words may choose instead. */
+  readonly unless: readonly Cause[];
+};
+
+const decisions: Readonly<Record<number, Decision>> = {
+  401: { cause: 'auth', unless: [] },
+  402: { cause: 'quotaExhausted', unless: [] },
+  403: { cause: 'auth', unless: ['quotaExhausted', 'refused'] },
+  408: { cause: 'timeout', unless: [] },
+  413: { cause: 'contextOverflow', unless: [] },
+  429: { cause: 'rateLimited', unless: ['quotaExhausted', 'overloaded', 'contextOverflow'] },
+  503: { cause: 'overloaded', unless: [] },
+  504: { cause: 'timeout', unless: [] },
+  529: { cause: 'overloaded', unless: [] },
+};
+
+type Wording = readonly [RegExp, Cause];
+
+/** Sentences that say more than their label. */
+const exactWordings: readonly Wording[] = [
+  // The request never fits into a minute's limit: only a shorter conversation helps.
+  [/request too large for .*tokens per min/i, 'contextOverflow'],
+  [/failed to call a function\b.*failed_generation|tool call validation failed/i, 'malformedCall'],
+];
+
+/** Overflow messages as seen from providers; the tests hold a body of each. */
+const OVERFLOWS: readonly RegExp[] = [
+  /prompt is too long|prompt too long|input is too long|input is longer than|total length of all messages is too long/i,
+  /exceeds? (the )?((this )?model'?s? )?(available |maximum |model )?context (limit|window|length|size)/i,
+  /maximum context length|maximum prompt length is \d|maximum allowed input length/i,
+  /too many input tokens|input token(s| count) .*exceeds|number of input tokens exceeds/i,
+  /context the overflows|context window exceeds limit|exceeded max(imum)? context length/i,
+  /exceeded model token limit|model max length exceeded|prompt exceeds max length/i,
+  /greater than the context length|longer than the model'?s context length|cannot truncate prompt with n_keep/i,
+  /prompt token count of \d+ exceeds the limit|reduce the length of the (messages|input|prompt)/i,
+  /range of input length should be/i,
+];
+
+const wordings: readonly Wording[] = [
+  ...OVERFLOWS.map((pattern): Wording => [pattern, 'contextOverflow']),
+  [
+    /credit balance is too low|specified API usage limits|exceeded your current quota|insufficient (credits|balance)|requires more credits|(doesn't|does not) have any credits|please recharge|\u4f59\u989d\u4e0d\u8db3/i,
+    'quotaExhausted',
+  ],
+  [/rate limit(ed| reached| exceeded)|too many requests/i, 'rateLimited'],
+  [/\boverloaded\b/i, 'overloaded'],
+  [/blocked by content filtering/i, 'refused'],
+  [/api key not valid|incorrect api key/i, 'auth'],
+];
+
+const TIMEOUT_CODES = /^(ETIMEDOUT|ESOCKETTIMEDOUT|UND_ERR_(HEADERS|BODY|CONNECT)_TIMEOUT)$/;
+
+const fits =
+  (sentence: string) =>
+  ([pattern]: Wording): boolean =>
+    pattern.test(sentence);
+
+const causeOf = ({ status, labels, sentence, code }: ErrorSigns): Cause => {
+  const known = labels.flatMap((label) =>
+    Object.hasOwn(causesByLabel, label) ? (causesByLabel[label] ?? []) : [],
+  );
+  // A connection's failure is in its code, not in its words.
+  const isSaid = status !== null || labels.length > 0 || code === null;
+  const exact = isSaid ? exactWordings.find(fits(sentence))?.[1] : undefined;
+  const told = isSaid ? wordings.find(fits(sentence))?.[1] : undefined;
+  const said: readonly Cause[] = [
+    ...(exact === undefined ? [] : [exact]),
+    ...known.filter((cause) => !isVague(cause)),
+    ...(told === undefined ? [] : [told]),
+  ];
+  const decision = status === null ? undefined : decisions[status];
+  if (decision !== undefined) {
+    return (
+      said.find((cause) => cause === decision.cause || decision.unless.includes(cause)) ?? decision.cause
+    );
+  }
+  if (status !== null && status >= 500) {
+    // A server that reports its own failure is believed, even if it mentions the prompt.
+    return (known.length > 0 ? known.find((cause) => !isVague(cause)) : said[0]) ?? 'unreachable';
+  }
+  const [first] = said;
+  if (first !== undefined) return first;
+  if (status !== null && status >= 400) return 'badRequest';
+  const [vague] = known;
+  if (vague !== undefined) return vague;
+  if (code !== null) return TIMEOUT_CODES.test(code) ? 'timeout' : 'unreachable';
+  return status === 200 ? 'unreachable' : 'malformed';
+};
+
+const RETRYABLE: ReadonlySet<Cause> = new Set([
+  'rateLimited',
+  'overloaded',
+  'unreachable',
+  'timeout',
+  'malformedCall',
+]);
+
+/** The kind of the error, and whether a retry of the same request may succeed. */
+const kindOf = (signs: ErrorSigns): { readonly kind: ModelErrorKind; readonly retryable: boolean } => {
+  const cause = causeOf(signs);
+  return {
+    kind: cause === 'malformedCall' ? 'malformed' : cause,
+    retryable: RETRYABLE.has(cause),
+  };
+};
+
+/** Reads the facts off an error that a provider sends or its client throws, in any of their classes and shapes. */
+
+type ErrorSigns = {
+  /** Status of the answer, or the one that its body names; null for an error in a stream or of a connection. */
+  readonly status: number | null;
+  /** The provider's names for the kind of error, the most exact first. */
+  readonly labels: readonly string[];
+  /** The provider's sentence; the first words of a page if the answer is no JSON. */
+  readonly sentence: string;
+  /** The connection's error code, e.g. `ECONNRESET`. */
+  readonly code: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Delay before a retry as the body names it: `12s` or `12.5s`. */
+  readonly retryDelay: string | null;
+};
+
+type Detail = Pick<ErrorSigns, 'labels' | 'retryDelay'> & {
+  readonly message: string | null;
+  readonly status: number | null;
+};
+
+const NOTHING: Detail = { labels: [], message: null, status: null, retryDelay: null };
+
+/** Characters of a provider's sentence that are read. */
+const SENTENCE_MAX = 2_000;
+
+const isErrorStatus = (value: unknown): value is number =>
+  typeof value === 'number' && value >= 400 && value < 600;
+
+/** Google's list of details: a reason, the exhausted quota, the delay before a retry. */
+const readDetails = (details: readonly Loose[]): Pick<Detail, 'labels' | 'retryDelay'> => {
+  const violations = details.flatMap(({ violations: found }) => listIn(found));
+  const isDaily = violations.some(({ quotaId }) => /PerDay/.test(asText(quotaId) ?? ''));
+  const reasons = details.flatMap(({ reason }) => asText(reason) ?? []);
+  return {
+    labels: [...(isDaily ? ['QUOTA_OF_THE_DAY'] : []), ...reasons],
+    retryDelay: details.map(({ retryDelay }) => asText(retryDelay)).find((delay) => delay !== null) ?? null,
+  };
+};
+
+const asLabel = (value: unknown): string | null =>
+  typeof value === 'number' && !isErrorStatus(value) ? String(value) : asText(value);
+
+/** FastAPI lists the faults of a request; each entry has its sentence under this key. */
+const LISTED_SENTENCE = 'msg';
+
+const listedMessage = (detail: unknown): string | null =>
+  asText(
+    listIn(detail)
+      .flatMap((entry) => asText(entry[LISTED_SENTENCE]) ?? [])
+      .join('; '),
+  );
+
+const readObject = (found: Loose): Detail => {
+  const failed = objectIn(found, 'response').error;
+  const inner = isObject(found.error) ? found.error : isObject(failed) ? failed : found;
+  // A gateway only says that the provider behind it failed: that provider's words count.
+  const behind = readDetail(objectIn(inner, 'metadata').raw, 'words');
+  const { labels, retryDelay } = readDetails(listIn(inner.details));
+  const own = [inner.code, inner.status, inner.type].flatMap((label) => asLabel(label) ?? []);
+  return {
+    labels: [...behind.labels, ...labels, ...own],
+    message:
+      behind.message ??
+      asText(inner.message) ??
+      asText(found.error) ??
+      asText(found.detail) ??
+      listedMessage(found.detail),
+    status: isErrorStatus(inner.code) ? inner.code : behind.status,
+    retryDelay: behind.retryDelay ?? retryDelay,
+  };
+};
+
+const readPage = (text: string): Detail => ({ ...NOTHING, message: asText(pageWords(text)) });
+
+/**
+ * `{error: {type, code, message}}`, `{error: text}` or `{type, message}`, as an object or as JSON text. Text that is no
+ * JSON is a gateway's page.
+ */
+function readDetail(value: unknown, otherwise: 'words' | 'nothing'): Detail {
+  if (typeof value !== 'string') return isObject(value) ? readObject(value) : NOTHING;
+  try {
+    const json: unknown = JSON.parse(value);
+    return isObject(json) ? readObject(Array.isArray(json) ? objectIn(json, 0) : json) : NOTHING;
+  } catch {
+    return otherwise === 'words' ? readPage(value) : NOTHING; // no JSON: status or code must do
+  }
+}
+
+const readCode = (error: unknown): string | null => {
+  let current = error;
+  for (let depth = 0; depth < 8 && isObject(current); depth++) {
+    const code = asText(current.code);
+    if (code !== null) return code;
+    current = current.cause;
+  }
+  return null;
+};
+
+const isStrings = (value: unknown): value is Readonly<Record<string, string>> =>
+  isObject(value) && Object.values(value).every((entry) => typeof entry === 'string');
+
+/** The error in an event that the package did not understand and hands on as `value`. */
+const readUnknownEvent = ({ value }: Loose): Detail =>
+  isObject(value) && value.error !== undefined ? readDetail(value, 'nothing') : NOTHING;
+
+/** The unexpected body of an answer with status 200, which packages wrap into a cause. */
+const readCause = ({ cause }: Loose): Detail => {
+  if (!isObject(cause)) return NOTHING;
+  if (cause.responseBody !== undefined) return readDetail(cause.responseBody, 'words');
+  return typeof cause.type === 'string' ? readDetail(cause, 'nothing') : NOTHING;
+};
+
+/** True for a fault in a package's code: its message tells a user nothing. */
+const isFaultOfCode = (error: unknown): boolean =>
+  error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError;
+
+/** A piece of a reply that is no JSON: the connection has damaged it. */
+const isCutFrame = (error: unknown): boolean => error instanceof Error && error.name === 'AI_JSONParseError';
+
+const readSigns = (error: unknown): ErrorSigns => {
+  const loose: Loose = isObject(error) ? error : { message: String(error) };
+  const given = typeof loose.statusCode === 'number' ? loose.statusCode : null;
+  // Events that carry an error are read like the body of an answer.
+  const sources = [
+    readDetail(loose.responseBody, 'words'),
+    readDetail(loose.data, 'nothing'),
+    readUnknownEvent(loose),
+    readCause(loose),
+    given === null ? readDetail(loose, 'nothing') : NOTHING,
+  ];
+  const said = sources.find(({ message }) => message !== null) ?? NOTHING;
+  const code = readCode(error);
+  const isFault = (isFaultOfCode(error) || isFaultOfCode(loose.cause)) && code === null;
+  return {
+    status: given ?? said.status,
+    labels: [...sources.flatMap(({ labels }) => labels), ...(isCutFrame(error) ? ['damaged_frame'] : [])],
+    sentence: (isFault
+      ? 'a part of its reply could not be read'
+      : (said.message ?? asText(loose.message) ?? '')
+    ).slice(0, SENTENCE_MAX),
+    code,
+    headers: isStrings(loose.responseHeaders) ? loose.responseHeaders : {},
+    retryDelay: said.retryDelay,
+  };
+};
+
+/** Characters of an unexpected answer that are shown. */
+const SHOWN_MAX = 160;
+
+/** The text in one line, shortened. */
+export const shorten = (text: string): string => {
+  const words = text.replace(/\s+/g, ' ').trim();
+  return words.length > SHOWN_MAX ? `${words.slice(0, SHOWN_MAX)}…` : words;
+};
+
+/** The title of an HTML page, or its first words. */
+export const pageWords = (page: string): string => {
+  const title = /<title[^>]*>([^<]*)</i.exec(page)?.[1];
+  return shorten(title ?? page.replace(/<(script|style)[\s\S]*?<\/\1>/gi, ' ').replace(/<[^>]*>/g, ' '));
+};

@@ -1,0 +1,127 @@
+/** The clock of sessions, its timers, and waits with a limit. */
+
+/** Longest wait of a Node timer. Longer waits use several timers. */
+const LONGEST_MS = 2_147_483_647;
+
+const after = (delayMs: number, ring: () => void): (() => void) => {
+  let timer: NodeJS.Timeout;
+  const arm = (leftMs: number): void => {
+    const next = leftMs > LONGEST_MS ? () => arm(leftMs - LONGEST_MS) : ring;
+    timer = setTimeout(next, Math.min(leftMs, LONGEST_MS));
+  };
+  arm(Math.max(0, delayMs));
+  return () => clearTimeout(timer);
+};
+
+/** The sources of a clock's time and timers, in milliseconds. */
+export type TimeSources = {
+  /** Time since 1970. It may jump in either direction. */
+  wall(): number;
+  /** Time since any moment. It never goes back and never jumps. */
+  steady(): number;
+  after(delayMs: number, ring: () => void): () => void;
+};
+
+/**
+ * Shows the wall time while no timer runs, and a steady time while one does. Setting the computer's clock therefore
+ * neither delays a wait nor ends it early. After the last timer the wall time counts again.
+ */
+export const createClock = ({ wall, steady, after: wait }: TimeSources): Clock => {
+  let waiting = 0;
+  /** Wall time minus steady time. */
+  let offset = 0;
+  const release = (): void => {
+    waiting--;
+  };
+  return {
+    now: () => (waiting === 0 ? wall() : Math.round(offset + steady())),
+    after(delayMs, ring) {
+      if (waiting === 0) offset = wall() - steady();
+      waiting++;
+      let over = false;
+      const end = (): boolean => {
+        if (over) return false;
+        over = true;
+        return true;
+      };
+      const cancel = wait(delayMs, () => {
+        if (!end()) return;
+        try {
+          ring(); // the callback still belongs to the wait, so the time stays steady until it returns
+        } finally {
+          release();
+        }
+      });
+      return () => {
+        cancel();
+        if (end()) release();
+      };
+    },
+  };
+};
+
+/** The clock of this computer. A running timer keeps the process alive. */
+export const systemClock: Clock = createClock({
+  wall: () => Date.now(),
+  steady: () => performance.now(),
+  after,
+});
+
+/** Waits for work at most so long: null if it has not ended by then. */
+export const waitAtMost = async <T>(clock: Clock, limitMs: number, work: Promise<T>): Promise<T | null> => {
+  let cancel = (): void => undefined;
+  const timeIsUp = new Promise<null>((resolve) => {
+    cancel = clock.after(limitMs, () => resolve(null));
+  });
+  try {
+    return await Promise.race([work, timeIsUp]);
+  } finally {
+    cancel();
+  }
+};
+
+/** Source of time and timers. */
+export type Clock = {
+  /** Milliseconds since 1970. */
+  now(): number;
+  /** Calls back once after `delayMs`; the returned function cancels it. */
+  after(delayMs: number, ring: () => void): () => void;
+};
+
+export type Timers = {
+  /** Fires after `delayMs`, even if the computer's clock is set meanwhile. */
+  after(timerId: string, delayMs: number): void;
+  cancel(timerId: string): void;
+  cancelAll(): void;
+};
+
+/** Performs ScheduleTimer and CancelTimer. */
+export const createTimers = (clock: Clock, fired: (timerId: string) => void): Timers => {
+  const waiting = new Map<string, () => void>();
+  const cancel = (timerId: string): void => {
+    waiting.get(timerId)?.();
+    waiting.delete(timerId);
+  };
+  const after = (timerId: string, delayMs: number): void => {
+    cancel(timerId);
+    const ring = (): void => {
+      waiting.delete(timerId);
+      fired(timerId);
+    };
+    waiting.set(timerId, clock.after(Math.max(0, delayMs), ring));
+  };
+  return {
+    after,
+    cancel,
+    cancelAll() {
+      for (const timerId of [...waiting.keys()]) cancel(timerId);
+    },
+  };
+};
+
+/**
+ * Whether a second key press belongs to an earlier one. False if the clock was set back in between, so that one press
+ * does not count as two.
+ */
+export const isSoonAfter = (earlierAt: number, now: number, withinMs: number): boolean =>
+  now >= earlierAt && now - earlierAt < withinMs;

@@ -1,0 +1,485 @@
+/** Opens files and folders that others may exchange meanwhile, and says what lies at a path, whether one path is within another, and who could have changed a file. */
+
+import { randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  readSync,
+  realpathSync,
+  type Stats,
+  statSync,
+} from 'node:fs';
+import {
+  access,
+  type FileHandle,
+  lstat,
+  mkdir,
+  open,
+  readlink,
+  realpath,
+  rename,
+  rm,
+  rmdir,
+  stat,
+} from 'node:fs/promises';
+import path, { dirname } from 'node:path';
+
+/**
+ * Opens regular files, and nothing else.
+ *
+ * 1. A pipe, device or socket is never opened: opening a pipe may block for ever, opening a device may have any effect.
+ *    On Linux the entry is first opened with O_PATH, which has no effect, then checked, then opened through its
+ *    descriptor, so that it can't be exchanged in between. Elsewhere it is checked before and after.
+ * 2. At most `bytesMax` bytes are read, whatever size a file claims to have.
+ */
+
+/** Linux flag that opens an entry without any effect on it. Node does not define it. */
+export const O_PATH = 0o10000000;
+
+let works: boolean | null = null;
+
+const tryDescriptorPaths = (): boolean => {
+  if (process.platform !== 'linux') return false;
+  try {
+    const descriptor = openSync('/', O_PATH | constants.O_DIRECTORY);
+    try {
+      const reach = descriptorPath(descriptor);
+      return readlinkSync(reach) === '/' && statSync(`${reach}/proc`).isDirectory();
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch {
+    return false; // no /proc here: paths are used instead
+  }
+};
+
+/** Whether a descriptor can be used as a path, `/proc/self/fd/N`. Tested once. */
+export const hasDescriptorPaths = (): boolean => {
+  works ??= tryDescriptorPaths();
+  return works;
+};
+
+export const descriptorPath = (descriptor: number): string => `/proc/self/fd/${descriptor}`;
+
+type Unopened =
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'folder' }
+  | { readonly kind: 'unusable'; readonly why: string; readonly isTooLarge?: true };
+
+type LoadedBytes = { readonly kind: 'file'; readonly bytes: Buffer; readonly status: Stats };
+
+type OpenOptions = {
+  /** Default: for reading. */
+  readonly access?: 'read' | 'change';
+  /** Whether a symlink at the end of the path is followed. Default: yes. */
+  readonly follow?: boolean;
+};
+
+const codeOf = (error: unknown): unknown =>
+  error instanceof Error && 'code' in error ? error.code : undefined;
+
+/** The message of a system error, with the path that the caller knows. */
+export const systemFault = (error: unknown, place: string): string =>
+  error instanceof Error
+    ? error.message.replace(/(^|[' ])\/proc\/self\/fd\/\d+[^']*/g, `$1${place}`)
+    : String(error);
+
+const unopened = (error: unknown, place: string): Unopened => {
+  const code = codeOf(error);
+  if (code === 'ENOENT' || code === 'ENOTDIR') return { kind: 'absent' };
+  if (code === 'EISDIR') return { kind: 'folder' };
+  return { kind: 'unusable', why: systemFault(error, place) };
+};
+
+/** The entry is not a regular file. Has a `code`, as system errors do. */
+class NotRegular extends Error {
+  override readonly name = 'NotRegular';
+  readonly code: 'EISDIR' | 'ENOTREG';
+
+  constructor(status: Stats) {
+    super(status.isSymbolicLink() ? 'it is a symlink' : 'it is not a regular file');
+    this.code = status.isDirectory() ? 'EISDIR' : 'ENOTREG';
+  }
+}
+
+const mustBeFile = (status: Stats): void => {
+  if (!status.isFile()) throw new NotRegular(status);
+};
+
+const lookFlags = ({ follow = true }: OpenOptions): number => O_PATH | (follow ? 0 : constants.O_NOFOLLOW);
+
+const openFlags = ({ access = 'read' }: OpenOptions): number =>
+  (access === 'read' ? constants.O_RDONLY : constants.O_RDWR) | constants.O_NONBLOCK | constants.O_NOCTTY;
+
+type OpenedFile = { readonly file: FileHandle; readonly status: Stats };
+
+const openJudged = async (place: string, flags: number): Promise<OpenedFile> => {
+  const file = await open(place, flags);
+  try {
+    const status = await file.stat();
+    mustBeFile(status);
+    return { file, status };
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+};
+
+/**
+ * Opens a regular file. Rejects if the system refuses, or if it is anything else (code EISDIR or ENOTREG). The caller
+ * closes it.
+ */
+export const openRegular = async (place: string, options: OpenOptions = {}): Promise<OpenedFile> => {
+  const flags = openFlags(options);
+  if (!hasDescriptorPaths()) {
+    mustBeFile(await (options.follow === false ? lstat(place) : stat(place)));
+    return openJudged(place, flags | (options.follow === false ? constants.O_NOFOLLOW : 0));
+  }
+  const held = await open(place, lookFlags(options));
+  try {
+    mustBeFile(await held.stat());
+    return await openJudged(descriptorPath(held.fd), flags);
+  } finally {
+    await held.close();
+  }
+};
+
+const tooLarge = (status: Stats, bytesMax: number): Unopened => ({
+  kind: 'unusable',
+  why: `it has ${status.size > bytesMax ? status.size : 'more'} bytes, at most ${bytesMax} are read`,
+  isTooLarge: true,
+});
+
+const BLOCK_BYTES = 64 * 1024;
+
+/** The first bytes, at most `bytesMax`. Works for files that grow or claim to be empty. */
+export const readUpTo = async (file: FileHandle, status: Stats, bytesMax: number): Promise<Buffer> => {
+  const blocks: Buffer[] = [];
+  let bytes = 0;
+  // Asking for one byte more detects the end of the file.
+  let room = Math.min(bytesMax, status.size + 1);
+  while (bytes < bytesMax) {
+    const block = Buffer.allocUnsafe(Math.min(bytesMax - bytes, Math.max(room, 1)));
+    const { bytesRead } = await file.read(block, 0, block.length, bytes);
+    if (bytesRead === 0) break;
+    blocks.push(block.subarray(0, bytesRead));
+    bytes += bytesRead;
+    room = bytesRead < block.length ? BLOCK_BYTES : Math.max(room - bytesRead, BLOCK_BYTES);
+  }
+  return blocks.length === 1 ? (blocks[0] ?? Buffer.alloc(0)) : Buffer.concat(blocks);
+};
+
+/** The bytes of a regular file of at most `bytesMax` bytes. Never rejects. */
+export const readRegular = async (
+  place: string,
+  bytesMax: number,
+  options: OpenOptions = {},
+): Promise<LoadedBytes | Unopened> => {
+  try {
+    const { file, status } = await openRegular(place, options);
+    try {
+      if (status.size > bytesMax) return tooLarge(status, bytesMax);
+      const bytes = await readUpTo(file, status, bytesMax + 1);
+      return bytes.length > bytesMax ? tooLarge(status, bytesMax) : { kind: 'file', bytes, status };
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    return unopened(error, place);
+  }
+};
+
+/** The text of a small file. Empty if it is missing, too large or unreadable. */
+export const readTextOrEmpty = async (place: string, bytesMax: number): Promise<string> => {
+  const loaded = await readRegular(place, bytesMax);
+  return loaded.kind === 'file' ? loaded.bytes.toString('utf8') : '';
+};
+
+const readUpToSync = (descriptor: number, bytesMax: number, size: number): Buffer => {
+  const blocks: Buffer[] = [];
+  for (let bytes = 0; bytes < bytesMax; ) {
+    const block = Buffer.allocUnsafe(Math.min(bytesMax - bytes, Math.max(size + 1 - bytes, BLOCK_BYTES)));
+    const read = readSync(descriptor, block, 0, block.length, bytes);
+    if (read === 0) break;
+    blocks.push(block.subarray(0, read));
+    bytes += read;
+  }
+  return Buffer.concat(blocks);
+};
+
+/** Like `readRegular`, for callers that can't wait. */
+export const readRegularSync = (place: string, bytesMax: number): LoadedBytes | Unopened => {
+  const descriptors: number[] = [];
+  const hold = (descriptor: number): number => {
+    descriptors.push(descriptor);
+    return descriptor;
+  };
+  try {
+    const held = hasDescriptorPaths() ? hold(openSync(place, O_PATH)) : null;
+    mustBeFile(held === null ? statSync(place) : fstatSync(held));
+    const file = hold(openSync(held === null ? place : descriptorPath(held), openFlags({})));
+    const status = fstatSync(file);
+    mustBeFile(status);
+    if (status.size > bytesMax) return tooLarge(status, bytesMax);
+    const bytes = readUpToSync(file, bytesMax + 1, status.size);
+    return bytes.length > bytesMax ? tooLarge(status, bytesMax) : { kind: 'file', bytes, status };
+  } catch (error) {
+    return unopened(error, place);
+  } finally {
+    for (const descriptor of descriptors) closeSync(descriptor);
+  }
+};
+
+/** Like `readTextOrEmpty`, for callers that can't wait. */
+export const readTextOrEmptySync = (place: string, bytesMax: number): string => {
+  const loaded = readRegularSync(place, bytesMax);
+  return loaded.kind === 'file' ? loaded.bytes.toString('utf8') : '';
+};
+
+/**
+ * Opens a folder once and works in it through its descriptor, safe against symlink races.
+ *
+ * 1. The opened folder is verified by asking the kernel for the descriptor's path. A symlink that another process
+ *    inserts, before or after, has no effect.
+ * 2. Its entries are accessed through `/proc/self/fd/N`, so they stay in this folder wherever its path leads later.
+ * 3. Without such paths (macOS), entries are accessed through the ordinary path, which is checked before and after.
+ *    There a process that exchanges folders at the right moment can still win.
+ */
+
+export type HeldFolder = {
+  /** Its real path when it was opened. */
+  readonly real: string;
+  /** A path to the folder that does not depend on its name. */
+  readonly reach: string;
+  /** The path of an entry. The name must not contain a slash. */
+  at(name: string): string;
+  /** Whether its path still leads to it. */
+  isInPlace(): Promise<boolean>;
+  close(): Promise<void>;
+};
+
+/** `elsewhere`: the path leads through a symlink now, or the folder was moved. */
+type HeldFolderResult =
+  | { readonly kind: 'held'; readonly folder: HeldFolder }
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'notFolder' }
+  | { readonly kind: 'elsewhere' };
+
+const plainFolder = async (real: string): Promise<HeldFolder> => ({
+  real,
+  reach: real,
+  at: (name) => path.join(real, name),
+  isInPlace: async () => (await realpath(real).catch(() => '')) === real,
+  close: async () => undefined,
+});
+
+const heldBy = (handle: FileHandle, real: string): HeldFolder => {
+  const reach = descriptorPath(handle.fd);
+  return {
+    real,
+    reach,
+    at: (name) => `${reach}/${name}`,
+    // The path of a removed folder differs, too.
+    isInPlace: async () => (await readlink(reach).catch(() => '')) === real,
+    close: () => handle.close(),
+  };
+};
+
+const isLink = (place: string): Promise<boolean> =>
+  lstat(place).then(
+    (status) => status.isSymbolicLink(),
+    () => false,
+  );
+
+/** `place`: a path by which the folder can be reached now. */
+const hold = async (place: string, real: string): Promise<HeldFolderResult> => {
+  try {
+    if (!hasDescriptorPaths()) {
+      const folder = await plainFolder(real);
+      if (!(await stat(real)).isDirectory()) return { kind: 'notFolder' };
+      return (await folder.isInPlace()) ? { kind: 'held', folder } : { kind: 'elsewhere' };
+    }
+    const handle = await open(place, O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+    const folder = heldBy(handle, real);
+    if (await folder.isInPlace()) return { kind: 'held', folder };
+    await folder.close();
+    return { kind: 'elsewhere' };
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === 'ENOENT') return { kind: 'absent' };
+    if (code === 'ENOTDIR') return { kind: (await isLink(place)) ? 'elsewhere' : 'notFolder' };
+    if (code === 'ELOOP') return { kind: 'elsewhere' };
+    throw error;
+  }
+};
+
+/** Opens a folder by its real path. Rejects if the system refuses. The caller closes it. */
+export const holdFolder = (real: string): Promise<HeldFolderResult> => hold(real, real);
+
+const makeIn = async (parent: HeldFolder, real: string): Promise<HeldFolderResult> => {
+  const place = parent.at(path.basename(real));
+  const made = await mkdir(place).then(
+    () => true,
+    (error: unknown) => {
+      if (codeOf(error) === 'EEXIST') return false; // somebody else was faster: their folder is checked like any other
+      throw error;
+    },
+  );
+  const held = await hold(place, real);
+  // Don't leave a folder behind that was moved away meanwhile.
+  if (held.kind !== 'held' && made) await rmdir(place).catch(() => undefined); // somebody else uses it now
+  return held;
+};
+
+/** Like `holdFolder`, but makes missing folders. */
+export const holdOrMakeFolder = async (real: string): Promise<HeldFolderResult> => {
+  const found = await holdFolder(real);
+  if (found.kind !== 'absent' || path.dirname(real) === real) return found;
+  const above = await holdOrMakeFolder(path.dirname(real));
+  if (above.kind !== 'held') return above;
+  try {
+    return await makeIn(above.folder, real);
+  } finally {
+    await above.folder.close();
+  }
+};
+
+/** Whether we may write to a file. Not meaningful for a symlink. */
+export const mayWrite = (place: string): Promise<boolean> =>
+  access(place, constants.W_OK).then(
+    () => true,
+    () => false,
+  );
+
+/** Replaces a file of the state folder that only the user may read. Readers see the old text or the new one. */
+export const writePrivate = async (file: string, text: string): Promise<void> => {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  const temporary = `${file}.${randomBytes(6).toString('hex')}`;
+  try {
+    const made = await open(temporary, 'wx', 0o600);
+    try {
+      await made.writeFile(text);
+      await made.datasync();
+    } finally {
+      await made.close();
+    }
+    await rename(temporary, file);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+};
+
+/** What lies at a path, in one question. Neither function throws. */
+
+/** Null if nothing is there, or if a folder on the way is closed to us or is none. A symlink is not followed. */
+export const statusOf = (place: string): Stats | null => {
+  try {
+    return lstatSync(place, { throwIfNoEntry: false }) ?? null;
+  } catch {
+    return null;
+  }
+};
+
+/** The path behind all symlinks; null if it leads nowhere, goes round in a circle, or is closed to us. */
+export const realPathOf = (place: string): string | null => {
+  try {
+    return realpathSync(place);
+  } catch {
+    return null;
+  }
+};
+
+/** Whether a path is `outer` or lies below it. Pass absolute real paths, since only their text is compared. */
+export const isWithin = (inner: string, outer: string): boolean => {
+  const relative = path.relative(outer, inner);
+  return (
+    relative === '' ||
+    (relative !== '..' && !relative.startsWith(`..${path.sep}`) && !path.isAbsolute(relative))
+  );
+};
+
+/**
+ * Judges by owner and mode who could have created or changed a file: us, the system, or another user.
+ *
+ * Windows has no numeric owners, so every owner counts as ours there.
+ */
+
+type Owned = { readonly uid: number; readonly gid: number; readonly mode: number };
+
+const GROUP_WRITES = 0o020;
+const OTHERS_WRITE = 0o002;
+const STICKY = 0o1000;
+/** Groups of administrators that own parts of the search path: Debian's /usr/local, Homebrew, Nix. */
+const ADMINISTRATORS = new Set(['root', 'wheel', 'admin', 'sudo', 'nixbld', 'linuxbrew']);
+/** On macOS every user is in `staff`; on Debian only administrators of /usr/local are. */
+const STAFF = 'staff';
+
+/** Effective user id; null on Windows. */
+const ownUserId = (): number | null => process.geteuid?.() ?? null;
+
+const ownerOf = (place: string): readonly number[] => {
+  const status = statSync(place, { throwIfNoEntry: false });
+  return status === undefined ? [] : [status.uid];
+};
+
+let system: ReadonlySet<number> | null = null;
+
+/**
+ * Whether a user id is the system's. Usually that is root. In a user namespace root may appear as another number, so
+ * the owners of `/` and `/usr` count too.
+ */
+const isSystem = (uid: number): boolean => {
+  system ??= new Set([0, ...ownerOf('/'), ...ownerOf('/usr')]);
+  return system.has(uid);
+};
+
+/** Whether something belongs to us or to the system. */
+export const isOwnOrSystem = ({ uid }: Pick<Owned, 'uid'>): boolean => {
+  const own = ownUserId();
+  return own === null || uid === own || isSystem(uid);
+};
+
+let groups: ReadonlyMap<number, string> | null = null;
+
+const groupName = (gid: number): string => {
+  if (groups === null) {
+    let table = '';
+    try {
+      table = readFileSync('/etc/group', 'utf8');
+    } catch {
+      // no table: no group is known to be one of administrators
+    }
+    groups = new Map(
+      table.split('\n').map((line) => {
+        const [name = '', , number = ''] = line.split(':');
+        return [Number(number), name] as const;
+      }),
+    );
+  }
+  return groups.get(gid) ?? '';
+};
+
+/**
+ * Other users who may write. `administrators`: a group that runs the machine. `sticky`: everybody may add entries to
+ * the folder, but nobody may replace those of others. A group with the user's own number counts as the user alone.
+ */
+type Writers = 'none' | 'administrators' | 'sticky' | 'others';
+
+export const otherWriters = ({ uid, gid, mode }: Owned): Writers => {
+  const own = ownUserId();
+  if (own === null) return 'none';
+  const open = (mode & OTHERS_WRITE) !== 0;
+  const shared = (mode & GROUP_WRITES) !== 0 && gid !== 0 && !(gid === own && gid === process.getegid?.());
+  if (!open && !shared) return 'none';
+  if ((mode & STICKY) !== 0 && isOwnOrSystem({ uid })) return 'sticky';
+  if (open) return 'others';
+  const name = groupName(gid);
+  const runsMachine = ADMINISTRATORS.has(name) || (name === STAFF && process.platform !== 'darwin');
+  return runsMachine ? 'administrators' : 'others';
+};

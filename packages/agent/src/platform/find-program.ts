@@ -1,0 +1,304 @@
+/**
+ * Finds programs by name. Every program that Pawl starts comes from here, except its own Node and the system's shell.
+ *
+ * 1. The path is absolute. Empty and relative entries of the search path are ignored.
+ * 2. Neither the folder nor the target of a symlink lies in the workspace or its repository. So a search never finds a
+ *    program that a repository brings along.
+ * 3. Only this user and the system can replace the program: see follow-trusted-path.ts.
+ */
+
+import { accessSync, constants, existsSync, readlinkSync, type Stats, statSync } from 'node:fs';
+import { homedir } from 'node:os';
+import path from 'node:path';
+import type { ProcessEnvironment } from './environment.js';
+import { isOwnOrSystem, isWithin, otherWriters, statusOf } from './files.js';
+import { folderAbove } from './repository-folders.js';
+
+/** Absolute path of a program that may be started; see start-program.ts. */
+export type ProgramPath = string & { readonly isProgramPath: never };
+
+export type SearchPlace = {
+  /** PATH and HOME are read. */
+  readonly environment: ProcessEnvironment;
+  /** Absolute; null if no workspace is known yet. */
+  readonly workspace: string | null;
+};
+
+export type SkippedFolder = { readonly folder: string; readonly why: string };
+
+export type ProgramSearch = {
+  /** The used folders of the search path, in order, as real paths. */
+  readonly folders: readonly string[];
+  /** Existing folders of the search path that are not used. */
+  readonly skipped: readonly SkippedFolder[];
+  /** Used folders, or folders above them, that administrators of the machine may write to. */
+  readonly shared: readonly string[];
+  /** Null if there is none. */
+  find(name: string): ProgramPath | null;
+  /** Why the first program of that name was refused, or PATH names no folder; null if there is just none. */
+  whyNot(name: string): string | null;
+};
+
+/** Program folders of the system, which are usable whatever the workspace is. */
+const SYSTEM_FOLDERS = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
+
+/** The top of the repository around the workspace. In doubt too large, so that more is avoided. */
+const topOf = (workspace: string): string => {
+  for (let folder: string | null = workspace; folder !== null; folder = folderAbove(folder)) {
+    if (existsSync(path.join(folder, '.git'))) return folder;
+  }
+  return workspace;
+};
+
+/** The folders to avoid. If the repository contains the whole home, only the workspace is avoided. */
+const forbiddenFolders = (workspace: string, home: string): readonly string[] => {
+  const top = topOf(workspace);
+  return top === workspace || isWithin(home, top) ? [workspace] : [top, workspace];
+};
+
+const identityOf = (folder: string): readonly Identity[] => {
+  const status = statSync(folder, { throwIfNoEntry: false });
+  return status === undefined ? [] : [status];
+};
+
+const entriesOf = (searchPath: string): readonly string[] => [
+  ...new Set(searchPath.split(path.delimiter).filter((entry) => path.isAbsolute(entry))),
+];
+
+/** Why a search can find nothing at all; null if it could. */
+const searchPathFault = (searchPath: string): string | null => {
+  if (searchPath === '') return 'PATH is not set';
+  return entriesOf(searchPath).length === 0 ? 'PATH names no absolute folder' : null;
+};
+
+const isRunnable = (file: string, status: Stats): boolean => {
+  if (!status.isFile()) return false;
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false; // not ours to run
+  }
+};
+
+type Looked =
+  | { readonly kind: 'found'; readonly program: ProgramPath }
+  | { readonly kind: 'none' }
+  | { readonly kind: 'refused'; readonly why: string };
+
+/** The sticky bit of a file protects nothing. */
+const isChangedByOthers = (status: Stats): boolean => {
+  const writers = otherWriters(status);
+  return !isOwnOrSystem(status) || writers === 'others' || writers === 'sticky';
+};
+
+/**
+ * Looks in one trusted folder. The path keeps the name, since some programs depend on the name by which they are
+ * called.
+ */
+const lookIn = (folder: string, name: string, forbidden: readonly Identity[]): Looked => {
+  const file = path.join(folder, name);
+  const own = statusOf(file);
+  if (own === null) return { kind: 'none' };
+  const followed = own.isSymbolicLink() ? followTrusted(file, forbidden) : null;
+  if (followed?.kind === 'absent') return { kind: 'none' };
+  if (followed?.kind === 'refused') return followed;
+  const { real, status } = followed ?? { real: file, status: own };
+  if (!isRunnable(real, status)) return { kind: 'none' };
+  if (isChangedByOthers(status)) return { kind: 'refused', why: `other users may change ${real}` };
+  // The only place that creates such a path: rules 1 to 3 hold for it.
+  return { kind: 'found', program: file as ProgramPath };
+};
+
+type Limits = (folder: string) => readonly Identity[];
+
+/**
+ * Forbidden folders for a search in one folder. System folders stay usable even if the workspace is the whole machine.
+ */
+const limitsFor = (workspace: string | null, home: string): Limits => {
+  const avoided = workspace === null ? [] : forbiddenFolders(path.resolve(workspace), home);
+  const known = avoided.map((folder) => ({ folder, identities: identityOf(folder) }));
+  return (folder) =>
+    known
+      .filter((one) => !(SYSTEM_FOLDERS.includes(folder) && isWithin(folder, one.folder)))
+      .flatMap(({ identities }) => identities);
+};
+
+type Folders = Pick<ProgramSearch, 'folders' | 'skipped' | 'shared'>;
+
+const judgeFolders = (searchPath: string, limits: Limits): Folders => {
+  const folders = new Set<string>();
+  const skipped: SkippedFolder[] = [];
+  const shared = new Set<string>();
+  for (const entry of entriesOf(searchPath)) {
+    const followed = followTrusted(entry, limits(entry));
+    if (followed.kind === 'refused') skipped.push({ folder: entry, why: followed.why });
+    if (followed.kind !== 'trusted' || !followed.status.isDirectory()) continue;
+    folders.add(followed.real);
+    for (const place of followed.shared) shared.add(place);
+  }
+  return { folders: [...folders], skipped, shared: [...shared] };
+};
+
+const createSearch = ({ environment, workspace }: SearchPlace): ProgramSearch => {
+  const limits = limitsFor(workspace, environment.HOME || homedir());
+  const judged = judgeFolders(environment.PATH ?? '', limits);
+  const lookFor = (name: string): Looked => {
+    if (name === '' || name.includes('/') || name.includes('\0')) return { kind: 'none' };
+    let first: Looked = { kind: 'none' };
+    for (const folder of judged.folders) {
+      const one = lookIn(folder, name, limits(folder));
+      if (one.kind === 'found') return one;
+      if (first.kind === 'none') first = one;
+    }
+    return first;
+  };
+  const known = new Map<string, ProgramPath>();
+  return {
+    ...judged,
+    find(name) {
+      const before = known.get(name);
+      if (before !== undefined && existsSync(before)) return before;
+      const looked = lookFor(name);
+      if (looked.kind !== 'found') return null;
+      known.set(name, looked.program);
+      return looked.program;
+    },
+    whyNot(name) {
+      const looked = lookFor(name);
+      if (looked.kind === 'refused') return looked.why;
+      return looked.kind === 'none' ? searchPathFault(environment.PATH ?? '') : null;
+    },
+  };
+};
+
+/** Maximum age of a cached search, since folders and programs may appear during a session. */
+const FRESH_MS = 2_000;
+const KEPT_MAX = 32;
+const searches = new Map<string, { readonly at: number; readonly search: ProgramSearch }>();
+
+/** The search for one workspace and environment, cached for a moment. */
+export const searchPrograms = (place: SearchPlace): ProgramSearch => {
+  const { environment, workspace } = place;
+  const key = [environment.PATH ?? '', environment.HOME ?? '', workspace ?? ''].join('\0');
+  const kept = searches.get(key);
+  const now = performance.now();
+  if (kept !== undefined && now - kept.at < FRESH_MS) return kept.search;
+  const search = createSearch(place);
+  if (searches.size >= KEPT_MAX) searches.clear();
+  searches.set(key, { at: now, search });
+  return search;
+};
+
+/** Absolute path of a program that may be started; null if there is none. */
+export const findProgram = (name: string, place: SearchPlace): ProgramPath | null =>
+  searchPrograms(place).find(name);
+
+/** The search for the current folder, with our own environment. */
+export const ownPrograms = (): ProgramSearch => {
+  let workspace: string | null = null;
+  try {
+    workspace = process.cwd();
+  } catch {
+    // the folder is gone: nothing can be found in it either
+  }
+  return searchPrograms({ environment: process.env, workspace });
+};
+
+/**
+ * The first program of that name in folders of the repository itself. It is untrusted: run it only in the sandbox, or
+ * if the user's own configuration asks for it.
+ */
+export const findRepositoryProgram = (folders: readonly string[], name: string): ProgramPath | null => {
+  for (const folder of folders) {
+    const file = path.join(folder, name);
+    const status = statSync(file, { throwIfNoEntry: false });
+    // The caller knows that the repository supplies it.
+    if (status !== undefined && isRunnable(file, status)) return file as ProgramPath;
+  }
+  return null;
+};
+
+/**
+ * Follows a path and checks for every folder and symlink on the way whether another user could change the target.
+ *
+ * 1. Everything on the way belongs to this user or the system, and nobody else may write to it. In a sticky folder of
+ *    the system (/tmp) others may add entries but not replace ours, so the entry itself is checked.
+ * 2. No folder on the way is forbidden. Folders are compared by device and inode, so their names don't matter.
+ */
+
+type Identity = { readonly dev: number; readonly ino: number };
+
+type Followed =
+  | {
+      readonly kind: 'trusted';
+      /** The path without symlinks. */
+      readonly real: string;
+      readonly status: Stats;
+      /** Folders that administrators of the machine may write to. */
+      readonly shared: readonly string[];
+    }
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'refused'; readonly why: string };
+
+const LINKS_MAX = 40;
+
+const ownerFault = (place: string, status: Stats): string | null =>
+  isOwnOrSystem(status) ? null : `${place} belongs to another user (${status.uid})`;
+
+const folderFault = (place: string, status: Stats, forbidden: readonly Identity[]): string | null => {
+  if (forbidden.some(({ dev, ino }) => dev === status.dev && ino === status.ino))
+    return `it lies in ${place}, which the workspace belongs to`;
+  const fault = ownerFault(place, status);
+  if (fault !== null) return fault;
+  return otherWriters(status) === 'others' ? `other users may write to ${place}` : null;
+};
+
+const isFolder = (status: Stats): boolean => (status.mode & constants.S_IFMT) === constants.S_IFDIR;
+
+const readTarget = (link: string): string => {
+  try {
+    return readlinkSync(link);
+  } catch {
+    return '/'; // gone meanwhile: a folder, which is no program
+  }
+};
+
+/** Follows an absolute path. Never throws. */
+const followTrusted = (place: string, forbidden: readonly Identity[]): Followed => {
+  const shared: string[] = [];
+  let links = 0;
+  let real = '/';
+  let rest = place.split('/').filter((part) => part !== '' && part !== '.');
+  let status = statusOf(real);
+  for (;;) {
+    if (status === null) return { kind: 'absent' };
+    if (isFolder(status)) {
+      const fault = folderFault(real, status, forbidden);
+      if (fault !== null) return { kind: 'refused', why: fault };
+      if (otherWriters(status) === 'administrators') shared.push(real);
+    }
+    const [part, ...others] = rest;
+    if (part === undefined) return { kind: 'trusted', real, status, shared };
+    if (!isFolder(status)) return { kind: 'absent' };
+    rest = others;
+    const next = part === '..' ? path.dirname(real) : path.join(real, part);
+    status = statusOf(next);
+    if (status?.isSymbolicLink()) {
+      const fault = ownerFault(next, status);
+      if (fault !== null) return { kind: 'refused', why: fault };
+      links += 1;
+      if (links > LINKS_MAX) return { kind: 'refused', why: `${place} leads through too many symlinks` };
+      const target = readTarget(next);
+      rest = [...target.split('/').filter((name) => name !== '' && name !== '.'), ...rest];
+      if (target.startsWith('/')) real = '/';
+      status = statusOf(real);
+    } else real = next;
+  }
+};
+
+/** The ripgrep that is installed with Pawl. Rejects if the package is missing. */
+export const ripgrepProgram = async (): Promise<ProgramPath> => {
+  const { rgPath } = await import('@vscode/ripgrep');
+  return rgPath as ProgramPath; // a file of our own installation, as trusted as this one
+};

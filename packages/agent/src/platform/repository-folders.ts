@@ -1,0 +1,98 @@
+/**
+ * The folders whose configuration Pawl reads: from the workspace up to the one that holds `.git`.
+ *
+ * 1. The walk ends at a folder of another user, who could otherwise configure and instruct the agent of everybody
+ *    below. Git does the same. Root does not count as another user, nor does the user who called sudo, nor the owner of
+ *    the workspace, whose files are read anyway.
+ * 2. It ends where git ends it, see folder-above.ts.
+ * 3. A `.git` of another user in a folder that everybody may write to (/tmp) counts as absent.
+ */
+
+import { existsSync, type Stats, statSync } from 'node:fs';
+import path from 'node:path';
+import { isOwnOrSystem, statusOf } from './files.js';
+
+type RepositoryFolders = {
+  /** The workspace first, the folder with `.git` last; only the workspace if there is no repository. */
+  readonly folders: readonly string[];
+  /** The last of them, if it holds `.git`. */
+  readonly top: string | null;
+  /** The folder of another user at which the walk to a repository ended (rules 1 and 3); otherwise null. */
+  readonly foreign: string | null;
+};
+
+/** The user who became root by sudo. */
+const callerOfRoot = (): number | null => {
+  const caller = Number(process.env.SUDO_UID);
+  return process.geteuid?.() === 0 && process.env.SUDO_UID !== undefined && Number.isInteger(caller)
+    ? caller
+    : null;
+};
+
+type Trust = (status: Pick<Stats, 'uid'>) => boolean;
+
+const trustAt = (workspace: string): Trust => {
+  const owner = statSync(workspace, { throwIfNoEntry: false })?.uid;
+  const caller = callerOfRoot();
+  return ({ uid }) => isOwnOrSystem({ uid }) || uid === owner || uid === caller;
+};
+
+/**
+ * Whether a file above the workspace belongs to another user, so that it must not be read. Files in the workspace may
+ * always be read.
+ */
+export const isOfOtherUser = (place: string, workspace: string): boolean => {
+  const status = statusOf(place);
+  if (status === null || path.dirname(place) === workspace) return false;
+  return !trustAt(workspace)(status);
+};
+
+/** `workspace` is a real path. */
+export const repositoryFolders = (workspace: string): RepositoryFolders => {
+  const trusts = trustAt(workspace);
+  const folders: string[] = [];
+  let foreign: string | null = null;
+  for (let folder: string | null = workspace; folder !== null; folder = folderAbove(folder)) {
+    const own = statusOf(folder);
+    const mark = existsSync(path.join(folder, '.git')) ? statusOf(path.join(folder, '.git')) : null;
+    const isForeign =
+      folder !== workspace && [own, mark].some((status) => status !== null && !trusts(status));
+    if (isForeign) foreign ??= folder;
+    if (foreign === null) folders.push(folder);
+    if (mark !== null && foreign === null) return { folders, top: folder, foreign: null };
+    if (mark !== null) return { folders: [workspace], top: null, foreign };
+  }
+  return { folders: [workspace], top: null, foreign: null };
+};
+
+/** A sentence about `foreign`, for the user. */
+export const foreignFolder = (foreign: string): string =>
+  `${foreign} belongs to another user, so the repository, instructions and settings there are not used.`;
+
+/**
+ * The folder in which the search for a repository goes on; null if it ends at `folder`.
+ *
+ * It ends where git ends it: at the root, at another file system (unless GIT_DISCOVERY_ACROSS_FILESYSTEM says
+ * otherwise), and below a folder that GIT_CEILING_DIRECTORIES names. `folder` is a real path.
+ */
+export const folderAbove = (folder: string): string | null => {
+  const parent = path.dirname(folder);
+  if (parent === folder || ceilings().includes(parent)) return null;
+  return isAcross(process.env.GIT_DISCOVERY_ACROSS_FILESYSTEM) || isOneFileSystem(folder, parent)
+    ? parent
+    : null;
+};
+
+const ceilings = (): readonly string[] =>
+  (process.env.GIT_CEILING_DIRECTORIES ?? '')
+    .split(path.delimiter)
+    .filter((place) => path.isAbsolute(place))
+    .map((place) => path.resolve(place));
+
+const isAcross = (value: string | undefined): boolean => /^(true|yes|on|1)$/i.test(value ?? '');
+
+const isOneFileSystem = (folder: string, parent: string): boolean => {
+  const [own, above] = [statusOf(folder), statusOf(parent)];
+  // a folder that does not exist yet will be made on the file system of its parent
+  return own === null || above === null || own.dev === above.dev;
+};

@@ -1,0 +1,198 @@
+/**
+ * Runs one process of an external program: git, a formatter, a hook of the user.
+ *
+ * 1. It leads its own session: it has no terminal, and its children end with it.
+ * 2. It reads only `input`, prints at most `bytesMax`, and runs at most `deadlineMs`.
+ * 3. When the promise settles or this program exits, no process of its group is left.
+ */
+
+import type { ChildProcessByStdio } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
+import type { ProgramPath } from './find-program.js';
+import { guardOf } from './guarded-start.js';
+import { atExit, startProgram } from './start-program.js';
+
+/**
+ * `missing`: it can't be started. `stopped`: the caller's signal. `late`: the deadline passed. `tooMuch`: it printed
+ * more than allowed. `refused`: its exit code is not 0.
+ */
+type ProgramFailureKind = 'missing' | 'stopped' | 'late' | 'tooMuch' | 'refused';
+
+export class ProgramFailure extends Error {
+  override readonly name = 'ProgramFailure';
+  readonly kind: ProgramFailureKind;
+
+  constructor(kind: ProgramFailureKind, message: string) {
+    super(message);
+    this.kind = kind;
+  }
+}
+
+export type ProgramOrder = {
+  readonly program: ProgramPath;
+  readonly words: readonly string[];
+  /** Name of the process in messages. */
+  readonly title: string;
+  readonly folder: string;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly input: string | null;
+  readonly bytesMax: number;
+  /** At `bytesMax`: the call fails, or the output is cut. */
+  readonly atMax: 'fail' | 'cut';
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal;
+  /**
+   * How long to wait for output after the process has ended, if a process that left its group keeps it open. Default: to
+   * the deadline.
+   */
+  readonly leftOpenMs?: number;
+  /** Open files that the process inherits as descriptors 3, 4, … . */
+  readonly descriptors?: readonly number[];
+  /** It has a guard (packages/agent/src/platform/programs/end-with-pawl.ts), which reads one more pipe after `descriptors`. */
+  readonly isGuarded?: boolean;
+};
+
+export type ProgramEnd = {
+  /** Exit code; 0 if the process was ended because of `cut`. */
+  readonly code: number;
+  readonly output: Buffer;
+  /** The beginning of its stderr. */
+  readonly errors: string;
+  readonly cut: boolean;
+};
+
+const ERRORS_MAX = 4_096;
+
+const endGroup = (pid: number): void => {
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // the group has already ended
+  }
+};
+
+/** Why we ended a process. */
+type Ending = 'stopped' | 'late' | 'tooMuch';
+
+const seconds = (durationMs: number): string => `${durationMs / 1_000} s`;
+
+const endingMessage = (ending: Ending, { title, deadlineMs, bytesMax }: ProgramOrder): string => {
+  switch (ending) {
+    case 'stopped':
+      return `${title} was stopped`;
+    case 'late':
+      return `${title} took longer than ${seconds(deadlineMs)} and was stopped`;
+    case 'tooMuch':
+      return `${title} printed more than ${bytesMax} bytes and was stopped`;
+    default:
+      return ending satisfies never;
+  }
+};
+
+type Child = ChildProcessByStdio<Writable | null, Readable, Readable>;
+
+const start = ({
+  program,
+  words,
+  folder,
+  environment,
+  input,
+  descriptors = [],
+  isGuarded,
+}: ProgramOrder): Child =>
+  startProgram(program, words, {
+    cwd: folder,
+    env: environment,
+    detached: true,
+    stdio: [
+      input === null ? 'ignore' : 'pipe',
+      'pipe',
+      'pipe',
+      ...descriptors,
+      ...(isGuarded === true ? (['pipe'] as const) : []),
+    ],
+    // the overload for 'pipe' | 'ignore' at the first place is not declared; the type above says what it gives
+  }) as Child;
+
+/** Collects the output. Calls `full` once if it exceeds the limit. */
+const gather = (child: Child, { bytesMax }: ProgramOrder, full: () => void) => {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  let errors = '';
+  child.stdout.on('data', (piece: Buffer) => {
+    const room = bytesMax - bytes;
+    bytes += piece.length;
+    if (room > 0) pieces.push(piece.subarray(0, room));
+    if (room >= 0 && piece.length > room) full();
+  });
+  child.stderr.on('data', (piece: Buffer) => {
+    if (errors.length < ERRORS_MAX) errors += piece.toString('utf8').slice(0, ERRORS_MAX - errors.length);
+  });
+  return { output: () => Buffer.concat(pieces), errors: () => errors.trim() };
+};
+
+/** Runs a program to its end. Rejects with a ProgramFailure, but not because of the exit code. */
+export const runProgram = (order: ProgramOrder): Promise<ProgramEnd> =>
+  new Promise((resolve, reject) => {
+    const { signal, title } = order;
+    if (signal.aborted) {
+      reject(new ProgramFailure('stopped', endingMessage('stopped', order)));
+      return;
+    }
+    const child = start(order);
+    guardOf(child, { isGuarded: order.isGuarded === true, descriptors: order.descriptors ?? [] });
+    const { pid } = child;
+    const release = pid === undefined ? () => undefined : atExit(() => endGroup(pid));
+    let ending: Ending | null = null;
+    const end = (why: Ending): void => {
+      ending ??= why;
+      if (pid !== undefined) endGroup(pid);
+      // processes that left the group may hold the streams open
+      child.stdout.destroy();
+      child.stderr.destroy();
+    };
+    const stop = (): void => end('stopped');
+    const { output, errors } = gather(child, order, () => end('tooMuch'));
+    const patience = setTimeout(() => end('late'), order.deadlineMs);
+    signal.addEventListener('abort', stop, { once: true });
+    const settle = (): void => {
+      clearTimeout(patience);
+      signal.removeEventListener('abort', stop);
+      release();
+    };
+    child.once('error', (error) => {
+      if (pid !== undefined) return; // it is running and will still end
+      settle();
+      reject(new ProgramFailure('missing', `${order.program} can't be started: ${error.message}`));
+    });
+    let leaving: NodeJS.Timeout | undefined;
+    child.once('exit', () => {
+      if (pid !== undefined) endGroup(pid);
+      if (order.leftOpenMs === undefined) return;
+      leaving = setTimeout(() => {
+        child.stdout.destroy();
+        child.stderr.destroy();
+      }, order.leftOpenMs);
+    });
+    child.once('close', (code) => {
+      clearTimeout(leaving);
+      settle();
+      const cut = ending === 'tooMuch' && order.atMax === 'cut';
+      if (ending !== null && !cut) reject(new ProgramFailure(ending, endingMessage(ending, order)));
+      else if (code === null && !cut) reject(new ProgramFailure('refused', `${title} was ended by a signal`));
+      else resolve({ code: cut ? 0 : (code ?? 0), output: output(), errors: errors(), cut });
+    });
+    // it may end before it has read all input; the exit code tells more than the broken pipe
+    child.stdin?.on('error', () => undefined);
+    child.stdin?.end(order.input);
+  });
+
+/** Like Promise.all, but waits for all promises even if one rejects. */
+export const settleAll = async <T extends readonly unknown[]>(
+  work: {
+    readonly [Key in keyof T]: Promise<T[Key]>;
+  },
+): Promise<{ -readonly [Key in keyof T]: Awaited<T[Key]> }> => {
+  await Promise.allSettled(work);
+  return Promise.all(work);
+};

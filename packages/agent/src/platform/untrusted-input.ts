@@ -1,0 +1,82 @@
+/** Input that others control: JSON within limits, tables of configuration files, secrets that a request shows. */
+
+import { timingSafeEqual } from 'node:crypto';
+
+export type JsonLimits = {
+  /** Maximum nesting of arrays and objects. */
+  readonly depthMax: number;
+  readonly charactersMax: number;
+};
+
+type BoundedJson =
+  | { readonly kind: 'ok'; readonly value: unknown }
+  | { readonly kind: 'invalid'; readonly why: 'syntax' | 'tooDeep' | 'tooLong' };
+
+const [QUOTE, BACKSLASH] = [0x22, 0x5c];
+const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/** Index behind the string that begins at `start`. */
+const endOfString = (text: string, start: number): number => {
+  let index = start + 1;
+  while (index < text.length) {
+    const unit = text.charCodeAt(index);
+    if (unit === QUOTE) return index + 1;
+    index += unit === BACKSLASH ? 2 : 1;
+  }
+  return index;
+};
+
+/** Whether brackets outside of strings nest deeper than `depthMax`. One pass, no recursion. */
+const isDeeper = (text: string, depthMax: number): boolean => {
+  let depth = 0;
+  let index = 0;
+  while (index < text.length) {
+    const unit = text.charCodeAt(index);
+    if (unit === QUOTE) {
+      index = endOfString(text, index);
+      continue;
+    }
+    if (unit === OPEN_ARRAY || unit === OPEN_OBJECT) depth += 1;
+    if (unit === CLOSE_ARRAY || unit === CLOSE_OBJECT) depth -= 1;
+    if (depth > depthMax) return true;
+    index += 1;
+  }
+  return false;
+};
+
+/** Like JSON.parse, but refuses a text that exceeds the limits. */
+export const parseBounded = (text: string, { depthMax, charactersMax }: JsonLimits): BoundedJson => {
+  if (text.length > charactersMax) return { kind: 'invalid', why: 'tooLong' };
+  if (isDeeper(text, depthMax)) return { kind: 'invalid', why: 'tooDeep' };
+  try {
+    return { kind: 'ok', value: JSON.parse(text) };
+  } catch {
+    return { kind: 'invalid', why: 'syntax' }; // nothing is lost: the caller has the text
+  }
+};
+
+/** Where a text stops being JSON: its line and column, or the engine's words if it names no place; empty for valid JSON. */
+export const whereInvalid = (text: string): string => {
+  try {
+    JSON.parse(text);
+    return '';
+  } catch (error) {
+    const words = error instanceof Error ? error.message : String(error);
+    const position = /at position (\d+)/.exec(words)?.[1];
+    if (position === undefined) return words;
+    const before = text.slice(0, Number(position)).split('\n');
+    return `line ${before.length}, column ${(before.at(-1) ?? '').length + 1}`;
+  }
+};
+
+/** An object that a text in TOML, JSON or YAML holds: no list, and no date. */
+export type ParsedTable = Readonly<Record<string, unknown>>;
+
+export const isTable = (value: unknown): value is ParsedTable =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
+
+/** Compares a text with a secret; the time tells nothing of where they differ. An empty or missing text is never the secret. */
+export const isSameSecret = (given: string | null | undefined, secret: string): boolean => {
+  const [one, other] = [Buffer.from(given ?? ''), Buffer.from(secret)];
+  return one.length > 0 && one.length === other.length && timingSafeEqual(one, other);
+};

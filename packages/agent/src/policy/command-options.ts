@@ -1,0 +1,625 @@
+/** Options of programs: which further words a rule that allows a command covers, and which run other programs or write files. */
+
+import type { ParsedCommand } from '../machine/call.js';
+import { programName } from './patterns.js';
+
+/**
+ * Which further words a rule that allows covers. Inside the sandbox all but those that are known to run programs or
+ * write files (risky-options.ts). Where a rule widens what a command may reach, all that do not begin with a dash, and
+ * options that are known to be harmless: any other option may run a program or write elsewhere.
+ */
+
+type Words = ParsedCommand['words'];
+
+const names = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/));
+
+/** Programs of which risky-options.ts knows every option that runs something or writes a file. */
+const KNOWN_WHOLE = names(`
+  ls cat head tail wc grep egrep fgrep rg stat file du df pwd date basename dirname realpath readlink which uname
+  whoami id ps pgrep diff cmp comm cut tr nl column sort uniq find fd fdfind sed jq md5sum sha1sum sha256sum cksum od
+  hexdump strings tac rev seq sleep true false test printf echo nproc uptime free`);
+
+/** Harmless options by program, or by program and subcommand. `-x` also within a cluster of such letters. */
+const HARMLESS: Readonly<Record<string, ReadonlySet<string>>> = {
+  'git status': names('-s -b -u -uno -uall --short --branch --porcelain --long --ignored --untracked-files'),
+  'git log': names(
+    '-n -p -1 --oneline --stat --graph --all --decorate --patch --max-count --since --until --author --grep --name-only --name-status --format --pretty --reverse --no-merges --abbrev-commit --follow --date',
+  ),
+  'git diff': names(
+    '-w -b -U --stat --cached --staged --name-only --name-status --numstat --shortstat --word-diff --color --no-color --unified',
+  ),
+  'git show': names('-s -p --stat --name-only --name-status --format --pretty --oneline'),
+  'git branch': names('-a -r -v -vv --list --all --remotes --show-current --merged --no-merged'),
+  'git add': names('-A -u -v --all --update --verbose'),
+  'git commit': names(
+    '-m -a -s -v -q --message --all --signoff --quiet --verbose --amend --no-edit --allow-empty',
+  ),
+  'git fetch': names(
+    '-p -t -v -q -f --all --prune --tags --no-tags --depth --unshallow --verbose --quiet --force --dry-run --progress',
+  ),
+  'git pull': names(
+    '-r -v -q --rebase --ff-only --no-rebase --tags --prune --autostash --verbose --quiet --depth',
+  ),
+  'git push': names('-u -v -q -n --set-upstream --tags --follow-tags --dry-run --verbose --quiet --all'),
+  'git clone': names(
+    '-b -q -v --branch --depth --single-branch --no-single-branch --no-tags --no-checkout --quiet --verbose --progress --bare',
+  ),
+  'git ls-remote': names('-h -t -q --heads --tags --refs --quiet --symref'),
+  npm: names(
+    '-D -E -P -O -f --save --save-dev --save-exact --save-optional --save-peer --no-save --legacy-peer-deps --force --no-audit --no-fund --audit --fund --prefer-offline --prefer-online --offline --omit --include --silent --verbose --loglevel --json --long --depth --production --dry-run --package-lock-only --if-present --workspaces',
+  ),
+  pnpm: names(
+    '-D -E -P -O -r --save-dev --save-exact --save-prod --save-optional --frozen-lockfile --no-frozen-lockfile --prefer-offline --offline --prod --dev --silent --recursive --lockfile-only --json',
+  ),
+  yarn: names(
+    '-D -E -P -O --dev --exact --peer --optional --frozen-lockfile --immutable --production --silent --offline --check-cache --json',
+  ),
+  bun: names('-d -D -E --dev --exact --optional --frozen-lockfile --production --no-save --silent --verbose'),
+  pip: names(
+    '-U -q -v -r --upgrade --quiet --verbose --no-cache-dir --no-deps --pre --requirement --user --disable-pip-version-check --no-input --break-system-packages --format --outdated',
+  ),
+  uv: names(
+    '-q -v --upgrade --quiet --verbose --dev --frozen --locked --no-cache --offline --group --extra --all-extras',
+  ),
+  poetry: names(
+    '-q -v -n -D --quiet --verbose --no-interaction --dev --group --with --without --no-root --sync --dry-run --all-extras',
+  ),
+  cargo: names(
+    '-q -v -p -r -F --release --all --workspace --features --all-features --no-default-features --all-targets --locked --offline --frozen --quiet --verbose --package --bin --lib --tests --examples --benches --example --test --no-run --jobs -j',
+  ),
+  go: names(
+    '-v -u -t -x -n -race -short -count -run -bench -benchmem -timeout -cover -json -failfast -parallel -tags -mod -d',
+  ),
+  make: names('-j -k -s -B -n -i --jobs --keep-going --silent --always-make --dry-run --no-print-directory'),
+  pytest: names(
+    '-q -v -vv -x -s -k -m -l --quiet --verbose --exitfirst --lf --ff --tb --maxfail --durations --no-header --collect-only --co',
+  ),
+  'docker build': names('-t -q --tag --quiet --no-cache --pull --progress --platform --target'),
+  'docker ps': names('-a -q -n -l -s --all --quiet --no-trunc --filter --format --last --latest --size'),
+  'docker logs': names('-f -t -n --follow --timestamps --tail --since --until --details'),
+  'docker images': names('-a -q --all --quiet --no-trunc --filter --format --digests'),
+  'docker compose': names(
+    '-d -q --detach --build --no-deps --force-recreate --remove-orphans --wait --quiet-pull --follow --tail --all --quiet',
+  ),
+  'docker pull': names('-a -q --all-tags --quiet --platform'),
+  gh: names(
+    '-L -R -s -l -t -b -B -H -q -a --limit --repo --state --label --title --body --base --head --json --jq --author --assignee --draft --fill --comments --name-only --log --log-failed --search',
+  ),
+  curl: names(
+    '-s -S -L -f -I -i -v -H -A -X -m -4 -6 --silent --show-error --location --fail --head --include --verbose --header --user-agent --request --max-time --connect-timeout --retry --compressed --http1.1 --http2',
+  ),
+  wget: names('-q -nv -c -S --quiet --no-verbose --continue --spider --timeout --tries --server-response'),
+  apt: names('-y -q --yes --quiet --no-install-recommends --only-upgrade'),
+  'apt-get': names('-y -q --yes --quiet --no-install-recommends --only-upgrade'),
+  brew: names('-q -v --quiet --verbose --cask --formula'),
+  kubectl: names(
+    '-n -A -o -l -w -f --namespace --all-namespaces --output --selector --watch --context --tail --since --follow --previous',
+  ),
+  tsc: names('--noEmit --pretty --strict --listFiles --version'),
+  eslint: names('--quiet --max-warnings --ext --no-color --color'),
+  prettier: names('--check -c -l --list-different'),
+  ruff: names('-q -v --quiet --verbose --select --ignore'),
+  mypy: names('-p -m --strict --pretty --no-color-output --show-error-codes --package --module'),
+};
+const SAME: Readonly<Record<string, string>> = {
+  pip3: 'pip',
+  python3: 'python',
+  'docker-compose': 'docker compose',
+};
+
+const setFor = (words: Words): ReadonlySet<string> | undefined => {
+  const plain = programName(words[0] ?? '');
+  const name = Object.hasOwn(SAME, plain) ? (SAME[plain] ?? plain) : plain;
+  const both = `${name} ${words[1] ?? ''}`;
+  if (Object.hasOwn(HARMLESS, both)) return HARMLESS[both];
+  return Object.hasOwn(HARMLESS, name) ? HARMLESS[name] : undefined;
+};
+
+const isCluster = (word: string, harmless: ReadonlySet<string>): boolean =>
+  /^-[a-zA-Z]{2,}$/.test(word) && [...word.slice(1)].every((letter) => harmless.has(`-${letter}`));
+
+const isHarmless = (word: string, harmless: ReadonlySet<string>): boolean =>
+  harmless.has(word) ||
+  harmless.has(word.split('=')[0] ?? word) ||
+  (/^-[a-zA-Z]\d+$/.test(word) && harmless.has(word.slice(0, 2))) ||
+  isCluster(word, harmless);
+
+/** The first option that is not known to be harmless and that the rule does not name; null if there is none. */
+const unknownOption = (words: Words, rule: readonly string[]): string | null => {
+  if (KNOWN_WHOLE.has(programName(words[0] ?? ''))) return null;
+  const harmless = setFor(words) ?? new Set();
+  const option = words
+    .slice(rule.length)
+    .find(
+      (word) => word !== null && /^[-+]./.test(word) && !rule.includes(word) && !isHarmless(word, harmless),
+    );
+  return option ?? null;
+};
+
+/** The first word that a rule with these words does not cover; null if it covers all. */
+export const uncoveredWord = (
+  words: Words,
+  rule: readonly string[],
+  reach: 'fenced' | 'widened',
+): string | null =>
+  riskyWord(words, rule.length) ?? (reach === 'widened' ? unknownOption(words, rule) : null);
+
+const OPTION =
+  /^(-[nErsuz]+|-e|--(quiet|silent|regexp-extended|null-data|separate|unbuffered|posix|debug|expression))$/;
+const ADDRESS = /^(\d+|\$|\/[^/\n\\]*\/)?(,(\d+|\$|\/[^/\n\\]*\/))?/;
+
+/** Whether a script can only print, delete, quit and replace. `s///e` runs its result, `w` writes files. */
+const isPlain = (script: string): boolean => {
+  const command = script.replace(ADDRESS, '');
+  if (/^[pdq]$/.test(command)) return true;
+  const delimiter = /^s([/|#,:@])/.exec(command)?.[1];
+  if (delimiter === undefined || /[\n;{}]/.test(command)) return false;
+  const parts = command.replace(/\\./gs, '').split(delimiter);
+  return parts.length === 4 && /^[gpiI\d]*$/.test(parts[3] ?? '');
+};
+
+/** Whether a word of `sed` may run a program or write a file. */
+const isRiskyInSed = (word: string, words: Words, index: number): boolean => {
+  const isOption = (one: string | null | undefined): boolean => one?.startsWith('-') === true;
+  if (isOption(word)) return !OPTION.test(word);
+  const before = words[index - 1];
+  if (before === '-e' || before === '--expression') return !isPlain(word);
+  const isGiven = words.some((one) => one === '-e' || one === '--expression');
+  const isFirst = words.findIndex((one, at) => at > 0 && !isOption(one)) === index;
+  return !isGiven && isFirst && !isPlain(word);
+};
+
+/**
+ * Words with which a program that seems read-only runs other programs or writes files. A rule that allows the program
+ * does not allow these words unless it names them.
+ */
+
+type Risk = (word: string, words: Words, index: number) => boolean;
+
+/** Matches also `--out` and `--out=x` for `--output`: GNU programs accept unambiguous abbreviations. */
+const isLong = (word: string, option: string): boolean => {
+  const name = word.split('=')[0] ?? word;
+  return name === option || (name.length > 3 && option.startsWith(name));
+};
+
+/** Matches options by name; `-x` also as `-abx` and `-xVALUE`. */
+const options = (...names: readonly string[]): Risk => {
+  const long = names.filter((name) => name.startsWith('--'));
+  const letters = names.filter((name) => /^-[^-]$/.test(name)).map((name) => name.slice(1));
+  const whole = new Set(names.filter((name) => /^-[^-]{2,}$/.test(name)));
+  return (word) => {
+    if (word.startsWith('--')) return long.some((option) => isLong(word, option));
+    if (!word.startsWith('-')) return false;
+    return whole.has(word.split('=')[0] ?? word) || letters.some((letter) => word.slice(1).includes(letter));
+  };
+};
+
+const texts =
+  (pattern: RegExp, also: Risk = () => false): Risk =>
+  (word, words, index) =>
+    pattern.test(word) || also(word, words, index);
+
+const any =
+  (from: number): Risk =>
+  (_, __, index) =>
+    index >= from;
+
+const gitOptions = options(
+  '-c',
+  '-O',
+  '-x',
+  '--output',
+  '--ext-diff',
+  '--textconv',
+  '--open-files-in-pager',
+  '--exec',
+  '--exec-path',
+  '--config-env',
+  '--upload-pack',
+  '--receive-pack',
+  '--no-index',
+  '--template',
+  '--git-dir',
+  '--work-tree',
+  '--namespace',
+  '--paginate',
+  '--edit',
+);
+/** Words of git behind which any program may stand, by its subcommand. */
+const GIT_RUNS: Readonly<Record<string, readonly string[]>> = {
+  submodule: ['foreach'],
+  bisect: ['run', 'visualize', 'view'],
+  clone: ['-u'],
+  difftool: ['-x', '-t', '--tool'],
+  mergetool: ['-t', '--tool'],
+  'filter-branch': ['--tree-filter', '--index-filter', '--msg-filter', '--env-filter', '--commit-filter'],
+};
+const git: Risk = (word, words, index) =>
+  gitOptions(word, words, index) ||
+  Object.entries(GIT_RUNS).some(
+    ([subcommand, runs]) =>
+      words.indexOf(subcommand) > 0 &&
+      runs.some((one) => (/^-[a-z]$/.test(one) ? word.startsWith(one) : word === one)),
+  );
+const compilers = texts(/^@/, options('-wrapper', '-specs', '-fplugin', '-B', '-Xclang', '-load'));
+const jest = options(
+  ...[
+    '-c',
+    '--config',
+    '--globalSetup',
+    '--globalTeardown',
+    '--setupFiles',
+    '--setupFilesAfterEnv',
+    '--runner',
+  ],
+  ...[
+    '--testRunner',
+    '--reporters',
+    '--reporter',
+    '--transform',
+    '--resolver',
+    '--rootDir',
+    '--root',
+    '--dir',
+  ],
+  ...[
+    '--testEnvironment',
+    '--outputFile',
+    '--coverageDirectory',
+    '--cacheDirectory',
+    '--prettierPath',
+    '-u',
+    '--update',
+  ],
+);
+const database = texts(
+  /\\|\b(program|system|pager|tee|source|outfile|dumpfile|load_file)\b/i,
+  options(
+    '-f',
+    '-o',
+    '-L',
+    '--file',
+    '--output',
+    '--log-file',
+    '--pager',
+    '--tee',
+    '--init-command',
+    '--plugin-dir',
+    '--defaults-file',
+    '--defaults-extra-file',
+  ),
+);
+const runsOrWrites =
+  (...words: readonly string[]): Risk =>
+  (word) =>
+    words.includes(word);
+const node = options(
+  '-e',
+  '-p',
+  '-r',
+  '--eval',
+  '--print',
+  '--require',
+  '--import',
+  '--loader',
+  '--experimental-loader',
+  '--env-file',
+  '--run',
+  '--build-snapshot',
+  '--openssl-config',
+);
+const packages = options(
+  '-C',
+  '--prefix',
+  '--script-shell',
+  '--shell',
+  '--node-options',
+  '--userconfig',
+  '--globalconfig',
+  '--cwd',
+  '--dir',
+  '--git',
+  '--scripts-prepend-node-path',
+  '--ignore-scripts',
+);
+const editors = texts(/^[+-]/);
+
+const risks: Readonly<Record<string, Risk>> = {
+  find: options('-delete', '-exec', '-execdir', '-ok', '-okdir', '-fprint', '-fprint0', '-fprintf', '-fls'),
+  fd: options('-x', '-X', '--exec', '--exec-batch'),
+  fdfind: options('-x', '-X', '--exec', '--exec-batch'),
+  sed: isRiskyInSed,
+  gsed: isRiskyInSed,
+  awk: texts(/system|getline|[|>]|^-[fiEl]|^--(file|include|exec|load)|@/),
+  gawk: texts(/system|getline|[|>]|^-[fiEl]|^--(file|include|exec|load)|@/),
+  mawk: texts(/system|getline|[|>]|^-[fWE]/),
+  rg: options('--pre', '--hostname-bin', '--search-zip', '-z'),
+  ag: options('--pager', '-z'),
+  ack: options('--pager', '--ackrc'),
+  sort: options('-o', '-T', '--output', '--compress-program', '--files0-from', '--temporary-directory'),
+  uniq: (word, words, index) =>
+    words.slice(1, index).some((one) => one !== null && !one.startsWith('-')) && !word.startsWith('-'),
+  shuf: options('-o', '--output'),
+  git,
+  tar: texts(
+    /^[a-zA-Z]*[IF]/,
+    options(
+      '-I',
+      '-F',
+      '--to-command',
+      '--checkpoint-action',
+      '--use-compress-program',
+      '--rsh-command',
+      '--rmt-command',
+      '--info-script',
+      '--new-volume-script',
+      '--absolute-names',
+      '-P',
+      '-C',
+      '--directory',
+    ),
+  ),
+  bsdtar: options('--use-compress-program'),
+  zip: options('-T', '--test', '--unzip-command', '-TT'),
+  curl: options(
+    '-o',
+    '-O',
+    '-K',
+    '-T',
+    '-F',
+    '-D',
+    '-c',
+    '-J',
+    '-d',
+    '--output',
+    '--remote-name',
+    '--config',
+    '--upload-file',
+    '--form',
+    '--data',
+    '--data-binary',
+    '--dump-header',
+    '--cookie-jar',
+    '--trace',
+    '--trace-ascii',
+    '--libcurl',
+    '--stderr',
+    '--engine',
+    '--proxy',
+    '--output-dir',
+    '--remote-header-name',
+    '--etag-save',
+    '--hsts',
+    '--alt-svc',
+  ),
+  wget: options(
+    '-e',
+    '-O',
+    '-P',
+    '-o',
+    '-a',
+    '-i',
+    '--execute',
+    '--output-document',
+    '--directory-prefix',
+    '--use-askpass',
+    '--config',
+    '--post-file',
+    '--body-file',
+    '--input-file',
+  ),
+  man: options('-P', '-H', '-C', '--pager', '--html', '--config-file'),
+  less: any(1),
+  more: any(1),
+  vi: editors,
+  vim: editors,
+  view: editors,
+  nvim: editors,
+  ex: any(0),
+  ed: any(0),
+  emacs: any(1),
+  nano: editors,
+  ssh: options('-o', '-F', '-W', '-L', '-R', '-D', '-J', '-S', '-E', '-I', '-w'),
+  scp: options('-o', '-F', '-S', '-J'),
+  sftp: options('-o', '-F', '-S', '-b', '-J', '-D'),
+  rsync: options('-e', '--rsh', '--rsync-path', '--files-from', '--log-file', '--write-batch'),
+  tee: (word) => word !== '/dev/null' && !/^-[aip]+$/.test(word),
+  date: options('-s', '-f', '--set', '--file'),
+  npm: packages,
+  pnpm: packages,
+  yarn: packages,
+  bun: packages,
+  make: texts(
+    /^[A-Za-z_.]\w*[:+?!]?=/,
+    options('-f', '-C', '-I', '-E', '--file', '--makefile', '--directory', '--eval', '--include-dir'),
+  ),
+  cargo: options('--config', '--manifest-path', '-C', '-Z', '--target-dir'),
+  go: options(
+    '-exec',
+    '-toolexec',
+    '-overlay',
+    '-modfile',
+    '-o',
+    '-C',
+    '-vettool',
+    '-ldflags',
+    '-gcflags',
+    '-asmflags',
+    '-compiler',
+    '-pkgdir',
+  ),
+  node,
+  deno: (word, words, index) =>
+    runsOrWrites('eval', 'run', 'repl', 'task', 'install', 'compile', 'serve')(word, words, index) ||
+    options(
+      '-A',
+      '--allow-all',
+      '--allow-run',
+      '--allow-write',
+      '--allow-ffi',
+      '--config',
+      '--import-map',
+    )(word, words, index),
+  tsc: options(
+    '--outDir',
+    '--outFile',
+    '-p',
+    '--project',
+    '--build',
+    '-b',
+    '--tsBuildInfoFile',
+    '--declarationDir',
+    '--generateTrace',
+  ),
+  eslint: options(
+    '-c',
+    '-o',
+    '--config',
+    '--fix',
+    '--rulesdir',
+    '--plugin',
+    '--parser',
+    '--resolve-plugins-relative-to',
+    '--output-file',
+    '--init',
+    '--format',
+    '-f',
+  ),
+  prettier: options('-w', '--write', '--plugin', '--config', '--plugin-search-dir'),
+  pytest: options(
+    '-p',
+    '-c',
+    '-o',
+    '--rootdir',
+    '--confcutdir',
+    '--override-ini',
+    '--basetemp',
+    '--junitxml',
+    '--junit-xml',
+  ),
+  gcc: compilers,
+  'g++': compilers,
+  cc: compilers,
+  'c++': compilers,
+  clang: compilers,
+  'clang++': compilers,
+  sqlite3: texts(/^\s*\.|\n\s*\.|writefile|load_extension|\bedit\s*\(/i, options('-cmd', '-init')),
+  psql: database,
+  mysql: database,
+  mariadb: database,
+  tcpdump: options('-z', '-w', '-Z', '-F'),
+  bat: options('--pager', '--config-file'),
+  batcat: options('--pager', '--config-file'),
+  fzf: options('--preview', '--bind', '--listen', '--history'),
+  jest,
+  vitest: jest,
+  mocha: options(
+    '-r',
+    '--require',
+    '--config',
+    '--opts',
+    '--ui',
+    '--reporter',
+    '-R',
+    '-u',
+    '--import',
+    '--loader',
+  ),
+  mypy: options(
+    '--python-executable',
+    '--config-file',
+    '--cache-dir',
+    '--custom-typeshed-dir',
+    '--junit-xml',
+    '--install-types',
+  ),
+  hg: options(
+    '--config',
+    '--cwd',
+    '-R',
+    '--repository',
+    '--tool',
+    '-t',
+    '--ssh',
+    '-e',
+    '--remotecmd',
+    '--output',
+    '-o',
+  ),
+  apt: options('-o', '-c', '--option', '--config-file'),
+  'apt-get': options('-o', '-c', '--option', '--config-file'),
+  just: options(
+    '--shell',
+    '--shell-arg',
+    '--justfile',
+    '-f',
+    '--working-directory',
+    '-d',
+    '--set',
+    '--command',
+    '-c',
+    '--chooser',
+    '--choose',
+    '--edit',
+    '-e',
+  ),
+  gradle: options(
+    '-I',
+    '--init-script',
+    '-b',
+    '--build-file',
+    '-c',
+    '--settings-file',
+    '-p',
+    '--project-dir',
+    '-D',
+    '-P',
+    '-g',
+    '--gradle-user-home',
+    '--include-build',
+  ),
+  ninja: options('-f', '-C', '-t'),
+  'ssh-keygen': options('-D', '-f', '-w', '-P'),
+  unzip: options('-d', '-o'),
+  gofmt: options('-w', '-cpuprofile'),
+  tree: options('-o'),
+  file: options('-C', '-m', '--compile', '--magic-file'),
+  diff: options('-l', '--paginate'),
+  split: options('--filter'),
+  xxd: options('-r', '-revert'),
+  yq: options('-i', '--inplace', '--in-place', '-s', '--split-exp'),
+  jq: options('-f', '-L', '--from-file', '--library-path'),
+  openssl: options('-engine', '-out', '-config'),
+  gdb: options('-x', '-e', '-ex', '-iex', '-ix'),
+  docker: options(
+    '-v',
+    '--volume',
+    '--mount',
+    '--privileged',
+    '--device',
+    '--pid',
+    '--network',
+    '--cap-add',
+    '--security-opt',
+    '--userns',
+    '-H',
+    '--host',
+    '--config',
+    '--entrypoint',
+  ),
+  crontab: any(1),
+  xargs: any(1),
+  env: any(1),
+};
+
+/** The first risky word after the words of the rule; null if there is none. */
+const riskyWord = (words: Words, named: number): string | null => {
+  const name = programName(words[0] ?? '');
+  const risk = Object.hasOwn(risks, name) ? risks[name] : undefined;
+  if (risk === undefined) return null;
+  for (const [index, word] of words.entries()) {
+    if (index < Math.max(named, 1) || word === null) continue;
+    if (risk(word, words, index)) return word;
+  }
+  return null;
+};

@@ -1,0 +1,280 @@
+/**
+ * Decides from the facts of a call whether it is allowed, asked about or denied.
+ *
+ * 1. The first matching rule of the preset is the default. A written `deny` or `ask` makes it stricter. A written `allow`
+ *    turns a question into a yes, but never a denial, except for hosts and, with the preset `ci`, MCP tools: they are denied
+ *    until they are named.
+ * 2. deny > ask > allow. A grant of the session turns a question into a yes.
+ * 3. Protected paths and credential paths are allowed only by an answer about exactly this call.
+ * 4. Unclear shell texts, destructive git commands and the deletion of the whole workspace or its history ask in every
+ *    preset. Only a grant for exactly this command covers them.
+ * 5. A hook of the user can deny a call or have it asked about. It allows nothing.
+ * 6. A tool of an MCP server whose declaration has changed since its last run is asked about. No rule or grant covers it.
+ */
+
+import type { JudgedCall, Needs } from '../machine/call.js';
+import type { Grant, SandboxLevel, Settings } from '../machine/settings.js';
+import { type Grantable, grantCovers } from './grants.js';
+import { reasonOf, verdictsIn } from './hook-verdict.js';
+import { fileLossesIn, isDestructiveGit, wipesWorkspace } from './losses.js';
+import { isPrivateHost, matchesHost } from './patterns.js';
+import { type CommandPlace, type Decision, gitTexts, type PolicyRule, type WrittenRule } from './presets.js';
+import { decideByWrittenRules, describeRule, type WrittenDecision } from './rules.js';
+
+export type PolicyDecision = {
+  readonly decision: Decision;
+  readonly why: string;
+  /** The rule that decided: `preset`, `grant`, `built in`, or a written rule with its location. */
+  readonly by: string;
+  readonly grantable: Grantable;
+};
+
+type PolicySettings = Pick<Settings, 'rules' | 'workspace'> &
+  Partial<Pick<Settings, 'writtenRules' | 'sandbox' | 'onAsk' | 'preset'>>;
+
+const liesIn = (folder: string, path: string): boolean =>
+  path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`);
+
+/** `*` and `*.example.com` never allow a private host: it must be named. */
+const means = (rule: PolicyRule, pattern: string, host: string): boolean =>
+  matchesHost(pattern, host) &&
+  (rule.decision !== 'allow' || !pattern.startsWith('*') || !isPrivateHost(host));
+
+/** Whether the rule covers the hosts of a call. A rule without hosts covers none, unless it denies. */
+const fitsHosts = (rule: PolicyRule, { facts }: JudgedCall): boolean => {
+  const { hosts } = rule;
+  if (hosts === undefined) return facts.hosts.length === 0 || rule.decision === 'deny';
+  const fitting = facts.hosts.filter((host) => hosts.some((pattern) => means(rule, pattern, host)));
+  if (rule.decision === 'allow') return fitting.length > 0 && fitting.length === facts.hosts.length;
+  return fitting.length > 0;
+};
+
+/** Where the shell command or MCP tool of a call runs; null for a call without one. */
+export const placeOf = (
+  { sandbox = 'off' }: Pick<PolicySettings, 'sandbox'>,
+  { facts }: Pick<JudgedCall, 'facts'>,
+): CommandPlace | null => {
+  const { shell, needs, mcp } = facts;
+  if (mcp !== undefined) return 'mcpServer';
+  if (shell === undefined) return null;
+  const runsNothing = shell.commands.length === 0 && shell.unclear === null && shell.indirect === undefined;
+  if (runsNothing) return 'sandboxed';
+  if (sandbox === 'off') return 'unfenced';
+  if (sandbox === 'missing') return 'missing';
+  return needs === undefined || (needs === 'network' && sandbox === 'workspace+net')
+    ? 'sandboxed'
+    : 'leaving';
+};
+
+const WITHOUT_LOOK = 'a file that the command names';
+
+/** Files that the command may delete or overwrite and that git could not restore, in words. */
+const unrecoverableFiles = ({ facts: { shell, unrecoverable } }: JudgedCall): readonly string[] => {
+  if (unrecoverable !== undefined) return unrecoverable;
+  return shell?.commands.some((command) => fileLossesIn(command).length > 0) ? [WITHOUT_LOOK] : [];
+};
+
+const fits = (
+  rule: PolicyRule,
+  call: JudgedCall,
+  { workspace }: PolicySettings,
+  place: CommandPlace | null,
+): boolean => {
+  if (rule.tool !== '*' && rule.tool !== call.tool) return false;
+  if (rule.runs !== undefined && rule.runs !== place) return false;
+  if (rule.unrecoverable !== undefined && unrecoverableFiles(call).length === 0) return false;
+  const isGeneral = rule.runs === undefined && rule.tool === '*';
+  // The rules of an older session are silent about MCP servers. They must not allow their tools by accident.
+  if (place === 'mcpServer' && isGeneral && rule.decision === 'allow') return false;
+  const inside = call.facts.paths.every((path) => liesIn(workspace, path));
+  if (rule.where !== 'anywhere' && (rule.where === 'inside') !== inside) return false;
+  if (!fitsHosts(rule, call)) return false;
+  return rule.touches === 'anything' || (rule.touches === 'mutates') === call.traits.mutating;
+};
+
+/** One verdict on a call. `unattended`: the text of the denial if no user can be asked. */
+type Opinion = PolicyDecision & { readonly unattended?: string };
+
+const NOBODY = 'Nobody is there to be asked.';
+
+const guard = (why: string, grantable: Grantable, advice: string): Opinion => ({
+  decision: 'ask',
+  why,
+  by: 'built in',
+  grantable,
+  unattended: `${why}. ${NOBODY} ${advice}`,
+});
+
+const FIRM = new Set<Settings['preset']>(['plan', 'ci']);
+
+/** Rule 3. */
+const protections = (settings: PolicySettings, { facts, traits }: JudgedCall): readonly Opinion[] => {
+  const found: string[] = [];
+  const changed = traits.mutating ? (facts.protected ?? []) : [];
+  if (changed.length > 0) found.push(`${changed.join(', ')} is run or obeyed later without a question`);
+  if (facts.secret?.length) found.push(`credentials are kept in ${facts.secret.join(', ')}`);
+  return found.map((why) => {
+    const opinion = guard(why, 'once', 'Do without it, or end with what the user is to do.');
+    return FIRM.has(settings.preset)
+      ? { ...opinion, decision: 'deny', why: `${why}: the preset ${settings.preset} denies it` }
+      : opinion;
+  });
+};
+
+/** Rule 4. */
+const doubts = (
+  { facts }: JudgedCall,
+  written: WrittenDecision,
+  { workspace }: PolicySettings,
+): readonly Opinion[] => {
+  const { shell } = facts;
+  if (shell === undefined) return [];
+  const found: Opinion[] = [];
+  if (shell.unclear !== null)
+    found.push(
+      guard(
+        `what the command would run is not clear: ${shell.unclear}`,
+        'thisCall',
+        'Write it plainer: plain words, one command after the other, no text that is evaluated.',
+      ),
+    );
+  const lost =
+    written.decision === 'allow'
+      ? null
+      : (shell.commands.map(isDestructiveGit).find((why) => why !== null) ??
+        wipesWorkspace(shell.commands, workspace));
+  if (lost !== null)
+    found.push(
+      guard(
+        `${lost}`,
+        'thisCall',
+        'Keep the work another way: git stash push, a branch, or undo only your own changes with the tools for files.',
+      ),
+    );
+  return found;
+};
+
+const LISTED_MAX = 3;
+
+/** The rule's reason, with the files that it is about. */
+const reasonOfRule = ({ why, unrecoverable }: PolicyRule, call: JudgedCall): string => {
+  if (unrecoverable === undefined) return why;
+  const files = unrecoverableFiles(call);
+  const more = files.length > LISTED_MAX ? ` and ${files.length - LISTED_MAX} more` : '';
+  return `${why}: ${files.slice(0, LISTED_MAX).join(', ')}${more}`;
+};
+
+const ofPreset = (settings: PolicySettings, call: JudgedCall, written: WrittenDecision): Opinion => {
+  const place = placeOf(settings, call);
+  const rule = settings.rules.find((candidate) => fits(candidate, call, settings, place));
+  const by = `preset${settings.preset === undefined ? '' : ` ${settings.preset}`}`;
+  if (rule === undefined) return { decision: 'deny', why: 'no rule allows it', by, grantable: 'any' };
+  const { decision } = rule;
+  const isAboutGit = rule.runs === 'leaving' && call.facts.needs === 'repository';
+  const texts = isAboutGit ? gitTexts(rule) : rule;
+  const { unattended } = texts;
+  const why = reasonOfRule({ ...rule, ...texts }, call);
+  const isNamed = rule.hosts !== undefined || (rule.runs === 'mcpServer' && settings.preset === 'ci');
+  const isOpen = decision === 'ask' || (decision === 'deny' && isNamed);
+  if (written.decision === 'allow' && isOpen) {
+    const rules = [...new Set(written.rules.map(describeRule))].join(', ');
+    return { decision: 'allow', why: `a rule of yours allows it: ${rules}`, by: rules, grantable: 'any' };
+  }
+  return { decision, why, by, grantable: 'any', ...(unattended === undefined ? {} : { unattended }) };
+};
+
+const ofWritten = (written: WrittenDecision): readonly Opinion[] => {
+  if (written.decision !== 'deny' && written.decision !== 'ask') return [];
+  const rule: WrittenRule = written.rule;
+  const by = describeRule(rule);
+  const maybe =
+    written.sure === 'maybe' ? `which command it is, is known only when it runs; it may be the one of ` : '';
+  return [{ decision: written.decision, why: `${maybe}a rule: ${by}`, by, grantable: 'any' }];
+};
+
+/** Rule 5. An answer about one call says nothing about what a hook thinks of the next. */
+const ofHooks = ({ hooks }: JudgedCall): readonly Opinion[] =>
+  verdictsIn(hooks)
+    .filter(({ decision }) => decision !== 'allow')
+    .map((verdict) => ({
+      decision: verdict.decision,
+      why: `the hook ${verdict.hook}: ${reasonOf(verdict)}`,
+      by: `hook ${verdict.hook}`,
+      grantable: 'once',
+    }));
+
+/** Rule 6. The runtime forgets the change when the call runs, so one yes is enough. */
+const declarationChanges = ({ facts: { mcp } }: JudgedCall): readonly Opinion[] =>
+  mcp?.declaration !== 'changed'
+    ? []
+    : [
+        guard(
+          `the MCP server ${mcp.server} describes its tool ${mcp.tool} otherwise than when it last ran, so no rule covers this call`,
+          'once',
+          'Do without it. The user can allow one call in a terminal; from then on the rules hold again.',
+        ),
+      ];
+
+const strictness: Readonly<Record<Decision, number>> = { allow: 0, ask: 1, deny: 2 };
+const closeness: Readonly<Record<Grantable, number>> = { any: 0, thisCall: 1, once: 2 };
+const rank = ({ decision, grantable }: Opinion): number => 3 * strictness[decision] + closeness[grantable];
+
+/** Decides about a call. */
+export const decide = (
+  settings: PolicySettings,
+  grants: readonly Grant[],
+  call: JudgedCall,
+): PolicyDecision => {
+  const written = decideByWrittenRules(
+    settings.writtenRules ?? [],
+    call,
+    placeOf(settings, call),
+    settings.workspace,
+  );
+  const opinions = [
+    ...protections(settings, call),
+    ...doubts(call, written, settings),
+    ...ofWritten(written),
+    ...ofHooks(call),
+    ofPreset(settings, call, written),
+    ...declarationChanges(call),
+  ];
+  const { unattended: _, ...strictest } = opinions.reduce((one, other) =>
+    rank(other) > rank(one) ? other : one,
+  );
+  if (strictest.decision !== 'ask') return strictest;
+  const { grantable } = strictest;
+  const reach = placeOf(settings, call) === 'sandboxed' ? 'fenced' : 'widened';
+  const granted = grants.some(
+    (grant) =>
+      grantCovers(grant, call, settings.workspace, reach) &&
+      (grantable === 'any' || (grantable === 'thisCall' && grant.scope === 'shape')),
+  );
+  if (granted) return { ...strictest, decision: 'allow', why: 'you allowed it before', by: 'grant' };
+  if ((settings.onAsk ?? 'ask') === 'ask') return strictest;
+  const unattended = opinions.find(
+    (one) => one.decision === 'ask' && one.unattended !== undefined,
+  )?.unattended;
+  return unattended === undefined ? strictest : { ...strictest, decision: 'deny', why: unattended };
+};
+
+/** The sandbox level of one command; the strictest first. */
+export const COMMAND_LEVELS = ['read-only', 'read-only+net', 'workspace', 'workspace+net', 'off'] as const;
+export type CommandLevel = (typeof COMMAND_LEVELS)[number];
+
+const withNetwork: Readonly<Record<SandboxLevel, CommandLevel>> = {
+  'read-only': 'read-only+net',
+  workspace: 'workspace+net',
+  'workspace+net': 'workspace+net',
+  off: 'off',
+};
+
+/**
+ * The sandbox level of an allowed call. Old sessions have no setting, since they had no sandbox. With a missing sandbox
+ * only calls that the user approved get here.
+ */
+export const levelOfCall = (setting: Settings['sandbox'], needs: Needs | undefined): CommandLevel => {
+  if (setting === undefined || setting === 'off' || setting === 'missing' || needs === 'outside')
+    return 'off';
+  return needs === 'network' ? withNetwork[setting] : setting;
+};

@@ -1,0 +1,460 @@
+/** What a command would destroy, by its words: files, and work that git holds. */
+
+import type { ParsedCommand } from '../machine/call.js';
+import { programName } from './patterns.js';
+
+/**
+ * Files that a command deletes or overwrites, by its words. Whether such a file exists, and whether git could restore
+ * it, is looked up where the call is judged (packages/agent/src/policy/shell/unrecoverable-files.ts).
+ *
+ * A program that is missing here counts as harmless: interpreters, build tools, formatters and scripts can write any
+ * file, and no text shows which.
+ */
+
+/** A word that names files: a path, a pattern that expands to paths, or unknown before the command runs. */
+export type FileWord =
+  | { readonly kind: 'path' | 'pattern'; readonly text: string }
+  | { readonly kind: 'unknown' };
+
+export type FileLoss =
+  /** The file, or everything in the folder, is deleted or overwritten. */
+  | { readonly kind: 'file'; readonly file: FileWord }
+  /** Each source is put at `to`, or into it if it is a folder. `moves`: the sources disappear. */
+  | {
+      readonly kind: 'copy';
+      readonly sources: readonly FileWord[];
+      readonly to: FileWord;
+      readonly moves: boolean;
+    };
+
+type Args = {
+  readonly options: readonly string[];
+  /** Values of options that take one, by the option's name. */
+  readonly values: ReadonlyMap<string, readonly FileWord[]>;
+  readonly operands: readonly FileWord[];
+};
+
+const HERE: FileWord = { kind: 'path', text: '.' };
+const UNKNOWN: FileWord = { kind: 'unknown' };
+
+const fileLosses = (files: readonly FileWord[]): readonly FileLoss[] =>
+  files.map((file) => ({ kind: 'file', file }));
+
+/** The name of the option of `valued` that ends a cluster and takes the next word: `-t` in `-rt`. */
+const valueOption = (word: string, valued: readonly string[]): string | undefined => {
+  if (word.startsWith('--'))
+    return valued.find((name) => name === word || (word.length > 3 && name.startsWith(word)));
+  const letter = `-${word.at(-1) ?? ''}`;
+  return valued.find((name) => name === word) ?? valued.find((name) => name === letter);
+};
+
+const addValue = (values: Map<string, FileWord[]>, name: string, value: FileWord): void => {
+  values.set(name, [...(values.get(name) ?? []), value]);
+};
+
+const readArguments = (words: readonly FileWord[], valued: readonly string[] = []): Args => {
+  const options: string[] = [];
+  const values = new Map<string, FileWord[]>();
+  const operands: FileWord[] = [];
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at] ?? UNKNOWN;
+    if (word.kind !== 'path' || !/^-./.test(word.text)) {
+      operands.push(word);
+      continue;
+    }
+    if (word.text === '--') {
+      operands.push(...words.slice(at + 1));
+      break;
+    }
+    options.push(word.text);
+    const [long = '', value] = /^(--[^=]+)=(.*)$/s.exec(word.text)?.slice(1) ?? [];
+    const option = valueOption(word.text, valued);
+    const short = valued.find((name) => /^-[^-]$/.test(name) && word.text.startsWith(name));
+    const named = valued.find((name) => name.startsWith('--') && name.startsWith(long)) ?? long;
+    if (value !== undefined) addValue(values, named, { kind: 'path', text: value });
+    else if (option !== undefined) addValue(values, option, words[++at] ?? UNKNOWN);
+    else if (short !== undefined) addValue(values, short, { kind: 'path', text: word.text.slice(2) });
+  }
+  return { options, values, operands };
+};
+
+/** Whether an option is present: `-f` also in `-rf`, and `--force`. */
+const has = ({ options }: Pick<Args, 'options'>, letter: string, ...long: readonly string[]): boolean =>
+  options.some((option) =>
+    option.startsWith('--')
+      ? long.some((name) => option.length > 3 && name.startsWith(option.split('=')[0] ?? option))
+      : letter !== '' && option.includes(letter),
+  );
+
+type Judge = (words: readonly FileWord[]) => readonly FileLoss[];
+
+/** Every operand is lost. */
+const operands =
+  (...valued: readonly string[]): Judge =>
+  (words) =>
+    fileLosses(readArguments(words, valued).operands);
+
+const copy =
+  (moves: boolean, ...valued: readonly string[]): Judge =>
+  (words) => {
+    const args = readArguments(words, ['-t', '--target-directory', '-S', '--suffix', ...valued]);
+    if (has(args, 'n', '--no-clobber') && !has(args, 'f', '--force')) return [];
+    const folder = [...(args.values.get('-t') ?? []), ...(args.values.get('--target-directory') ?? [])].at(
+      -1,
+    );
+    const sources = folder === undefined ? args.operands.slice(0, -1) : args.operands;
+    const to = folder ?? args.operands.at(-1);
+    // One word that becomes several: `mv notes.txt{,.old}`.
+    if (to !== undefined && to.kind !== 'path' && sources.length === 0) return fileLosses([to]);
+    if (to === undefined || sources.length === 0) return [];
+    return [{ kind: 'copy', sources: has(args, '', '--parents') ? [UNKNOWN] : sources, to, moves }];
+  };
+
+const install: Judge = (words) => {
+  const isForFolders = words.some(
+    (word) => word.kind === 'path' && /^(-[a-zA-Z]*d|--directory)/.test(word.text),
+  );
+  return isForFolders ? [] : copy(false, '-m', '--mode', '-o', '--owner', '-g', '--group')(words);
+};
+
+/** Without `-f` it refuses to replace a file. */
+const link: Judge = (words) => {
+  const args = readArguments(words, ['-t', '--target-directory', '-S', '--suffix']);
+  if (!has(args, 'f', '--force')) return [];
+  const [only, ...others] = args.operands;
+  const isShort = only !== undefined && others.length === 0 && args.values.size === 0;
+  return isShort ? [{ kind: 'copy', sources: [only], to: HERE, moves: false }] : copy(false)(words);
+};
+
+const RSYNC_VALUED = [
+  ...['-e', '--rsh', '-f', '--filter', '--exclude', '--include', '--exclude-from', '--include-from'],
+  ...['--files-from', '--log-file', '--partial-dir', '--backup-dir', '--compare-dest', '--link-dest', '-B'],
+  ...['-T', '--temp-dir', '--max-size', '--min-size', '--bwlimit', '--timeout', '--chmod', '--rsync-path'],
+];
+const rsync: Judge = (words) => {
+  const args = readArguments(words, RSYNC_VALUED);
+  const to = args.operands.at(-1);
+  if (to === undefined || args.operands.length < 2 || has(args, 'n', '--dry-run')) return [];
+  const isRemote = to.kind === 'path' && /^([^/]+:|rsync:)/.test(to.text);
+  const sources = args.options.includes('--remove-source-files') ? args.operands.slice(0, -1) : [];
+  return fileLosses(isRemote ? sources : [...sources, to]);
+};
+
+/** `of=FILE` */
+const dd: Judge = (words) =>
+  words.flatMap((word) => {
+    if (word.kind === 'unknown') return fileLosses([word]);
+    const file = /^of=(.+)$/s.exec(word.text)?.[1];
+    return file === undefined ? [] : fileLosses([{ kind: word.kind, text: file }]);
+  });
+
+/** `tee`, `sponge`: they overwrite their operands unless they append. */
+const overwrite: Judge = (words) => {
+  const args = readArguments(words);
+  return has(args, 'a', '--append') ? [] : fileLosses(args.operands);
+};
+
+/** An editor in place: its operands, after the script if no option carries one. */
+const editInPlace =
+  (
+    inPlace: (args: Args) => boolean,
+    valued: readonly string[],
+    script = /^(-[a-zA-Z]*[efE]|--expression|--file)/,
+  ): Judge =>
+  (words) => {
+    const args = readArguments(words, valued);
+    if (!inPlace(args)) return [];
+    const carriesScript = args.options.some((option) => script.test(option));
+    return fileLosses(carriesScript ? args.operands : args.operands.slice(1));
+  };
+
+const sed = editInPlace(
+  (args) => args.options.some((option) => /^(-[nErsuz]*i|--in-place)/.test(option)),
+  ['-e', '-f', '-l', '--expression', '--file', '--line-length'],
+);
+const perl = editInPlace(
+  (args) => args.options.some((option) => /^-[acnlpsuwW0-7]*i/.test(option)),
+  ['-e', '-E'],
+);
+const awk = editInPlace(
+  ({ values }) =>
+    [...(values.get('-i') ?? []), ...(values.get('--include') ?? [])].some(
+      (value) => value.kind !== 'path' || value.text.startsWith('inplace'),
+    ),
+  ['-i', '--include', '-f', '--file', '-v', '--assign', '-F', '--field-separator'],
+  /^(-f|--file)/,
+);
+const yq = editInPlace((args) => has(args, 'i', '--inplace', '--in-place'), ['-o', '-p'], /^--from-file/);
+
+/** Programs that name the file they write by an option. */
+const output =
+  (...names: readonly string[]): Judge =>
+  (words) => {
+    const { values } = readArguments(words, names);
+    return fileLosses(names.flatMap((name) => values.get(name) ?? []));
+  };
+
+/** Names of what builds, tests and package managers make again. Ignored by git they are no loss. */
+const GENERATED =
+  /^(node_modules|bower_components|dist|build|out|target|coverage|htmlcov|storybook-static|__pycache__|venv|\.(next|nuxt|svelte-kit|turbo|parcel-cache|cache|pytest_cache|mypy_cache|ruff_cache|tox|nox|venv|eggs|gradle|nyc_output|DS_Store|coverage|eslintcache)|.+\.(egg-info|pyc|pyo|o|obj|class|tsbuildinfo))$/;
+
+/** Whether a path, or a folder above it, has the name of something generated. */
+export const isGenerated = (path: string): boolean => path.split('/').some((part) => GENERATED.test(part));
+
+/** The roots of `find -delete`, and the files that `-fprint` and its like write. */
+const find: Judge = (words) => {
+  const texts = words.map((word) => (word.kind === 'unknown' ? null : word.text));
+  const written = texts.flatMap((text, index) =>
+    text !== null && /^-f(print0?|printf|ls)$/.test(text) ? [words[index + 1] ?? UNKNOWN] : [],
+  );
+  if (!texts.includes('-delete')) return fileLosses(written);
+  const named = texts[texts.findIndex((text) => text === '-name' || text === '-iname') + 1];
+  const pattern = words[texts.findIndex((text) => text === '-name' || text === '-iname') + 1];
+  const isAlternative = texts.some(
+    (text) => text === '-o' || text === '-or' || text === '!' || text === '-not',
+  );
+  const isNarrow = typeof named === 'string' && texts.some((text) => /^-i?name$/.test(text ?? ''));
+  if (isNarrow && pattern?.kind === 'path' && !isAlternative && isGenerated(named.replace(/^\*/, 'x')))
+    return fileLosses(written);
+  const end = texts.findIndex((text) => text !== null && /^([-(!]|,$)/.test(text) && !/^-[HLP]$/.test(text));
+  const roots = words
+    .slice(0, end)
+    .filter(({ kind }, index) => kind !== 'path' || !/^-[HLP]$/.test(texts[index] ?? ''));
+  return fileLosses([...written, ...(roots.length === 0 ? [HERE] : roots)]);
+};
+
+/** The rest of git's words that destroy are asked about in every preset (destructive-git.ts). */
+const git: Judge = (words) => {
+  const at = words.findIndex((word) => word.kind === 'path' && word.text === 'mv');
+  return at < 0 ? output('-o', '--output')(words) : copy(true)(words.slice(at + 1));
+};
+
+const judges: Readonly<Record<string, Judge>> = {
+  rm: operands(),
+  unlink: operands(),
+  srm: operands(),
+  shred: operands('-n', '--iterations', '-s', '--size'),
+  rimraf: operands('--tmp', '--max-retries', '--retry-delay'),
+  trash: operands(),
+  'trash-put': operands(),
+  'del-cli': operands(),
+  truncate: operands('-s', '--size', '-r', '--reference'),
+  ed: operands('-p', '--prompt'),
+  red: operands('-p', '--prompt'),
+  ex: operands('-c', '-S', '-u', '-t', '--cmd'),
+  mv: copy(true),
+  cp: copy(false),
+  install,
+  ln: link,
+  rsync,
+  dd,
+  tee: overwrite,
+  sponge: overwrite,
+  sed,
+  perl,
+  ruby: perl,
+  awk,
+  gawk: awk,
+  yq,
+  find,
+  git,
+  sort: output('-o', '--output'),
+  shuf: output('-o', '--output'),
+  curl: output('-o', '--output', '-D', '--dump-header', '-c', '--cookie-jar'),
+  wget: output('-O', '--output-document', '-o', '--output-file'),
+  openssl: output('-out'),
+  pandoc: output('-o', '--output'),
+};
+
+/** GNU programs under their names elsewhere: `grm`. */
+const withoutPrefix = (name: string): string => {
+  const plain = name.replace(
+    /^g(?=(rm|mv|cp|ln|dd|tee|sed|sort|shuf|find|install|truncate|shred|unlink)$)/,
+    '',
+  );
+  return plain === 'gfind' ? 'find' : plain;
+};
+
+/** The words of a command as names of files. */
+const fileWords = ({ words, patterns }: Pick<ParsedCommand, 'words' | 'patterns'>): readonly FileWord[] =>
+  words.map((word, index): FileWord => {
+    if (word !== null) return { kind: 'path', text: word };
+    const pattern = patterns?.[index] ?? null;
+    return pattern === null ? UNKNOWN : { kind: 'pattern', text: pattern };
+  });
+
+const fromWords = (words: readonly FileWord[]): readonly FileLoss[] => {
+  const [program, ...rest] = words;
+  if (program?.kind !== 'path') return [];
+  const name = withoutPrefix(programName(program.text));
+  if (name === 'shx') return fromWords(rest);
+  return Object.hasOwn(judges, name) ? (judges[name]?.(rest) ?? []) : [];
+};
+
+const DEVICE = /^\/dev\//;
+
+/** What a command deletes or overwrites: its files, and the targets of its redirections. */
+export const fileLossesIn = (command: ParsedCommand): readonly FileLoss[] => {
+  const { writes, appends = [] } = command;
+  const overwritten = writes.flatMap((file, index): readonly FileWord[] => {
+    if (appends.includes(index) || (file !== null && DEVICE.test(file))) return [];
+    return [file === null ? UNKNOWN : { kind: 'path', text: file }];
+  });
+  return [...fromWords(fileWords(command)), ...fileLosses(overwritten)];
+};
+
+const collapse = (path: string): string => {
+  const parts: string[] = [];
+  for (const part of path.split('/')) {
+    if (part === '..') parts.pop();
+    else if (part !== '' && part !== '.') parts.push(part);
+  }
+  return `/${parts.join('/')}`;
+};
+
+/** Git's own folder, or the part of it that holds commits. */
+const REPOSITORY = /^\.git(\/(objects|refs|logs|packed-refs|HEAD|index)(\/.*)?)?$/;
+const EVERYTHING = /^(\.\/)*(\*\*?|\{\*,\.\*\}|\.\*)\/?$/;
+
+const isWhole = (file: FileWord, workspace: string): boolean => {
+  if (file.kind === 'unknown') return false;
+  if (file.kind === 'pattern') return EVERYTHING.test(file.text);
+  const path = collapse(file.text.startsWith('/') ? file.text : `${workspace}/${file.text}`);
+  if (path === '/' || `${workspace}/`.startsWith(`${path}/`)) return true;
+  return path.startsWith(`${workspace}/`) && REPOSITORY.test(path.slice(workspace.length + 1));
+};
+
+const DELETES = /^(g?rm|rimraf|srm|trash|trash-put|del-cli|mv|find|gfind|rsync|shred|unlink)$/;
+/** Only what lies in the folder, and no test that narrows it. */
+const FIND_EVERYTHING = /^(-delete|-depth|-d|-H|-L|-P|-xdev|-mount|-mindepth|-maxdepth|\d+)$/;
+
+const narrows = ({ words }: ParsedCommand): boolean =>
+  words.slice(1).some((word) => word === null || (word.startsWith('-') && !FIND_EVERYTHING.test(word)));
+
+/** Whether a command goes to a folder below, so that `.` and `*` are no longer the workspace. */
+const goesBelow = ({ words }: ParsedCommand): boolean =>
+  words[0] === 'cd' &&
+  words.length === 2 &&
+  /^[^-./~]/.test(words[1] ?? '') &&
+  !/(^|\/)\.\.?(\/|$)/.test(words[1] ?? '');
+
+/** Why commands would delete the workspace as a whole or its history; null if they do not. */
+export const wipesWorkspace = (commands: readonly ParsedCommand[], workspace: string): string | null => {
+  for (const [index, command] of commands.entries()) {
+    const name = programName(command.words[0] ?? '');
+    if (!DELETES.test(name) || commands.slice(0, index).some(goesBelow)) continue;
+    if (/^g?find$/.test(name) && narrows(command)) continue;
+    if (name === 'rsync' && !command.words.some((word) => word?.startsWith('--del') === true)) continue;
+    const files = fileLossesIn({ ...command, writes: [] }).flatMap((loss) => {
+      if (loss.kind === 'file') return [loss.file];
+      return loss.moves ? loss.sources : [];
+    });
+    const whole = files.find((file) => isWhole(file, workspace));
+    if (whole !== undefined) return 'the workspace as a whole, or its history, would be lost';
+  }
+  return null;
+};
+
+/** Git commands that irrecoverably discard work. Every preset asks about them. */
+
+type Words = readonly (string | null)[];
+
+const VALUED = new Set([
+  '-C',
+  '-c',
+  '--git-dir',
+  '--work-tree',
+  '--namespace',
+  '--exec-path',
+  '--config-env',
+  '--super-prefix',
+]);
+
+/** The words after git's own options, beginning with its subcommand. */
+export const gitCommand = (words: Words): Words => {
+  let at = 1;
+  for (let word = words[at]; word?.startsWith('-'); word = words[at]) at += VALUED.has(word) ? 2 : 1;
+  return words.slice(at);
+};
+
+/** Whether the words have an option. A word computed at run time may be it. */
+const hasGitOption = (words: Words, short: string, ...long: readonly string[]): boolean =>
+  words.some((word) => {
+    if (word === null || word === undefined) return false;
+    if (word.startsWith('--'))
+      return long.some((option) => word.length > 4 && option.startsWith(word.split('=')[0] ?? word));
+    return short !== '' && /^-[a-zA-Z]+$/.test(word) && word.includes(short);
+  });
+
+const names = (words: Words): Words => {
+  const end = words.indexOf('--');
+  return (end < 0 ? words : words.slice(0, end)).filter((word) => word === null || !word.startsWith('-'));
+};
+
+const hasPaths = (words: Words): boolean => {
+  const end = words.indexOf('--');
+  return (end >= 0 && end < words.length - 1) || words.includes('.') || words.includes(':/');
+};
+
+const lost = 'changes that were not committed would be lost';
+const gitJudges: Readonly<Record<string, (words: Words) => string | null>> = {
+  reset: (words) => (hasGitOption(words, '', '--hard', '--merge', '--keep') ? lost : null),
+  clean: (words) =>
+    hasGitOption(words, 'n', '--dry-run') || !(hasGitOption(words, 'f', '--force') || words.includes(null))
+      ? null
+      : 'files that git does not know would be lost',
+  checkout: (words) =>
+    hasGitOption(words, 'f', '--force') ||
+    hasPaths(words) ||
+    (names(words).length > 1 && !hasGitOption(words, 'b', '--orphan') && !hasGitOption(words, 'B', '--track'))
+      ? lost
+      : null,
+  restore: (words) =>
+    hasGitOption(words, 'S', '--staged') && !hasGitOption(words, 'W', '--worktree') ? null : lost,
+  switch: (words) => (hasGitOption(words, 'f', '--force', '--discard-changes') ? lost : null),
+  stash: (words) => (words[0] === 'drop' || words[0] === 'clear' ? 'what was stashed would be lost' : null),
+  branch: (words) =>
+    hasGitOption(words, 'D', '') ||
+    (hasGitOption(words, 'd', '--delete') && hasGitOption(words, 'f', '--force'))
+      ? 'commits that are on no other branch would be lost'
+      : null,
+  push: (words) =>
+    hasGitOption(
+      words,
+      'f',
+      '--force',
+      '--force-with-lease',
+      '--force-if-includes',
+      '--mirror',
+      '--prune',
+      '--delete',
+    ) ||
+    hasGitOption(words, 'd', '') ||
+    words.some((word) => word !== null && /^(\+|:.)/.test(word))
+      ? 'commits of others could be lost'
+      : null,
+  'filter-branch': () => 'it rewrites the history',
+  'filter-repo': () => 'it rewrites the history',
+  reflog: (words) =>
+    words[0] === 'expire' || words[0] === 'delete' ? 'the way back to earlier commits would be lost' : null,
+  gc: (words) =>
+    words.some((word) => word?.startsWith('--prune')) && !words.includes('--prune=never')
+      ? 'commits that nothing names would be lost'
+      : null,
+  prune: () => 'commits that nothing names would be lost',
+  worktree: (words) => (words[0] === 'remove' && hasGitOption(words, 'f', '--force') ? lost : null),
+  'update-ref': (words) =>
+    hasGitOption(words, 'd', '--stdin') ? 'commits that nothing names would be lost' : null,
+  'read-tree': (words) => (hasGitOption(words, 'u', '--reset') ? lost : null),
+  'checkout-index': (words) => (hasGitOption(words, 'f', '--force') ? lost : null),
+  rm: (words) => (hasGitOption(words, 'f', '--force') ? lost : null),
+};
+
+/** What a git command would destroy; null if nothing. */
+export const isDestructiveGit = ({ words }: Pick<ParsedCommand, 'words'>): string | null => {
+  const [first] = words;
+  if (first == null || programName(first) !== 'git') return null;
+  const [command, ...rest] = gitCommand(words);
+  if (command === null) return 'which command of git it is, is known only when it runs';
+  return Object.hasOwn(gitJudges, command ?? '') ? (gitJudges[command ?? '']?.(rest) ?? null) : null;
+};

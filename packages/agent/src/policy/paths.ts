@@ -1,0 +1,271 @@
+/** Paths that need more than a rule: those that other programs run or obey, and those that hold credentials. */
+
+import type { CallFacts } from '../machine/call.js';
+
+/**
+ * Protected paths: files that other programs run or obey later without a question (git, editors, CI, shells, …).
+ *
+ * 1. Only the user allows writing them: file tools ask, fenced commands see them read-only, and a newly created one is
+ *    set aside.
+ * 2. They are protected at any depth, also before they exist.
+ * 3. A name is protected in every spelling that some file system accepts for it: case, Unicode form, trailing blanks and
+ *    dots, invisible characters.
+ */
+
+type Protection = {
+  /** Segments joined with `/`; a leading `*` matches any start of a name. Everything below is protected too. */
+  readonly path: string;
+  /** The end of the sentence "it is protected: …". */
+  readonly why: string;
+};
+
+const GIT = 'git obeys its configuration and runs its hooks';
+const ENTERED = 'shells and tools run it when the folder is entered';
+
+const GROUPS: readonly { readonly why: string; readonly paths: string }[] = [
+  {
+    why: GIT,
+    paths: `
+      .git .gitmodules .gitconfig
+    `,
+  },
+  {
+    why: 'git runs these hooks',
+    paths: `
+      .husky .githooks .git-hooks lefthook.yml lefthook.yaml lefthook.toml lefthook.json .lefthook .lefthook.yml
+      .lefthook.yaml .lefthook.toml .lefthook.json lefthook-local.yml lefthook-local.yaml .lefthook-local.yml
+      .pre-commit-config.yaml .pre-commit-config.yml .overcommit.yml captainhook.json .simple-git-hooks.json
+      .simple-git-hooks.js .simple-git-hooks.cjs .huskyrc .huskyrc.json .huskyrc.js hk.pkl prek.toml simple-git-hooks.json simple-git-hooks.js simple-git-hooks.cjs
+    `,
+  },
+  {
+    why: ENTERED,
+    paths: `
+      .envrc mise.toml .mise.toml mise.local.toml .mise.local.toml .mise .config/mise .config/mise.toml .rtx.toml
+      .autoenv .autoenv.zsh .rvmrc
+    `,
+  },
+  {
+    why: 'another version control program obeys it, up to hooks',
+    paths: `
+      .hg/hgrc .hg/hgrc-not-shared .hg/sharedpath .jj/repo/config.toml .jj/repo/workspace-config.toml .sl/config
+      .pijul/config _darcs/prefs/defaults
+    `,
+  },
+  {
+    why: 'version managers and wrappers choose by it which program runs',
+    paths: `
+      .tool-versions rust-toolchain rust-toolchain.toml gradle/wrapper tools/bazel .bazeliskrc
+    `,
+  },
+  {
+    why: 'an interpreter, debugger or language server runs it when it is started in the folder',
+    paths: `
+      .gdbinit .gdbearlyinit .lldbinit .pdbrc .pdbrc.py .perldb .rdbgrc .byebugrc .irbrc .pryrc .iex.exs .Rprofile
+      .Renviron .octaverc .ocamlinit .ghci .luarc.json .luarc.jsonc
+    `,
+  },
+  {
+    why: 'editors run tasks and settings of it',
+    paths: `
+      .vscode .vscode-server .idea .fleet .zed .vs .theia *.code-workspace *.sublime-project .devcontainer
+      .devcontainer.json .gitpod.yml .nvim .nvim.lua .nvimrc .exrc .vimrc .gvimrc .vim .emacs .emacs.d .dir-locals.el
+      .dir-locals-2.el .helix .lvimrc .nova .externalToolBuilders .yarn/sdks
+    `,
+  },
+  {
+    why: 'coding agents obey it',
+    paths: `
+      .pawl .mcp.json .mcp AGENTS.md AGENTS.override.md CLAUDE.md CLAUDE.local.md GEMINI.md .agents .agent .claude
+      .claude.json .cursor .cursorrules .gemini .codex .aider.conf.yml .continue .windsurf .windsurfrules .clinerules
+      .cline .roo .roomodes .roorules .kiro .kilocode .qwen .opencode opencode.json opencode.jsonc .goose .goosehints .amp
+      .augment .trae .junie .crush crush.json .crush.json .factory .copilot .github/copilot-instructions.md
+      .github/instructions .github/prompts .github/agents .github/hooks .github/chatmodes .github/skills
+    `,
+  },
+  {
+    why: 'the CI of the repository runs it',
+    paths: `
+      .github/workflows .github/actions .github/dependabot.yml .github/dependabot.yaml .gitlab-ci.yml .gitlab-ci.yaml
+      .gitlab/ci .circleci .travis.yml azure-pipelines.yml azure-pipelines.yaml .azure-pipelines Jenkinsfile .jenkins
+      .drone.yml .drone.yaml .drone.star .woodpecker .woodpecker.yml .woodpecker.yaml bitbucket-pipelines.yml .buildkite
+      appveyor.yml .appveyor.yml .forgejo/workflows .forgejo/actions .gitea/workflows .gitea/actions .cirrus.yml
+      .cirrus.star .teamcity .semaphore .builds cloudbuild.yaml cloudbuild.yml codemagic.yaml buildspec.yml buildspec.yaml
+      .tekton .harness wercker.yml
+    `,
+  },
+  {
+    why: 'shells run it when they start',
+    paths: `
+      .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .inputrc .xprofile .zshrc .zshenv .zprofile
+      .zlogin .zlogout .kshrc .mkshrc .cshrc .tcshrc .login .xinitrc .xsession .xsessionrc .config/fish .config/autostart
+      .config/systemd .config/environment.d .config/git .tmux.conf .screenrc .pam_environment .ssh
+    `,
+  },
+  {
+    why: 'package managers and build tools obey it, up to which program they run',
+    paths: `
+      .npmrc .yarnrc .yarnrc.yml .yarn/releases .yarn/plugins .pnpmfile.cjs .pnpmfile.mjs bunfig.toml .cargo/config
+      .cargo/config.toml .pypirc pip.conf .gemrc .mvn .netrc .curlrc .wgetrc .condarc .bazelrc .buckconfig
+      .bundle/config .pnp.cjs .pnp.js .pnp.loader.mjs .jvmopts .sbtopts
+    `,
+  },
+];
+
+/** Each protected path and its reason. */
+export const PROTECTED_PATHS: readonly Protection[] = GROUPS.flatMap(({ why, paths }) =>
+  paths
+    .trim()
+    .split(/\s+/)
+    .map((path) => ({ path, why })),
+);
+
+/** Invisible characters that HFS+ ignores in names. */
+const UNSEEN = /\p{Default_Ignorable_Code_Point}/gu;
+/** NTFS: `file:stream` is the file, and trailing blanks and dots are ignored. */
+const STREAM = /:.*$/s;
+const TAIL = /[\s.]+$/;
+const SHORT_GIT = /^git~\d+$/;
+const SEPARATOR = /[/\\]/;
+
+const nameAs = (segment: string): string => {
+  const seen = segment
+    .normalize('NFKC')
+    .replace(UNSEEN, '')
+    .replace(STREAM, '')
+    .replace(TAIL, '')
+    .toLowerCase();
+  return SHORT_GIT.test(seen) ? '.git' : seen;
+};
+
+const namesOf = (path: string): readonly string[] => {
+  const names: string[] = [];
+  for (const segment of path.split(SEPARATOR)) {
+    if (segment === '' || segment === '.') continue;
+    if (segment === '..') names.pop();
+    else names.push(nameAs(segment));
+  }
+  return names;
+};
+
+type Row = { readonly names: readonly string[]; readonly protection: Protection };
+
+const rowOf = (protection: Protection): Row => ({ names: namesOf(protection.path), protection });
+
+/** Rows by their first name, so that a path needs one look-up per name. */
+const rowsByFirst = new Map<string, Row[]>();
+const rowsBySuffix: Row[] = [];
+for (const row of PROTECTED_PATHS.map(rowOf)) {
+  const [first = ''] = row.names;
+  if (first.startsWith('*')) rowsBySuffix.push(row);
+  else rowsByFirst.set(first, [...(rowsByFirst.get(first) ?? []), row]);
+}
+
+const matchesAt = (names: readonly string[], at: number): Protection | null => {
+  const name = names[at] ?? '';
+  const rows =
+    rowsByFirst.get(name) ?? rowsBySuffix.filter((row) => name.endsWith(row.names[0]?.slice(1) ?? ''));
+  const row = rows.find((one) => one.names.every((part, index) => index === 0 || part === names[at + index]));
+  return row?.protection ?? null;
+};
+
+/**
+ * The protection of a path, absolute or relative, with `/` or `\`; null for an ordinary path. It knows names only:
+ * resolve links before.
+ */
+export const protectionOf = (path: string): Protection | null => {
+  const names = namesOf(path);
+  for (let at = 0; at < names.length; at++) {
+    const found = matchesAt(names, at);
+    if (found !== null) return found;
+  }
+  return null;
+};
+
+/**
+ * As `protectionOf`, for a file that a tool writes. `HEAD` is protected here only: it would turn a folder into a
+ * repository whose configuration git obeys, but git itself must write it.
+ */
+const protectionOfFile = (path: string): Protection | null =>
+  protectionOf(path) ??
+  (namesOf(path).at(-1) === 'head'
+    ? { path: 'HEAD', why: 'git takes a folder that holds it for a repository' }
+    : null);
+
+const ON_ENTRY: ReadonlySet<string> = new Set([GIT, ENTERED]);
+
+/** Whether git or a shell obeys an entry as soon as it is in the folder. */
+export const isObeyedOnEntry = (name: string): boolean => {
+  const found = mayBeProtected(name) ? protectionOf(name) : null;
+  return found !== null && ON_ENTRY.has(found.why) && found.path !== '.gitmodules';
+};
+
+/** First names of protected paths, lower case. A folder without any of these holds none. */
+export const mayBeProtected = (name: string): boolean => {
+  const seen = nameAs(name);
+  return rowsByFirst.has(seen) || rowsBySuffix.some((row) => seen.endsWith(row.names[0]?.slice(1) ?? ''));
+};
+
+/** Paths of the home folder and the system that hold credentials. Every read of them is asked about. */
+
+const IN_HOME =
+  '.ssh .gnupg .aws .azure .kube .docker .netrc .npmrc .pypirc .git-credentials .pgpass .my.cnf .boto .s3cfg .vault-token .terraform.d .config/gh .config/gcloud .config/hub .config/op .config/doctl .config/rclone .config/pawl .config/git/credentials .cargo/credentials .cargo/credentials.toml .gem/credentials .m2/settings.xml .gradle/gradle.properties .local/share/keyrings .local/state/pawl .password-store .mozilla .thunderbird .config/google-chrome .config/chromium .config/BraveSoftware .config/Code .claude .codex .gemini .config/anthropic .config/openai .bash_history .zsh_history .python_history .node_repl_history .psql_history .mysql_history Library/Keychains Library/Cookies'.split(
+    ' ',
+  );
+
+const OF_SYSTEM =
+  /^\/(proc|sys|dev)(\/|$)|^\/etc\/(shadow|gshadow|sudoers|ssh|ssl\/private|pki|krb5\.keytab|NetworkManager|wireguard|openvpn)|^\/(var\/)?run\/|^\/var\/lib\/(docker|containerd|sss|NetworkManager)|^\/etc\/(sudoers\.d)/;
+
+/** Whether a real absolute path holds credentials. */
+export const isSecretPath = (path: string, home: string): boolean => {
+  if (OF_SYSTEM.test(path)) return true;
+  const base = home.endsWith('/') ? home : `${home}/`;
+  if (home === '' || !path.startsWith(base)) return false;
+  const inside = path.slice(base.length).toLowerCase();
+  return IN_HOME.some(
+    (place) => inside === place.toLowerCase() || inside.startsWith(`${place.toLowerCase()}/`),
+  );
+};
+
+/** Marks the protected and secret paths among those that a call touches. */
+
+const relativeTo = (workspace: string, path: string): string | null => {
+  const base = workspace.endsWith('/') ? workspace : `${workspace}/`;
+  if (path === workspace) return '';
+  return path.startsWith(base) ? path.slice(base.length) : null;
+};
+
+/**
+ * The protection of a file by its name in the workspace. The workspace's own name counts where a protected path begins with
+ * it: in a workspace `.github` the folder `workflows` is protected.
+ */
+export const protectionInWorkspace = (workspace: string, path: string): Protection | null => {
+  const inside = relativeTo(workspace, path);
+  if (inside === null) return protectionOfFile(path);
+  const own = workspace.split('/').at(-1) ?? '';
+  const found = protectionOfFile(inside);
+  if (found !== null || inside === '' || protectionOf(own) !== null) return found;
+  return protectionOf(`${own}/${inside}`);
+};
+
+/**
+ * Adds protected, secret and outside paths to the facts of a call. The workspace's own path does not count. Paths that the
+ * tool has found to be protected stay so.
+ */
+export const markSensitivePaths = (facts: CallFacts, workspace: string, home: string): CallFacts => {
+  const named = facts.protected ?? [];
+  const guarded = facts.paths.filter(
+    (path) => named.includes(path) || protectionInWorkspace(workspace, path) !== null,
+  );
+  const secret = facts.paths.filter(
+    (path) => relativeTo(workspace, path) === null && isSecretPath(path, home),
+  );
+  const leaves =
+    facts.needs === undefined && facts.paths.some((path) => relativeTo(workspace, path) === null);
+  return {
+    ...facts,
+    ...(leaves ? ({ needs: 'outside' } as const) : {}),
+    ...(guarded.length === 0 ? {} : { protected: guarded }),
+    ...(secret.length === 0 ? {} : { secret }),
+  };
+};

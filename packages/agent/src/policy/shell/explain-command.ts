@@ -1,0 +1,69 @@
+/** Explains the policy's decision about a shell text, without a session. */
+
+import type { JudgedCall, Needs, ShellFacts } from '../../machine/call.js';
+import type { Settings } from '../../machine/settings.js';
+import { decide, type PolicyDecision, placeOf } from '../decide.js';
+import type { CommandPlace } from '../presets.js';
+import { commandFinder, type FindProgram, shellFacts } from './shell-facts.js';
+import { type FindLosses, unrecoverableFiles } from './unrecoverable-files.js';
+
+export type Explained = PolicyDecision & {
+  /** Files that the command would delete or overwrite and git could not restore; absent if nobody looked. */
+  readonly unrecoverable?: readonly string[];
+  readonly facts: ShellFacts;
+  /** Where the command would run. */
+  readonly place: CommandPlace;
+};
+
+export type Explaining = Pick<Settings, 'rules' | 'workspace'> &
+  Partial<Pick<Settings, 'writtenRules' | 'sandbox' | 'onAsk' | 'preset'>>;
+
+type LookedUp = {
+  readonly shell: ShellFacts;
+  readonly needs: Needs | undefined;
+  readonly unrecoverable: readonly string[] | null;
+};
+
+/** The call that the shell tool would make for a text. */
+const callOf = (text: string, { shell, needs, unrecoverable }: LookedUp, workspace: string): JudgedCall => ({
+  callId: 'explained',
+  tool: 'shell',
+  input: { command: text },
+  verdict: { kind: 'ok' },
+  traits: { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: 0 },
+  facts: {
+    argv: [text],
+    paths: [workspace],
+    hosts: [],
+    shape: text,
+    shell,
+    ...(needs === undefined ? {} : { needs }),
+    ...(unrecoverable === null ? {} : { unrecoverable }),
+  },
+});
+
+type ExplainOptions = {
+  readonly needs?: Needs;
+  readonly find?: FindProgram;
+  /** Looks up which files git could not restore. Without it every file that the words name counts. */
+  readonly losses?: FindLosses;
+};
+
+/** Searches programs in the PATH of this process unless `find` is given. */
+export const explainCommand = async (
+  text: string,
+  settings: Explaining,
+  { needs, find, losses }: ExplainOptions = {},
+): Promise<Explained> => {
+  const look = find ?? commandFinder(process.env.PATH ?? '', settings.workspace);
+  const facts = await shellFacts(text, look);
+  const unrecoverable =
+    losses === undefined ? null : await unrecoverableFiles(facts, settings.workspace, losses);
+  const call = callOf(text, { shell: facts, needs, unrecoverable }, settings.workspace);
+  return {
+    ...decide(settings, [], call),
+    ...(unrecoverable === null ? {} : { unrecoverable }),
+    facts,
+    place: placeOf(settings, call) ?? 'unfenced',
+  };
+};

@@ -1,0 +1,119 @@
+import type { ApprovalAnswer, ApprovalScope } from '../machine/event.js';
+import type { JsonObject } from '../machine/message.js';
+import { attempt, attemptNow } from '../platform/attempt.js';
+import {
+  type ApprovalDescription,
+  type ApprovalRequest,
+  describeQuestion,
+} from '../policy/approval-question.js';
+import type { Input, Watcher } from '../ports/session.js';
+
+/** The question to the user about a call that policy neither allows nor denies. */
+export type ApprovalQuestion = ApprovalDescription & {
+  readonly callId: string;
+  readonly input: JsonObject;
+  /** The command's program and arguments; empty for other tools. */
+  readonly argv: readonly string[];
+};
+
+/**
+ * The user's answer. `allow`: this once; `alwaysThis`: this exact call; `alwaysPrefix`: commands with the prefix that
+ * `choices` names; `always`: every call of the tool in this session (all tools that change files count as one);
+ * `deny`: refused, with a reason for the model. An answer that is not among the question's `choices` holds once.
+ */
+export type ApprovalReply = 'allow' | 'alwaysThis' | 'alwaysPrefix' | 'always' | { readonly deny: string };
+
+/**
+ * Callback that answers for the user. If it throws, the call is denied. If it never answers, the turn waits until it
+ * is cancelled. `signal` is aborted as soon as the answer is no longer needed.
+ */
+export type OnApproval = (
+  question: ApprovalQuestion,
+  signal: AbortSignal,
+) => ApprovalReply | Promise<ApprovalReply>;
+
+type Answer = { readonly answer: ApprovalAnswer; readonly scope: ApprovalScope };
+
+const SCOPES: Readonly<Record<Extract<ApprovalReply, string>, ApprovalScope>> = {
+  allow: 'once',
+  alwaysThis: 'shape',
+  alwaysPrefix: 'prefix',
+  always: 'session',
+};
+
+/** null if the callback returned something that is not an ApprovalReply. */
+const parseReply = (reply: unknown): Answer | null => {
+  if (typeof reply === 'string' && Object.hasOwn(SCOPES, reply))
+    return { answer: { kind: 'allow' }, scope: SCOPES[reply as keyof typeof SCOPES] }; // it is one of them
+  if (typeof reply !== 'object' || reply === null || !('deny' in reply)) return null;
+  const { deny } = reply;
+  return typeof deny === 'string' ? { answer: { kind: 'deny', reason: deny }, scope: 'once' } : null;
+};
+
+const FAILED: Answer = {
+  answer: { kind: 'deny', reason: 'nobody could be asked: the program that answers for the user failed' },
+  scope: 'once',
+};
+
+type Answering = {
+  readonly onApproval: OnApproval;
+  send(input: Input): Promise<unknown>;
+  /** Called with the error if the callback throws. */
+  report(fault: Error): void;
+};
+
+/** Watches a session, asks for each approval that it requests, and sends the answer. */
+export const createApprovals = ({ onApproval, send, report }: Answering): Watcher => {
+  const open = new Map<string, AbortController>();
+  const ask = async (asking: ApprovalRequest, workspace: string): Promise<void> => {
+    const { batchId, call } = asking;
+    const { callId, input, facts } = call;
+    const asked = new AbortController();
+    open.set(callId, asked);
+    const question = { ...describeQuestion(asking, workspace), callId, input, argv: facts.argv };
+    const replied = await attempt(async () => {
+      const answer = parseReply(await onApproval(question, asked.signal));
+      if (answer === null)
+        throw new TypeError(
+          "onApproval gave no answer: it answers 'allow', 'alwaysThis', … or { deny: 'why' }",
+        );
+      return answer;
+    });
+    open.delete(callId);
+    if (asked.signal.aborted) return;
+    if (replied.kind === 'fault') report(replied.fault);
+    const answer = replied.kind === 'done' ? replied.value : FAILED;
+    // `send` rejects if the session has ended meanwhile; then nobody waits for the answer
+    await attempt(() => send({ type: 'ApprovalAnswered', batchId, callId, ...answer }));
+  };
+  const withdraw = (callId: string): void => {
+    open.get(callId)?.abort();
+    open.delete(callId);
+  };
+  return ({ actions, state }) => {
+    for (const action of actions) {
+      if (action.type === 'WithdrawApproval') withdraw(action.callId);
+      if (action.type === 'RequestApproval') void ask(action, state.session.settings.workspace);
+    }
+    if (state.name !== 'ExecutingTools') for (const callId of open.keys()) withdraw(callId);
+  };
+};
+
+/** Combines two watchers. If `second` throws, the error is reported and only `first` is called from then on. */
+export const combineWatchers = (first: Watcher, second: Watcher, report: (fault: Error) => void): Watcher => {
+  let isDeaf = false;
+  return (stepped) => {
+    first(stepped);
+    if (isDeaf) return;
+    const drop = (fault: Error): void => {
+      if (!isDeaf) report(fault);
+      isDeaf = true;
+    };
+    const watched = attemptNow<unknown>(() => second(stepped));
+    if (watched.kind === 'fault') drop(watched.fault);
+    else if (typeof watched.value === 'object')
+      void attempt(() => watched.value).then((waited) => {
+        if (waited.kind === 'fault') drop(waited.fault);
+      });
+  };
+};

@@ -1,0 +1,488 @@
+/** Compaction: one model call writes a summary, and some texts are kept beside it word for word. */
+
+import { findSkill } from '../extensions/skills/read-skill.js';
+import type { Action } from '../machine/action.js';
+import { estimateTokens, messagesOf, requestMessages } from '../machine/conversation.js';
+import type {
+  AssistantMessage,
+  AssistantPart,
+  CallPart,
+  Json,
+  JsonObject,
+  Message,
+  UserMessage,
+  UserText,
+} from '../machine/message.js';
+import type { State } from '../machine/state.js';
+import { attempt, attemptNow } from '../platform/attempt.js';
+import { type HookVerdicts, hookNotes } from '../policy/hook-verdict.js';
+import type { Model } from '../ports/model.js';
+import type { Tool } from '../ports/tool.js';
+import type { Equipment } from './equipment.js';
+import type { Post } from './loop.js';
+import {
+  OpenRequests,
+  priceUsage,
+  type ReplyEnding,
+  readStream,
+  replyText,
+  UNKNOWN_USAGE,
+  withoutImages,
+} from './model-call.js';
+import { cutText } from './result-text.js';
+import { findDenial, type UserHookRuns } from './user-hooks.js';
+
+type Start = Extract<Action, { readonly type: 'StartCompaction' }>;
+
+export type Compactions = {
+  /** Asks for a summary of the first `length` messages. */
+  start(task: Start, state: State): void;
+  abort(compactionId: string): void;
+  /** Aborts every call. Resolves when the last one has reported its usage. */
+  stopAll(): Promise<void>;
+};
+
+/** What hooks say, for the event that ends a compaction. */
+type WithHooks = { readonly hooks?: HookVerdicts };
+
+type Summaries = Omit<Compactions, 'start'> & { start(task: Start, state: State, told: WithHooks): void };
+
+/** The messages followed by the request for the summary. Roles still alternate. */
+const askForSummary = (messages: readonly Message[], text: string): readonly Message[] => {
+  const last = messages.at(-1);
+  const ask = { type: 'text', origin: 'note', text } as const;
+  const asking: UserMessage = { role: 'user', parts: last?.role === 'user' ? [...last.parts, ask] : [ask] };
+  return [...(last?.role === 'user' ? messages.slice(0, -1) : messages), asking];
+};
+
+type Completed = Extract<ReplyEnding, { readonly type: 'completed' }>;
+
+/** Why a reply can't be used as a summary, or null. Tool calls in it are not run. */
+const summaryFault = (reply: Completed): string | null => {
+  const { stopReason } = reply;
+  if (stopReason !== 'end' && stopReason !== 'toolUse')
+    return `it stopped with "${stopReason}" before its end`;
+  return replyText(reply) === '' ? 'its reply holds no text' : null;
+};
+
+const CHARACTERS_PER_TOKEN = 4;
+/** Largest share of the context window for a summary. */
+const SUMMARY_SHARE = 1 / 8;
+/** Limit for the user's words that are kept verbatim. */
+const KEPT_BYTES_MAX = 8_192;
+/** Smallest context window to assume for any model. */
+const WINDOW_TOKENS_MIN = 4_000;
+/** Upper bound for measured tokens per estimated token. A larger ratio does not come from text. */
+const TOKENS_PER_ESTIMATED_MAX = 2;
+
+/**
+ * How many estimated tokens the messages of the request may have. The estimate is corrected by the measured size of the
+ * conversation. If the provider has just refused the request as too large, half the window is assumed.
+ */
+const messageTokensMax = (state: State, model: Model, besides: string): number => {
+  const { settings, conversation, contextTokens } = state.session;
+  const refused =
+    state.name === 'Compacting' && state.mode.kind === 'overflow' && contextTokens < settings.windowTokens;
+  const windowTokens = refused ? Math.max(WINDOW_TOKENS_MIN, contextTokens / 2) : settings.windowTokens;
+  const besidesTokens = besides.length / CHARACTERS_PER_TOKEN;
+  const estimated = estimateTokens(messagesOf(conversation)) + besidesTokens;
+  const tokensPerEstimated = Math.min(TOKENS_PER_ESTIMATED_MAX, Math.max(1, contextTokens / estimated));
+  const summaryTokens = Math.min(model.facts.outputTokensMax, windowTokens * SUMMARY_SHARE);
+  return (windowTokens - summaryTokens) / tokensPerEstimated - besidesTokens;
+};
+
+const preservationOptions = (state: State, { tools }: Equipment): PreservationOptions => {
+  const windowBytes = state.session.settings.windowTokens * CHARACTERS_PER_TOKEN;
+  return {
+    tools: tools.values(),
+    turn: state.name === 'Compacting' && state.mode.kind !== 'idle' ? 'running' : 'over',
+    limitBytes: Math.min(KEPT_BYTES_MAX, windowBytes * SUMMARY_SHARE),
+  };
+};
+
+/** The messages of the request, and those that the summary replaces. */
+const summaryRequest = (
+  { length, instructions }: Start,
+  state: State,
+  model: Model,
+  equipment: Equipment,
+  told: WithHooks,
+): { readonly messages: readonly Message[]; readonly replaced: readonly Message[] } => {
+  const kept = [instructions ?? '', ...hookNotes(told.hooks ?? [])].filter((text) => text !== '').join('\n');
+  const ask = equipment.compactionInstructions(kept === '' ? null : kept);
+  const replaced = withoutImages(requestMessages(state.session.conversation, length, model.id));
+  const besides = `${equipment.instructions}${JSON.stringify(equipment.declarations)}${ask}`;
+  const messages = fitMessages(replaced, messageTokensMax(state, model, besides));
+  return { messages: askForSummary(messages, ask), replaced };
+};
+
+/**
+ * Asks for a summary with one model call. It has the same instructions and tools as every
+ * request: providers refuse calls and results without their tools, and read the common start from their cache.
+ */
+const createSummaries = (equipment: Equipment, post: Post): Summaries => {
+  const requests = new OpenRequests();
+
+  const summarise = async (task: Start, state: State, told: WithHooks): Promise<void> => {
+    const { compactionId } = task;
+    const { settings } = state.session;
+    const model = equipment.model(settings.model);
+    const { prices } = model.facts;
+    const { messages, replaced } = summaryRequest(task, state, model, equipment, told);
+    const reading = readStream({
+      model,
+      request: {
+        instructions: equipment.instructions,
+        tools: equipment.declarations,
+        toolChoice: 'none',
+        messages,
+      },
+      clock: equipment.clock,
+      firstByteMs: settings.firstByteMs,
+      silenceMs: settings.silenceMs,
+      onPiece: () => undefined,
+      onLateUsage: (tokens) =>
+        post({ type: 'UsageReported', usageId: compactionId, usage: priceUsage(tokens, prices) }),
+      onBadUsage: (fault) =>
+        post({ type: 'UsageReported', usageId: compactionId, usage: UNKNOWN_USAGE, fault }),
+    });
+    const ending = await requests.follow(compactionId, reading);
+    if (ending.type === 'aborted') return;
+    const usage = ending.usage === null ? null : priceUsage(ending.usage, prices);
+    if (ending.type === 'failed') {
+      post({ type: 'CompactionFailed', compactionId, message: ending.error.message, usage, ...told });
+      return;
+    }
+    const lack = summaryFault(ending);
+    if (lack !== null) {
+      const message = `${model.id} wrote no summary: ${lack}`;
+      post({ type: 'CompactionFailed', compactionId, message, usage, ...told });
+    } else {
+      const summary = appendPreserved(replyText(ending), replaced, preservationOptions(state, equipment));
+      post({ type: 'CompactionCompleted', compactionId, summary, usage: usage ?? UNKNOWN_USAGE, ...told });
+    }
+  };
+
+  return {
+    start(task, state, told) {
+      const { compactionId } = task;
+      const summarising = attempt(() => summarise(task, state, told)).then((done) => {
+        if (done.kind === 'done') return;
+        const message = `the summary could not be asked for: ${done.fault.message}`;
+        post({ type: 'CompactionFailed', compactionId, message, usage: null });
+      });
+      requests.hold(summarising);
+    },
+    abort: (compactionId) => requests.abort(compactionId),
+    stopAll: () => requests.stopAll(),
+  };
+};
+
+/** Performs StartCompaction and AbortCompaction. Hooks of the user are asked first. */
+export const createCompactions = (
+  equipment: Equipment,
+  post: Post,
+  userHooks: UserHookRuns | null,
+): Compactions => {
+  const summaries = createSummaries(equipment, post);
+  if (userHooks === null) return { ...summaries, start: (task, state) => summaries.start(task, state, {}) };
+  /** Compactions that wait for hooks. */
+  const asking = new Set<string>();
+  const start = async (task: Start, state: State): Promise<void> => {
+    const { compactionId } = task;
+    asking.add(compactionId);
+    const hooks = await userHooks.beforeCompaction(state, task);
+    if (!asking.delete(compactionId)) return; // it was aborted meanwhile
+    const told = hooks.length === 0 ? {} : { hooks };
+    const denial = findDenial(hooks);
+    if (denial === null) summaries.start(task, state, told);
+    else post({ type: 'CompactionFailed', compactionId, message: denial, usage: null, ...told });
+  };
+  return {
+    start: (task, state) => void start(task, state),
+    abort(compactionId) {
+      asking.delete(compactionId);
+      userHooks.abort(compactionId);
+      summaries.abort(compactionId);
+    },
+    stopAll() {
+      asking.clear();
+      return summaries.stopAll();
+    },
+  };
+};
+
+/**
+ * Shortens a conversation so that it can be summarised in one request. The window may be overfull, or the session may now
+ * use a model with a smaller one.
+ *
+ * 1. A conversation that fits is unchanged. Otherwise long texts are cut, then cut more, then the oldest exchanges are
+ *    left out.
+ * 2. Calls and their results stay together, roles alternate, and no message is empty.
+ * 3. The first message stays (the task, or the last summary), and so do the user's words of exchanges that are left out.
+ * 4. Only the request becomes smaller. The journal keeps everything.
+ */
+
+/** Limits for a long text in bytes, one for each attempt. */
+const CUTS = [4_096, 1_024, 256] as const;
+const SMALLEST_CUT = CUTS[2];
+
+const shorten = (text: string, limitBytes: number): string => {
+  const cut = cutText(text, limitBytes);
+  return cut === null ? text : `${cut.head}\n… ${cut.leftOutBytes} bytes left out …\n${cut.tail}`;
+};
+
+const shortenInput = (input: JsonObject, limitBytes: number): JsonObject =>
+  Object.fromEntries(Object.entries(input).map(([name, value]) => [name, shortenJson(value, limitBytes)]));
+
+/** `Array.isArray` does not narrow readonly arrays. */
+const isList = (value: readonly Json[] | JsonObject): value is readonly Json[] => Array.isArray(value);
+
+const shortenJson = (value: Json, limitBytes: number): Json => {
+  if (typeof value === 'string') return shorten(value, limitBytes);
+  if (typeof value !== 'object' || value === null) return value;
+  if (isList(value)) return value.map((item) => shortenJson(item, limitBytes));
+  return shortenInput(value, limitBytes);
+};
+
+/** Parts that the provider has sealed (reasoning, metadata) can be left out, but not changed. */
+const shortenPart = (part: AssistantPart, limitBytes: number): AssistantPart | null => {
+  if (part.type === 'reasoning') return null;
+  if (part.type === 'text') return { type: 'text', text: shorten(part.text, limitBytes) };
+  const { callId, tool, input } = part;
+  return { type: 'call', callId, tool, input: shortenInput(input, limitBytes) };
+};
+
+const shortenReply = (reply: AssistantMessage, limitBytes: number): AssistantMessage => {
+  const parts = reply.parts.map((part) => shortenPart(part, limitBytes)).filter((part) => part !== null);
+  return parts.length === 0 ? reply : { ...reply, parts };
+};
+
+/** The user's words and summaries are cut last. */
+const shortenUser = (message: UserMessage, limitBytes: number): UserMessage => ({
+  ...message,
+  parts: message.parts.map((part) => {
+    const ownWords = part.type === 'text' && part.origin !== 'note' && limitBytes > SMALLEST_CUT;
+    return ownWords ? part : { ...part, text: shorten(part.text, userTextLimit(part, limitBytes)) };
+  }),
+});
+
+const userTextLimit = (part: UserMessage['parts'][number], limitBytes: number): number =>
+  part.type === 'text' && part.origin !== 'note' ? CUTS[0] : limitBytes;
+
+const shortenAll = (messages: readonly Message[], limitBytes: number): readonly Message[] =>
+  messages.map((message) =>
+    message.role === 'user' ? shortenUser(message, limitBytes) : shortenReply(message, limitBytes),
+  );
+
+/** Groups each reply with the message that answers it. */
+const groupExchanges = (messages: readonly Message[]): readonly (readonly Message[])[] => {
+  const exchanges: Message[][] = [];
+  for (const message of messages) {
+    if (message.role === 'assistant') exchanges.push([message]);
+    else exchanges.at(-1)?.push(message);
+  }
+  return exchanges;
+};
+
+/** The user's words of exchanges that are left out, as one note. The newest ones first, as far as there is room. */
+const omissionNote = (left: readonly Message[], roomTokens: number): UserText => {
+  const said: string[] = [];
+  let characters = 0;
+  for (const { parts } of left.toReversed()) {
+    for (const part of parts.toReversed()) {
+      if (part.type !== 'text' || !('origin' in part) || part.origin !== 'user') continue;
+      const text = shorten(part.text, SMALLEST_CUT);
+      characters += text.length;
+      if (characters > roomTokens) break; // a quarter of the room, at four characters per token
+      said.unshift(`- ${text}`);
+    }
+  }
+  const words = said.length === 0 ? [] : ['The user said in them:', ...said];
+  const text = [`[${left.length} messages that came here are left out: they did not fit]`, ...words].join(
+    '\n',
+  );
+  return { type: 'text', origin: 'note', text };
+};
+
+const omitOldest = (messages: readonly Message[], roomTokens: number): readonly Message[] => {
+  const [first, ...rest] = messages;
+  if (first === undefined || first.role === 'assistant') return messages;
+  const exchanges = groupExchanges(rest);
+  // The first message, the note that is added to it, and the newest exchanges.
+  let left = roomTokens / 2 - estimateTokens([first]);
+  let from = exchanges.length;
+  while (from > 0) {
+    left -= estimateTokens(exchanges[from - 1] ?? []);
+    if (left < 0) break;
+    from -= 1;
+  }
+  const note = omissionNote(exchanges.slice(0, from).flat(), roomTokens);
+  const opening: UserMessage = { role: 'user', parts: [...first.parts, note] };
+  return [opening, ...exchanges.slice(from).flat()];
+};
+
+/** Messages that fit into `roomTokens`, estimated at four characters per token. */
+export const fitMessages = (messages: readonly Message[], roomTokens: number): readonly Message[] => {
+  const fits = (some: readonly Message[]): boolean => estimateTokens(some) <= roomTokens;
+  if (fits(messages)) return messages;
+  for (const limitBytes of CUTS) {
+    const shortened = shortenAll(messages, limitBytes);
+    if (fits(shortened)) return shortened;
+  }
+  return omitOldest(shortenAll(messages, SMALLEST_CUT), roomTokens);
+};
+
+/**
+ * Text that is kept verbatim when a summary replaces messages.
+ *
+ * 1. During a turn: the user's request. At any time: skills in use, and the text that tools want to keep (`Tool.keep`).
+ * 2. It stands below the summary, each piece under its own heading line, so that the next summary finds it again.
+ */
+
+type PreservationOptions = {
+  readonly tools: Iterable<Tool>;
+  readonly turn: 'running' | 'over';
+  /** Limit for the user's words. */
+  readonly limitBytes: number;
+};
+
+type Part = Message['parts'][number];
+
+const preservedHeading = (name: string): string => `[kept: ${name}]`;
+const NEXT = /\n+\[kept: [^\]\n]+\]\n/;
+const REQUEST = 'what the user asked for, word for word';
+
+const isText =
+  (origin: 'user' | 'summary') =>
+  (part: Part): boolean =>
+    part.type === 'text' && 'origin' in part && part.origin === origin;
+
+const partText = (part: Part): string => (part.type === 'call' ? '' : part.text);
+
+/** The text kept under this name by an earlier summary; undefined if the message has none. */
+const earlierText = ({ parts }: Message, name: string): string | undefined => {
+  const heading = `${preservedHeading(name)}\n`;
+  for (const text of parts.filter(isText('summary')).map(partText)) {
+    const at = text.lastIndexOf(heading);
+    if (at >= 0) return text.slice(at + heading.length).split(NEXT, 1)[0];
+  }
+  return undefined;
+};
+
+const cutWords = (text: string, limitBytes: number): string => {
+  const cut = cutText(text, limitBytes);
+  return cut === null ? text : `${cut.head}\n… ${cut.leftOutBytes} bytes left out …\n${cut.tail}`;
+};
+
+/** The user's words in the current turn. A message that answers no call starts a turn. */
+const currentRequest = (messages: readonly Message[], limitBytes: number): string => {
+  const said: string[] = [];
+  for (const message of messages.toReversed()) {
+    if (message.role === 'assistant') continue;
+    said.unshift(...message.parts.filter(isText('user')).map((part) => replaceSkill(partText(part))));
+    if (message.parts[0]?.type === 'result') continue;
+    said.unshift(earlierText(message, REQUEST) ?? '');
+    break;
+  }
+  return cutWords(said.filter((text) => text !== '').join('\n\n'), limitBytes);
+};
+
+/** Ids of successful calls. */
+const successfulCalls = (messages: readonly Message[]): ReadonlySet<string> => {
+  const done = new Set<string>();
+  for (const { parts } of messages) {
+    for (const part of parts) if (part.type === 'result' && !part.failed) done.add(part.callId);
+  }
+  return done;
+};
+
+/** The text that a tool wants to keep; empty if it throws or returns something else. */
+const textFromTool = (keep: () => unknown): string => {
+  const said = attemptNow(keep);
+  return said.kind === 'done' && typeof said.value === 'string' ? said.value : '';
+};
+
+/** The text of the tool's last successful call, or of the last summary, whichever is newer. */
+const newestToolText = (
+  messages: readonly Message[],
+  { name, keep }: Tool,
+  done: ReadonlySet<string>,
+): string => {
+  const isCall = (part: Part): part is CallPart =>
+    part.type === 'call' && part.tool === name && done.has(part.callId);
+  for (const message of messages.toReversed()) {
+    const call = message.parts.filter(isCall).at(-1);
+    if (call !== undefined) return textFromTool(() => keep?.(call.input));
+    const before = earlierText(message, name);
+    if (before !== undefined) return before;
+  }
+  return '';
+};
+
+/** The summary, followed by the text to keep from the messages that it replaces. */
+export const appendPreserved = (
+  summary: string,
+  messages: readonly Message[],
+  { tools, turn, limitBytes }: PreservationOptions,
+): string => {
+  const done = successfulCalls(messages);
+  const request = turn === 'running' ? [{ name: REQUEST, text: currentRequest(messages, limitBytes) }] : [];
+  const lists = [...tools]
+    .filter(({ keep }) => keep !== undefined)
+    .map((tool) => ({ name: tool.name, text: newestToolText(messages, tool, done) }));
+  const kept = [...request, ...preservedSkills(messages, limitBytes), ...lists]
+    .filter(({ text }) => text.trim() !== '')
+    .map(({ name, text }) => `${preservedHeading(name)}\n${text.trim()}`);
+  return [summary, ...kept].join('\n\n');
+};
+
+/** Skills in use, which a summary keeps word for word: those that the model loaded, and those that the user named. */
+
+const PREFIX = 'skill ';
+const SKILL_HEADING = /\[kept: skill ([\w-]+)\]\n/g;
+
+type PreservedText = { readonly name: string; readonly text: string };
+
+/** The texts in which a part can hold skills: a loaded one, the user's message, those of an earlier summary. */
+const findSkills = (part: Part): readonly PreservedText[] => {
+  if (part.type === 'result') {
+    const found = part.tool === 'skill' && !part.failed ? findSkill(part.text) : null;
+    return found === null ? [] : [found];
+  }
+  if (part.type !== 'text' || !('origin' in part)) return [];
+  if (part.origin === 'user') {
+    const found = findSkill(part.text);
+    return found === null ? [] : [found];
+  }
+  return [...part.text.matchAll(SKILL_HEADING)].flatMap(({ index, 0: heading }) => {
+    const rest = part.text.slice(index + heading.length);
+    const next = rest.search(/\n<\/skill>\n+\[kept: /);
+    const found = findSkill(next < 0 ? rest : rest.slice(0, next + '\n</skill>'.length));
+    return found === null ? [] : [found];
+  });
+};
+
+/** The newest text of each skill, the oldest first. If they exceed the limit, the newest ones are kept. */
+const preservedSkills = (messages: readonly Message[], limitBytes: number): readonly PreservedText[] => {
+  const byName = new Map<string, string>();
+  for (const { parts } of messages)
+    for (const { name, text } of parts.flatMap(findSkills)) {
+      byName.delete(name);
+      byName.set(name, text);
+    }
+  const kept: PreservedText[] = [];
+  let room = limitBytes;
+  for (const [name, text] of [...byName].reverse()) {
+    room -= Buffer.byteLength(text);
+    if (room < 0) break;
+    kept.unshift({ name: `${PREFIX}${name}`, text });
+  }
+  return kept;
+};
+
+/** A message of the user without the text of its skill, which is kept under a heading of its own. */
+const replaceSkill = (text: string): string => {
+  const found = findSkill(text);
+  return found === null ? text : text.replace(found.text, () => `(the skill ${found.name} stands below)`);
+};

@@ -1,0 +1,605 @@
+/** Connects models, tools, hooks, sandbox and journals to the runtime. Optional parts are loaded on first use. */
+
+import { realpath } from 'node:fs/promises';
+import path from 'node:path';
+import { createSessionSandbox } from '../command/session-sandbox.js';
+import type { SessionHook } from '../extensions/hooks/session-hooks.js';
+import { agentMachine } from '../journal/journaled-agent-machine.js';
+import { commitsPath } from '../journal/state-folder.js';
+import type { InputMode } from '../machine/event.js';
+import type { Image } from '../machine/message.js';
+import type { Grant, SandboxLevel, Settings } from '../machine/settings.js';
+import type { State } from '../machine/state.js';
+import { attempt, reportThrough } from '../platform/attempt.js';
+import { type Clock, systemClock } from '../platform/clock.js';
+import { stateFolder } from '../platform/environment.js';
+import { readTextOrEmpty } from '../platform/files.js';
+import { matchesPath } from '../policy/patterns.js';
+import type { Preset, WrittenRule } from '../policy/presets.js';
+import type { FindLosses } from '../policy/shell/unrecoverable-files.js';
+import type { Blobs, Entry, JournalStore, OpenJournal } from '../ports/journal.js';
+import type { Model } from '../ports/model.js';
+import type { Input, NewSession, StoppingPolicy, Watcher } from '../ports/session.js';
+import type { Job, Tool } from '../ports/tool.js';
+import { createRedactor, type Redactor } from '../secrets/redactor.js';
+import { secretsOf } from '../secrets/secret-variables.js';
+import { combineWatchers, createApprovals, type OnApproval } from './approvals.js';
+import { newSessionId, type SessionDependencies } from './equipment.js';
+import { createModels, type Models, modelSettings } from './model-call.js';
+import { checkModel, checkTool } from './outside-values.js';
+import { workspaceRefusal } from './refuse-workspace.js';
+import { createRuntime, type LocalRuntime } from './runtime.js';
+import {
+  differences,
+  missingSandboxText,
+  newSettings,
+  type ProbeResult,
+  probeUnlessOff,
+  refuseUnpriced,
+  resumedSettings,
+  type SettingsPatch,
+  type Unpriced,
+} from './session-settings.js';
+import { createTurn, type Turn } from './turn-result.js';
+
+export type AgentOptions = {
+  readonly model: Model;
+  /** Finds another model by its id, `provider/name`, for `useModel`; rejects with the reason if there is none. */
+  readonly connect?: (modelId: string) => Promise<Model>;
+  readonly journals: JournalStore;
+  /** Replaces the built-in tools. */
+  readonly tools?: readonly Tool[];
+  /** Tools in addition to `tools` or the built-in ones. */
+  readonly moreTools?: readonly Tool[];
+  /** Hooks at named moments: functions or commands (docs/user-hooks.md). Default: none. */
+  readonly hooks?: readonly SessionHook[];
+  /** Gives the model the tool `task`: other agents that only read, with sessions of their own. Default: no. */
+  readonly tasks?: boolean;
+  /** Added at the end of the instructions of each new session. Default: nothing. */
+  readonly moreInstructions?: string;
+  /** Names of environment variables that sandboxed commands get in addition to the usual ones. */
+  readonly passEnvironment?: readonly string[];
+  /**
+   * Secrets in addition to those in the environment, for example keys read from files. Each key is the name shown in
+   * place of its value wherever tool output contains it.
+   */
+  readonly secrets?: Readonly<Record<string, string>>;
+  readonly clock?: Clock;
+  /** Receives faults that don't stop the session. Default: a process warning. */
+  readonly report?: (fault: Error) => void;
+};
+
+export type SessionOptions = {
+  /** The folder to work in. */
+  readonly workspace: string;
+  /**
+   * The permission rules: what runs without asking. Default: `auto`; for a resumed session what it had, if that is narrower.
+   */
+  readonly preset?: Preset;
+  /**
+   * What commands can reach. Default: `workspace`, or `read-only` with the preset `plan`. If the sandbox does not work
+   * here, each command needs approval or is denied; only `off` runs commands without a sandbox.
+   */
+  readonly sandbox?: SandboxLevel;
+  /**
+   * Patterns of hosts that tools may reach without asking (docs/permissions.md). Default: none. Not taken from the journal:
+   * pass them again when you resume.
+   */
+  readonly hosts?: readonly string[];
+  /** Settings to change. Limits that are left out have their defaults. */
+  readonly settings?: SettingsPatch;
+  /** Called with every step, beginning with the first. */
+  readonly watcher?: Watcher;
+  /** Answers approval questions for the user. Not stored: pass it again when you resume. */
+  readonly onApproval?: OnApproval;
+  /** Shuts the session down on abort, as `close` does. If it is already aborted, opening rejects with its reason. */
+  readonly signal?: AbortSignal;
+  /** Called before every model call of the session. Not stored: pass it again when you resume. */
+  readonly stoppingPolicy?: StoppingPolicy;
+  /** With a limit in dollars: refuse a model without a price (default), or count its calls as free. */
+  readonly unpriced?: Unpriced;
+  /** With `resume`: what the user has allowed in this process, for example in the session that was forked. Default: nothing. */
+  readonly grants?: readonly Grant[];
+  /** Id of the session to resume; without it a new session starts. */
+  readonly resume?: string;
+  /** With `resume`: even if another process may have the session open. That process stops before it writes again. */
+  readonly takeOver?: boolean;
+};
+
+export type Agent = {
+  readonly runtime: LocalRuntime;
+  open(options: SessionOptions): Promise<Session>;
+};
+
+/** The parts that all sessions of an agent share. */
+type Parts = Required<Pick<AgentOptions, 'model' | 'journals' | 'clock' | 'report' | 'moreInstructions'>> & {
+  readonly runtime: LocalRuntime;
+  readonly models: Models;
+  readonly redactor: Redactor;
+};
+
+/** The session's watcher: handles approvals if `onApproval` is given, and calls the caller's watcher. */
+const sessionWatcher = (
+  { runtime, report }: Parts,
+  id: string,
+  { watcher, onApproval }: SessionOptions,
+): Watcher | undefined => {
+  if (onApproval === undefined) return watcher;
+  const answers = createApprovals({ onApproval, send: (input) => runtime.send(id, input), report });
+  return watcher === undefined ? answers : combineWatchers(answers, watcher, report);
+};
+
+const reportMissingSandbox = (
+  sandbox: Settings['sandbox'],
+  fenced: ProbeResult,
+  report: (fault: Error) => void,
+): void => {
+  const text = missingSandboxText(sandbox, fenced);
+  if (text !== null) report(new Error(text));
+};
+
+const resumeSession = async (
+  parts: Parts,
+  id: string,
+  workspace: string,
+  session: SessionOptions,
+): Promise<Session> => {
+  const { runtime, models, model, journals, report, redactor } = parts;
+  const { stoppingPolicy, unpriced, takeOver = false, grants = [] } = session;
+  const fenced = await probeUnlessOff(session.sandbox, workspace);
+  const watcher = sessionWatcher(parts, id, session);
+  const { tornTail } = await runtime.open(id, {
+    patch: (before, origin) => {
+      const wanted = resumedSettings(model, workspace, session, { settings: before, origin }, fenced);
+      reportMissingSandbox(wanted.sandbox, fenced, report);
+      refuseUnpriced(model, wanted.limits, unpriced);
+      return differences(before, wanted);
+    },
+    takeOver,
+    grants,
+    ...(watcher === undefined ? {} : { watcher }),
+    ...(stoppingPolicy === undefined ? {} : { stoppingPolicy }),
+  });
+  return connect({ runtime, blobs: journals.blobs, models, id, tornTail, unpriced, redactor });
+};
+
+const startSession = async (parts: Parts, workspace: string, session: SessionOptions): Promise<Session> => {
+  const { runtime, models, journals, report, redactor } = parts;
+  const { stoppingPolicy, unpriced } = session;
+  const { prepared, fenced } = await prepareSession(parts, workspace, session);
+  reportMissingSandbox(prepared.settings.sandbox, fenced, report);
+  const id = await runtime.create({
+    ...prepared,
+    ...(stoppingPolicy === undefined ? {} : { stoppingPolicy }),
+  });
+  const watcher = sessionWatcher(parts, id, session);
+  if (watcher !== undefined) runtime.watch(id, watcher);
+  return connect({ runtime, blobs: journals.blobs, models, id, tornTail: null, unpriced, redactor });
+};
+
+/** The tool `task` of a session. */
+const createSessionTaskTool = async (parts: Parts, parentId: string): Promise<Tool> => {
+  const { clock, journals, report, redactor } = parts;
+  const [{ createTaskTool }, { createTaskSessions }, { taskInstructions }] = await Promise.all([
+    import('./task.js'),
+    import('./task.js'),
+    import('./instructions.js'),
+  ]);
+  const instructTask = async ({ workspace, sandbox = 'off', writtenRules }: Settings): Promise<string> => {
+    const place = {
+      ...({ workspace, preset: 'plan', clock, writtenRules } as const),
+      sandbox: Promise.resolve(sandbox),
+    };
+    return redactor.clean(`${await composeInstructions(place, report)}\n\n${taskInstructions}`);
+  };
+  return createTaskTool(
+    createTaskSessions({ parentId, clock, journals, runtime: () => parts.runtime, instruct: instructTask }),
+  );
+};
+
+/** Closes the session when the signal is aborted, now or later. */
+const closeOn = (signal: AbortSignal | undefined, session: Session): Session => {
+  // an error while closing also rejects `ended`, so it can be ignored here
+  const end = (): void => void attempt(() => session.close());
+  signal?.addEventListener('abort', end, { once: true });
+  const forget = (): void => signal?.removeEventListener('abort', end);
+  session.ended.then(forget, forget);
+  if (signal?.aborted) end();
+  return session;
+};
+
+/**
+ * Creates an agent: one model, one journal store, any number of sessions. Throws a TypeError if the model or a tool is
+ * invalid.
+ */
+export const createAgent = (options: AgentOptions): Agent => {
+  const {
+    model,
+    journals,
+    clock = systemClock,
+    tools,
+    moreTools = [],
+    hooks = [],
+    tasks = false,
+    moreInstructions = '',
+    passEnvironment = [],
+    secrets = {},
+  } = options;
+  checkModel(model);
+  for (const tool of [...(tools ?? []), ...moreTools]) checkTool(tool);
+  const report = reportThrough(options.report ?? ((fault) => process.emitWarning(fault)));
+  const models = createModels(model, options.connect);
+  const redactor = createRedactor(secretsOf(process.env, secrets));
+  const runtime = createRuntime({
+    journals,
+    clock,
+    machine: agentMachine.fingerprint,
+    equip: async ({ workspace }, sessionId, startedBy) => {
+      const own = tasks && startedBy === null ? [await createSessionTaskTool(parts, sessionId)] : [];
+      const all = [...moreTools, ...own];
+      const from = startedBy === null ? 'user' : 'task';
+      return equip(models, {
+        tools,
+        moreTools: all,
+        passEnvironment,
+        redactor,
+        sessionId,
+        workspace,
+        hooks,
+        startedBy: from,
+      });
+    },
+    newSessionId: () => newSessionId(clock),
+    random: Math.random,
+    report,
+  });
+  const parts: Parts = { model, journals, clock, report, runtime, models, redactor, moreInstructions };
+  return {
+    runtime,
+    open: async (session) => {
+      session.signal?.throwIfAborted();
+      refuseUnpriced(model, session.settings?.limits, session.unpriced);
+      model.prepare?.();
+      const workspace = await realpath(session.workspace);
+      const refusal = workspaceRefusal(workspace, process.env);
+      if (refusal !== null) throw new Error(refusal);
+      const opened =
+        session.resume === undefined
+          ? startSession(parts, workspace, session)
+          : resumeSession(parts, session.resume, workspace, session);
+      return closeOn(session.signal, await opened);
+    },
+  };
+};
+
+/** Opens a single session: creates an agent just for it. */
+export const openSession = async (options: AgentOptions & SessionOptions): Promise<Session> =>
+  createAgent(options).open(options);
+
+export type PromptOptions = {
+  /** Cancels the turn on abort; the turn's reason is then `cancelled`. */
+  readonly signal?: AbortSignal;
+  /** If a turn is running: send the text with its next tool results (`steer`, the default), or after the turn. */
+  readonly mode?: InputMode;
+};
+
+export type Session = {
+  readonly id: string;
+  /** The incomplete last line that was cut off the journal of a resumed session; null if there was none. */
+  readonly tornTail: OpenJournal['tornTail'];
+  /** Sends a user event. When it resolves, the event is durable and applied; `seq` is its number in the journal. */
+  send(input: Input): Promise<{ readonly seq: number }>;
+  state(): Promise<State>;
+  /**
+   * Sends a prompt, waits until the session is idle and returns the turn. A failed model call is a result, not an
+   * exception. Rejects with the error that stopped the session. If the signal is already aborted, rejects with its
+   * reason and sends nothing.
+   */
+  prompt(text: string, options?: PromptOptions): Promise<Turn>;
+  /** The journal's entries from `from` on (default: the first), then new ones as they come; ends with the session. */
+  events(from?: number): AsyncIterable<Entry>;
+  /** Calls `watcher` with every step from now on; the returned function removes it. */
+  watch(watcher: Watcher): () => void;
+  /** Cancels the running turn. */
+  cancel(): Promise<void>;
+  /**
+   * Switches to another model from the next call on, with its own window and prices; a reply that is streaming comes
+   * from the old one. When it resolves, the change is durable. Rejects, and changes nothing, if the model can't be
+   * connected, or if its price is unknown and there is a limit in dollars.
+   */
+  useModel(wanted: string | Model): Promise<Model>;
+  /** The model that answers the next call. */
+  model(): Promise<Model>;
+  /** Background commands of the session, oldest first: their output and status, and `kill`. */
+  jobs(): readonly Job[];
+  /**
+   * Stores a picture so that an input can include it (`UserInput.images`). Rejects if the format is not supported or the
+   * picture is too large.
+   */
+  keepPicture(bytes: Uint8Array): Promise<Image>;
+  /** Replaces secrets in a text, as is done with tool output. */
+  redact(text: string): string;
+  /** Resolves when the session waits for the user; rejects with the error that stopped it, for example a full disk. */
+  idle(): Promise<State>;
+  /** Resolves when the session is shut down; rejects if an error stopped it. */
+  readonly ended: Promise<void>;
+  /** Stops all running work and shuts the session down. When it resolves, the journal's lock is released. */
+  close(): Promise<void>;
+};
+
+type ConnectedSession = {
+  readonly runtime: LocalRuntime;
+  readonly blobs: Blobs;
+  readonly models: Models;
+  readonly id: string;
+  readonly tornTail: OpenJournal['tornTail'];
+  readonly unpriced: Unpriced | undefined;
+  readonly redactor: Redactor;
+};
+
+/** The public interface of a session that is open in the runtime. */
+const connect = (connected: ConnectedSession): Session => {
+  const { runtime, blobs, models, id, tornTail, unpriced, redactor } = connected;
+  const session = runtime.find(id);
+  const prompt = async (text: string, { signal, mode = 'steer' }: PromptOptions = {}): Promise<Turn> => {
+    signal?.throwIfAborted();
+    const before = session.state.session.usage;
+    await session.send({ type: 'UserInput', text, mode });
+    // `send` rejects if the session has ended; then there is nothing to cancel
+    const cancel = (): void => void attempt(() => session.send({ type: 'CancelTurn' }));
+    signal?.addEventListener('abort', cancel, { once: true });
+    if (signal?.aborted) cancel();
+    try {
+      return createTurn(before, await session.idle());
+    } finally {
+      signal?.removeEventListener('abort', cancel);
+    }
+  };
+  const useModel = async (wanted: string | Model): Promise<Model> => {
+    const model = await models.connect(wanted);
+    refuseUnpriced(model, session.state.session.settings.limits, unpriced);
+    await session.send({ type: 'SettingsChanged', patch: modelSettings(model) });
+    return model;
+  };
+  const keepPicture = async (bytes: Uint8Array): Promise<Image> => {
+    const picture = await import('../tools/picture.js');
+    const kept = await picture.keepPicture(Buffer.from(bytes), blobs);
+    if (kept.kind === 'kept') return kept.image;
+    const why = kept.kind === 'none' ? 'it is no PNG, JPEG, GIF or WebP' : kept.why;
+    throw new Error(`the picture can't be shown to a model: ${why}`);
+  };
+  return {
+    id,
+    tornTail,
+    ended: session.ended,
+    prompt,
+    useModel,
+    keepPicture,
+    send: (input) => session.send(input),
+    state: async () => session.state,
+    events: (from) => session.read(from),
+    watch: (watcher) => runtime.watch(id, watcher),
+    cancel: async () => void (await session.send({ type: 'CancelTurn' })),
+    model: async () => models.get(session.state.session.settings.model),
+    jobs: () => (session.isOver ? [] : session.jobs),
+    redact: (text) => redactor.clean(text),
+    idle: () => session.idle(),
+    close: () => session.close(),
+  };
+};
+
+type PreparationParts = {
+  readonly model: Model;
+  readonly clock: Clock;
+  readonly redactor: Redactor;
+  readonly moreInstructions: string;
+  report(fault: Error): void;
+};
+
+/** The settings and instructions of a new session, and what the probe of the sandbox found. */
+const prepareSession = async (
+  { model, clock, redactor, moreInstructions, report }: PreparationParts,
+  workspace: string,
+  wishes: Parameters<typeof newSettings>[2],
+): Promise<{ readonly prepared: NewSession; readonly fenced: ProbeResult }> => {
+  const { preset = 'auto' } = wishes;
+  const probing = probeUnlessOff(wishes.sandbox, workspace);
+  const deciding = probing.then((fenced) => newSettings(model, workspace, wishes, fenced));
+  const sandbox: Promise<NonNullable<Settings['sandbox']>> = deciding.then(
+    (settings) => settings.sandbox ?? 'off',
+  );
+  const { writtenRules } = wishes.settings ?? {};
+  const own = await composeInstructions({ workspace, preset, clock, sandbox, writtenRules }, report);
+  const instructions = moreInstructions === '' ? own : `${own}\n\n${moreInstructions}`;
+  const [settings, fenced] = await Promise.all([deciding, probing]);
+  return { prepared: { settings, instructions: redactor.clean(instructions) }, fenced };
+};
+
+const HEAD_BYTES_MAX = 4_096;
+
+/** The current git branch; undefined if the workspace is not the root of a repository, or HEAD is detached. */
+const readBranch = async (workspace: string): Promise<string | undefined> => {
+  // A missing or unreadable HEAD file gives an empty text, and so no branch.
+  const head = await readTextOrEmpty(path.join(workspace, '.git', 'HEAD'), HEAD_BYTES_MAX);
+  return /^ref: refs\/heads\/(.+)\n?$/.exec(head)?.[1];
+};
+
+type Place = {
+  readonly workspace: string;
+  readonly preset: Preset;
+  readonly clock: Clock;
+  /** Files that they forbid or ask about are not imported by an AGENTS.md file. */
+  readonly writtenRules?: readonly WrittenRule[] | undefined;
+  /** A promise, since the sandbox probe takes as long as reading the files; both run at the same time. */
+  readonly sandbox: Promise<NonNullable<Settings['sandbox']>>;
+};
+
+const isGuarded = (file: string, workspace: string, rules: readonly WrittenRule[]): boolean =>
+  rules.some(
+    (rule) => rule.kind === 'path' && rule.decision !== 'allow' && matchesPath(rule.pattern, file, workspace),
+  );
+
+/** Builds the system prompt; reports AGENTS.md files that could not be used. */
+const composeInstructions = async (
+  { workspace, preset, clock, sandbox, writtenRules = [] }: Place,
+  report: (fault: Error) => void,
+): Promise<string> => {
+  const [{ instructionsFor }, { loadAgentsFiles }] = await Promise.all([
+    import('./instructions.js'),
+    import('./instructions.js'),
+  ]);
+  const [{ files, warnings }, gitBranch] = await Promise.all([
+    loadAgentsFiles(workspace, (file) => !isGuarded(file, workspace, writtenRules)),
+    readBranch(workspace),
+  ]);
+  for (const warning of warnings) report(new Error(warning));
+  return instructionsFor({
+    workspace,
+    platform: process.platform,
+    dateIso: new Date(clock.now()).toISOString().slice(0, 10),
+    agentsFiles: files,
+    preset,
+    sandbox: await sandbox,
+    ...(gitBranch === undefined ? {} : { gitBranch }),
+  });
+};
+
+type DependencyOptions = {
+  /** Replaces the built-in tools. */
+  readonly tools: readonly Tool[] | undefined;
+  /** Tools in addition to `tools` or the built-in ones. */
+  readonly moreTools: readonly Tool[];
+  /** Names of environment variables that sandboxed commands get in addition to the usual ones. */
+  readonly passEnvironment: readonly string[];
+  readonly redactor: Redactor;
+  readonly sessionId: string;
+  readonly workspace: string;
+  readonly hooks: readonly SessionHook[];
+  readonly startedBy: 'user' | 'task';
+};
+
+/** Creates the dependencies of one session. */
+const equip = async (
+  models: Models,
+  { tools, moreTools, passEnvironment, redactor, sessionId, workspace, hooks, startedBy }: DependencyOptions,
+): Promise<SessionDependencies> => {
+  const [{ createFileMemory }, { createJobs }, { compactionInstructions }, { createLateHooks }, builtin] =
+    await Promise.all([
+      import('../tools/file-change.js'),
+      import('../tools/jobs.js'),
+      import('./instructions.js'),
+      import('../workspace/late-hooks.js'),
+      tools === undefined ? import('../tools/builtin-tools.js') : null,
+    ]);
+  const environment = process.env;
+  const sandbox = createSessionSandbox({ environment, passEnvironment, sessionId });
+  const findLosses: FindLosses = async (folder, paths) =>
+    (await import('../workspace/uncommitted-files.js')).lossesByGit(environment)(folder, paths);
+  const jobs = createJobs();
+  const userHooks =
+    hooks.length === 0
+      ? null
+      : (await import('../extensions/hooks/session-hooks.js')).createSessionHooks(hooks, {
+          workspace,
+          environment,
+          sandbox,
+          sessionId,
+          startedBy,
+        });
+  const own = tools ?? builtin?.builtinTools({ environment, sandbox, findLosses }) ?? [];
+  return {
+    model: models.get,
+    tools: [...own, ...moreTools],
+    files: createFileMemory(),
+    jobs,
+    compactionInstructions,
+    hooks: createLateHooks({
+      environment,
+      sandbox,
+      recordFile: commitsPath(stateFolder(environment), sessionId),
+    }),
+    userHooks,
+    redactor,
+    async takeOver(waited) {
+      const { settleEarlier } = await import('../tools/bash-recovery.js');
+      await settleEarlier(sandbox, jobs, workspace, environment.HOME ?? '', waited);
+    },
+    sentCalls: {
+      announce: (place) => sandbox.announce(place),
+      record: (place, call) => sandbox.recordSent(place, call),
+      async find(place, call) {
+        const earlier = await sandbox.earlier(place);
+        if (earlier?.hasSent(call)) return 'sent';
+        return earlier?.isComplete ? 'notSent' : 'unknown';
+      },
+    },
+    close: (isFailed) => sandbox.close(isFailed),
+  };
+};
+
+/** The agent for sessions that an engine keeps. It has no tool `task`: an engine's sessions start no others. */
+
+export type EngineAgentOptions = Omit<AgentOptions, 'journals' | 'tasks'> & {
+  /** Asked before every model call of each session that is prepared here. All nodes must have it. */
+  readonly stoppingPolicy?: StoppingPolicy;
+  /** Whether `moreTools` work only where they are connected, as those of MCP servers do. */
+  readonly isBound?: boolean;
+};
+
+export type EngineAgent = {
+  /** The settings and instructions of a new session. Call it where the workspace is: it reads its files. */
+  prepare(
+    session: Pick<SessionOptions, 'workspace' | 'preset' | 'sandbox' | 'hosts' | 'settings'>,
+  ): Promise<NewSession>;
+  /** What a session works with on this node. */
+  equip(session: {
+    readonly settings: Settings;
+    readonly sessionId: string;
+    readonly startedBy?: unknown;
+  }): Promise<SessionDependencies>;
+};
+
+/** The same model, tools, hooks after tools and sandbox as `createAgent` gives to sessions in this process. */
+export const agentOnEngine = (options: EngineAgentOptions): EngineAgent => {
+  const {
+    model,
+    clock = systemClock,
+    tools,
+    moreTools = [],
+    moreInstructions = '',
+    passEnvironment = [],
+    hooks = [],
+    stoppingPolicy,
+    isBound = false,
+  } = options;
+  const stopping = stoppingPolicy === undefined ? {} : { stoppingPolicy };
+  checkModel(model);
+  for (const tool of [...(tools ?? []), ...moreTools]) checkTool(tool);
+  const report = reportThrough(options.report ?? ((fault) => process.emitWarning(fault)));
+  const models = createModels(model, options.connect);
+  const redactor = createRedactor(secretsOf(process.env, options.secrets ?? {}));
+  return {
+    async prepare(session) {
+      const workspace = await realpath(session.workspace);
+      const parts = { model, clock, redactor, moreInstructions, report };
+      const { prepared, fenced } = await prepareSession(parts, workspace, { ...session, ...stopping });
+      const text = missingSandboxText(prepared.settings.sandbox, fenced);
+      if (text !== null) report(new Error(text));
+      return prepared;
+    },
+    async equip({ settings: { workspace, model: modelId }, sessionId, startedBy }) {
+      if (modelId !== model.id) await models.connect(modelId);
+      const needs = await equip(models, {
+        tools,
+        moreTools,
+        passEnvironment,
+        redactor,
+        sessionId,
+        workspace,
+        hooks,
+        startedBy: startedBy === undefined ? 'user' : 'task',
+      });
+      return { ...needs, ...stopping, ...(isBound ? { isBound } : {}) };
+    },
+  };
+};

@@ -1,0 +1,131 @@
+/** What a session works with, and the header with which its journal begins. */
+
+import { randomBytes } from 'node:crypto';
+import type { Settings } from '../machine/settings.js';
+import type { Prices } from '../machine/usage.js';
+import type { Clock } from '../platform/clock.js';
+import type { Hooks, UserHooks } from '../ports/hooks.js';
+import type { Blobs, FrozenPrompt, Header, StartedBy } from '../ports/journal.js';
+import type { Model, ToolDeclaration } from '../ports/model.js';
+import type { StoppingPolicy } from '../ports/session.js';
+import type { FileMemory, Jobs, SentCalls, Tool } from '../ports/tool.js';
+import type { Redactor } from '../secrets/redactor.js';
+import { NO_REDACTOR, redactJobs } from './result-text.js';
+
+/** The dependencies of one session, besides its journal. */
+export type SessionDependencies = {
+  /** The model with this id. Throws if there is none; the request then fails. */
+  model(modelId: string): Model;
+  readonly tools: readonly Tool[];
+  readonly files: FileMemory;
+  readonly jobs: Jobs;
+  /** The request for a summary, at the end of the conversation. `kept`: the user's wish about its content. */
+  compactionInstructions(kept: string | null): string;
+  /** null: no hooks are connected, and a requested phase fails. */
+  readonly hooks: Hooks | null;
+  /** The user's hooks. Absent or null: there are none. */
+  readonly userHooks?: UserHooks | null;
+  /** Asked before every model call, unless the session was opened with a policy of its own. Absent: there is none. */
+  readonly stoppingPolicy?: StoppingPolicy | null;
+  /** Whether tools work only where they are connected, so that models are called there too. Absent: no. */
+  readonly isBound?: boolean;
+  /** Replaces secrets in what tools return. Absent: nothing is secret. */
+  readonly redactor?: Redactor;
+  /**
+   * Takes over what earlier processes of the session have left running. `waited`: the interrupted calls that are being
+   * recovered, each as batch and call.
+   */
+  takeOver?(waited: readonly string[]): Promise<void>;
+  /** Which calls have left this process. Absent: after a crash that is unknown. */
+  readonly sentCalls?: SentCalls;
+  /** Releases the session's own resources after all its work has stopped. `isFailed`: the journal may lack results. */
+  close?(isFailed: boolean): Promise<void>;
+};
+
+/** The dependencies in the form that the performers use. */
+export type Equipment = Omit<SessionDependencies, 'tools' | 'redactor'> & {
+  readonly redactor: Redactor;
+  /** By name. */
+  readonly tools: ReadonlyMap<string, Tool>;
+  /** Fixed at the start of the session, like the declarations. */
+  readonly instructions: string;
+  readonly declarations: readonly ToolDeclaration[];
+  readonly clock: Clock;
+  /** null: no policy is connected. */
+  readonly stoppingPolicy: StoppingPolicy | null;
+  /** A number from 0 to 1, for jitter. */
+  random(): number;
+};
+
+/** The parts from which each runtime makes its sessions. */
+
+const declare = ({ name, description, inputSchema }: Tool): ToolDeclaration => ({
+  name,
+  description,
+  inputSchema,
+});
+
+/** The fixed part of every request of the session. */
+export const freezePrompt = (instructions: string, tools: readonly Tool[]): FrozenPrompt => ({
+  instructions,
+  tools: JSON.stringify(tools.map(declare)),
+});
+
+type HeaderFacts = {
+  readonly sessionId: string;
+  readonly createdAt: number;
+  readonly settings: Settings;
+  readonly startedBy: StartedBy | undefined;
+  readonly machine: string;
+  readonly prices: Prices | null;
+};
+
+/** Stores the prompt, then makes the header that names it: no header is ever durable without what it names. */
+export const beginHeader = async (
+  { sessionId, createdAt, settings, startedBy, machine, prices }: HeaderFacts,
+  frozen: FrozenPrompt,
+  blobs: Blobs,
+): Promise<Header> => {
+  const [instructions, tools] = await Promise.all([blobs.put(frozen.instructions), blobs.put(frozen.tools)]);
+  return {
+    version: 1,
+    sessionId,
+    createdAt,
+    workspace: settings.workspace,
+    parent: null,
+    ...(startedBy === undefined ? {} : { startedBy }),
+    machine,
+    settings,
+    instructions,
+    tools,
+    prices,
+  };
+};
+
+/** The dependencies of a session in the form that its performers use. */
+export const gatherEquipment = (
+  needs: SessionDependencies,
+  { instructions, tools }: FrozenPrompt,
+  world: {
+    readonly clock: Clock;
+    random(): number;
+    readonly stoppingPolicy: StoppingPolicy | null;
+  },
+): Equipment => {
+  const redactor = needs.redactor ?? NO_REDACTOR;
+  return {
+    ...needs,
+    ...world,
+    redactor,
+    jobs: redactJobs(redactor, needs.jobs),
+    tools: new Map(needs.tools.map((tool) => [tool.name, tool])),
+    instructions,
+    declarations: JSON.parse(tools) as readonly ToolDeclaration[], // found by its hash, so it is what freezePrompt wrote
+  };
+};
+
+/** Ids sort by time, also as file names. */
+export const newSessionId = (clock: Clock): string => {
+  const time = new Date(clock.now()).toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-');
+  return `${time}-${randomBytes(4).toString('hex')}`;
+};

@@ -1,0 +1,189 @@
+/** A tool call before it runs: its tool judges the input, and shows what the call would change. */
+
+import { homedir } from 'node:os';
+import {
+  type CallFacts,
+  type CallPreview,
+  type CallTraits,
+  type JudgedCall,
+  shortTitle,
+} from '../machine/call.js';
+import type { JsonObject } from '../machine/message.js';
+import type { SessionData } from '../machine/state.js';
+import { attempt } from '../platform/attempt.js';
+import { type JsonLimits, parseBounded } from '../platform/untrusted-input.js';
+import { markSensitivePaths } from '../policy/paths.js';
+import type { RawCall } from '../ports/model.js';
+import type { Judgement, PreviewContext, Tool } from '../ports/tool.js';
+import type { Redactor } from '../secrets/redactor.js';
+import type { Equipment } from './equipment.js';
+import type { Post } from './loop.js';
+import { takeJudgement, takePreview } from './outside-values.js';
+import { cutText, NO_REDACTOR, redactJudgement, redactPreview, refusePlaceholder } from './result-text.js';
+
+/**
+ * Judges calls before the reply is journaled (docs/rules.md#judged-calls). Text that is not a JSON object is never
+ * repaired.
+ */
+
+const QUOTED_BYTES = 400;
+const NO_FACTS: CallFacts = { argv: [], paths: [], hosts: [], shape: '' };
+/** Traits of a call that can never start. */
+const NO_TRAITS: CallTraits = { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 0 };
+
+/** More than any tool needs. Code that hashes and writes states recurses through the input of a call. */
+const INPUT_LIMITS: JsonLimits = { depthMax: 100, charactersMax: 8_000_000 };
+
+type Input =
+  | { readonly kind: 'object'; readonly input: JsonObject }
+  | { readonly kind: 'invalid'; readonly rawInput: string; readonly why: string };
+
+const quote = (rawInput: string): string => {
+  const cut = cutText(rawInput, QUOTED_BYTES);
+  return cut === null ? rawInput : `${cut.head} … ${cut.tail}`;
+};
+
+/** Parses the input, which must be an object. Text that is too long is dropped. */
+const parseInput = (rawInput: string): Input => {
+  if (rawInput.trim() === '') return { kind: 'object', input: {} };
+  const parsed = parseBounded(rawInput, INPUT_LIMITS);
+  const invalid = (fault: string, kept = rawInput): Input => ({
+    kind: 'invalid',
+    rawInput: kept,
+    why: `the arguments ${fault}: ${quote(rawInput)}`,
+  });
+  if (parsed.kind === 'ok') {
+    const { value } = parsed;
+    if (typeof value !== 'object' || value === null || Array.isArray(value))
+      return invalid('must be a JSON object, not');
+    return { kind: 'object', input: value as JsonObject }; // the value comes from JSON.parse
+  }
+  const { depthMax, charactersMax } = INPUT_LIMITS;
+  if (parsed.why === 'tooDeep') return invalid(`were nested deeper than ${depthMax} levels`);
+  if (parsed.why === 'tooLong')
+    return invalid(`were longer than ${charactersMax} characters`, quote(rawInput));
+  return invalid('were not valid JSON');
+};
+
+const judgeInput = async (
+  tool: Tool,
+  input: JsonObject,
+  workspace: string,
+  redactor: Redactor,
+): Promise<Judgement> => {
+  const refused = refusePlaceholder(redactor, input);
+  if (refused !== null) return refused;
+  const judged = await attempt(() => tool.judge(input, workspace));
+  if (judged.kind === 'done') return redactJudgement(redactor, takeJudgement(judged.value));
+  return { kind: 'invalid', field: 'input', why: `the tool could not judge it: ${judged.fault.message}` };
+};
+
+/**
+ * One call of a reply with everything that the machine needs to decide about it, as `LlmCompleted` carries it: what it
+ * touches, or why it can't be made. `tools` by their names; `workspace` is a real absolute path. For a runtime of your own.
+ */
+export const judgeCall = async (
+  raw: RawCall,
+  tools: ReadonlyMap<string, Tool>,
+  workspace: string,
+  redactor: Redactor = NO_REDACTOR,
+): Promise<JudgedCall> => {
+  const named = { callId: raw.callId, tool: raw.tool };
+  const tool = tools.get(raw.tool);
+  const parsed = parseInput(raw.rawInput);
+  const asWritten =
+    parsed.kind === 'invalid' ? { input: {}, rawInput: parsed.rawInput } : { input: parsed.input };
+  if (tool === undefined) {
+    const verdict = { kind: 'noSuchTool', known: [...tools.keys()] } as const;
+    return { ...named, ...asWritten, verdict, traits: NO_TRAITS, facts: NO_FACTS };
+  }
+  if (parsed.kind === 'invalid') {
+    const verdict = { kind: 'invalid', field: 'input', why: parsed.why } as const;
+    return { ...named, ...asWritten, verdict, traits: tool.traits, facts: NO_FACTS };
+  }
+  const { input } = parsed;
+  const judgement = await judgeInput(tool, input, workspace, redactor);
+  if (judgement.kind === 'invalid') {
+    return { ...named, input, verdict: judgement, traits: tool.traits, facts: NO_FACTS };
+  }
+  const { deadlineMs = tool.traits.deadlineMs, facts, title } = judgement;
+  const previews = tool.preview === undefined ? {} : ({ previews: 'yes' } as const);
+  const traits = { ...tool.traits, deadlineMs, ...previews };
+  const placed = markSensitivePaths(facts, workspace, homedir());
+  const titled = title === undefined ? {} : { title: shortTitle(title) };
+  return { ...named, input: judgement.input, verdict: { kind: 'ok' }, traits, facts: placed, ...titled };
+};
+
+/** Time limit for a preview. After that the user is asked without one. */
+const PATIENCE_MS = 10_000;
+
+const NONE: CallPreview = { kind: 'none' };
+
+/**
+ * Performs PreviewCall: asks the tool for a preview of the call and posts one CallPreviewed.
+ *
+ * If the tool fails or takes too long, the question shows the call's input instead.
+ */
+export class Previews {
+  readonly #equipment: Equipment;
+  readonly #session: () => SessionData;
+  readonly #remember: () => Promise<void>;
+  readonly #post: Post;
+  readonly #running = new Map<string, AbortController>();
+
+  /** `remember` resolves when the session knows again which files were read before it was resumed. */
+  constructor(equipment: Equipment, session: () => SessionData, remember: () => Promise<void>, post: Post) {
+    this.#equipment = equipment;
+    this.#session = session;
+    this.#remember = remember;
+    this.#post = post;
+  }
+
+  start(batchId: string, call: JudgedCall): void {
+    void this.#run(batchId, call);
+  }
+
+  /** The answer is no longer needed. */
+  drop(batchId: string, callId: string): void {
+    this.#running.get(`${batchId} ${callId}`)?.abort();
+  }
+
+  stopAll(): Promise<void> {
+    for (const stop of this.#running.values()) stop.abort();
+    return Promise.resolve();
+  }
+
+  async #run(batchId: string, call: JudgedCall): Promise<void> {
+    const { callId } = call;
+    const key = `${batchId} ${callId}`;
+    const stop = new AbortController();
+    this.#running.set(key, stop);
+    const preview = await this.#askTool(call, stop.signal);
+    if (this.#running.get(key) === stop) this.#running.delete(key);
+    if (!stop.signal.aborted) this.#post({ type: 'CallPreviewed', batchId, callId, preview });
+  }
+
+  async #askTool(call: JudgedCall, signal: AbortSignal): Promise<CallPreview> {
+    const tool = this.#equipment.tools.get(call.tool);
+    if (tool?.preview === undefined) return NONE;
+    let stopWaiting = (): void => undefined;
+    const tooLate = new Promise<CallPreview>((resolve) => {
+      stopWaiting = this.#equipment.clock.after(PATIENCE_MS, () => resolve(NONE));
+      signal.addEventListener('abort', () => resolve(NONE), { once: true });
+    });
+    const asked = attempt(() => this.#previewOf(tool, call, signal));
+    const answered = asked.then((result) => (result.kind === 'done' ? result.value : NONE));
+    const preview = await Promise.race([answered, tooLate]);
+    stopWaiting();
+    return preview;
+  }
+
+  async #previewOf(tool: Tool, { input, facts }: JudgedCall, signal: AbortSignal): Promise<CallPreview> {
+    await this.#remember();
+    const { files } = this.#equipment;
+    const { workspace } = this.#session().settings;
+    const context: PreviewContext = { workspace, paths: facts.paths, files, signal };
+    const preview = takePreview(await tool.preview?.(input, context));
+    return redactPreview(this.#equipment.redactor, preview);
+  }
+}

@@ -1,0 +1,435 @@
+import { attempt, attemptNow } from '../platform/attempt.js';
+import type { Clock } from '../platform/clock.js';
+import type { AgentTypes, Entry, EntryDraft, Header, Journal, MachineTypes } from '../ports/journal.js';
+import type { Stepped, Watcher } from '../ports/session.js';
+
+/** The parts of a session of any machine. */
+type SessionParts<M extends MachineTypes> = {
+  readonly adapter: MachineAdapter<M>;
+  readonly journal: Journal<M>;
+  /** The state after the last journaled event. */
+  readonly state: M['state'];
+  readonly clock: Clock;
+  /** Receives faults that do not stop the session. */
+  report(fault: Error): void;
+};
+
+/** The error for calls that need an open session. */
+export const notOpen = (sessionId: string): Error =>
+  new Error(`session ${sessionId} is not open here: open it first`);
+
+/** Applies rule 4. */
+const refuse = <M extends MachineTypes>({ sender }: Item<M>, why: Error): void => {
+  if (sender === undefined) throw why;
+  sender.reject(why);
+};
+
+/**
+ * A session of any machine that is open in this process, and the only loop: event -> step -> journal -> perform.
+ *
+ * 1. Events are stepped one by one, in the order in which they were posted. Each gets its time when it is stepped.
+ * 2. Events that are queued together are journaled with one append. Only after the append has resolved are actions
+ *    performed, steps shown and senders answered. If it rejects, the session ends, and the state stays as journaled.
+ * 3. Volatile events are shown at once and not synced. Their text is merged and journaled before the next other event, or
+ *    not at all if that event contains it.
+ * 4. A malformed event, or one that can't be stepped, has no effect, and its sender gets the error. If the event has no
+ *    sender it comes from the runtime, which can't continue without it, so the session ends.
+ * 5. A group waits only for the events that start what it has announced. Any other event closes it.
+ * 6. The session ends once: by `end`, or with the error that stopped the loop. Then all its work has stopped, and the
+ *    journal is closed.
+ * 7. After entries went to reserved space on a full disk, nothing is started, not even a call whose start is among them:
+ *    the shutdown event follows, then the end.
+ */
+export abstract class JournaledSession<M extends MachineTypes> {
+  readonly #adapter: MachineAdapter<M>;
+  readonly #journal: Journal<M>;
+  readonly #clock: Clock;
+  readonly #observers: Observers<M>;
+  readonly #settle: { resolve(): void; reject(error: Error): void };
+  #state: M['state'];
+  #inbox: Item<M>[] = [];
+  /** Merged text of volatile events that are not in the journal yet. */
+  #kept: M['event'] | null = null;
+  #draining: Promise<void> | null = null;
+  #arrived: (() => void) | null = null;
+  #ending = false;
+  #fault: Error | null = null;
+  /** Why no more events are accepted; null while they are. */
+  #over: Error | null = null;
+  /** Resolves after a normal end. Rejects with the error that stopped the session. */
+  readonly ended: Promise<void>;
+
+  constructor({ adapter, journal, state, clock, report }: SessionParts<M>) {
+    this.#adapter = adapter;
+    this.#journal = journal;
+    this.#clock = clock;
+    this.#state = state;
+    this.#observers = new Observers(report);
+    let settle = { resolve: (): void => undefined, reject: (_error: Error): void => undefined };
+    this.ended = new Promise<void>((resolve, reject) => {
+      settle = { resolve, reject };
+    });
+    this.#settle = settle;
+    // Without this handler, an error in a session that nobody awaits would end the process.
+    this.ended.catch(() => undefined);
+  }
+
+  /**
+   * Called for each action before its event is durable. May only read and post. Returns the ids of work whose starting
+   * event will be posted later.
+   */
+  protected abstract prepare(action: M['action'], state: M['state']): readonly string[];
+
+  /** Performs an action after its event is durable. Never throws, never waits; results are posted. */
+  protected abstract perform(action: M['action'], state: M['state']): void;
+
+  /** Ends all work of the actions. Resolves when it has stopped, or after the grace period. */
+  protected abstract stopAll(): Promise<void>;
+
+  /** The event that ends a session in order when the disk is full. Null: it ends as in a crash. */
+  protected async shutdownEvent(): Promise<Posted<M> | null> {
+    return null;
+  }
+
+  get header(): Header<M> {
+    return this.#journal.header;
+  }
+
+  /** The durable state with the later volatile events applied. */
+  get state(): M['state'] {
+    return this.#state;
+  }
+
+  /** Sequence number of the last durable entry. */
+  get seq(): number {
+    return this.#journal.seq;
+  }
+
+  /** Whether the session has ended or is about to end. */
+  get isOver(): boolean {
+    return this.#ending;
+  }
+
+  /** The error that stopped the session; null while it runs and after a normal end. */
+  get fault(): Error | null {
+    return this.#fault;
+  }
+
+  /** Calls the watcher for every step from now on, including deltas. The returned function removes it. */
+  watch(watcher: Watcher<M>): () => void {
+    return this.#observers.watch(watcher);
+  }
+
+  /** The entries from `from` on, then new ones until the session ends. */
+  read(from = 1): AsyncIterable<Entry<M>> {
+    return this.#observers.read(() => this.#journal.read(from), from);
+  }
+
+  /** Queues an event of the runtime. Ignored after the end. */
+  protected post(event: Posted<M>, told?: Told<M>): void {
+    if (this.#over !== null) return;
+    this.#enqueue({ event, ...(told && { applied: ({ state }, accepted) => told(accepted, state) }) });
+  }
+
+  /** Resolves when the event is durable and applied. Rejects with the journal's error, or if the session has ended. */
+  protected submit(event: Posted<M>, applied?: Applied<M>): Promise<{ readonly seq: number }> {
+    return new Promise((resolve, reject) => {
+      if (this.#over === null) this.#enqueue({ event, applied, sender: { resolve, reject } });
+      else reject(this.#over);
+    });
+  }
+
+  #enqueue(item: Item<M>): void {
+    this.#inbox.push(item);
+    this.#arrived?.();
+    if (this.#draining !== null) return;
+    this.#draining = Promise.resolve().then(() => this.#drain());
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#inbox.length > 0 && this.#over === null) {
+      const group: Group<M> = { taken: [], drafts: [], starting: new Set() };
+      const turned = await attempt(() => this.#journalGroup(group));
+      if (turned.kind === 'fault') this.#fail(turned.fault, group);
+    }
+    this.#draining = null;
+  }
+
+  /** Rule 2. */
+  async #journalGroup(group: Group<M>): Promise<void> {
+    this.#take(group);
+    if (group.starting.size > 0) await this.#awaitStarts(group);
+    if (group.drafts.length > 0) await this.#journal.append(group.drafts);
+    const full = this.#journal.full ?? null;
+    this.#commit(group, full === null ? 'perform' : 'skip');
+    if (full !== null) await this.#endOnFullDisk(full);
+  }
+
+  /** Rule 7. */
+  async #endOnFullDisk(full: Error): Promise<void> {
+    const shutdown = await this.shutdownEvent();
+    const event: M['event'] | null = shutdown === null ? null : { ...shutdown, at: this.#clock.now() };
+    const drafts = event === null ? [] : [{ event, state: this.#adapter.step(this.#state, event).state }];
+    await attempt(() => this.#journal.append(drafts)); // without it, the next opening finds a session as after a crash
+    this.#refuseAll(full);
+    void this.end(full);
+  }
+
+  /** Rule 5. */
+  async #awaitStarts(group: Group<M>): Promise<void> {
+    let onlyStarts = true;
+    while (onlyStarts && group.starting.size > 0) {
+      await this.#arrival();
+      onlyStarts = this.#inbox.every(({ event }) => this.#adapter.startOf(event) !== null);
+      this.#take(group);
+    }
+  }
+
+  async #arrival(): Promise<void> {
+    if (this.#inbox.length > 0) return;
+    await new Promise<void>((resolve) => {
+      this.#arrived = resolve;
+    });
+    this.#arrived = null;
+  }
+
+  #take(group: Group<M>): void {
+    while (this.#inbox.length > 0) {
+      const items = this.#inbox;
+      this.#inbox = [];
+      for (const item of items) this.#step(item, group);
+    }
+  }
+
+  #step(item: Item<M>, group: Group<M>): void {
+    const event: M['event'] = { ...item.event, at: this.#clock.now() };
+    const before = group.taken.at(-1)?.stepped.state ?? this.#state;
+    const tried = attemptNow(() => this.#stepChecked(before, event));
+    if (tried.kind === 'fault') {
+      refuse(item, tried.fault);
+      return;
+    }
+    const { state, actions, path, diagnostics } = tried.value;
+    const accepted = state !== before;
+    const isVolatile = this.#adapter.isVolatile(event);
+    if (!isVolatile) {
+      this.#flush(event, before, group);
+      group.drafts.push({ event, state });
+    } else if (accepted) this.#kept = this.#adapter.keep(this.#kept, event); // rule 3: drops text that arrives late
+    const seq = isVolatile ? null : this.seq + group.drafts.length;
+    group.taken.push({ item, stepped: { seq, event, state, actions, path, diagnostics }, accepted });
+    const started = this.#adapter.startOf(item.event);
+    if (started !== null) group.starting.delete(started);
+    for (const action of actions) for (const id of this.prepare(action, state)) group.starting.add(id);
+  }
+
+  /** Throws what the machine throws, and a TypeError for an event that it refuses as malformed. */
+  #stepChecked(state: M['state'], event: M['event']): ReturnType<MachineAdapter<M>['step']> {
+    const stepped = this.#adapter.step(state, event);
+    const malformed = stepped.diagnostics.find(({ kind }) => kind === 'malformed');
+    if (malformed === undefined) return stepped;
+    throw new TypeError(`${event.type} is refused, and nothing has changed: ${malformed.why}`);
+  }
+
+  /** Rule 3. */
+  #flush(next: M['event'], state: M['state'], { drafts }: Group<M>): void {
+    const kept = this.#kept;
+    if (kept === null) return;
+    this.#kept = null;
+    if (!this.#adapter.holds(next, kept)) drafts.push({ event: kept, state });
+  }
+
+  #commit({ taken, drafts }: Group<M>, actions: 'perform' | 'skip'): void {
+    this.#state = taken.at(-1)?.stepped.state ?? this.#state;
+    const first = this.seq - drafts.length + 1;
+    for (const [index, { event }] of drafts.entries())
+      this.#observers.journaled({ seq: first + index, event });
+    for (const { item, stepped, accepted } of taken) {
+      item.sender?.resolve({ seq: stepped.seq ?? this.seq });
+      this.#observers.stepped(stepped);
+      if (actions === 'perform') for (const action of stepped.actions) this.perform(action, stepped.state);
+      item.applied?.(stepped, accepted && actions === 'perform');
+    }
+  }
+
+  #fail(fault: Error, group: Group<M>): void {
+    for (const { item } of group.taken) item.sender?.reject(fault);
+    this.#refuseAll(fault);
+    void this.end(fault);
+  }
+
+  #refuseAll(why: Error): void {
+    this.#over ??= why;
+    for (const { sender } of this.#inbox) sender?.reject(why);
+    this.#inbox = [];
+  }
+
+  /** Rule 6. Later events are refused with `error`, or because the session is not open. */
+  protected async end(error: Error | null): Promise<void> {
+    if (this.#ending) return;
+    this.#ending = true;
+    this.#fault = error;
+    await this.stopAll();
+    await this.#draining;
+    this.#refuseAll(error ?? notOpen(this.header.sessionId));
+    const closed = await attempt(() => this.#journal.close());
+    if (closed.kind === 'fault') this.#fault ??= closed.fault;
+    this.#observers.end(this.#fault);
+    if (this.#fault === null) this.#settle.resolve();
+    else this.#settle.reject(this.#fault);
+  }
+}
+
+type WithoutTime<E> = E extends unknown ? Omit<E, 'at'> : never;
+
+/** An event on its way to the loop, which stamps its time. */
+export type Posted<M extends MachineTypes = AgentTypes> = WithoutTime<M['event']>;
+
+/** Called when the event is durable and applied. `accepted`: it changed the machine's state, and
+ * its actions are performed: they are not when the disk is full. */
+type Applied<M extends MachineTypes = AgentTypes> = (stepped: Stepped<M>, accepted: boolean) => void;
+
+/** Told when a posted event is durable and applied, with the state after it. `accepted`: see Applied. */
+export type Told<M extends MachineTypes = AgentTypes> = (accepted: boolean, state: M['state']) => void;
+
+/** Queues an event for the session. Ignored after the session has ended. */
+export type Post<M extends MachineTypes = AgentTypes> = (event: Posted<M>, told?: Told<M>) => void;
+
+/** What the loop needs to know about a machine: its step, and how to journal its events. */
+export type MachineAdapter<M extends MachineTypes> = {
+  step(state: M['state'], event: M['event']): Omit<Stepped<M>, 'seq' | 'event'>;
+  /** Whether the event is shown at once and not journaled immediately. */
+  isVolatile(event: M['event']): boolean;
+  /** Merges a volatile event into `kept`, to journal both later; null if there is nothing to journal. */
+  keep(kept: M['event'] | null, event: M['event']): M['event'] | null;
+  /** Whether `next` contains everything in `kept`. */
+  holds(next: M['event'], kept: M['event']): boolean;
+  /** The id of the work that the event starts, for which a group may wait (see `prepare`); null for other events. */
+  startOf(event: Posted<M>): string | null;
+};
+
+/** Events of a session on their way into its journal. */
+
+/** An event in the queue. */
+type Item<M extends MachineTypes> = {
+  readonly event: Posted<M>;
+  readonly applied?: Applied<M> | undefined;
+  readonly sender?: { resolve(sent: { readonly seq: number }): void; reject(error: Error): void };
+};
+
+type SteppedItem<M extends MachineTypes> = {
+  readonly item: Item<M>;
+  readonly stepped: Stepped<M>;
+  readonly accepted: boolean;
+};
+
+/** Events that are journaled together. */
+type Group<M extends MachineTypes> = {
+  readonly taken: SteppedItem<M>[];
+  readonly drafts: EntryDraft<M>[];
+  /** Ids of announced work whose starting event has not arrived yet. */
+  readonly starting: Set<string>;
+};
+
+/**
+ * The observers of a session: watchers of its steps, readers of its entries. A watcher can neither block nor break the
+ * session: if it throws or rejects, the error is reported and the watcher is not called again.
+ */
+class Observers<M extends MachineTypes> {
+  readonly #report: (fault: Error) => void;
+  readonly #watchers = new Set<Watcher<M>>();
+  readonly #readers = new Set<AsyncQueue<Entry<M>>>();
+  #ended = false;
+
+  constructor(report: (fault: Error) => void) {
+    this.#report = report;
+  }
+
+  watch(watcher: Watcher<M>): () => void {
+    this.#watchers.add(watcher);
+    return () => void this.#watchers.delete(watcher);
+  }
+
+  /**
+   * The stored entries from `from` on, then new ones until the session ends. The reader is registered before `readStored`
+   * is called, so that no entry is missed between the two.
+   */
+  async *read(readStored: () => AsyncIterable<Entry<M>>, from: number): AsyncGenerator<Entry<M>> {
+    const live = new AsyncQueue<Entry<M>>();
+    if (this.#ended) live.end(null);
+    this.#readers.add(live);
+    try {
+      let last = from - 1;
+      for await (const entry of readStored()) {
+        last = entry.seq;
+        yield entry;
+      }
+      for await (const entry of live) if (entry.seq > last) yield entry;
+    } finally {
+      this.#readers.delete(live);
+    }
+  }
+
+  /** Passes a durable entry to the readers. */
+  journaled(entry: Entry<M>): void {
+    for (const reader of this.#readers) reader.push(entry);
+  }
+
+  /** Passes a step to the watchers. */
+  stepped(stepped: Stepped<M>): void {
+    for (const watcher of this.#watchers) {
+      const watched = attemptNow<unknown>(() => watcher(stepped));
+      if (watched.kind === 'fault') this.#drop(watcher, watched.fault);
+      else if (typeof watched.value === 'object') void this.#await(watcher, watched.value);
+    }
+  }
+
+  /** Ends all readers, with the error that stopped the session if there is one. */
+  end(fault: Error | null): void {
+    this.#ended = true;
+    for (const reader of this.#readers) reader.end(fault);
+  }
+
+  /** Catches the rejection of a watcher that is an async function. */
+  async #await(watcher: Watcher<M>, returned: unknown): Promise<void> {
+    const watched = await attempt(() => returned);
+    if (watched.kind === 'fault') this.#drop(watcher, watched.fault);
+  }
+
+  #drop(watcher: Watcher<M>, fault: Error): void {
+    if (this.#watchers.delete(watcher)) this.#report(fault);
+  }
+}
+
+/** An unbounded queue between a producer and one reader. It holds references, not copies. */
+export class AsyncQueue<T> {
+  #held: T[] = [];
+  #over: { readonly error: Error | null } | null = null;
+  #wake: (() => void) | null = null;
+
+  push(item: T): void {
+    this.#held.push(item);
+    this.#wake?.();
+  }
+
+  /** The reader gets the queued values, then the error if there is one. */
+  end(error: Error | null): void {
+    this.#over ??= { error };
+    this.#wake?.();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<T> {
+    for (;;) {
+      const items = this.#held;
+      this.#held = [];
+      yield* items;
+      if (this.#held.length > 0) continue;
+      if (this.#over !== null) break;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+      this.#wake = null;
+    }
+    if (this.#over?.error) throw this.#over.error;
+  }
+}

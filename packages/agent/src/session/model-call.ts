@@ -1,0 +1,564 @@
+/** One call of the model: what is sent, how its reply is read to the end, and what it cost; and the models of an agent by their ids. */
+
+import type { JudgedCall } from '../machine/call.js';
+import { requestMessages } from '../machine/conversation.js';
+import type { ModelError } from '../machine/event.js';
+import type { AssistantPart, Image, Message, ResultPart, UserText } from '../machine/message.js';
+import type { Settings } from '../machine/settings.js';
+import type { SessionData, State } from '../machine/state.js';
+import type { Prices, Usage } from '../machine/usage.js';
+import { attempt } from '../platform/attempt.js';
+import type { Clock } from '../platform/clock.js';
+import type { HookVerdicts } from '../policy/hook-verdict.js';
+import type { Blobs } from '../ports/journal.js';
+import type { Model, ModelPiece, ModelRequest, RawCall, TokenUsage } from '../ports/model.js';
+import type { Equipment } from './equipment.js';
+import { judgeCall } from './judge-call.js';
+import type { Post } from './loop.js';
+import { type CheckedPiece, checkModel, checkPiece, uncountableText } from './outside-values.js';
+import { createJoiner } from './result-text.js';
+import type { UserHookRuns } from './user-hooks.js';
+
+type Completed = Extract<ReplyEnding, { readonly type: 'completed' }>;
+/** When the first piece of a reply came; empty if none came. */
+type FirstPiece = { readonly firstPieceAt?: number };
+
+const deltaKey = (piece: Streamed): string =>
+  piece.type === 'toolCall' ? `toolCall ${piece.tool}` : piece.type;
+
+const postDelta = (post: Post, requestId: string, key: string, text: string): void => {
+  if (key === 'text') post({ type: 'TextDelta', requestId, text });
+  else if (key === 'reasoning') post({ type: 'ReasoningDelta', requestId, text });
+  else post({ type: 'ToolCallDelta', requestId, tool: key.slice('toolCall '.length), text });
+};
+
+/** The part as it is stored; a call gets its parsed input from its judgement. */
+const storePart = (
+  part: Completed['parts'][number],
+  judged: ReadonlyMap<RawCall, JudgedCall>,
+): AssistantPart => {
+  if (part.type !== 'call') return part;
+  const { callId, tool, metadata } = part;
+  const { input = {}, rawInput } = judged.get(part) ?? {};
+  return {
+    type: 'call',
+    callId,
+    tool,
+    input,
+    ...(rawInput === undefined ? {} : { rawInput }),
+    ...(metadata === undefined ? {} : { metadata }),
+  };
+};
+
+const isEmptyText = (part: Completed['parts'][number]): boolean =>
+  part.type === 'text' && part.text === '' && part.metadata === undefined;
+
+const storeParts = (reply: Completed, judged: ReadonlyMap<RawCall, JudgedCall>): readonly AssistantPart[] =>
+  reply.parts.filter((part) => !isEmptyText(part)).map((part) => storePart(part, judged));
+
+const effortOption = ({ effort = 'auto' }: Settings): Pick<ModelRequest, 'effort'> =>
+  effort === 'auto' ? {} : { effort };
+
+/** Performs SendLlmRequest and AbortLlmRequest. */
+export class ModelCalls {
+  readonly #equipment: Equipment;
+  readonly #blobs: Blobs;
+  readonly #post: Post;
+  readonly #hooks: UserHookRuns | null;
+  readonly #current: () => State;
+  readonly #requests = new OpenRequests();
+  /** Requests that wait for the user's stopping policy or for their pictures. */
+  readonly #asking = new Set<string>();
+
+  /** `current` is called on each use, because the state changes. */
+  constructor(
+    equipment: Equipment,
+    blobs: Blobs,
+    post: Post,
+    hooks: UserHookRuns | null,
+    current: () => State,
+  ) {
+    this.#equipment = equipment;
+    this.#blobs = blobs;
+    this.#post = post;
+    this.#hooks = hooks;
+    this.#current = current;
+  }
+
+  /** Sends the first `length` messages of the conversation. Results are posted under `requestId`. */
+  send(requestId: string, length: number, before: State): void {
+    const conversing = attempt(async () => {
+      this.#asking.add(requestId);
+      const { state, why } = await this.#mayCall(requestId, before);
+      const { session } = state;
+      const model = this.#equipment.model(session.settings.model);
+      const plain = requestMessages(session.conversation, length, model.id);
+      const messages = showsImages(plain) ? await withImages(plain, model, this.#blobs) : plain;
+      // An abort has deleted the id, so nobody waits for this call.
+      if (!this.#asking.delete(requestId)) return;
+      if (why === null) await this.#converse(requestId, model, messages, session);
+      else this.#post({ type: 'PolicyStopped', requestId, why });
+    }).then((sent) => {
+      if (sent.kind === 'done') return;
+      this.#asking.delete(requestId);
+      const message = `the request could not be made: ${sent.fault.message}`;
+      const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
+      this.#post({ type: 'LlmFailed', requestId, error, usage: null, jitter: this.#equipment.random() });
+    });
+    this.#requests.hold(conversing);
+  }
+
+  /** The state with what hooks add to it, and why the call is held back, or null. */
+  async #mayCall(
+    requestId: string,
+    state: State,
+  ): Promise<{ readonly state: State; readonly why: string | null }> {
+    const why = await this.#askPolicy(state);
+    if (why !== null || this.#hooks === null) return { state, why };
+    return this.#hooks.beforeRequest(requestId, state);
+  }
+
+  /** Why the user's stopping policy holds the call back, or null. A policy that fails holds it back too. */
+  async #askPolicy(state: State): Promise<string | null> {
+    if (state.session.settings.userPolicy === 'none') return null;
+    const { stoppingPolicy } = this.#equipment;
+    if (stoppingPolicy === null)
+      return 'the stopping policy of this session is not connected: open it with one';
+    const asked = await attempt(() => stoppingPolicy(state));
+    if (asked.kind === 'fault') return `the stopping policy failed: ${asked.fault.message}`;
+    const why: unknown = asked.value; // the user's function may return any value
+    if (why === null || typeof why === 'string') return why;
+    return 'the stopping policy failed: it answered neither null nor a sentence';
+  }
+
+  abort(requestId: string): void {
+    this.#asking.delete(requestId);
+    this.#hooks?.abort(requestId);
+    this.#requests.abort(requestId);
+  }
+
+  /** Aborts every request. Resolves when the last one has reported its usage. */
+  stopAll(): Promise<void> {
+    this.#asking.clear();
+    return this.#requests.stopAll();
+  }
+
+  async #converse(
+    requestId: string,
+    model: Model,
+    messages: readonly Message[],
+    session: SessionData,
+  ): Promise<void> {
+    const { settings } = session;
+    let begun: FirstPiece = {};
+    const joiner = createJoiner(this.#equipment.clock, (key, text) =>
+      postDelta(this.#post, requestId, key, text),
+    );
+    const reading = readStream({
+      model,
+      request: {
+        instructions: this.#equipment.instructions,
+        tools: this.#equipment.declarations,
+        ...(session.turn.finishing === 'no' ? {} : { toolChoice: 'none' as const }),
+        ...effortOption(settings),
+        messages,
+      },
+      clock: this.#equipment.clock,
+      firstByteMs: settings.firstByteMs,
+      silenceMs: settings.silenceMs,
+      onPiece: (piece) => {
+        begun = { firstPieceAt: begun.firstPieceAt ?? this.#equipment.clock.now() };
+        joiner.add(deltaKey(piece), piece.text);
+      },
+      onLateUsage: (tokens) =>
+        this.#post({
+          type: 'UsageReported',
+          usageId: requestId,
+          usage: priceUsage(tokens, model.facts.prices),
+        }),
+      onBadUsage: (fault) =>
+        this.#post({ type: 'UsageReported', usageId: requestId, usage: UNKNOWN_USAGE, fault }),
+    });
+    const ending = await this.#requests.follow(requestId, reading);
+    if (ending.type === 'aborted') return joiner.drop();
+    joiner.flush();
+    if (ending.type === 'failed') this.#fail({ requestId, ...begun }, ending, model);
+    else await this.#complete({ requestId, ...begun }, ending, model, settings.workspace);
+  }
+
+  #fail(
+    request: FirstPiece & { readonly requestId: string },
+    ending: Extract<ReplyEnding, { readonly type: 'failed' }>,
+    model: Model,
+  ): void {
+    const usage = ending.usage === null ? null : priceUsage(ending.usage, model.facts.prices);
+    const jitter = this.#equipment.random();
+    this.#post({ type: 'LlmFailed', ...request, error: ending.error, usage, jitter });
+  }
+
+  async #complete(
+    request: FirstPiece & { readonly requestId: string },
+    reply: Completed,
+    model: Model,
+    workspace: string,
+  ): Promise<void> {
+    const { tools, redactor } = this.#equipment;
+    const judged = new Map<RawCall, JudgedCall>();
+    for (const part of reply.parts) {
+      if (part.type !== 'call') continue;
+      const call = await judgeCall(part, tools, workspace, redactor);
+      judged.set(part, this.#hooks === null ? call : await this.#hooks.beforeTool(request.requestId, call));
+    }
+    const { stopReason } = reply;
+    const cut = stopReason !== 'end' && stopReason !== 'toolUse';
+    const message = { role: 'assistant', model: model.id, cut, parts: storeParts(reply, judged) } as const;
+    const usage = reply.usage === null ? UNKNOWN_USAGE : priceUsage(reply.usage, model.facts.prices);
+    const calls = [...judged.values()];
+    const hooks = calls.length === 0 ? await this.#judgeEnd(request.requestId, reply) : {};
+    this.#post({ type: 'LlmCompleted', ...request, message, calls, stopReason, usage, ...hooks });
+  }
+
+  /** What hooks say about the end of the turn. A reply that was cut or cancelled ends it in any case. */
+  async #judgeEnd(requestId: string, reply: Completed): Promise<{ readonly hooks?: HookVerdicts }> {
+    const state = this.#current();
+    const isOpen = state.name === 'CallingLlm' && state.requestId === requestId && state.call.mode === 'open';
+    const text = replyText(reply);
+    const isAnswer = text !== '' && (reply.stopReason === 'end' || reply.stopReason === 'toolUse');
+    if (this.#hooks === null || !isOpen || !isAnswer) return {};
+    const hooks = await this.#hooks.turnEnd(requestId, state, text);
+    return hooks.length === 0 ? {} : { hooks };
+  }
+}
+
+/**
+ * Reads one model call to its end.
+ *
+ * 1. There is exactly one ending, whatever the model does; no piece is shown after it.
+ * 2. Usage that arrives after the ending is still reported, since it was paid for.
+ * 3. Pieces are validated: an invalid piece ends the call, invalid usage counts as unknown.
+ * 4. A reply without an end is cut off at REPLY_MAX characters.
+ */
+
+/** `usage` is null if it can't be counted, or if a failure reports none. */
+export type ReplyEnding =
+  | Extract<CheckedPiece, { readonly type: 'completed' | 'failed' }>
+  | { readonly type: 'aborted' };
+type Streamed = Extract<ModelPiece, { readonly type: 'text' | 'reasoning' | 'toolCall' }>;
+
+export type OpenRequest = {
+  readonly ended: Promise<ReplyEnding>;
+  /** Resolves when nothing more can arrive, even after an abort: all paid usage has been reported. */
+  readonly silent: Promise<void>;
+  /** Ends the reply with `aborted`, unless it has ended already. */
+  abort(): void;
+};
+
+type StreamParts = {
+  readonly model: Model;
+  readonly request: ModelRequest;
+  readonly clock: Clock;
+  /** Deadlines; 0 means none. */
+  readonly firstByteMs: number;
+  readonly silenceMs: number;
+  readonly onPiece: (piece: Streamed) => void;
+  readonly onLateUsage: (usage: TokenUsage) => void;
+  /** Called with a sentence before the ending. */
+  readonly onBadUsage: (why: string) => void;
+};
+
+/** Many times what any model writes in one reply. */
+const REPLY_MAX = 32 * 1024 * 1024;
+
+/** The text of a reply. */
+export const replyText = (reply: Extract<ReplyEnding, { readonly type: 'completed' }>): string =>
+  reply.parts
+    .map((part) => (part.type === 'text' ? part.text : ''))
+    .join('')
+    .trim();
+
+const failure = (kind: ModelError['kind'], retryable: boolean, message: string): ReplyEnding => ({
+  type: 'failed',
+  error: { kind, message, retryable, retryAfterMs: null },
+  usage: null,
+});
+
+type Silence = { heard(): void; stop(): void };
+
+/** Calls `fall` after too long a silence. Uses one timer for any number of pieces. */
+const watchSilence = (call: StreamParts, fall: (message: string) => void): Silence => {
+  const { clock, model } = call;
+  let limitMs = call.firstByteMs;
+  let what = 'sent nothing';
+  let lastAt = clock.now();
+  let cancel: (() => void) | null = null;
+  const check = (): void => {
+    const leftMs = lastAt + limitMs - clock.now();
+    if (leftMs > 0) cancel = clock.after(leftMs, check);
+    else fall(`${model.id} ${what} for ${limitMs / 1000} s; the request was ended`);
+  };
+  const arm = (): void => {
+    cancel?.();
+    cancel = limitMs > 0 ? clock.after(limitMs, check) : null;
+  };
+  arm();
+  let first = true;
+  return {
+    heard() {
+      lastAt = clock.now();
+      if (!first) return;
+      first = false;
+      limitMs = call.silenceMs;
+      what = 'fell silent in the middle of a reply';
+      arm();
+    },
+    stop() {
+      cancel?.();
+    },
+  };
+};
+
+/** Starts the call. Deadlines, faults of the model and a missing ending become `failed`. */
+export const readStream = (call: StreamParts): OpenRequest => {
+  const abortion = new AbortController();
+  let over = false;
+  let resolveEnded: (ending: ReplyEnding) => void;
+  const ended = new Promise<ReplyEnding>((resolve) => {
+    resolveEnded = resolve;
+  });
+  const end = (ending: ReplyEnding): void => {
+    if (over) return;
+    over = true;
+    silence.stop();
+    resolveEnded(ending);
+    if (ending.type !== 'completed') abortion.abort();
+  };
+  const silence = watchSilence(call, (message) => end(failure('timeout', true, message)));
+  const hear = (piece: CheckedPiece): void => {
+    const isEnding = piece.type === 'completed' || piece.type === 'failed';
+    if (over) {
+      if (isEnding && piece.usage !== null) call.onLateUsage(piece.usage);
+      return;
+    }
+    silence.heard();
+    if (isEnding) end(piece);
+    else call.onPiece(piece);
+  };
+  let characters = 0;
+  /** Applies rule 4. */
+  const isTooLong = (piece: CheckedPiece): boolean => {
+    if (piece.type !== 'completed' && piece.type !== 'failed') characters += piece.text.length;
+    return characters > REPLY_MAX;
+  };
+  /** Applies rule 3. Returns whether to continue reading. */
+  const take = (given: unknown): boolean => {
+    const heard = checkPiece(given);
+    if (heard.kind === 'bad') {
+      const message = `${call.model.id} sent what is no piece of a reply: ${heard.why}`;
+      const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
+      hear({ type: 'failed', error, usage: heard.usage });
+      return false;
+    }
+    if (isTooLong(heard.piece)) {
+      const why = `sent more than ${REPLY_MAX / 1024 / 1024} million characters in one reply; the request was ended`;
+      end(failure('malformed', false, `${call.model.id} ${why}`));
+      return false;
+    }
+    if (heard.usageFault !== null) call.onBadUsage(uncountableText(call.model.id, heard.usageFault));
+    hear(heard.piece);
+    return true;
+  };
+  const hearAll = async (): Promise<void> => {
+    for await (const given of call.model.stream(call.request, abortion.signal)) if (!take(given)) return;
+  };
+  const silent = attempt(hearAll).then((heard) => {
+    if (heard.kind === 'done') end(failure('unreachable', true, `the reply of ${call.model.id} broke off`));
+    else
+      end(failure('malformed', false, `the connection to ${call.model.id} failed: ${heard.fault.message}`));
+  });
+  return { ended, silent, abort: () => end({ type: 'aborted' }) };
+};
+
+/** The open model calls of one session, by the ids under which they are reported. */
+export class OpenRequests {
+  readonly #open = new Map<string, OpenRequest>();
+  readonly #held = new Set<Promise<void>>();
+
+  /** Resolves with the ending of the call, whose id is then free again. */
+  async follow(id: string, reading: OpenRequest): Promise<ReplyEnding> {
+    this.hold(reading.silent);
+    this.#open.set(id, reading);
+    const ending = await reading.ended;
+    if (this.#open.get(id) === reading) this.#open.delete(id);
+    return ending;
+  }
+
+  /** Makes `stopAll` wait for work that never rejects. */
+  hold(work: Promise<void>): void {
+    const held: Promise<void> = work.then(() => void this.#held.delete(held));
+    this.#held.add(held);
+  }
+
+  abort(id: string): void {
+    this.#open.get(id)?.abort();
+  }
+
+  /** Aborts every call. Resolves when the last one has reported its usage and all of it is posted. */
+  async stopAll(): Promise<void> {
+    for (const reading of this.#open.values()) reading.abort();
+    await Promise.all(this.#held);
+  }
+}
+
+const MILLION = 1_000_000;
+
+/** Usage of a call about which nothing is known: no tokens, at an unknown price. */
+export const UNKNOWN_USAGE: Usage = {
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  costUsd: null,
+};
+
+/** null if the sum is not a possible amount of money, because a price is wrong. */
+const knownCost = (usd: number): number | null => (usd <= Number.MAX_SAFE_INTEGER ? usd : null);
+
+/** The cost of tokens. Without prices the cost is null, which means unknown, not free. */
+export const priceUsage = (tokens: TokenUsage, prices: Prices | null): Usage => ({
+  inputTokens: tokens.inputTokens,
+  outputTokens: tokens.outputTokens,
+  cacheReadTokens: tokens.cacheReadTokens,
+  cacheWriteTokens: tokens.cacheWriteTokens,
+  costUsd:
+    prices === null
+      ? null
+      : knownCost(
+          (tokens.inputTokens * prices.input +
+            tokens.outputTokens * prices.output +
+            tokens.cacheReadTokens * prices.cacheRead +
+            tokens.cacheWriteTokens * prices.cacheWrite) /
+            MILLION,
+        ),
+});
+
+/**
+ * Adds pictures from the blobs to requests, if the model accepts pictures. Otherwise a line says that they are not shown.
+ * Of many pictures only the newest are sent, because providers refuse requests with too many pictures or bytes.
+ */
+
+const IMAGES_MAX = 20;
+/** Limit for all pictures of a request, as base64. The strictest provider accepts requests of 20 MB. */
+const CHARACTERS_MAX = 14_000_000;
+
+type Shown = (ResultPart | UserText) & { readonly images: readonly Image[] };
+
+const hasImages = (part: Message['parts'][number]): part is Shown =>
+  'images' in part && part.images !== undefined && part.images.length > 0;
+
+const mapShown = (
+  messages: readonly Message[],
+  show: (part: Shown) => ResultPart | UserText,
+): readonly Message[] =>
+  messages.map((message) =>
+    message.role === 'user' && message.parts.some(hasImages)
+      ? { ...message, parts: message.parts.map((part) => (hasImages(part) ? show(part) : part)) }
+      : message,
+  );
+
+/** The part with its available pictures, and a line about the others. */
+const showImages = (part: Shown, images: readonly Image[], why: string): ResultPart | UserText => {
+  const { images: all, ...plain } = part;
+  const left = all.length - images.length;
+  if (left === 0) return { ...plain, images };
+  const text = `${part.text}\n[${left === 1 ? 'a picture is' : `${left} pictures are`} not shown: ${why}]`;
+  return { ...plain, text, ...(images.length === 0 ? {} : { images }) };
+};
+
+/** The newest pictures with their bytes, by their index among all pictures. */
+const loadNewest = async (named: readonly Image[], blobs: Blobs): Promise<ReadonlyMap<number, string>> => {
+  const loaded = new Map<number, string>();
+  let left = CHARACTERS_MAX;
+  for (const [place, { sha256 }] of [...named.entries()].reverse()) {
+    const base64 = await blobs.get(sha256);
+    if (base64 === undefined) continue;
+    left -= base64.length;
+    if (left < 0 || loaded.size === IMAGES_MAX) break;
+    loaded.set(place, base64);
+  }
+  return loaded;
+};
+
+/** Whether the messages have pictures. */
+const showsImages = (messages: readonly Message[]): boolean =>
+  messages.some(({ parts }) => parts.some(hasImages));
+
+/** Why the model gets no pictures, or null. */
+export const imagesFault = ({ id, facts }: Pick<Model, 'id' | 'facts'>): string | null => {
+  if (facts.images === 'yes') return null;
+  return facts.images === 'no' ? `${id} takes none` : `${id} is not known to take any`;
+};
+
+const OMITTED_IMAGES = `only the newest that the journal has are: ${IMAGES_MAX}, or ${CHARACTERS_MAX / 1e6} MB of them`;
+
+/** The messages in a form that the model accepts. Rejects if a blob exists but can't be read. */
+const withImages = async (
+  messages: readonly Message[],
+  model: Model,
+  blobs: Blobs,
+): Promise<readonly Message[]> => {
+  const why = imagesFault(model);
+  if (why !== null) return mapShown(messages, (part) => showImages(part, [], why));
+  const named = messages.flatMap(({ parts }) => parts.filter(hasImages).flatMap(({ images }) => images));
+  const loaded = await loadNewest(named, blobs);
+  let place = 0;
+  return mapShown(messages, (part) => {
+    const images = part.images.flatMap((image) => {
+      const base64 = loaded.get(place++);
+      return base64 === undefined ? [] : [{ ...image, base64 }];
+    });
+    return showImages(part, images, OMITTED_IMAGES);
+  });
+};
+
+/** The messages without pictures, for a summary. */
+export const withoutImages = (messages: readonly Message[]): readonly Message[] =>
+  mapShown(messages, (part) => showImages(part, [], 'only words are summarised'));
+
+/** The models for the sessions of one agent, by id. */
+export type Models = {
+  /** A connected model. Throws if it is not connected. */
+  get(modelId: string): Model;
+  /** Connects a model if necessary. Rejects with the reason, or with a TypeError for an invalid model. */
+  connect(wanted: string | Model): Promise<Model>;
+};
+
+/** Starts with one model. `connect` finds others by id; without it there are no others. */
+export const createModels = (first: Model, connect?: (modelId: string) => Promise<Model>): Models => {
+  const connected = new Map([[first.id, first]]);
+  const open = async (modelId: string): Promise<Model> => {
+    if (connect !== undefined) return connect(modelId);
+    throw new Error(`${modelId} can't be found by its name here: this agent was made without connect`);
+  };
+  return {
+    get: (modelId) => {
+      const model = connected.get(modelId);
+      if (model !== undefined) return model;
+      throw new Error(`the model ${modelId} is not connected: this session was opened with ${first.id}`);
+    },
+    connect: async (wanted) => {
+      // The model's own id may differ from the given one: a script has its absolute path.
+      const model = typeof wanted === 'string' ? (connected.get(wanted) ?? (await open(wanted))) : wanted;
+      checkModel(model);
+      connected.set(model.id, model);
+      model.prepare?.();
+      return model;
+    },
+  };
+};
+
+/** The settings for a session that uses this model. */
+export const modelSettings = ({ id, facts, canAbort }: Model): Partial<Settings> & { model: string } => ({
+  model: id,
+  windowTokens: facts.windowTokens,
+  ...(canAbort === 'no' ? { cancelMode: 'drain' } : {}),
+});

@@ -1,0 +1,355 @@
+/**
+ * Validates the values that programs, tools and models give to the runtime.
+ *
+ * 1. Values are copied first, since the caller may change them later; each getter runs once.
+ * 2. Invalid usage does not make the rest invalid: the usage counts as unknown, and this is reported.
+ */
+
+import {
+  count,
+  countFromOne,
+  type Fields,
+  faultIn,
+  finite,
+  list,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  type Shape,
+  text,
+  trimmed,
+  variant,
+} from '@pawl/machine/kernel/shape';
+import type { CallPreview } from '../machine/call.js';
+import type { Settings } from '../machine/settings.js';
+import {
+  factsShape,
+  inputShape,
+  invalidFields,
+  jsonShape,
+  modelErrorShape,
+  outcomeFields,
+  previewShape,
+  pricesShape,
+  settingsPatchShape,
+  stopReasonShape,
+  textPartFields,
+  tokenFields,
+  traitsShape,
+} from '../machine/shapes.js';
+import { attemptNow } from '../platform/attempt.js';
+import type { Model, ModelFacts, ModelPiece, RawCall, TokenUsage } from '../ports/model.js';
+import type { Input } from '../ports/session.js';
+import type { FileHashes, Judgement, Tool, ToolOutcome } from '../ports/tool.js';
+
+const LIMITS: CopyLimits = { depthMax: 120, charactersMax: 400_000_000 };
+/** Limits for an event, which is one line of a journal. There a character may take six. */
+const EVENT_LIMITS: CopyLimits = { ...LIMITS, charactersMax: 50_000_000 };
+
+type Checked<T> = { readonly kind: 'ok'; readonly value: T } | { readonly kind: 'bad'; readonly why: string };
+
+const checkShape = <T>(shape: Shape<T>, value: unknown, whole: string): Checked<T> => {
+  const why = faultIn(shape, value, whole);
+  return why === null ? { kind: 'ok', value: value as T } : { kind: 'bad', why }; // the shape was checked above
+};
+
+/** The value if it has the shape. Unknown fields are left out. */
+const takeCopy = <T>(shape: Shape<T>, copied: PlainCopy, whole: string): Checked<T> => {
+  if (copied.kind === 'invalid') return { kind: 'bad', why: copied.why };
+  return checkShape(shape, trimmed(shape, copied.value), whole);
+};
+
+const take = <T>(shape: Shape<T>, given: unknown, whole: string): Checked<T> =>
+  takeCopy(shape, copyPlain(given, LIMITS), whole);
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Rule 2: separates the usage from the other fields. Both are copies. */
+const splitUsage = (given: unknown): { readonly rest: PlainCopy; readonly usage: PlainCopy } => {
+  const whole = copyPlain(given, LIMITS);
+  if (whole.kind === 'ok') {
+    const { usage = null, ...rest } = isRecord(whole.value) ? whole.value : {};
+    return {
+      rest: isRecord(whole.value) ? { kind: 'ok', value: rest } : whole,
+      usage: { kind: 'ok', value: usage },
+    };
+  }
+  const parted = attemptNow(() => {
+    const { usage, ...rest } = Object(given) as { readonly usage?: unknown }; // any value is possible here
+    return { rest: copyPlain(rest, LIMITS), usage: copyPlain(usage ?? null, LIMITS) };
+  });
+  return parted.kind === 'done' ? parted.value : { rest: whole, usage: whole };
+};
+
+// ---- Events ----
+
+/** A copy of a user's event. Throws a TypeError that names the wrong field. */
+export const checkInput = (given: unknown): Input => {
+  const copied = copyPlain(given, EVENT_LIMITS);
+  const refuse = (why: string): never => {
+    throw new TypeError(`the event is refused, and nothing has changed: ${why}`);
+  };
+  if (copied.kind === 'invalid') return refuse(copied.why);
+  const taken = checkShape(inputShape, dropTime(copied.value), 'the event');
+  return taken.kind === 'ok' ? taken.value : refuse(taken.why);
+};
+
+/** Removes the time, which the runtime sets. An event from a journal has one. */
+const dropTime = (value: unknown): unknown => {
+  if (!isRecord(value)) return value;
+  const { at: _, ...untimed } = value;
+  return untimed;
+};
+
+// ---- Usage ----
+
+export const uncountableText = (whose: string, why: string): string =>
+  `${whose} reported usage that can't be counted (${why}): what this call used is unknown, and no limit counts it`;
+
+const usageShape: Shape<TokenUsage> = object<TokenUsage>(tokenFields);
+
+// ---- What models say ----
+
+const rawCallFields: Fields<Omit<RawCall, 'type'>> = {
+  callId: text,
+  tool: text,
+  rawInput: text,
+  metadata: optional(jsonShape),
+};
+type Completed = Extract<ModelPiece, { readonly type: 'completed' }>;
+type Part = Completed['parts'][number];
+const partShape: Shape<Part> = variant<Part, 'type'>('type', {
+  text: textPartFields,
+  reasoning: textPartFields,
+  call: rawCallFields,
+});
+type Unpaid<P> = P extends unknown ? Omit<P, 'usage'> : never;
+/** The shape of a piece without its usage. */
+const pieceShape: Shape<Unpaid<ModelPiece>> = variant<Unpaid<ModelPiece>, 'type'>('type', {
+  text: { text },
+  reasoning: { text },
+  toolCall: { tool: text, text },
+  completed: { parts: list(partShape), stopReason: stopReasonShape },
+  failed: { error: modelErrorShape },
+});
+
+/** A piece with checked usage: null if it can't be counted, or if a failed call reported none. */
+export type CheckedPiece =
+  | Extract<ModelPiece, { readonly type: 'text' | 'reasoning' | 'toolCall' | 'failed' }>
+  | (Omit<Completed, 'usage'> & { readonly usage: TokenUsage | null });
+type PieceCheck =
+  | { readonly kind: 'piece'; readonly piece: CheckedPiece; readonly usageFault: string | null }
+  /** `usage`: from the invalid piece, if it can be counted. */
+  | { readonly kind: 'bad'; readonly why: string; readonly usage: TokenUsage | null };
+
+/** Checks one piece of a reply. The model may yield any value. */
+export const checkPiece = (given: unknown): PieceCheck => {
+  const { rest, usage } = splitUsage(given);
+  const taken = takeCopy(pieceShape, rest, 'the piece');
+  if (taken.kind === 'ok' && taken.value.type !== 'completed' && taken.value.type !== 'failed')
+    return { kind: 'piece', piece: taken.value, usageFault: null };
+  const used = takeCopy(nullable(usageShape), usage, 'the usage');
+  const counted = used.kind === 'ok' ? used.value : null;
+  if (taken.kind === 'bad') return { kind: 'bad', why: taken.why, usage: counted };
+  const piece = { ...taken.value, usage: counted } as CheckedPiece; // both types only lacked the usage
+  if (used.kind === 'bad') return { kind: 'piece', piece, usageFault: used.why };
+  const isMissing = piece.type === 'completed' && counted === null;
+  return { kind: 'piece', piece, usageFault: isMissing ? 'it is missing' : null };
+};
+
+// ---- What tools say ----
+
+type UnpaidOutcome = Omit<ToolOutcome, 'usage'>;
+const { usage: outcomeUsage, ...unpaidFields } = outcomeFields;
+const outcomeShape: Shape<UnpaidOutcome> = object<UnpaidOutcome>({
+  ...unpaidFields,
+  droppedBytes: optional(count),
+});
+
+type OutcomeCheck = { readonly outcome: ToolOutcome; readonly usageFault: string | null };
+
+/** A tool's return value as an outcome. An invalid one counts as failed. */
+export const takeOutcome = (given: unknown): OutcomeCheck => {
+  const { rest, usage: reported } = splitUsage(given);
+  const taken = takeCopy(outcomeShape, rest, 'what it returned');
+  const used = takeCopy(nullable(outcomeUsage.shape), reported, 'the usage');
+  const usage = used.kind === 'ok' && used.value !== null ? { usage: used.value } : {};
+  const usageFault = used.kind === 'bad' ? used.why : null;
+  if (taken.kind === 'ok') return { outcome: { ...taken.value, ...usage }, usageFault };
+  const failure = `the tool itself failed: ${taken.why}. It may have run`;
+  return { outcome: { status: 'failed', text: failure, ...usage }, usageFault };
+};
+
+const NO_PREVIEW: CallPreview = { kind: 'none' };
+
+/** A tool's preview of a call; nothing if it is invalid. */
+export const takePreview = (given: unknown): CallPreview => {
+  const taken = take(previewShape, given, 'the preview');
+  return taken.kind === 'ok' ? taken.value : NO_PREVIEW;
+};
+
+const hashesShape: Shape<FileHashes> = object<FileHashes>({ before: text, after: optional(text) });
+
+/** Hashes of a file before and after a call; unknown if they are invalid. */
+export const takeHashes = (given: unknown): FileHashes | undefined => {
+  const taken = take(hashesShape, given, 'the hashes');
+  return taken.kind === 'ok' ? taken.value : undefined;
+};
+
+const judgementShape: Shape<Judgement> = variant<Judgement, 'kind'>('kind', {
+  ok: { input: jsonShape, facts: factsShape, deadlineMs: optional(finite), title: optional(text) },
+  invalid: invalidFields,
+});
+
+/** A tool's judgement of a call's input. Without a valid judgement the input counts as invalid. */
+export const takeJudgement = (given: unknown): Judgement => {
+  const taken = take(judgementShape, given, 'its judgement');
+  if (taken.kind === 'ok') return taken.value;
+  return { kind: 'invalid', field: 'input', why: `the tool could not judge it: ${taken.why}` };
+};
+
+// ---- Models and tools themselves ----
+
+const modelFactsShape: Shape<ModelFacts> = object<ModelFacts>({
+  windowTokens: countFromOne,
+  outputTokensMax: countFromOne,
+  thinking: oneOf({ yes: 1, no: 1 }),
+  effort: optional(oneOf({ levels: 1, budget: 1, none: 1 })),
+  tools: oneOf({ yes: 1, no: 1 }),
+  images: optional(oneOf({ yes: 1, no: 1 })),
+  prices: nullable(pricesShape),
+  source: nullable(text),
+});
+type StaticModel = Pick<Model, 'id' | 'facts' | 'canAbort'>;
+const modelShape: Shape<StaticModel> = object<StaticModel>({
+  id: text,
+  facts: modelFactsShape,
+  canAbort: oneOf({ yes: 1, no: 1 }),
+});
+type StaticTool = Pick<Tool, 'name' | 'description' | 'inputSchema' | 'traits'>;
+const toolShape: Shape<StaticTool> = object<StaticTool>({
+  name: text,
+  description: text,
+  inputSchema: jsonShape,
+  traits: traitsShape,
+});
+
+/** The fault in an object that also has functions; null if there is none. */
+const objectFault = <T>(shape: Shape<T>, given: unknown): string | null => {
+  const read = attemptNow(() => trimmed(shape, given));
+  return read.kind === 'done' ? faultIn(shape, read.value, 'it') : "it can't be read";
+};
+
+const refuse = (whose: string, why: string | null): void => {
+  if (why !== null) throw new TypeError(`${whose} can't be used: ${why}`);
+};
+
+const missingFunction = (given: object, names: readonly string[]): string | null => {
+  const missing = names.find((name) => typeof Reflect.get(given, name) !== 'function');
+  return missing === undefined ? null : `it has no function ${missing}`;
+};
+
+/** Throws a TypeError that names the invalid setting. */
+export const checkSettings = (settings: Partial<Settings>): void =>
+  refuse('the settings', faultIn(settingsPatchShape, settings, 'they'));
+
+/** Throws a TypeError that describes the fault of a model. */
+export const checkModel = (model: Model): void => {
+  refuse('the model', objectFault(modelShape, model));
+  refuse(`the model ${model.id}`, missingFunction(model, ['stream']));
+};
+
+/** Throws a TypeError that describes the fault of a tool. */
+export const checkTool = (tool: Tool): void => {
+  refuse('a tool', objectFault(toolShape, tool));
+  refuse(`the tool ${tool.name}`, missingFunction(tool, ['judge', 'run']));
+};
+
+/** Copies untrusted values to plain data, so that their makers can't change them later. */
+
+type CopyLimits = {
+  /** Maximum nesting of lists and objects. */
+  readonly depthMax: number;
+  /** Maximum length of all texts and field names together. */
+  readonly charactersMax: number;
+};
+
+type PlainCopy =
+  | { readonly kind: 'ok'; readonly value: unknown }
+  | { readonly kind: 'invalid'; readonly why: string };
+
+/** Maximum number of fields and items: copying more costs too much. */
+const VALUES_MAX = 500_000;
+
+class NotPlain extends Error {}
+
+const copyWithin = (root: unknown, { depthMax, charactersMax }: CopyLimits): unknown => {
+  let characters = 0;
+  let values = 0;
+  const spend = (more: number): void => {
+    characters += more;
+    values += 1;
+    if (characters > charactersMax) throw new NotPlain(`it is larger than ${charactersMax} characters`);
+    if (values > VALUES_MAX) throw new NotPlain(`it holds more than ${VALUES_MAX} values`);
+  };
+  const copyObject = (value: object, depth: number): object => {
+    const copied = {};
+    for (const key of Object.keys(value)) {
+      const held = copy((value as Readonly<Record<string, unknown>>)[key], depth); // a key of it
+      spend(key.length);
+      if (held === undefined) continue;
+      // An assignment to __proto__ would set the prototype.
+      if (key === '__proto__')
+        Object.defineProperty(copied, key, {
+          value: held,
+          enumerable: true,
+          configurable: true,
+          writable: true,
+        });
+      else (copied as Record<string, unknown>)[key] = held; // made here
+    }
+    return copied;
+  };
+  const copyList = (value: readonly unknown[], depth: number): readonly unknown[] => {
+    const { length } = value; // once: a proxy can give another one each time
+    if (length > VALUES_MAX) throw new NotPlain(`it holds more than ${VALUES_MAX} values`);
+    const copied: unknown[] = [];
+    for (let index = 0; index < length; index++) copied.push(copy(value[index], depth));
+    return copied;
+  };
+  const copy = (value: unknown, depth: number): unknown => {
+    switch (typeof value) {
+      case 'string':
+        spend(value.length);
+        return value;
+      case 'number':
+        spend(0);
+        return value === 0 ? 0 : value; // JSON has no -0
+      case 'boolean':
+      case 'undefined':
+        spend(0);
+        return value;
+      case 'object':
+        spend(0);
+        if (value === null) return null;
+        if (depth === depthMax) throw new NotPlain(`it is nested deeper than ${depthMax} levels`);
+        return Array.isArray(value) ? copyList(value, depth + 1) : copyObject(value, depth + 1);
+      default:
+        throw new NotPlain(`it holds a ${typeof value}`);
+    }
+  };
+  return copy(root, 0);
+};
+
+/** A copy that shares nothing with the value. Fields that are undefined are left out; numbers stay what they are. */
+const copyPlain = (value: unknown, limits: CopyLimits): PlainCopy => {
+  try {
+    return { kind: 'ok', value: copyWithin(value, limits) };
+  } catch (thrown) {
+    // Nothing is lost: whoever asked refuses the value, and says why.
+    if (thrown instanceof NotPlain) return { kind: 'invalid', why: thrown.message };
+    return { kind: 'invalid', why: "it can't be read: looking at one of its fields throws" };
+  }
+};

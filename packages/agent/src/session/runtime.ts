@@ -1,0 +1,238 @@
+import { messagesOf } from '../machine/conversation.js';
+import type { MachineUpgrade } from '../machine/event.js';
+import { initialState, step } from '../machine/machine.js';
+import { ranUntil } from '../machine/past-files.js';
+import type { Grant, Settings } from '../machine/settings.js';
+import { type State, turnRuns } from '../machine/state.js';
+import { attempt } from '../platform/attempt.js';
+import type { Clock } from '../platform/clock.js';
+import type { FrozenPrompt, Journal, JournalStore, OpenJournal, StartedBy } from '../ports/journal.js';
+import type { Input, NewSession, Runtime, StoppingPolicy, Watcher } from '../ports/session.js';
+import type { Job } from '../ports/tool.js';
+import {
+  beginHeader,
+  type Equipment,
+  freezePrompt,
+  gatherEquipment,
+  type SessionDependencies,
+} from './equipment.js';
+import { notOpen } from './loop.js';
+import { checkSettings } from './outside-values.js';
+import { AgentSession } from './session.js';
+
+type RuntimeDependencies = {
+  readonly journals: JournalStore;
+  readonly clock: Clock;
+  /** Hash of the machine's edges, for the headers of new journals. */
+  readonly machine: string;
+  /** What a session of these settings works with; called once whenever a session is created or opened. */
+  equip(settings: Settings, sessionId: string, startedBy: StartedBy | null): Promise<SessionDependencies>;
+  newSessionId(): string;
+  /** A number from 0 to 1. */
+  random(): number;
+  /** Told of faults that stop nothing: a watcher that threw, a background job that could not be killed. */
+  report(fault: Error): void;
+};
+
+/** Asked before every model call of the session; it lives as long as the process that gave it. */
+type StoppingOptions = { readonly stoppingPolicy?: StoppingPolicy };
+
+/** Whether a session was created in its store, or imported or copied there. */
+export type SessionOrigin = 'own' | 'foreign';
+
+type Opening = StoppingOptions & {
+  readonly watcher?: Watcher;
+  /** Settings that change from now on, given the settings from before. */
+  readonly patch?: (settings: Settings, origin: SessionOrigin) => Partial<Settings>;
+  /** Grants that hold from now on. Those of the journal never do. Default: none. */
+  readonly grants?: readonly Grant[];
+  /** Open the session even if another process may have it open. That process stops before it writes again. */
+  readonly takeOver?: boolean;
+};
+
+/** The runtime inside one process, with the sessions that are open in it. */
+export type LocalRuntime = Omit<Runtime, 'create'> & {
+  create(session: NewSession & StoppingOptions): Promise<string>;
+  /** Opens a session again and goes on where it was; tells what was cut off if the journal's last line was torn. */
+  open(sessionId: string, opening?: Opening): Promise<Pick<OpenJournal, 'tornTail'>>;
+  /** The session itself; throws if it is not open in this process. */
+  find(sessionId: string): AgentSession;
+  /** The commands that the session has started in the background, the oldest first. */
+  jobs(sessionId: string): readonly Job[];
+  /** Resolves when the session was shut down; rejects with what stopped it otherwise. */
+  ended(sessionId: string): Promise<void>;
+};
+
+/** Until when the session ran; null if it can't be read, and then the time of a turn goes on by the clock. */
+const lastTime = async (journal: Journal): Promise<number | null> => {
+  const read = await attempt(async () => {
+    for await (const { event } of journal.read(journal.seq)) return ranUntil(event);
+    return null;
+  });
+  return read.kind === 'done' ? read.value : null;
+};
+
+const CARRIED =
+  'An earlier version of Pawl wrote this session in a way that this one reads otherwise: its conversation, usage and ' +
+  'running calls were taken over. Approvals that you gave for the session are asked for again.';
+
+/**
+ * The take-over of a session from elsewhere, of which nothing pending starts: the session that it carries is the one that
+ * was closed.
+ */
+const closedUpgrade = (
+  upgrade: MachineUpgrade | undefined,
+  { session }: State,
+): MachineUpgrade | undefined => {
+  if (upgrade?.session === undefined) return upgrade;
+  const { conversation, queue, usage } = session;
+  const work = { kind: 'closed' } as const;
+  return {
+    ...upgrade,
+    session: { ...upgrade.session, messages: messagesOf(conversation), queue, usage, work },
+  };
+};
+
+class OpenSessions implements LocalRuntime {
+  readonly #needs: RuntimeDependencies;
+  readonly #open = new Map<string, AgentSession>();
+
+  constructor(needs: RuntimeDependencies) {
+    this.#needs = needs;
+  }
+
+  async create({
+    settings,
+    instructions,
+    startedBy,
+    stoppingPolicy,
+  }: NewSession & StoppingOptions): Promise<string> {
+    const { journals, clock, machine, report } = this.#needs;
+    checkSettings(settings);
+    const sessionId = this.#needs.newSessionId();
+    const needs = await this.#needs.equip(settings, sessionId, startedBy ?? null);
+    const frozen = freezePrompt(instructions, needs.tools);
+    const prices = needs.model(settings.model).facts.prices;
+    const session = { sessionId, createdAt: clock.now(), settings, startedBy, machine, prices };
+    const header = await beginHeader(session, frozen, journals.blobs);
+    const journal = await journals.create(header);
+    const equipment = this.#gather(needs, frozen, stoppingPolicy);
+    const opened = new AgentSession(journal, initialState(settings), equipment, report);
+    this.#start(opened);
+    opened.begin('startup');
+    return sessionId;
+  }
+
+  async open(
+    sessionId: string,
+    { watcher, patch, grants = [], stoppingPolicy, takeOver = false }: Opening = {},
+  ): Promise<Pick<OpenJournal, 'tornTail'>> {
+    const opened = await this.#needs.journals.open(sessionId, { takeOver });
+    const { journal, tornTail, past } = opened;
+    const origin = opened.isForeign === undefined ? 'own' : 'foreign';
+    const prepared = await attempt(async () => {
+      const changes = patch?.(opened.state.session.settings, origin) ?? {};
+      checkSettings(changes);
+      const { startedBy = null } = journal.header;
+      const settings = { ...opened.state.session.settings, ...changes };
+      const needs = await this.#needs.equip(settings, sessionId, startedBy);
+      const equipment = this.#gather(needs, await journal.frozen(), stoppingPolicy);
+      const state = origin === 'own' ? opened.state : await this.#endForeign(journal, opened.state, watcher);
+      return { changes, equipment, state };
+    });
+    if (prepared.kind === 'fault') return this.#giveUp(journal, prepared.fault);
+    const { changes, equipment, state } = prepared.value;
+    const stoppedAt = turnRuns(state) ? (past?.lastAt ?? (await lastTime(journal))) : null;
+    const session = new AgentSession(journal, state, equipment, this.#needs.report);
+    if (watcher !== undefined) session.watch(watcher);
+    this.#start(session);
+    session.begin('resume');
+    const upgrade = origin === 'own' ? opened.upgrade : closedUpgrade(opened.upgrade, state);
+    await session.resume({ changes, grants }, { past, stoppedAt, upgrade });
+    if (upgrade?.session !== undefined) this.#needs.report(new Error(CARRIED));
+    return { tornTail };
+  }
+
+  /** Ends what is pending in a session that came from elsewhere, as if it had been closed. None of it is performed. */
+  async #endForeign(journal: Journal, state: State, watcher: Watcher | undefined): Promise<State> {
+    if (state.name === 'WaitingForUserInput' || state.name === 'Ready' || state.name === 'ShuttingDown')
+      return state;
+    const event = { type: 'ShutdownRequested', at: this.#needs.clock.now() } as const;
+    const stepped = step(state, event);
+    await journal.append([{ event, state: stepped.state }]);
+    watcher?.({ seq: journal.seq, event, ...stepped });
+    return stepped.state;
+  }
+
+  async send(sessionId: string, input: Input): ReturnType<Runtime['send']> {
+    return this.find(sessionId).send(input);
+  }
+
+  read(sessionId: string, from = 1): ReturnType<Runtime['read']> {
+    return this.#open.get(sessionId)?.read(from) ?? this.#needs.journals.read(sessionId, from);
+  }
+
+  watch(sessionId: string, watcher: Watcher): () => void {
+    return this.find(sessionId).watch(watcher);
+  }
+
+  async state(sessionId: string): ReturnType<Runtime['state']> {
+    const open = this.#open.get(sessionId);
+    if (open === undefined) return this.#needs.journals.peek(sessionId);
+    const { header, seq, state } = open;
+    return { header, seq, state };
+  }
+
+  async fork(sessionId: string, seq: number): Promise<string> {
+    const newSessionId = this.#needs.newSessionId();
+    await this.#needs.journals.fork(sessionId, seq, newSessionId, this.#needs.clock.now());
+    return newSessionId;
+  }
+
+  list(): ReturnType<Runtime['list']> {
+    return this.#needs.journals.list();
+  }
+
+  async close(sessionId: string): Promise<void> {
+    await this.find(sessionId).close();
+  }
+
+  jobs(sessionId: string): readonly Job[] {
+    return this.find(sessionId).jobs;
+  }
+
+  ended(sessionId: string): Promise<void> {
+    return this.find(sessionId).ended;
+  }
+
+  find(sessionId: string): AgentSession {
+    const open = this.#open.get(sessionId);
+    if (open === undefined) throw notOpen(sessionId);
+    return open;
+  }
+
+  #start(session: AgentSession): void {
+    const { sessionId } = session.header;
+    this.#open.set(sessionId, session);
+    const forget = (): void => void this.#open.delete(sessionId);
+    session.ended.then(forget, forget);
+  }
+
+  #gather(
+    needs: SessionDependencies,
+    frozen: FrozenPrompt,
+    stoppingPolicy: StoppingPolicy | null = needs.stoppingPolicy ?? null,
+  ): Equipment {
+    const { clock, random } = this.#needs;
+    return gatherEquipment(needs, frozen, { clock, random, stoppingPolicy });
+  }
+
+  /** The first failure is the one to report; the journal is let go of as well as it can be. */
+  async #giveUp(journal: Journal, fault: Error): Promise<never> {
+    await attempt(() => journal.close());
+    throw fault;
+  }
+}
+
+/** A runtime that drives any number of sessions in this process. */
+export const createRuntime = (needs: RuntimeDependencies): LocalRuntime => new OpenSessions(needs);

@@ -1,0 +1,284 @@
+/** Computes a session's settings from the model, the options and the earlier settings. */
+
+import type { SandboxProbe } from '../command/sandbox/bubblewrap.js';
+import { probeSandbox } from '../command/session-sandbox.js';
+import {
+  defaultSettings,
+  type Grant,
+  type Limits,
+  type SandboxLevel,
+  type Settings,
+} from '../machine/settings.js';
+import type { State } from '../machine/state.js';
+import { isLimited, type Limit } from '../machine/usage.js';
+import { allowedHosts, allowHosts, type Preset, presetRules } from '../policy/presets.js';
+import type { Model } from '../ports/model.js';
+import type { StoppingPolicy } from '../ports/session.js';
+import { modelSettings } from './model-call.js';
+import type { SessionOrigin } from './runtime.js';
+
+export type SettingsPatch = Partial<Omit<Settings, 'limits'>> & { readonly limits?: Partial<Limits> };
+
+/** The session options that affect settings. */
+type SettingsOptions = {
+  readonly preset?: Preset;
+  readonly sandbox?: SandboxLevel;
+  readonly hosts?: readonly string[];
+  readonly settings?: SettingsPatch;
+  readonly stoppingPolicy?: StoppingPolicy;
+};
+
+/** Settings that the model and the options determine; limits and rules that are left out stay as in `before`. */
+const applyOptions = (
+  model: Model,
+  workspace: string,
+  wishes: SettingsOptions,
+  before: Pick<Settings, 'limits' | 'rules' | 'sandbox' | 'preset' | 'formatter'>,
+  fenced: ProbeResult,
+): Partial<Settings> => {
+  const { preset, hosts, settings, stoppingPolicy } = wishes;
+  return {
+    ...modelSettings(model),
+    workspace,
+    ...sandboxSettings(wishes, before, fenced),
+    ...(preset === undefined ? {} : { rules: presetRules[preset], preset }),
+    ...(hosts === undefined
+      ? {}
+      : { rules: allowHosts(preset === undefined ? before.rules : presetRules[preset], hosts) }),
+    ...(preset === 'ci' ? ({ onAsk: 'deny' } as const) : {}),
+    userPolicy: stoppingPolicy === undefined ? 'none' : 'ask',
+    ...settings,
+    limits: { ...before.limits, ...settings?.limits },
+  };
+};
+
+/** Values of a setting from narrow to wide. */
+const fromNarrow = {
+  preset: ['plan', 'careful', 'ci', 'auto'],
+} as const satisfies { readonly [K in keyof Settings]?: readonly Settings[K][] };
+
+/** The narrower of two values. An unknown one never narrows. */
+export const narrower = <K extends keyof typeof fromNarrow>(
+  name: K,
+  value: NonNullable<Settings[K]>,
+  recorded: Settings[K],
+): NonNullable<Settings[K]> => {
+  const ranks: readonly unknown[] = fromNarrow[name];
+  const rank = ranks.indexOf(recorded);
+  return rank >= 0 && rank < ranks.indexOf(value) ? (recorded as NonNullable<Settings[K]>) : value; // it has a rank
+};
+
+const narrowerLevel = (level: SandboxLevel, recorded: Settings['sandbox']): SandboxLevel => {
+  if (recorded === 'read-only') return recorded;
+  return recorded === 'workspace' && level === 'workspace+net' ? recorded : level;
+};
+
+/** The tighter of two limits, for each limit. */
+export const narrowerLimits = (limits: Limits, recorded: Limits): Limits => {
+  const tighter = (limit: Limit, before: Limit): Limit =>
+    isLimited(limit) && isLimited(before) ? Math.min(limit, before) : isLimited(limit) ? limit : before;
+  const { usd, tokens, timeMs, rounds, truncation, repeats, errors, sameResults } = limits;
+  return {
+    usd: tighter(usd, recorded.usd),
+    tokens: tighter(tokens, recorded.tokens),
+    timeMs: tighter(timeMs, recorded.timeMs),
+    rounds: tighter(rounds, recorded.rounds),
+    truncation: tighter(truncation, recorded.truncation),
+    repeats: tighter(repeats, recorded.repeats),
+    errors: tighter(errors, recorded.errors),
+    sameResults: tighter(sameResults, recorded.sameResults),
+  };
+};
+
+/**
+ * Settings of a session that is resumed.
+ *
+ * 1. Rules, preset, sandbox and limits come from the options, as for a new session. Of the journal only what
+ *    is narrower counts, so that a session that only read does not begin to write because it is resumed.
+ * 2. Of a foreign session nothing counts.
+ */
+export const resumedSettings = (
+  model: Model,
+  workspace: string,
+  wishes: SettingsOptions,
+  { settings: before, origin }: { readonly settings: Settings; readonly origin: SessionOrigin },
+  fenced: ProbeResult,
+): Partial<Settings> => {
+  const { writtenRules = [] } = wishes.settings ?? {};
+  const rules = writtenRules.length === 0 && (before.writtenRules ?? []).length === 0 ? {} : { writtenRules };
+  if (origin === 'foreign') return { ...newSettings(model, workspace, wishes, fenced), ...rules };
+  const preset = wishes.preset ?? narrower('preset', 'auto', before.preset);
+  const sandbox = wishes.sandbox ?? narrowerLevel(presetSandbox[preset], before.sandbox);
+  const fresh = applyOptions(
+    model,
+    workspace,
+    { ...wishes, preset, sandbox, settings: {} },
+    defaultSettings,
+    fenced,
+  );
+  const isFenced = fresh.sandbox !== 'off' && fresh.sandbox !== 'missing';
+  return {
+    ...fresh,
+    ...(before.preset === preset && isFenced ? { formatter: before.formatter } : {}),
+    autoRearm: 'off',
+    ...wishes.settings,
+    ...rules,
+    limits: { ...narrowerLimits(defaultSettings.limits, before.limits), ...wishes.settings?.limits },
+  };
+};
+
+export const newSettings = (
+  model: Model,
+  workspace: string,
+  wishes: SettingsOptions,
+  fenced: ProbeResult,
+): Settings => ({
+  ...defaultSettings,
+  ...modelSettings(model),
+  workspace,
+  ...applyOptions(model, workspace, { preset: 'auto', ...wishes }, defaultSettings, fenced),
+});
+
+/** What a session may do, given by configuration, flags and its user. */
+export type SessionRights = { readonly settings: Partial<Settings>; readonly grants: readonly Grant[] };
+
+/** The rights of a session that runs in this process, for one that goes on in its place: a fork, or itself opened again. */
+export const liveRights = ({ session: { settings, grants } }: State): SessionRights => {
+  const { preset, rules, writtenRules, sandbox, limits, onAsk, hooks, formatter, autoCommit } = settings;
+  return {
+    grants,
+    settings: {
+      ...(preset === undefined ? {} : { preset }),
+      ...(writtenRules === undefined ? {} : { writtenRules }),
+      ...(sandbox === undefined || sandbox === 'missing' ? {} : { sandbox }),
+      ...{ rules, limits, onAsk, hooks, formatter, autoCommit },
+    },
+  };
+};
+
+/** The settings of `wanted` that differ from `before`, compared as JSON. */
+export const differences = (before: Settings, wanted: Partial<Settings>): Partial<Settings> =>
+  Object.fromEntries(
+    Object.entries(wanted).filter(
+      ([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name as keyof Settings]), // safe: a key of `wanted`
+    ),
+  );
+
+/** With a limit in dollars: refuse a model without a price, or count its calls as free. */
+export type Unpriced = 'refuse' | 'countAsNothing';
+
+/** Throws if there is a limit in dollars and the model's price is unknown. */
+export const refuseUnpriced = (
+  model: Model,
+  limits: Partial<Limits> | undefined,
+  unpriced: Unpriced | undefined,
+): void => {
+  if (model.facts.prices !== null || unpriced === 'countAsNothing' || !isLimited(limits?.usd)) return;
+  throw new Error(
+    `a limit in dollars can't be kept: the price of ${model.id} is not known. Set a limit in tokens, rounds or minutes instead.`,
+  );
+};
+
+/** Chooses the sandbox level of a session's commands, and whether formatters run. */
+
+/** Default sandbox level of each preset. */
+const presetSandbox: Readonly<Record<Preset, SandboxLevel>> = {
+  plan: 'read-only',
+  careful: 'workspace',
+  auto: 'workspace',
+  ci: 'workspace',
+};
+
+/** Default formatter setting of each preset. Formatter configurations are repository code, so they need the sandbox. */
+const presetFormatter: Readonly<Record<Preset, Settings['formatter']>> = {
+  plan: 'off',
+  careful: 'off',
+  auto: 'onChanges',
+  ci: 'onChanges',
+};
+
+/** Result of the sandbox probe on this computer; null if the sandbox is off. */
+export type ProbeResult = SandboxProbe | null;
+
+/** Probes the sandbox, unless it is off. The result is cached on disk. */
+export const probeUnlessOff = async (
+  level: SandboxLevel | undefined,
+  workspace: string,
+): Promise<ProbeResult> => (level === 'off' ? null : probeSandbox(process.env, workspace, 'kept'));
+
+type Before = Pick<Settings, 'sandbox' | 'preset' | 'formatter'>;
+
+const chooseLevel = (
+  preset: Preset | undefined,
+  chosen: SandboxLevel | undefined,
+  before: Before,
+): SandboxLevel => {
+  if (chosen !== undefined) return chosen;
+  if (preset !== undefined) return presetSandbox[preset];
+  const kept = before.sandbox;
+  const isFenced = kept !== undefined && kept !== 'off' && kept !== 'missing';
+  return isFenced ? kept : presetSandbox[before.preset ?? 'auto'];
+};
+
+const lacksSandbox = (sandbox: Settings['sandbox']): boolean => sandbox === 'off' || sandbox === 'missing';
+
+/** Without a sandbox, a formatter runs only if the user turned it on, not because of the preset's default. */
+const chooseFormatter = (
+  preset: Preset | undefined,
+  sandbox: Settings['sandbox'],
+  before: Before,
+): Settings['formatter'] => {
+  const wanted = preset === undefined ? before.formatter : presetFormatter[preset];
+  const wasOwn = preset === undefined && lacksSandbox(before.sandbox);
+  return lacksSandbox(sandbox) && !wasOwn ? 'off' : wanted;
+};
+
+/**
+ * Sandbox level and formatter setting for a session that is opened or changes its preset. Each computer decides the
+ * level again: a resumed session keeps its level only if it had a sandbox.
+ */
+export const sandboxSettings = (
+  { preset, sandbox: chosen }: { readonly preset?: Preset; readonly sandbox?: SandboxLevel },
+  before: Before,
+  fenced: ProbeResult,
+): Pick<Settings, 'formatter'> & { readonly sandbox: NonNullable<Settings['sandbox']> } => {
+  const level = chooseLevel(preset, chosen, before);
+  const sandbox = level !== 'off' && fenced?.kind === 'missing' ? 'missing' : level;
+  return { sandbox, formatter: chooseFormatter(preset, sandbox, before) };
+};
+
+/** Warning for the user if the sandbox is wanted but does not work here; null otherwise. */
+export const missingSandboxText = (sandbox: Settings['sandbox'], fenced: ProbeResult): string | null => {
+  if (sandbox !== 'missing' || fenced?.kind !== 'missing') return null;
+  return [
+    `There is no sandbox for commands here: ${fenced.reason}`,
+    'In a terminal you are asked for each command, without one each is denied.',
+    fenced.repair,
+    'Or decide that they run without: --sandbox off, PAWL_SANDBOX=off, or sandbox = "off" in your own config.toml.',
+  ].join(' ');
+};
+
+/** The presets, and the settings that a running session gets with another one. */
+
+export const presetNames: readonly Preset[] = ['plan', 'careful', 'auto', 'ci'];
+
+export const aboutPresets: Readonly<Record<Preset, string>> = {
+  plan: 'reads only; commands in a read-only sandbox',
+  careful:
+    'asks before edits, and before a command loses files that git can not restore or leaves the sandbox',
+  auto: 'changes the workspace unasked; asks before anything leaves the sandbox',
+  ci: 'changes the workspace unasked; denies what leaves the sandbox, and never asks',
+};
+
+/** Settings that change with the preset. A sandbox level that the user chose stays; a sandbox that is off stays off. */
+export const presetSettings = async (before: Settings, preset: Preset): Promise<Partial<Settings>> => {
+  const isOff = before.sandbox === 'off';
+  const fenced = await probeUnlessOff(isOff ? 'off' : undefined, before.workspace);
+  const wishes = isOff ? ({ preset, sandbox: 'off' } as const) : { preset };
+  return {
+    preset,
+    rules: allowHosts(presetRules[preset], allowedHosts(before.rules)),
+    onAsk: preset === 'ci' ? 'deny' : 'ask',
+    ...sandboxSettings(wishes, before, fenced),
+  };
+};

@@ -1,0 +1,257 @@
+import type { Action } from '../machine/action.js';
+import type { CallStatus, JudgedCall } from '../machine/call.js';
+import type { Event, MachineUpgrade, On } from '../machine/event.js';
+import { step } from '../machine/machine.js';
+import type { PastFiles } from '../machine/past-files.js';
+import type { Grant, Settings } from '../machine/settings.js';
+import type { State } from '../machine/state.js';
+import { attempt } from '../platform/attempt.js';
+import { waitAtMost } from '../platform/clock.js';
+import type { AgentTypes, Journal } from '../ports/journal.js';
+import type { Input } from '../ports/session.js';
+import type { Job } from '../ports/tool.js';
+import type { Equipment } from './equipment.js';
+import { judgeCall } from './judge-call.js';
+import { JournaledSession, type MachineAdapter, notOpen, type Posted } from './loop.js';
+import { checkInput } from './outside-values.js';
+import { createPerformers, type Performers, perform, prepare } from './perform.js';
+import { recoverCalls, runningCalls } from './recover-calls.js';
+import type { StoppedCalls } from './tool-run.js';
+import type { SessionBegin } from './user-hooks.js';
+
+const isVolatile = (event: Event): boolean =>
+  event.type === 'TextDelta' ||
+  event.type === 'ReasoningDelta' ||
+  event.type === 'ToolCallDelta' ||
+  event.type === 'ToolProgress';
+
+/**
+ * Keeps the text of one reply at a time, merged. Between two requests there is always another event
+ * (docs/rules.md#merged-text).
+ */
+const mergeText = (kept: Event | null, event: Event): Event | null => {
+  if (event.type !== 'TextDelta') return kept;
+  return { ...event, text: (kept?.type === 'TextDelta' ? kept.text : '') + event.text };
+};
+
+/** The agent's deltas are volatile. A group waits for the ToolStarted events of the calls that it starts. */
+export const agentAdapter: MachineAdapter<AgentTypes> = {
+  step,
+  isVolatile,
+  keep: mergeText,
+  holds: (next, kept) =>
+    next.type === 'LlmCompleted' && kept.type === 'TextDelta' && next.requestId === kept.requestId,
+  startOf: (event) => (event.type === 'ToolStarted' ? event.callId : null),
+};
+
+const stoppedOutcomes = (stopped: StoppedCalls | null): Pick<On<'ShutdownRequested'>, 'outcomes'> => {
+  const outcomes = stopped?.outcomes() ?? [];
+  return outcomes.length === 0 ? {} : { outcomes };
+};
+
+/** Whether a call has not run and is to be decided again when the session is resumed. */
+const isPending = (status: CallStatus): boolean =>
+  status === 'queued' || status === 'previewing' || status === 'awaitingApproval' || status === 'starting';
+
+/** Whether the session does nothing until the user acts. */
+const isIdle = ({ name }: State): boolean =>
+  name === 'WaitingForUserInput' || name === 'Ready' || name === 'ShuttingDown';
+
+/** What opening its journal has told of a session. `stoppedAt` and `upgrade`: see Resumed. */
+type Interruption = {
+  readonly past: PastFiles | undefined;
+  readonly stoppedAt: number | null;
+  readonly upgrade: MachineUpgrade | undefined;
+};
+
+/** A session of the agent that is open in this process. It ends after the machine's Shutdown, or with an error. */
+export class AgentSession extends JournaledSession<AgentTypes> {
+  readonly #journal: Journal;
+  readonly #opened: State;
+  readonly #equipment: Equipment;
+  readonly #report: (fault: Error) => void;
+  readonly #performers: Performers;
+  #isAdopted = false;
+
+  constructor(journal: Journal, opened: State, equipment: Equipment, report: (fault: Error) => void) {
+    super({ adapter: agentAdapter, journal, state: opened, clock: equipment.clock, report });
+    this.#journal = journal;
+    this.#opened = opened;
+    this.#equipment = equipment;
+    this.#report = report;
+    this.#performers = createPerformers(equipment, {
+      journal,
+      opened,
+      state: () => this.state,
+      post: (event, told) => this.post(event, told),
+      shutDown: () => void this.end(null),
+    });
+  }
+
+  /** Starts the hooks about the session's start. */
+  begin(source: SessionBegin): void {
+    void this.#performers.userHooks?.begin(source, this.state.session.settings.model);
+  }
+
+  protected prepare(action: Action, state: State): readonly string[] {
+    return prepare(action, state, this.#performers);
+  }
+
+  protected perform(action: Action, state: State): void {
+    perform(action, state, this.#performers);
+  }
+
+  /** The background commands of the session, oldest first. */
+  get jobs(): readonly Job[] {
+    return this.#equipment.jobs.list();
+  }
+
+  /** Resolves when the event is durable and applied. Rejects with a TypeError for input that is no event of a user. */
+  async send(given: Input): Promise<{ readonly seq: number }> {
+    const input = checkInput(given);
+    if (input.type === 'ShutdownRequested') return this.#shutDown();
+    if (input.type === 'UserInput') return this.#takeInput(input);
+    if (input.type !== 'SettingsChanged') return this.submit(input);
+    const { stoppedAt: _, ...change } = input; // only the runtime knows it
+    return this.submit({ ...change, ...this.#changeSettings(input.patch) });
+  }
+
+  /** The user's first prompt makes a session from elsewhere one of this store. */
+  async #takeInput(input: Extract<Input, { readonly type: 'UserInput' }>): Promise<{ readonly seq: number }> {
+    const sent = await this.submit(input);
+    const adopt = this.#journal.adopt?.bind(this.#journal);
+    if (this.#isAdopted || adopt === undefined) return sent;
+    this.#isAdopted = true;
+    const adopted = await attempt(adopt);
+    // It stays foreign, which costs a resumed session what was pending.
+    if (adopted.kind === 'fault') this.#report(adopted.fault);
+    return sent;
+  }
+
+  /** Calls are stopped first, so that the model is told what became of them. */
+  async #shutDown(): Promise<{ readonly seq: number }> {
+    const { tools } = this.#performers;
+    const stopped = tools.isIdle ? null : await tools.stopForEnd();
+    const submitted = this.submit({ type: 'ShutdownRequested', ...stoppedOutcomes(stopped) });
+    stopped?.reportUsage();
+    return submitted;
+  }
+
+  protected override async shutdownEvent(): Promise<Posted> {
+    return { type: 'ShutdownRequested', ...stoppedOutcomes(await this.#performers.tools.stopForEnd()) };
+  }
+
+  /** Resolves when the session waits for the user. Rejects with the error that stopped the session. */
+  async idle(): Promise<State> {
+    if (this.fault !== null) await this.ended;
+    if (isIdle(this.state)) return this.state;
+    return new Promise((resolve, reject) => {
+      const unwatch = this.watch(({ state }) => {
+        if (!isIdle(state)) return;
+        unwatch();
+        resolve(state);
+      });
+      this.ended.then(() => reject(notOpen(this.header.sessionId)), reject);
+    });
+  }
+
+  /** Shuts the session down if it still runs. Resolves when it has ended. */
+  async close(): Promise<void> {
+    if (!this.isOver) await this.send({ type: 'ShutdownRequested' });
+    await this.ended;
+  }
+
+  /**
+   * Continues a session that was opened again. New settings are applied first, so that nothing starts under the old ones.
+   * After a clean end nothing starts, and settings can change only once the session is open.
+   */
+  async resume(
+    { changes, grants }: { readonly changes: Partial<Settings>; readonly grants: readonly Grant[] },
+    { past, stoppedAt, upgrade }: Interruption,
+  ): Promise<void> {
+    const { epoch: before, grants: recorded, settings } = this.#opened.session;
+    const wasClosed = this.#opened.name === 'ShuttingDown';
+    const stopped = stoppedAt === null ? {} : { stoppedAt };
+    const hasSameGrants = JSON.stringify(recorded) === JSON.stringify(grants);
+    const change = (): void => {
+      if (Object.keys(changes).length === 0 && hasSameGrants) return;
+      this.post({ ...this.#changeSettings(changes), ...(hasSameGrants ? {} : { grants }), ...stopped });
+    };
+    const judged = await this.#judgePending({ ...settings, ...changes });
+    if (!wasClosed) change();
+    const event: Posted = {
+      type: 'Resumed',
+      epoch: before + 1,
+      ...stopped,
+      ...(upgrade === undefined ? {} : { upgrade }),
+      ...judged,
+    };
+    const resumed = this.submit(event, ({ state }, accepted) => {
+      if (accepted) this.#recover(state, past);
+    });
+    if (wasClosed) change();
+    await resumed;
+  }
+
+  /** Judges the calls that have not run by their tools, from their inputs: what the journal says of them is not believed. */
+  async #judgePending({ workspace }: Settings): Promise<Pick<On<'Resumed'>, 'judged'>> {
+    if (this.#opened.name !== 'ExecutingTools') return {};
+    const { calls } = this.#opened;
+    const { tools, redactor } = this.#equipment;
+    const judged: JudgedCall[] = [];
+    for (const { judged: call, status } of calls) {
+      if (!isPending(status)) continue;
+      const { callId, tool, rawInput = JSON.stringify(call.input) } = call;
+      const anew = await judgeCall({ type: 'call', callId, tool, rawInput }, tools, workspace, redactor);
+      // Hooks only tighten, and do not run twice for a call.
+      judged.push(call.hooks === undefined ? anew : { ...anew, hooks: call.hooks });
+    }
+    return judged.length === 0 ? {} : { judged };
+  }
+
+  /** Adds the prices of a new model. Throws if the model is not connected. */
+  #changeSettings(patch: Partial<Settings>): Extract<Input, { readonly type: 'SettingsChanged' }> {
+    if (patch.model === undefined) return { type: 'SettingsChanged', patch };
+    return { type: 'SettingsChanged', patch, prices: this.#equipment.model(patch.model).facts.prices };
+  }
+
+  #recover(resumed: State, past: PastFiles | undefined): void {
+    const running = runningCalls(this.#opened, resumed);
+    const waited = running.map(({ batchId, call }) => `${batchId} ${call.callId}`);
+    const takingOver = attempt(() => this.#equipment.takeOver?.(waited)).then((taken) => {
+      if (taken.kind === 'fault') this.#report(taken.fault);
+    });
+    recoverCalls(running, this.#journal, this.#performers.tools, { known: past, takingOver });
+    const { workspace } = resumed.session.settings;
+    const commits = resumed.name === 'PostToolsHook' && resumed.phase === 'AutoCommitting';
+    if (!commits) void this.#recoverHooks(workspace);
+  }
+
+  async #recoverHooks(workspace: string): Promise<void> {
+    const recovered = await attempt(async () => this.#equipment.hooks?.recover?.(workspace));
+    if (recovered.kind === 'fault') this.#report(recovered.fault);
+    else if (recovered.value !== undefined && recovered.value !== '')
+      this.#report(new Error(recovered.value));
+  }
+
+  /**
+   * Waits at most a grace period: for tools that were ended by force, and for aborted replies, whose usage must still be
+   * journaled.
+   */
+  protected async stopAll(): Promise<void> {
+    const { models, compactions, timers, tools, previews, hooks, userHooks } = this.#performers;
+    timers.cancelAll();
+    const { clock, jobs } = this.#equipment;
+    const stopped = Promise.all(
+      [models, compactions, tools, previews, hooks, userHooks].map((runs) => runs?.stopAll()),
+    );
+    await waitAtMost(clock, this.state.session.settings.graceMs, stopped);
+    for (const job of jobs.list()) {
+      const killed = await attempt(() => job.kill());
+      if (killed.kind === 'fault') this.#report(killed.fault);
+    }
+    await userHooks?.end();
+    const closed = await attempt(() => this.#equipment.close?.(this.fault !== null));
+    if (closed.kind === 'fault') this.#report(closed.fault);
+  }
+}

@@ -1,0 +1,287 @@
+/** The tool `task`: the model starts a session that only reads, and gets its last message. */
+
+import * as v from 'valibot';
+import { titleOf } from '../machine/call.js';
+import { messagesOf } from '../machine/conversation.js';
+import { noLimits, type Settings } from '../machine/settings.js';
+import type { State, UsageTotals } from '../machine/state.js';
+import type { Limit, Remaining, Usage } from '../machine/usage.js';
+import { attempt } from '../platform/attempt.js';
+import type { Clock } from '../platform/clock.js';
+import { allowedHosts, allowHosts, presetRules } from '../policy/presets.js';
+import type { JournalStore, StartedBy } from '../ports/journal.js';
+import type { InterruptedCall, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
+import { defineTool } from '../tools/define-tool.js';
+import type { LocalRuntime } from './runtime.js';
+import type { AgentSession } from './session.js';
+import { reasonText } from './turn-result.js';
+
+const schema = v.strictObject({
+  purpose: v.pipe(
+    v.string(),
+    v.minLength(1, 'must not be empty'),
+    v.description('What it is for, in a few words.'),
+  ),
+  prompt: v.pipe(
+    v.string(),
+    v.minLength(1, 'must not be empty'),
+    v.description('The whole task. Nothing of this conversation is known there.'),
+  ),
+  maxUsd: v.optional(
+    v.pipe(v.number(), v.gtValue(0, 'must be above 0'), v.description('Dollars that it may spend.')),
+  ),
+});
+
+/** `sessions` are those of the session that gets the tool. */
+export const createTaskTool = (sessions: TaskSessions): Tool =>
+  defineTool({
+    name: 'task',
+    description:
+      'Gives a task to another agent with a conversation of its own, and returns its last message. It reads and searches the workspace and changes nothing. Use it for what needs much reading and has a short answer; several calls in one reply run side by side. It costs money.',
+    schema,
+    traits: {
+      effect: 'opaque',
+      parallelSafe: true,
+      mutating: false,
+      deadlineMs: TASK_DEADLINE_MS,
+      spends: 'yes',
+    },
+    judge: async ({ prompt }) => ({
+      kind: 'ok',
+      facts: { argv: [], paths: [], hosts: [], shape: prompt },
+    }),
+    title: ({ purpose }) => purpose,
+    findInterrupted: async (input, context) => (await import('./task.js')).findTask(sessions, input, context),
+    run: async (input, context) => (await import('./task.js')).runTask(sessions, input, context),
+  });
+
+/**
+ * Runs a call of the tool `task`.
+ *
+ * 1. A task is a session with a journal of its own, whose header names the call. After a crash the resumed session finds
+ *    it there and goes on with it: nothing is paid for twice.
+ * 2. A task spends at most what is left of the session's limits. Every outcome carries its usage.
+ * 3. It is cancelled with the call, and its session is closed before the outcome is given.
+ */
+
+export type TaskInput = {
+  readonly purpose: string;
+  readonly prompt: string;
+  readonly maxUsd?: number | undefined;
+};
+
+/** A recovered task gets at least this long, whatever the clock says. */
+const LEFT_MS_MIN = 60_000;
+
+const taskUsage = ({ unpriced, costUsd, ...tokens }: UsageTotals): Usage => ({
+  inputTokens: tokens.inputTokens,
+  outputTokens: tokens.outputTokens,
+  cacheReadTokens: tokens.cacheReadTokens,
+  cacheWriteTokens: tokens.cacheWriteTokens,
+  costUsd: unpriced > 0 && costUsd === 0 ? null : costUsd,
+});
+
+/** Text of the model's last message; empty if there is none, or if it asks for tools. */
+const lastAnswer = ({ session }: State): string => {
+  const last = messagesOf(session.conversation).at(-1);
+  if (last?.role !== 'assistant' || last.parts.some(({ type }) => type === 'call')) return '';
+  return last.parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('');
+};
+
+/** Why it has no answer, as sentences; empty if it has one. */
+const missingAnswerText = (state: State, answer: string): string => {
+  if (state.name === 'WaitingForUserInput' && state.reason.kind !== 'resumed')
+    return reasonText(state.reason);
+  return answer === '' ? 'It ended without an answer.' : '';
+};
+
+const taskOutcome = (state: State, sessionId: string, { signal }: ToolContext): ToolOutcome => {
+  const { usage } = state.session;
+  const answer = lastAnswer(state);
+  const why = missingAnswerText(state, answer);
+  const note = `[task ${sessionId}]`;
+  const text = [...(why === '' ? [] : [`the task has no answer: ${why}`]), answer, note]
+    .filter((line) => line !== '')
+    .join('\n');
+  if (signal.aborted)
+    return { status: signal.reason === 'timedOut' ? 'timedOut' : 'cancelled', text, usage: taskUsage(usage) };
+  return { status: why === '' ? 'ok' : 'failed', text, usage: taskUsage(usage) };
+};
+
+/** Reports each call that the task starts; the returned function stops that. */
+const reportCalls = (child: AgentSession, { workspace, progress }: ToolContext): (() => void) =>
+  child.watch(({ event, state }) => {
+    if (event.type !== 'ToolStarted' || state.name !== 'ExecutingTools') return;
+    const call = state.calls.find(({ judged }) => judged.callId === event.callId);
+    if (call !== undefined) progress(`${call.judged.tool} ${titleOf(call.judged, workspace)}\n`);
+  });
+
+/** Waits until the task's turn has ended, closes its session, and gives the outcome. */
+const awaitTask = async (child: AgentSession, context: ToolContext): Promise<ToolOutcome> => {
+  const { sessionId } = child.header;
+  const untell = reportCalls(child, context);
+  // If it can't be sent, the session has ended, and there is nothing to cancel.
+  const cancel = (): void => void attempt(() => child.send({ type: 'CancelTurn' }));
+  const end = (): void => void attempt(() => child.close());
+  context.signal.addEventListener('abort', cancel, { once: true });
+  context.force.addEventListener('abort', end, { once: true });
+  if (context.signal.aborted) cancel();
+  const rested = await attempt(() => child.idle());
+  untell();
+  context.signal.removeEventListener('abort', cancel);
+  context.force.removeEventListener('abort', end);
+  const state = rested.kind === 'done' ? rested.value : child.state;
+  const closed = await attempt(() => child.close());
+  const outcome = taskOutcome(state, sessionId, context);
+  const fault = rested.kind === 'fault' ? rested.fault : closed.kind === 'fault' ? closed.fault : null;
+  if (fault === null || outcome.status === 'cancelled') return outcome;
+  return { ...outcome, status: 'failed', text: `the task was stopped: ${fault.message}\n${outcome.text}` };
+};
+
+/** Starts the task. */
+export const runTask = async (
+  sessions: TaskSessions,
+  { prompt, maxUsd }: TaskInput,
+  context: ToolContext,
+): Promise<ToolOutcome> => {
+  const left = context.left();
+  if (isUsedUp(left)) return { status: 'failed', text: 'not run: the limit of the session is used up' };
+  const { batchId, callId } = context;
+  const settings = readingTaskSettings(sessions.settings(), left, maxUsd);
+  const child = await sessions.start(settings, { batchId, callId });
+  await child.send({ type: 'UserInput', text: prompt, mode: 'steer' });
+  return awaitTask(child, context);
+};
+
+const hasEnded = ({ name }: State): boolean => name === 'WaitingForUserInput' || name === 'ShuttingDown';
+
+const resumeTask = async (
+  sessions: TaskSessions,
+  { prompt }: TaskInput,
+  { sessionId, state }: StoredTask,
+  context: ToolContext,
+): Promise<ToolOutcome> => {
+  if (hasEnded(state)) {
+    // What it has left behind is taken away as its session is opened and closed. Its answer is known whatever happens.
+    await attempt(async () => (await sessions.reopen(sessionId)).close());
+    return taskOutcome(state, sessionId, context);
+  }
+  const child = await sessions.reopen(sessionId);
+  if (child.state.name === 'Ready') await child.send({ type: 'UserInput', text: prompt, mode: 'steer' });
+  return awaitTask(child, context);
+};
+
+/** Finds the task that was running when the session was interrupted (rule 1). */
+export const findTask = async (
+  sessions: TaskSessions,
+  input: TaskInput,
+  context: ToolContext,
+): Promise<InterruptedCall> => {
+  const task = await sessions.find(context);
+  if (task === null) return { kind: 'neverBegan' };
+  const left = TASK_DEADLINE_MS - (sessions.clock.now() - task.createdAt);
+  return {
+    kind: 'found',
+    leftMs: Math.min(TASK_DEADLINE_MS, Math.max(LEFT_MS_MIN, left)),
+    finish: () => resumeTask(sessions, input, task, context),
+  };
+};
+
+/** A task may take that long. */
+export const TASK_DEADLINE_MS = 30 * 60_000;
+
+/** A task that an earlier process of the session has started. */
+export type StoredTask = { readonly sessionId: string; readonly createdAt: number; readonly state: State };
+
+/** The sessions of the tasks of one session. */
+export type TaskSessions = {
+  readonly clock: Clock;
+  /** The current settings of the session that starts tasks. */
+  settings(): Settings;
+  /** Creates the session of a task. It has no input yet. */
+  start(settings: Settings, call: Omit<StartedBy, 'sessionId'>): Promise<AgentSession>;
+  /** The task of this call, or null. Rejects if the sessions can't be read. */
+  find(call: Omit<StartedBy, 'sessionId'>): Promise<StoredTask | null>;
+  /** Opens the session of a task again; it goes on with what it was doing. */
+  reopen(sessionId: string): Promise<AgentSession>;
+};
+
+type TaskDependencies = {
+  readonly parentId: string;
+  readonly clock: Clock;
+  readonly journals: JournalStore;
+  runtime(): LocalRuntime;
+  instruct(settings: Settings): Promise<string>;
+};
+
+export const createTaskSessions = ({
+  parentId,
+  clock,
+  journals,
+  runtime,
+  instruct,
+}: TaskDependencies): TaskSessions => ({
+  clock,
+  settings: () => runtime().find(parentId).state.session.settings,
+  async start(settings, call) {
+    const startedBy = { sessionId: parentId, ...call };
+    const id = await runtime().create({ settings, instructions: await instruct(settings), startedBy });
+    return runtime().find(id);
+  },
+  async find({ batchId, callId }) {
+    for await (const { sessionId, startedBy, createdAt } of journals.list()) {
+      if (startedBy?.sessionId !== parentId || startedBy.batchId !== batchId || startedBy.callId !== callId)
+        continue;
+      const { state } = await journals.peek(sessionId);
+      return { sessionId, createdAt, state };
+    }
+    return null;
+  },
+  async reopen(sessionId) {
+    await runtime().open(sessionId);
+    return runtime().find(sessionId);
+  },
+});
+
+/** Rounds after which the model is asked for what it has found. */
+const ROUNDS_MAX = 50;
+
+type Remainders = { readonly usd: Remaining; readonly tokens: Remaining };
+
+const taskLimit = (left: Remaining, wished: number | undefined): Limit => {
+  if (left.type === 'unlimited') return wished ?? 'unlimited';
+  return wished === undefined ? left.amount : Math.min(left.amount, wished);
+};
+
+/** Whether a limit of the session is used up. */
+const isUsedUp = ({ usd, tokens }: Remainders): boolean =>
+  [usd, tokens].some((left) => left.type === 'left' && left.amount <= 0);
+
+/**
+ * The settings of a task that only reads. It gets the model, the written rules and the allowed hosts of its parent, and
+ * at most what is left of the parent's limits. Whatever would be asked is denied, since nobody can be asked.
+ */
+const readingTaskSettings = (parent: Settings, left: Remainders, maxUsd: number | undefined): Settings => ({
+  ...parent,
+  preset: 'plan',
+  rules: allowHosts(presetRules.plan, allowedHosts(parent.rules)),
+  ...(parent.sandbox === undefined || parent.sandbox === 'off' || parent.sandbox === 'missing'
+    ? {}
+    : { sandbox: 'read-only' }),
+  onAsk: 'deny',
+  hooks: 'never',
+  formatter: 'off',
+  autoCommit: 'off',
+  userPolicy: 'none',
+  queueOnCancel: 'hold',
+  atLimit: 'finish',
+  limits: {
+    ...noLimits,
+    usd: taskLimit(left.usd, maxUsd),
+    tokens: taskLimit(left.tokens, undefined),
+    rounds: ROUNDS_MAX,
+    truncation: parent.limits.truncation,
+    repeats: 5,
+    errors: 5,
+  },
+});

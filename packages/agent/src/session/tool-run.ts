@@ -1,0 +1,626 @@
+/**
+ * Runs tool calls: performs ExecuteTools and CancelTools.
+ *
+ * 1. The effect begins only after its ToolStarted is durable and the machine has accepted it.
+ * 2. Each call ends with exactly one ToolCompleted, or with none after CancelTools(force), when the machine has settled it.
+ * 3. A tool that ignores its deadline is given up after two grace periods, so that the batch always ends.
+ * 4. The files that a call saw are journaled with its end. In a session that was opened again no tool runs before the
+ *    files of earlier calls are loaded.
+ */
+
+import type { CallOutcome, JudgedCall } from '../machine/call.js';
+import type { StoppedCall } from '../machine/event.js';
+import { remainingIn, spendingId } from '../machine/moves/budget.js';
+import type { Settings } from '../machine/settings.js';
+import type { SessionData } from '../machine/state.js';
+import { attempt } from '../platform/attempt.js';
+import { type Clock, waitAtMost } from '../platform/clock.js';
+import { decide, levelOfCall } from '../policy/decide.js';
+import type { Hooks } from '../ports/hooks.js';
+import type { Blobs } from '../ports/journal.js';
+import type {
+  FileHashes,
+  FileMemory,
+  InterruptedCall,
+  Tool,
+  ToolContext,
+  ToolOutcome,
+} from '../ports/tool.js';
+import type { Redactor } from '../secrets/redactor.js';
+import type { Equipment } from './equipment.js';
+import type { Post, Told } from './loop.js';
+import { UNKNOWN_USAGE } from './model-call.js';
+import { takeHashes, takeOutcome, uncountableText } from './outside-values.js';
+import {
+  createJoiner,
+  cutOutcome,
+  type Joiner,
+  redactBlobs,
+  redactJoined,
+  redactOutcome,
+} from './result-text.js';
+import type { UserHookRuns } from './user-hooks.js';
+
+/** Decides about a call that was running when the session ended: its outcome, or null to run it again. */
+type Recover = (
+  look: () => Promise<FileHashes | undefined>,
+  files: FileMemory,
+) => Promise<ToolOutcome | null>;
+
+/** Fills the session's memory of files. Never rejects. */
+type Recall = (files: FileMemory) => Promise<void>;
+
+// Only this file aborts, with one of the two reasons.
+const abortReason = (run: ToolRun): DeadlineReason => run.signal.signal.reason as DeadlineReason;
+
+/** The user or the end of a turn cancelled the call before it began. Its own deadline counts only from its start. */
+const NEVER_RAN: ToolOutcome = { status: 'cancelled', ran: 'no', text: 'cancelled before it had run' };
+
+const CALL_UNKNOWN =
+  'the session was interrupted while this call started or ran; check whether it took effect before you repeat it';
+
+/** Whether it is recorded that the call begins: after a crash nothing else tells it. */
+const isRecorded = ({ traits }: JudgedCall): boolean => traits.effect === 'opaque';
+
+/** Of a tool that does not find its calls itself. */
+const findUnsent = async (_: unknown, { findSent }: ToolContext): Promise<InterruptedCall> =>
+  (await findSent?.()) === 'notSent' ? { kind: 'neverBegan' } : { kind: 'unknown', text: CALL_UNKNOWN };
+
+type Perform = () => Promise<ToolOutcome>;
+
+export class ToolRuns {
+  readonly #equipment: Equipment;
+  readonly #blobs: Blobs;
+  readonly #session: () => SessionData;
+  readonly #post: Post;
+  readonly #hooks: ToolRunParts['hooks'];
+  readonly #runs = new Map<string, ToolRun>();
+  readonly #returning = new Set<Promise<void>>();
+  #recalling: Promise<void> | null = null;
+  #recall: Recall | null = null;
+  #closing = false;
+  /** Of calls that never began, and of those that the end of the session has stopped. */
+  readonly #stopped = createStoppedCalls();
+
+  constructor(equipment: Equipment, blobs: Blobs, { session, post, hooks }: ToolRunParts) {
+    this.#equipment = equipment;
+    this.#blobs = redactBlobs(equipment.redactor, blobs);
+    this.#session = session;
+    this.#post = post;
+    this.#hooks = hooks;
+  }
+
+  /** Posts ToolStarted, now or later, and runs the call once that is durable. A call is never started twice. */
+  prepare(batchId: string, call: JudgedCall): 'posted' | 'later' {
+    if (this.#runs.has(callKey(batchId, call.callId))) return 'posted';
+    const run = this.#add(batchId, call);
+    const tool = this.#equipment.tools.get(call.tool);
+    tool?.announce?.(this.#settings().workspace);
+    if (isRecorded(call)) this.#equipment.sentCalls?.announce(this.#settings().workspace);
+    run.looked = observeBefore(this.#equipment.hooks, this.#settings(), call, run.signal.signal);
+    const started = { type: 'ToolStarted', batchId, callId: call.callId } as const;
+    if (call.traits.effect !== 'probeable') {
+      this.#post(started, this.#begin(run));
+      return 'posted';
+    }
+    void this.#look(run).then((hashes) => this.#post({ ...started, ...hashes }, this.#begin(run)));
+    return 'later';
+  }
+
+  /** Rule 4: the first tool that runs loads the file hashes from before the session was resumed. */
+  recallWith(recall: Recall): void {
+    this.#recall = recall;
+  }
+
+  /** Settles a call that was started before the session was resumed. */
+  recover(batchId: string, call: JudgedCall, judge: Recover): void {
+    const run = this.#add(batchId, call);
+    void this.#recover(run, judge);
+  }
+
+  /** Settles a call whose effect only its tool can find: it is waited for, starts if it had not begun, or is unknown. */
+  recoverOpaque(batchId: string, call: JudgedCall): void {
+    const run = this.#add(batchId, call);
+    this.#awaitAtEnd(this.#recoverOpaque(run));
+  }
+
+  /** With `force` the machine has settled the calls: they end at once and post nothing more. */
+  cancel(batchId: string, callIds: readonly string[], force: boolean): void {
+    for (const callId of callIds) {
+      const run = this.#runs.get(callKey(batchId, callId));
+      if (run !== undefined) this.#stop(run, force);
+    }
+  }
+
+  get isIdle(): boolean {
+    return this.#runs.size === 0;
+  }
+
+  /**
+   * Stops all calls for the end of the session and waits a moment for their outcomes, which are not posted. A call that
+   * has not begun never does.
+   */
+  async stopForEnd(): Promise<StoppedCalls> {
+    this.#closing = true;
+    for (const run of this.#runs.values()) this.#end(run);
+    await whenReturned([...this.#runs.values()], this.#equipment.clock);
+    return this.#stopped;
+  }
+
+  /** Ends everything by force. Resolves when the last tool has returned. */
+  async stopAll(): Promise<void> {
+    this.#closing = true;
+    for (const run of this.#runs.values()) this.#stop(run, true);
+    await Promise.all(this.#returning);
+  }
+
+  #add(batchId: string, call: JudgedCall): ToolRun {
+    const run = createRun(batchId, call, this.#equipment, this.#post);
+    this.#runs.set(callKey(batchId, call.callId), run);
+    if (this.#closing) this.#end(run);
+    return run;
+  }
+
+  #end(run: ToolRun): void {
+    run.isStopped = true;
+    run.deadline.stop();
+    run.joiner.drop();
+    this.#stop(run, false);
+    run.force.abort('cancelled');
+  }
+
+  #drop(run: ToolRun): void {
+    const key = callKey(run.batchId, run.call.callId);
+    if (this.#runs.get(key) === run) this.#runs.delete(key);
+    run.hasReturned();
+  }
+
+  #stop(run: ToolRun, force: boolean): void {
+    if (!run.signal.signal.aborted) run.signal.abort('cancelled');
+    if (!force) return;
+    run.forgotten = true;
+    run.deadline.stop();
+    run.joiner.drop();
+    run.force.abort('cancelled');
+  }
+
+  #contextOf(run: ToolRun): ToolContext {
+    return createContext(run, this.#equipment, this.#session, this.#blobs);
+  }
+
+  async #look(run: ToolRun): Promise<FileHashes | undefined> {
+    const tool = this.#equipment.tools.get(run.call.tool);
+    if (tool?.before === undefined) return undefined;
+    const looked = await attempt(() => tool.before?.(run.call.input, this.#contextOf(run)));
+    // Without a hash nothing is lost: the call itself reports the fault, and recovery treats it as unknown.
+    return looked.kind === 'done' ? takeHashes(looked.value) : undefined;
+  }
+
+  /** Rule 1: the loop calls the result once ToolStarted is durable. */
+  #begin(run: ToolRun): Told {
+    return (accepted) => {
+      if (accepted) return void this.#finish(run);
+      this.#stopped.add(run, NEVER_RAN);
+      this.#drop(run);
+    };
+  }
+
+  async #recover(run: ToolRun, judge: Recover): Promise<void> {
+    await this.remember();
+    const outcome = await judge(() => this.#look(run), recordingMemory(run, this.#equipment.files));
+    const { hooks } = this.#equipment;
+    if (outcome?.status === 'ok' && isWatched(hooks, this.#settings(), run.call))
+      await attempt(() => hooks.after(run.call, this.#settings()));
+    if (outcome !== null) return this.#report(run, outcome);
+    run.looked = observeBefore(this.#equipment.hooks, this.#settings(), run.call, run.signal.signal);
+    await this.#finish(run);
+  }
+
+  async #recoverOpaque(run: ToolRun): Promise<void> {
+    await this.remember();
+    const found = await this.#findInterrupted(run);
+    if (found.kind === 'unknown') return this.#report(run, { status: 'lost', text: found.text });
+    if (found.kind === 'found') {
+      const isWhole =
+        found.isRunning === true && isWatched(this.#equipment.hooks, this.#settings(), run.call);
+      if (isWhole) run.looked = Promise.resolve(); // it was observed by the earlier process: lookAfter
+      return this.#finish(run, found.finish, found.leftMs ?? 0);
+    }
+    run.looked = observeBefore(this.#equipment.hooks, this.#settings(), run.call, run.signal.signal);
+    await this.#finish(run);
+  }
+
+  async #findInterrupted(run: ToolRun): Promise<InterruptedCall> {
+    const tool = this.#equipment.tools.get(run.call.tool);
+    const find = tool?.findInterrupted ?? findUnsent;
+    const found = await attempt(() => find(run.call.input, this.#contextOf(run)));
+    if (found.kind === 'done') return found.value;
+    return { kind: 'unknown', text: `${CALL_UNKNOWN} (${found.fault.message})` };
+  }
+
+  /** Applies rule 4. */
+  async remember(): Promise<void> {
+    if (this.#recall === null) return;
+    this.#recalling ??= this.#recall(this.#equipment.files);
+    await this.#recalling;
+  }
+
+  /** `interrupted`: waits for a call that runs already. */
+  async #finish(run: ToolRun, interrupted?: Perform, deadlineMs = run.call.traits.deadlineMs): Promise<void> {
+    if (this.#recall !== null) await this.remember();
+    if (run.looked !== null) await run.looked;
+    run.deadline = watchDeadline(run, deadlineMs, this.#equipment.clock, this.#settings().graceMs);
+    const outcome = await this.#outcomeOf(run, interrupted);
+    run.deadline.stop();
+    await this.#report(run, outcome, this.#hooks);
+  }
+
+  async #outcomeOf(run: ToolRun, interrupted?: Perform): Promise<ToolOutcome> {
+    const tool = this.#equipment.tools.get(run.call.tool);
+    if (tool === undefined) return { status: 'failed', text: `there is no tool ${run.call.tool} any more` };
+    const perform = interrupted ?? ((): Promise<ToolOutcome> => this.#runTool(tool, run));
+    if (interrupted === undefined && run.signal.signal.aborted) return NEVER_RAN;
+    const performed = this.#perform(run, perform).finally(
+      () => this.#closing || observeAfter(this.#equipment.hooks, this.#settings(), run),
+    );
+    this.#awaitAtEnd(performed);
+    const first = await Promise.race([performed, run.gaveUp]);
+    void performed.then((late) => {
+      if (late !== first) this.#countLate(run, late);
+    });
+    return first;
+  }
+
+  async #runTool(tool: Tool, run: ToolRun): Promise<ToolOutcome> {
+    const context = this.#contextOf(run);
+    if (tool.findInterrupted === undefined && isRecorded(run.call)) context.sending?.();
+    return tool.run(run.call.input, context);
+  }
+
+  /** Runs the tool; an error becomes an outcome. */
+  async #perform(run: ToolRun, perform: Perform): Promise<ToolOutcome> {
+    const ran = await attempt(perform);
+    if (ran.kind === 'done') return this.#take(run, ran.value);
+    const status = run.signal.signal.aborted ? abortReason(run) : 'failed';
+    return { status, text: `the tool itself failed: ${ran.fault.message}` };
+  }
+
+  /** Validates the outcome; reports usage that can't be counted. */
+  #take({ batchId, call }: ToolRun, returned: unknown): ToolOutcome {
+    const { outcome, usageFault } = takeOutcome(returned);
+    if (usageFault === null) return outcome;
+    const usageId = spendingId(batchId, call.callId);
+    const fault = uncountableText(`the tool ${call.tool}`, usageFault);
+    this.#post({ type: 'UsageReported', usageId, usage: UNKNOWN_USAGE, fault });
+    return outcome;
+  }
+
+  /** The end of the session waits for it: what it spends is then still counted. */
+  #awaitAtEnd(work: Promise<unknown>): void {
+    const returned: Promise<void> = work.then(() => void this.#returning.delete(returned));
+    this.#returning.add(returned);
+  }
+
+  /** The usage of a call that was given up still counts. */
+  #countLate({ batchId, call }: ToolRun, { usage }: ToolOutcome): void {
+    if (usage === undefined) return;
+    this.#post({ type: 'UsageReported', usageId: spendingId(batchId, call.callId), usage });
+  }
+
+  #settings(): Settings {
+    return this.#session().settings;
+  }
+
+  /** Applies rule 2. */
+  async #report(run: ToolRun, outcome: ToolOutcome, hooks: ToolRunParts['hooks'] = null): Promise<void> {
+    const { batchId, call } = run;
+    const world = { ...this.#equipment, hooks, blobs: this.#blobs };
+    const cut = run.forgotten ? outcome : await finishOutcome(run, outcome, world, this.#settings());
+    this.#drop(run);
+    if (run.forgotten) return this.#countLate(run, outcome);
+    run.forgotten = true;
+    const seen = [...run.seen].map(([path, sha256]) => ({ path, sha256 }));
+    const whole = seen.length === 0 ? cut : { ...cut, seen };
+    if (run.isStopped) return this.#stopped.add(run, whole, () => this.#countLate(run, outcome));
+    run.joiner.flush();
+    this.#post({ type: 'ToolCompleted', batchId, callId: call.callId, outcome: whole });
+  }
+}
+
+/** A call from its preparation to its outcome. */
+
+type ToolRunParts = {
+  /** Called on each use, because the session changes. */
+  session(): SessionData;
+  readonly post: Post;
+  /** null: the user has no hooks. */
+  readonly hooks: UserHookRuns | null;
+};
+
+type ToolRun = Omit<CallInContext, 'forgotten' | 'deadline'> & {
+  deadline: DeadlineWatch;
+  readonly gaveUp: Promise<ToolOutcome>;
+  giveUp(outcome: ToolOutcome): void;
+  /** The hooks' look at the workspace before the call; null if they need none. */
+  looked: Promise<void> | null;
+  /** True if the machine no longer needs the outcome. */
+  forgotten: boolean;
+  /** Whether the end of the session has stopped it: then its outcome is not posted. */
+  isStopped: boolean;
+  /** Resolves when the call has ended, or never began. */
+  readonly returned: Promise<void>;
+  hasReturned(): void;
+};
+
+/** Outcomes of the calls that the end of a session has stopped. */
+export type StoppedCalls = {
+  /** Of all that have ended so far. Their usage is reported by itself. */
+  outcomes(): readonly StoppedCall[];
+  add(run: Pick<ToolRun, 'batchId' | 'call'>, outcome: CallOutcome, reportUsage?: () => void): void;
+  /** Posts what the calls have spent, once the end is posted. */
+  reportUsage(): void;
+};
+
+const createStoppedCalls = (): StoppedCalls => {
+  const ended: StoppedCall[] = [];
+  const reports: (() => void)[] = [];
+  return {
+    outcomes: () => [...ended],
+    add({ batchId, call }, { usage: _, ...outcome }, reportUsage) {
+      ended.push({ batchId, callId: call.callId, outcome });
+      if (reportUsage !== undefined) reports.push(reportUsage);
+    },
+    reportUsage() {
+      for (const report of reports.splice(0)) report();
+    },
+  };
+};
+
+/** How long the end of the session waits for the outcomes of the calls that it has stopped, in ms. */
+const STOPPING_MS = 1_000;
+
+const whenReturned = async (runs: readonly ToolRun[], clock: Clock): Promise<void> => {
+  const all = Promise.all(runs.map(({ returned }) => returned));
+  await waitAtMost(clock, STOPPING_MS, all);
+};
+
+const createRun = (
+  batchId: string,
+  call: JudgedCall,
+  { clock, redactor }: Equipment,
+  post: Post,
+): ToolRun => {
+  const { callId } = call;
+  let giveUp: (outcome: ToolOutcome) => void = () => undefined;
+  const gaveUp = new Promise<ToolOutcome>((resolve) => {
+    giveUp = resolve;
+  });
+  let hasReturned = (): void => undefined;
+  const returned = new Promise<void>((resolve) => {
+    hasReturned = resolve;
+  });
+  const show = (_key: string, text: string): void => {
+    if (!run.isStopped) post({ type: 'ToolProgress', batchId, callId, text });
+  };
+  const joiner = redactJoined(redactor, createJoiner(clock, show), 'progress');
+  const run: ToolRun = {
+    batchId,
+    call,
+    joiner,
+    gaveUp,
+    giveUp,
+    returned,
+    hasReturned,
+    seen: new Map(),
+    signal: new AbortController(),
+    force: new AbortController(),
+    deadline: NO_DEADLINE,
+    looked: null,
+    forgotten: false,
+    isStopped: false,
+  };
+  return run;
+};
+
+/** What a tool gets for one call. */
+
+type CallInContext = {
+  readonly batchId: string;
+  readonly call: JudgedCall;
+  readonly signal: AbortController;
+  readonly force: AbortController;
+  readonly joiner: Joiner;
+  /** By real path: what this call read or wrote. */
+  readonly seen: Map<string, string>;
+  /** True if the machine no longer needs the outcome. */
+  readonly forgotten: boolean;
+  readonly deadline: DeadlineWatch;
+};
+
+/** The session's memory; what is set in it is noted for the end of the call. */
+const recordingMemory = ({ seen }: Pick<CallInContext, 'seen'>, files: FileMemory): FileMemory => ({
+  get: (path) => files.get(path),
+  set: (path, sha256) => {
+    if (typeof path !== 'string' || typeof sha256 !== 'string')
+      throw new TypeError('files.set takes the real path of a file and the sha256 of its bytes, as texts');
+    files.set(path, sha256);
+    seen.set(path, sha256);
+  },
+});
+
+const callKey = (batchId: string, callId: string): string => `${batchId} ${callId}`;
+
+const createContext = (
+  run: CallInContext,
+  { files, jobs, sentCalls }: Equipment,
+  session: () => SessionData,
+  blobs: Blobs,
+): ToolContext => {
+  const { batchId, call, signal, force, joiner } = run;
+  const { callId, facts } = call;
+  const { settings, grants } = session();
+  const { workspace, sandbox } = settings;
+  const level = levelOfCall(sandbox, facts.needs);
+  const isUnasked = (): boolean => decide(settings, grants, call).decision === 'allow';
+  const widened = level === levelOfCall(sandbox, undefined) ? null : isUnasked() ? 'unasked' : 'byUser';
+  return {
+    workspace,
+    batchId,
+    callId,
+    blobs,
+    jobs,
+    sandbox: level,
+    ...(widened === null ? {} : { widened }),
+    paths: facts.paths,
+    hosts: facts.hosts,
+    signal: signal.signal,
+    force: force.signal,
+    files: recordingMemory(run, files),
+    left: () => remainingIn(session()),
+    progress: (text) => {
+      if (!run.forgotten && typeof text === 'string') joiner.add('progress', text);
+    },
+    sending: () => sentCalls?.record(workspace, callKey(batchId, callId)),
+    findSent: async () => (await sentCalls?.find(workspace, callKey(batchId, callId))) ?? 'unknown',
+    whileAsking: (asked) => asked.finally(run.deadline.pause()),
+  };
+};
+
+/** Why a call is stopped. The reason of its abort signals. */
+type DeadlineReason = 'cancelled' | 'timedOut';
+
+/** Of a call without a time limit, and of one that has not begun. */
+const NO_DEADLINE: DeadlineWatch = { stop: () => undefined, pause: () => () => undefined };
+
+type Watched = {
+  readonly call: JudgedCall;
+  readonly signal: AbortController;
+  readonly force: AbortController;
+  giveUp(outcome: ToolOutcome): void;
+};
+
+type DeadlineWatch = {
+  stop(): void;
+  /** The deadline stands still until the returned function is called. One that has passed stays so. */
+  pause(): () => void;
+};
+
+/** Aborts the run at its deadline, forces it a grace period later, and gives it up after another one. */
+export const watchDeadline = (
+  run: Watched,
+  deadlineMs: number,
+  clock: Clock,
+  graceMs: number,
+): DeadlineWatch => {
+  if (deadlineMs <= 0) return NO_DEADLINE;
+  const seconds = `${run.call.traits.deadlineMs / 1000} s`;
+  const abandon = (): void =>
+    run.giveUp({ status: 'timedOut', text: `time limit of ${seconds} reached; the tool did not stop` });
+  const force = (): void => {
+    run.force.abort('timedOut');
+    cancel = clock.after(graceMs, abandon);
+  };
+  const stop = (): void => {
+    if (!run.signal.signal.aborted) run.signal.abort('timedOut');
+    cancel = clock.after(graceMs, force);
+  };
+  let leftMs = deadlineMs;
+  let since = clock.now();
+  let pauses = 0;
+  let isOver = false;
+  let cancel = clock.after(deadlineMs, stop);
+  return {
+    stop() {
+      isOver = true;
+      cancel();
+    },
+    pause() {
+      if (run.signal.signal.aborted) return () => undefined;
+      if (pauses === 0) {
+        cancel();
+        leftMs -= clock.now() - since;
+      }
+      pauses += 1;
+      return () => {
+        pauses -= 1;
+        if (pauses > 0 || isOver || run.signal.signal.aborted) return;
+        since = clock.now();
+        cancel = clock.after(Math.max(0, leftMs), stop);
+      };
+    },
+  };
+};
+
+type EndedRun = {
+  readonly call: JudgedCall;
+  readonly signal: AbortController;
+  readonly force: AbortController;
+  /** The machine no longer needs the outcome. */
+  readonly forgotten: boolean;
+};
+
+type FinishOptions = {
+  readonly redactor: Redactor;
+  readonly blobs: Blobs;
+  /** null: the call has not just run, or there are no hooks. */
+  readonly hooks: UserHookRuns | null;
+};
+
+/** The outcome as the model sees it: without secrets, cut, and with what hooks say about it. */
+const finishOutcome = async (
+  run: EndedRun,
+  outcome: ToolOutcome,
+  { redactor, blobs, hooks }: FinishOptions,
+  { outputCutBytes }: Settings,
+): Promise<CallOutcome> => {
+  const cut = await cutOutcome(redactOutcome(redactor, outcome), outputCutBytes, blobs);
+  if (hooks === null || run.forgotten) return cut;
+  const { signal, force } = run;
+  // After its deadline the call's own signal is aborted already.
+  const signals = signal.signal.aborted ? [force.signal] : [signal.signal, force.signal];
+  return hooks.afterTool(run.call, cut, signals);
+};
+
+/** Whether the hooks need to know about a call: it changes something, and phases may follow. */
+const isWatched = (hooks: Hooks | null, settings: Settings, call: JudgedCall): hooks is Hooks =>
+  hooks !== null && settings.hooks !== 'never' && call.traits.mutating;
+
+/**
+ * Lets the hooks read the workspace before a call takes effect. A cancel does not wait for that. null if the hooks need
+ * not know about the call.
+ */
+const observeBefore = (
+  hooks: Hooks | null,
+  settings: Settings,
+  call: JudgedCall,
+  cancelled: AbortSignal,
+): Promise<void> | null => {
+  if (!isWatched(hooks, settings, call)) return null;
+  const cancel = new Promise<void>((resolve) => {
+    cancelled.addEventListener('abort', () => resolve(), { once: true });
+  });
+  const looked = attempt(() => hooks.before(call, settings)).then(() => undefined);
+  return Promise.race([looked, cancel]);
+};
+
+type Ended = {
+  readonly call: JudgedCall;
+  readonly signal: AbortController;
+  readonly looked: Promise<void> | null;
+};
+
+/**
+ * Lets the hooks read the workspace right after a call, if nothing may read it soon: the turn was cancelled, so no phase
+ * follows, or the user may change files while another call waits. Only a cancelled call is not delayed.
+ */
+const observeAfter = async (
+  hooks: Hooks | null,
+  settings: Settings,
+  { call, signal, looked }: Ended,
+): Promise<void> => {
+  if (hooks === null || looked === null) return;
+  const isCancelled = signal.signal.reason === 'cancelled';
+  if (!isCancelled && settings.autoCommit === 'off') return;
+  const seen = attempt(() => hooks.after(call, settings));
+  if (!isCancelled) await seen;
+};

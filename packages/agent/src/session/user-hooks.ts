@@ -1,0 +1,266 @@
+/**
+ * Runs the user's hooks of one session.
+ *
+ * 1. What they say becomes part of an event before anything follows from it, so a replay never runs them.
+ * 2. Hooks that belong to a request, a call or a compaction end with it.
+ * 3. What they say contains no secrets.
+ * 4. Hooks at the end of the session run after all its other work has stopped.
+ */
+
+import type { Action } from '../machine/action.js';
+import type { CallOutcome, JudgedCall } from '../machine/call.js';
+import { messagesOf } from '../machine/conversation.js';
+import type { JsonObject } from '../machine/message.js';
+import type { SessionData, State } from '../machine/state.js';
+import { type HookVerdicts, type ReportedMoment, reasonOf } from '../policy/hook-verdict.js';
+import type { HookMoment, UserHooks } from '../ports/hooks.js';
+import type { Redactor } from '../secrets/redactor.js';
+import type { Post } from './loop.js';
+
+type Compaction = Extract<Action, { readonly type: 'StartCompaction' }>;
+
+/** What the session tells at its start. */
+export type SessionBegin = 'startup' | 'resume';
+
+const NONE: HookVerdicts = [];
+
+/** The first hook that denies, with its reason; null if none does. */
+export const findDenial = (verdicts: HookVerdicts): string | null => {
+  const denied = verdicts.find(({ decision }) => decision === 'deny');
+  return denied === undefined ? null : `the hook ${denied.hook}: ${reasonOf(denied)}`;
+};
+
+export class UserHookRuns {
+  readonly #hooks: UserHooks;
+  readonly #redactor: Redactor;
+  readonly #post: Post;
+  /** Abort the hooks of a request or compaction, by its id. */
+  readonly #running = new Map<string, AbortController>();
+  readonly #returning = new Set<Promise<unknown>>();
+  /** Aborted when the session begins to end. */
+  readonly #closing = new AbortController();
+  /** Aborted when all other work has stopped. */
+  readonly #over = new AbortController();
+  /** The hooks of the session's start; null once they are reported. */
+  #starting: Promise<HookVerdicts> | null = null;
+  /** The last batch whose hooks ran, by its number. */
+  #batch: number;
+
+  /** `batch`: the number of the last batch whose hooks may have run. */
+  constructor(hooks: UserHooks, redactor: Redactor, post: Post, batch: number) {
+    this.#hooks = hooks;
+    this.#redactor = redactor;
+    this.#post = post;
+    this.#batch = batch;
+  }
+
+  /**
+   * The first request waits for the hooks of the start. Their notes are for it, if it is there before they end. Resolves
+   * when they have ended.
+   */
+  async begin(source: SessionBegin, model: string): Promise<void> {
+    if (!this.#hooks.wants('session-start')) return;
+    const starting = this.#run('session-start', { source, model }, this.#closing.signal);
+    this.#starting = starting;
+    const verdicts = await starting;
+    if (this.#starting !== starting) return;
+    this.#starting = null;
+    this.#tell('session-start', null, verdicts);
+  }
+
+  /** The call with what its hooks said. */
+  async beforeTool(requestId: string, call: JudgedCall): Promise<JudgedCall> {
+    if (call.verdict.kind !== 'ok' || !this.#hooks.wants('before-tool', call.tool)) return call;
+    const verdicts = await this.#runFor(requestId, 'before-tool', callFacts(call));
+    return verdicts.length === 0 ? call : { ...call, hooks: verdicts };
+  }
+
+  /** The outcome with what its hooks said. `signals`: each of them ends the hooks. */
+  async afterTool(
+    call: JudgedCall,
+    outcome: CallOutcome,
+    signals: readonly AbortSignal[],
+  ): Promise<CallOutcome> {
+    if (outcome.status === 'cancelled' || !this.#hooks.wants('after-tool', call.tool)) return outcome;
+    const facts = outcomeFacts(call, outcome);
+    const verdicts = await this.#run('after-tool', facts, AbortSignal.any([...signals]));
+    return verdicts.length === 0 ? outcome : { ...outcome, hooks: verdicts };
+  }
+
+  /** What hooks say about the end of a turn with this answer. */
+  turnEnd(requestId: string, { session }: State, text: string): Promise<HookVerdicts> {
+    return this.#runFor(requestId, 'turn-end', turnEndFacts(session, text));
+  }
+
+  /** The state with the notes of hooks, and why the request must not be sent, or null. */
+  async beforeRequest(
+    requestId: string,
+    before: State,
+  ): Promise<{ readonly state: State; readonly why: string | null }> {
+    let state = before;
+    const tell = async (moment: ReportedMoment, verdicts: HookVerdicts): Promise<void> => {
+      if (verdicts.length > 0) state = (await this.#report(moment, requestId, verdicts)) ?? state;
+    };
+    if (this.#starting !== null) {
+      const starting = this.#starting;
+      this.#starting = null;
+      await tell('session-start', await starting);
+    }
+    const { batch } = before.session.counters;
+    if (batch > this.#batch) {
+      this.#batch = batch;
+      await tell('after-batch', await this.#runFor(requestId, 'after-batch', batchFacts(before.session)));
+    }
+    const verdicts = await this.#runFor(requestId, 'before-request', requestFacts(state, requestId));
+    await tell('before-request', verdicts);
+    return { state, why: findDenial(verdicts) };
+  }
+
+  beforeCompaction(state: State, task: Compaction): Promise<HookVerdicts> {
+    return this.#runFor(task.compactionId, 'before-compaction', compactionFacts(state, task));
+  }
+
+  /** The user is asked for something. The session does not wait for these hooks. */
+  async asked(action: Action, state: State): Promise<void> {
+    const facts = this.#hooks.wants('ask-user') ? questionFacts(action, state) : null;
+    if (facts === null) return;
+    const verdicts = await this.#run('ask-user', facts, this.#over.signal);
+    const remarks = verdicts.filter(({ note, fault, decision }) => note ?? fault ?? decision !== 'allow');
+    if (remarks.length > 0) this.#tell('ask-user', null, remarks);
+  }
+
+  /** Ends the hooks of a request or a compaction. */
+  abort(id: string): void {
+    this.#running.get(id)?.abort();
+  }
+
+  /** Ends all hooks but those that tell the user something. Resolves when these have ended, too. */
+  async stopAll(): Promise<void> {
+    this.#closing.abort();
+    for (const running of this.#running.values()) running.abort();
+    await Promise.all(this.#returning);
+  }
+
+  /** Ends the hooks that still run, then runs those of the end. */
+  async end(): Promise<void> {
+    this.#over.abort();
+    await Promise.all(this.#returning);
+    const verdicts = await this.#run('session-end', {}, new AbortController().signal);
+    if (verdicts.length > 0) this.#tell('session-end', null, verdicts);
+  }
+
+  #runFor(id: string, moment: HookMoment, facts: JsonObject): Promise<HookVerdicts> {
+    if (!this.#hooks.wants(moment)) return Promise.resolve(NONE);
+    const abortion = this.#running.get(id) ?? new AbortController();
+    this.#running.set(id, abortion);
+    return this.#run(moment, facts, abortion.signal).finally(() => {
+      if (this.#running.get(id) === abortion) this.#running.delete(id);
+    });
+  }
+
+  /** Rule 3. */
+  async #run(moment: HookMoment, facts: JsonObject, signal: AbortSignal): Promise<HookVerdicts> {
+    const running = this.#hooks.run(moment, facts, signal);
+    this.#returning.add(running);
+    const verdicts = await running.finally(() => this.#returning.delete(running));
+    if (this.#redactor.isIdle) return verdicts;
+    const clean = <K extends string>(key: K, text: string | undefined): { readonly [P in K]?: string } =>
+      text === undefined ? {} : ({ [key]: this.#redactor.clean(text) } as { readonly [P in K]?: string }); // the one key K
+    return verdicts.map(({ hook, decision, reason, note, fault }) => ({
+      hook,
+      decision,
+      ...clean('reason', reason),
+      ...clean('note', note),
+      ...clean('fault', fault),
+    }));
+  }
+
+  #tell(moment: ReportedMoment, requestId: string | null, verdicts: HookVerdicts): void {
+    if (verdicts.length > 0) this.#post({ type: 'UserHooksRan', moment, requestId, verdicts });
+  }
+
+  /** Resolves with the state that has the report, or null if the session ends before. */
+  #report(moment: ReportedMoment, requestId: string, verdicts: HookVerdicts): Promise<State | null> {
+    return new Promise((resolve) => {
+      const { signal } = this.#closing;
+      const giveUp = (): void => resolve(null);
+      if (signal.aborted) return giveUp();
+      signal.addEventListener('abort', giveUp, { once: true });
+      this.#post({ type: 'UserHooksRan', moment, requestId, verdicts }, (_accepted, state) => {
+        signal.removeEventListener('abort', giveUp);
+        resolve(state);
+      });
+    });
+  }
+}
+
+/** What hooks read at each moment, with the names of fields that scripts for other agents know. */
+
+const callFacts = ({ callId, tool, input, traits, facts }: JudgedCall): JsonObject => ({
+  tool_name: tool,
+  tool_use_id: callId,
+  tool_input: input,
+  changes_something: traits.mutating,
+  paths: [...facts.paths],
+  hosts: [...facts.hosts],
+});
+
+const outcomeFacts = (call: JudgedCall, { status, text }: CallOutcome): JsonObject => ({
+  ...callFacts(call),
+  tool_response: { status, text },
+});
+
+/** The calls of the last batch with their results. */
+const batchFacts = ({ conversation }: SessionData): JsonObject => {
+  const messages = messagesOf(conversation);
+  const results = messages.at(-1);
+  const reply = messages.at(-2);
+  const calls = reply?.role === 'assistant' ? reply.parts.filter((part) => part.type === 'call') : [];
+  const failed = (callId: string): boolean =>
+    results?.parts.some((part) => part.type === 'result' && part.callId === callId && part.failed) === true;
+  return {
+    tool_calls: calls.map(({ callId, tool, input }) => ({
+      tool_name: tool,
+      tool_use_id: callId,
+      tool_input: input,
+      failed: failed(callId),
+    })),
+  };
+};
+
+const requestFacts = (state: State, requestId: string): JsonObject => {
+  const { settings, contextTokens, usage } = state.session;
+  return {
+    request_id: requestId,
+    attempt: state.name === 'CallingLlm' ? state.attempt : 1,
+    model: settings.model,
+    context_tokens: contextTokens,
+    cost_usd: usage.costUsd,
+  };
+};
+
+const turnEndFacts = ({ turn: { objections = 0 } }: SessionData, text: string): JsonObject => ({
+  last_assistant_message: text,
+  stop_hook_active: objections > 0,
+  objections,
+});
+
+const compactionFacts = (state: State, { length, instructions }: Compaction): JsonObject => {
+  const isAsked = state.name === 'Compacting' && state.mode.kind === 'idle' && state.mode.resume === 'rest';
+  return {
+    trigger: isAsked ? 'manual' : 'auto',
+    messages: length,
+    ...(instructions === undefined ? {} : { custom_instructions: instructions }),
+  };
+};
+
+/** What the user is asked; null if nothing is wanted. A session that has just been opened says so itself. */
+const questionFacts = (action: Action, state: State): JsonObject | null => {
+  if (action.type === 'RequestApproval')
+    return { ...callFacts(action.call), notification_type: 'approval', message: action.why };
+  if (action.type !== 'PromptForInput' || state.name !== 'WaitingForUserInput') return null;
+  const { reason } = state;
+  if (reason.kind === 'start' || reason.kind === 'resumed') return null;
+  const message = 'cause' in reason ? `${reason.kind}: ${reason.cause}` : reason.kind;
+  return { notification_type: 'waiting', message };
+};

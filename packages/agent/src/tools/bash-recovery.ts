@@ -1,0 +1,197 @@
+/**
+ * Commands that an earlier process of the session has started before it was killed (docs/reliability.md).
+ *
+ * 1. A call whose command lives is never unknown: it is waited for. In another pid namespace a pipe shows whether it lives;
+ *    where there is none, the result says that nothing shows it.
+ * 2. A command that nobody waits for, and that is no job, is ended. In another pid namespace its guard ends it.
+ */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { followFound, identityOf } from '../command/command.js';
+import type { EarlierCommands, Unreachable } from '../command/earlier-processes.js';
+import { endMarked, listMarked } from '../command/end-processes.js';
+import { type FoundCommand, isCommandAlive, sinceBoot } from '../command/launched-command.js';
+import type { SessionSandbox } from '../command/session-sandbox.js';
+import type { InterruptedCall, Jobs, ToolContext, ToolOutcome } from '../ports/tool.js';
+import {
+  describeEnd,
+  jobLeft,
+  jobOf,
+  jobStarted,
+  outcomeOf,
+  type StartedCommand,
+  waitForEnd,
+} from './bash-result.js';
+
+/** Identifies a call in its session. */
+export const callKey = ({ batchId, callId }: Pick<ToolContext, 'batchId' | 'callId'>): string =>
+  `${batchId} ${callId}`;
+
+const UNKNOWN =
+  'the session was interrupted while this command started or ran; check whether it took effect before you run it again';
+const UNREACHABLE: Readonly<Record<Unreachable, string>> = {
+  elsewhere: 'the session ran on another machine, or this one was restarted since',
+  copy: 'this is a copy of the files of the session, and the command belongs to the original',
+};
+const UNSEEN =
+  'it ran in another pid namespace (a container, or the host of this one), and nothing shows from here whether it still runs';
+const RECOVERED = '[Pawl was interrupted while this ran, and went on: this is the real result]';
+const REPLACED = '[the workspace folder was replaced while this ran: it worked in the old one]';
+const POLL_MS = 100;
+/** How long to wait for the guard in another pid namespace, which looks once a second, in ms. */
+const GUARD_MS = 5_000;
+
+/** `home`: the user's home folder. */
+type EarlierPlace = {
+  readonly home: string;
+  readonly sandbox: Pick<SessionSandbox, 'settle'>;
+} & Pick<EarlierCommands, 'finishHistory'>;
+
+/** The outcome, marked as one that was found. */
+const recovered = (outcome: ToolOutcome, isReplaced: boolean): ToolOutcome => {
+  if (outcome.status === 'lost') return outcome;
+  const text = [outcome.text, ...(isReplaced ? [REPLACED] : []), RECOVERED].join('\n');
+  return { ...outcome, text, ...(outcome.status === 'ok' ? { summary: 'recovered after a restart' } : {}) };
+};
+
+const startedOf = (
+  found: FoundCommand,
+  { home, finishHistory, sandbox }: EarlierPlace,
+  context: Pick<ToolContext, 'sandbox' | 'workspace'>,
+  progress: (text: string) => void,
+): StartedCommand => ({
+  running: followFound(found, progress, async () => [
+    ...finishHistory(),
+    ...(await sandbox.settle(context.workspace)),
+  ]),
+  level: context.sandbox,
+  workspace: context.workspace,
+  home,
+});
+
+const finish = async (
+  found: FoundCommand,
+  place: EarlierPlace,
+  context: ToolContext,
+): Promise<ToolOutcome> => {
+  const started = startedOf(found, place, context, (text) => context.progress(text));
+  const end = await waitForEnd(started.running, context);
+  const isReplaced = found.record.workspace !== identityOf(context.workspace);
+  return recovered(outcomeOf(started, end, context.signal), isReplaced);
+};
+
+/** Rule 1, for a command without files of its output. */
+const finishDirect = async (found: FoundCommand, { signal }: ToolContext): Promise<ToolOutcome> => {
+  const { marker } = found.record;
+  while (!signal.aborted && listMarked(marker).length > 0) await sleep(POLL_MS);
+  if (signal.aborted && (await endMarked(marker)))
+    return { status: signal.reason === 'timedOut' ? 'timedOut' : 'cancelled', text: UNKNOWN };
+  return { status: 'lost', text: UNKNOWN };
+};
+
+const explainUnknown = (hiddenBy: Unreachable | null): string =>
+  hiddenBy === null ? UNKNOWN : `${UNREACHABLE[hiddenBy]}: ${UNKNOWN}`;
+
+/** How a command stands that was running when the session was interrupted. */
+export const findCommand = async (
+  sandbox: SessionSandbox,
+  home: string,
+  context: ToolContext,
+): Promise<InterruptedCall> => {
+  const earlier = await sandbox.earlier(context.workspace);
+  if (earlier === null) return { kind: 'unknown', text: UNKNOWN };
+  const found = earlier.commands.findLast(({ record }) => record.call === callKey(context));
+  if (found === undefined) {
+    if (earlier.isComplete) return { kind: 'neverBegan' };
+    return { kind: 'unknown', text: explainUnknown(earlier.hiddenBy) };
+  }
+  const leftMs = found.due === null ? null : Math.max(1, found.due - sinceBoot());
+  const { kind } = found.verdict();
+  if (kind === 'direct') return { kind: 'found', leftMs, finish: () => finishDirect(found, context) };
+  if (kind === 'unseen') return { kind: 'unknown', text: `${UNSEEN}: ${UNKNOWN}` };
+  // After our claim it never begins; without it somebody was faster, and it has begun.
+  if (kind === 'neverStarted' && found.claim()) return { kind: 'neverBegan' };
+  const { job } = found.record;
+  if (job !== null) return { kind: 'found', leftMs: null, finish: async () => jobStarted(job.jobId) };
+  const isRunning = kind === 'running';
+  const place = { ...earlier, home, sandbox };
+  return { kind: 'found', leftMs, isRunning, finish: () => finish(found, place, context) };
+};
+
+type Restored = EarlierPlace & { readonly jobs: Jobs; readonly workspace: string };
+
+/** Resolves once the job can be read. A job that has ended is read to its end first, or it would seem to run. */
+const restoreJob = async (
+  found: FoundCommand,
+  { jobId, command }: { readonly jobId: string; readonly command: string },
+  { jobs, workspace, ...place }: Restored,
+): Promise<void> => {
+  const hasEnded = found.verdict().kind !== 'running';
+  const level = found.record.isFenced ? 'workspace' : 'off';
+  const started = startedOf(found, place, { sandbox: level, workspace }, () => undefined);
+  jobs.restore(jobOf(jobId, command, started));
+  if (hasEnded) await started.running.ended;
+};
+
+/** Lists a job of which only files are left: it can be read, and there is nothing to kill. */
+const restoreLeft = (found: FoundCommand, why: string, jobs: Jobs): void => {
+  const { job, startedAt } = found.record;
+  const { exitCode, endedAt, hasBegun } = found.readLeft();
+  if (job === null || !hasBegun) return;
+  const durationMs = Math.max(0, (endedAt ?? startedAt) - startedAt);
+  const end =
+    exitCode === null
+      ? `unknown (${why})`
+      : describeEnd({ how: { kind: 'exited', code: exitCode }, durationMs });
+  jobs.restore(jobLeft(job, end, (to) => found.readOutput(to)));
+};
+
+const endFound = async (
+  found: FoundCommand,
+  { finishHistory }: Pick<EarlierPlace, 'finishHistory'>,
+): Promise<void> => {
+  if (found.verdict().kind === 'direct') return void (await endMarked(found.record.marker));
+  const running = followFound(
+    found,
+    () => undefined,
+    async () => finishHistory(),
+  );
+  running.kill();
+  const isForeign = found.view === 'foreign';
+  await Promise.race([running.ended, ...(isForeign ? [sleep(GUARD_MS, undefined, { ref: false })] : [])]);
+};
+
+/**
+ * Lists the jobs of earlier processes, and ends commands that nobody waits for. `waited`: the calls that are being
+ * recovered.
+ */
+export const settleEarlier = async (
+  sandbox: SessionSandbox,
+  jobs: Jobs,
+  workspace: string,
+  home: string,
+  waited: readonly string[],
+): Promise<void> => {
+  const {
+    commands = [],
+    elsewhere = [],
+    finishHistory = () => [],
+  } = (await sandbox.earlier(workspace)) ?? {};
+  // First: where two processes gave the same number, the job of this machine counts.
+  for (const { command, why } of elsewhere) restoreLeft(command, UNREACHABLE[why], jobs);
+  const restoring: Promise<void>[] = [];
+  for (const found of commands) {
+    const { job, call } = found.record;
+    const { kind } = found.verdict();
+    if (kind === 'unseen') {
+      restoreLeft(found, UNSEEN, jobs);
+    } else if (job !== null && kind !== 'neverStarted' && kind !== 'direct') {
+      restoring.push(restoreJob(found, job, { jobs, workspace, home, sandbox, finishHistory }));
+    } else if (!waited.includes(call) && (isCommandAlive(found) || kind === 'direct')) {
+      await endFound(found, { finishHistory });
+    }
+  }
+  await Promise.all(restoring);
+  if (waited.length === 0) finishHistory(); // of commands that had ended before Pawl was killed
+  await sandbox.guard(workspace);
+};

@@ -1,0 +1,301 @@
+/** What the model reads about a command: output, end, hints; and a command as a job. */
+
+import type { CommandEnd, RunningCommand } from '../command/command.js';
+import { type CommandOutput, createCommandOutput, type OutputReceiver } from '../command/output.js';
+import { INNER_HOME } from '../command/sandbox/session-folders.js';
+import type { CommandLevel } from '../policy/decide.js';
+import type { Job, ToolContext, ToolOutcome } from '../ports/tool.js';
+import { failed } from './file-change.js';
+
+/** Pawl's own prefix, which bash repeats in its message about a syntax error. */
+const JOINED_IN_MESSAGE = /`exec 2>&1; /g;
+
+const seconds = (durationMs: number): string => `${(durationMs / 1000).toFixed(1)} s`;
+
+export const describeEnd = ({ how, durationMs }: Pick<CommandEnd, 'how' | 'durationMs'>): string => {
+  switch (how.kind) {
+    case 'exited':
+      return `exit code ${how.code}, ${seconds(durationMs)}`;
+    case 'killed':
+      return `ended by ${how.signal}, ${seconds(durationMs)}`;
+    case 'notStarted':
+      return `not started: ${how.why}`;
+    default:
+      return how satisfies never;
+  }
+};
+
+const leftoverLines: Readonly<Record<CommandEnd['leftovers'], readonly string[]>> = {
+  none: [],
+  ended: ['[processes that it left in the background were ended; to keep one, use background: true]'],
+  detached: ['[a process that it detached still runs]'],
+};
+
+const NO_OUTPUT = '(no output)';
+
+const outputOf = (running: Pick<RunningCommand, 'output'>): string =>
+  running.output.text().replace(JOINED_IN_MESSAGE, '`').trimEnd() || NO_OUTPUT;
+
+/** A started command and its surroundings. */
+export type StartedCommand = { readonly running: RunningCommand } & Pick<
+  FailedCommand,
+  'level' | 'workspace' | 'home'
+>;
+
+/** Waits for the end; a cancelled call asks the command to end, then kills it. */
+export const waitForEnd = async (
+  running: RunningCommand,
+  { signal, force }: Pick<ToolContext, 'signal' | 'force'>,
+): Promise<CommandEnd> => {
+  const stop = (): void => running.stop();
+  const kill = (): void => running.kill();
+  signal.addEventListener('abort', stop, { once: true });
+  force.addEventListener('abort', kill, { once: true });
+  if (signal.aborted) stop();
+  if (force.aborted) kill();
+  const end = await running.ended;
+  signal.removeEventListener('abort', stop);
+  force.removeEventListener('abort', kill);
+  return end;
+};
+
+/** Lines below the output of a command that ended by itself: a sandbox hint, leftover processes, notes. */
+const endLines = ({ running, ...place }: StartedCommand, end: CommandEnd): readonly string[] => {
+  const done = end.how.kind === 'exited' && end.how.code === 0;
+  const isFailed = end.how.kind === 'exited' && !done;
+  const output = running.output.text();
+  const hint = isFailed ? sandboxHint({ ...place, output }) : done ? partialHint({ ...place, output }) : null;
+  return [...(hint === null ? [] : [`[${hint}]`]), ...leftoverLines[end.leftovers], ...end.notes];
+};
+
+/** Why it was stopped: by us, or before we followed it. Null: it ended by itself. */
+const whyStopped = ({ how }: CommandEnd, signal: AbortSignal): 'timedOut' | 'cancelled' | null => {
+  if (signal.aborted) return signal.reason === 'timedOut' ? 'timedOut' : 'cancelled';
+  if (how.kind !== 'killed' || how.why === undefined || how.why === 'lost') return null;
+  return how.why === 'deadline' ? 'timedOut' : 'cancelled';
+};
+
+/** Result of a foreground command: its output and one line about its end. */
+export const outcomeOf = (started: StartedCommand, end: CommandEnd, signal: AbortSignal): ToolOutcome => {
+  const show = (line: string, more: readonly string[]): string =>
+    [outputOf(started.running), `[${line}]`, ...more].join('\n');
+  const droppedBytes = started.running.output.droppedBytes();
+  const dropped = droppedBytes === 0 ? {} : { droppedBytes };
+  const stopped = whyStopped(end, signal);
+  if (stopped !== null) {
+    const words = stopped === 'timedOut' ? 'timed out' : 'cancelled';
+    const text = show(
+      `${words} after ${seconds(end.durationMs)}: it was stopped together with all processes that it started; its effects up to then remain`,
+      end.notes,
+    );
+    return { status: stopped, text, ...dropped };
+  }
+  if (end.how.kind === 'killed' && end.how.why === 'lost') {
+    const text = show(
+      'it was killed, and nobody saw how far it had come: check before you run it again',
+      end.notes,
+    );
+    return { status: 'lost', text, ...dropped };
+  }
+  const done = end.how.kind === 'exited' && end.how.code === 0;
+  const text = show(describeEnd(end), endLines(started, end));
+  if (!done) return { ...failed(text), ...dropped };
+  // The text already says that there is no output.
+  return {
+    status: 'ok',
+    text,
+    ...dropped,
+    ...(outputOf(started.running) === NO_OUTPUT ? { summary: '' } : {}),
+  };
+};
+
+/** A background command as a job of the session. */
+
+export const jobStarted = (jobId: string): ToolOutcome => ({
+  status: 'ok',
+  text: `Started ${jobId} in the background. See or kill it with jobAction and jobId.`,
+});
+
+export const jobOf = (jobId: string, command: string, started: StartedCommand): Job => {
+  const { running } = started;
+  let end: CommandEnd | undefined;
+  void running.ended.then((ended) => {
+    end = ended;
+  });
+  return {
+    jobId,
+    command,
+    status: () => (end === undefined ? 'running' : describeEnd(end)),
+    droppedBytes: () => running.output.droppedBytes(),
+    output: () => [outputOf(running), ...(end === undefined ? [] : endLines(started, end))].join('\n'),
+    kill: async () => {
+      running.kill();
+      await running.ended;
+    },
+  };
+};
+
+/** A job that no process runs any more, whose output is read from its files when it is wanted. */
+export const jobLeft = (
+  { jobId, command }: Pick<Job, 'jobId' | 'command'>,
+  end: string,
+  read: (to: OutputReceiver) => void,
+): Job => {
+  let output: CommandOutput | null = null;
+  const whole = (): CommandOutput => {
+    if (output !== null) return output;
+    const made = createCommandOutput(() => undefined);
+    read({ bytes: (bytes) => made.add(bytes), skipped: (count) => made.skip(count) });
+    made.finish();
+    output = made;
+    return made;
+  };
+  return {
+    jobId,
+    command,
+    status: () => end,
+    droppedBytes: () => whole().droppedBytes(),
+    output: () => outputOf({ output: whole() }),
+    kill: async () => undefined,
+  };
+};
+
+/**
+ * Explains failures that the sandbox probably caused, from a command's output, and says how to avoid them.
+ *
+ * Programs word these errors differently, and print some of them for other reasons too. So a hint is given only for a
+ * failed fenced command, and it states what holds inside the sandbox, not that this was the cause.
+ */
+
+type FailedCommand = {
+  readonly level: CommandLevel;
+  readonly output: string;
+  /** Real path. */
+  readonly workspace: string;
+  /** The user's home folder; empty if it has none. */
+  readonly home: string;
+};
+
+type Hint = {
+  readonly sign: RegExp;
+  /** An additional check if the pattern alone is ambiguous. */
+  readonly when?: (failed: FailedCommand, match: RegExpExecArray) => boolean;
+  readonly text: string;
+};
+
+const OUTSIDE = 'if that is what it needs, ask again with needs: "outside"';
+const REPOSITORY = 'if that is what it needs, ask again with needs: "repository"';
+const GIT_IS_READ_ONLY = `.git is read-only for this command, since its words run no git command that changes it: ${REPOSITORY}`;
+const NETWORK = 'if that is what it needs, ask again with needs: "network"';
+
+const hasNoNetwork = ({ level }: FailedCommand): boolean => !level.endsWith('+net');
+
+const isIn = (path: string, folder: string): boolean =>
+  folder !== '' && (path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`));
+
+const BUSY = '(?:Device or resource busy|Read-only file system|EBUSY|EROFS)';
+
+/** The first match counts, so specific hints come first. */
+const hints: readonly Hint[] = [
+  {
+    sign: /could not set 'core\.(?:repositoryformatversion|filemode|bare|logallrefupdates)'/,
+    text: `a git repository is here already, so git init is not needed; git's configuration and hooks can't be changed in the sandbox: ${OUTSIDE}`,
+  },
+  {
+    sign: new RegExp(`(?:config(?:\\.worktree|\\.lock)?|\\.git/hooks\\S*|info/attributes)['"]?: ${BUSY}`),
+    text: `git's configuration and hooks can't be changed in the sandbox: ${OUTSIDE}`,
+  },
+  {
+    sign: new RegExp(
+      `(?:move|remove|rename|unlink|overwrite|replace)\\b[^\\n]*: ${BUSY}|Device or resource busy`,
+    ),
+    text: `.git and files that are run later without a question can't be replaced in the sandbox: ${OUTSIDE}`,
+  },
+  {
+    sign: /(?:\.git\/|index\.lock|\.lock'|objects\/|refs\/)[^\n]*(?:Read-only file system|EROFS|read-only file system)/,
+    when: ({ level }) => !level.startsWith('read-only'),
+    text: GIT_IS_READ_ONLY,
+  },
+  {
+    sign: /Read-only file system|\bEROFS\b|readonly database|read-only file system/,
+    when: ({ level }) => level.startsWith('read-only'),
+    text: `the sandbox is read-only now: nothing but /tmp and the home folder can be written`,
+  },
+  {
+    sign: /Read-only file system|\bEROFS\b|read-only file system/,
+    text: `in the sandbox only the workspace, /tmp and a private home folder can be written, and there not what is run later without a question (hooks, CI, editor tasks): ${OUTSIDE}`,
+  },
+  {
+    sign: /Cannot connect to the (?:Docker|Podman)|docker\.sock|podman\.sock|containerd\.sock|connect to the docker API/i,
+    text: `daemons of the machine can't be reached from the sandbox: ${OUTSIDE}`,
+  },
+  {
+    sign: /no new privileges|sudo: (?:effective uid|\/etc\/sudo|unable to|setrlimit|a terminal|a password|error initializing)|su: (?:Authentication failure|cannot set|must be run)|must be suid|setuid/i,
+    text: `no rights can be gained in the sandbox: ${OUTSIDE}`,
+  },
+  {
+    sign: /(?:unshare|clone|setns|mount|umount|fusermount3?|pivot_root|bwrap)\b[^\n]*(?:Operation not permitted|permission denied|EPERM|Function not implemented|No permissions)|uid_map|No usable sandbox|user namespaces? (?:is|are) (?:not|disabled)/i,
+    text: `namespaces and mounts can't be made in the sandbox: ${OUTSIDE}`,
+  },
+  {
+    sign: /Permission denied \(publickey|Host key verification failed|connection to your authentication agent|gpg(?:-agent)?: [^\n]*(?:No secret key|can't connect)|gpg failed to sign/i,
+    text: `keys and their agents are not visible in the sandbox: ${OUTSIDE}`,
+  },
+  {
+    sign: /Could not resolve (?:host|proxy)|Temporary failure in name resolution|Name or service not known|nodename nor servname|\bENOTFOUND\b|\bEAI_AGAIN\b|\bENETUNREACH\b|network is unreachable|NameResolutionError|Failed to resolve|failed to lookup address|unable to resolve host address|dial tcp: lookup|No address associated with hostname|cannot resolve hostname|bad address '|Failed to connect to (?!127\.|localhost|::1)\S+ port|Cannot assign requested address/i,
+    when: hasNoNetwork,
+    text: `the sandbox has no network: ${NETWORK}`,
+  },
+  {
+    sign: /(?:ECONNREFUSED|connection refused)/i,
+    when: hasNoNetwork,
+    text: `servers that run outside of the sandbox, for example a database of this machine, can't be reached from it: ${NETWORK}`,
+  },
+  {
+    sign: /(\/etc\/(?:shadow|gshadow|sudoers|ssh|ssl\/private)\S*|\/var\/lib\/docker\S*|\/proc\/\d+\/\S*)['"':]*:? ?(?:Permission denied|EACCES)/,
+    text: `secrets of the machine and other processes are not visible in the sandbox: ${OUTSIDE}`,
+  },
+  {
+    sign: /(~?\/[^\s:'"'(),]+)['"']*:? (?:No such file or directory|Permission denied|not found)|(?:ENOENT|EACCES)[^\n]*? '(\/[^']+)'|No such file or directory: '(\/[^']+)'/,
+    when: ({ home, workspace }, match) => {
+      const path = match[1] ?? match[2] ?? match[3] ?? '';
+      const isHome = path.startsWith('~') || isIn(path, INNER_HOME) || isIn(path, home);
+      return isHome && !isIn(path, workspace);
+    },
+    text: `the home folder in the sandbox is a private one with toolchains alone, no settings and no secrets: ${OUTSIDE}`,
+  },
+  {
+    sign: /(?:changing ownership|chown|lchown)\b[^\n]*(?:Operation not permitted|Invalid argument|EPERM|EINVAL)/,
+    text: `there is one user only in the sandbox, files can't be given to another: ${OUTSIDE}`,
+  },
+  {
+    sign: /ptrace\b[^\n]*(?:Operation not permitted|EPERM)|perf_event_open|bpf\b[^\n]*Operation not permitted/,
+    text: `tracing of other processes and the kernel is off in the sandbox: ${OUTSIDE}`,
+  },
+];
+
+const CONFIG_KEPT = new RegExp(`could not (?:write|lock) config file \\S*config: ${BUSY}`);
+/** Programs say at the end of their output why they failed. */
+const LOOKED_AT = 8_192;
+
+const GIT_FAILED = /\.git\/[^\n]*: Read-only file system/;
+
+/** Half a sentence about a command that ended well although git could not do all of it; null if there is none. */
+const partialHint = ({ level, output }: Pick<FailedCommand, 'level' | 'output'>): string | null => {
+  if (level === 'off') return null;
+  const end = output.slice(-LOOKED_AT);
+  if (CONFIG_KEPT.test(end))
+    return "git's settings in .git/config are read-only in the sandbox, so git left them as they are; what else it reports was done";
+  return GIT_FAILED.test(end) && !level.startsWith('read-only') ? GIT_IS_READ_ONLY : null;
+};
+
+/** Half a sentence for the model, or null if nothing points to the sandbox. */
+export const sandboxHint = (failed: FailedCommand): string | null => {
+  if (failed.level === 'off') return null;
+  const output = failed.output.slice(-LOOKED_AT);
+  for (const { sign, when, text } of hints) {
+    const match = sign.exec(output);
+    if (match !== null && (when === undefined || when(failed, match))) return text;
+  }
+  return null;
+};

@@ -1,0 +1,256 @@
+/** Other ways to read the texts of an edit: without the line numbers of a listing, with escapes decoded, in parts between markers for omitted lines. */
+
+import { linesOf } from './lines.js';
+
+export type Removed = 'nothing' | 'lineNumbers' | 'escapes' | 'escapesAndLineNumbers';
+
+/** One reading of `oldText`. */
+export type EditReading = {
+  readonly oldText: string;
+  readonly removed: Removed;
+  /** `newText` read in the same way; null if that is ambiguous. */
+  readonly newText: string | null;
+};
+
+// ---- Line numbers ----
+
+/** Separators after the number. A tab or an arrow is enough to recognise a listing; for others the numbers must ascend. */
+const NUMBERED = /^ *(\d{1,7})(\t|\u2192|[:|] ?| \| ?)(.*)$/s;
+const BARE_NUMBER = /^ *(\d{1,7})$/;
+const STRONG = new Set(['\t', '\u2192']);
+
+type Numbered = { readonly number: number; readonly separator: string; readonly text: string };
+
+const readNumber = (line: string): Numbered | null => {
+  const [, digits, separator, text] = NUMBERED.exec(line) ?? [];
+  if (digits !== undefined && separator !== undefined && text !== undefined) {
+    return { number: Number(digits), separator, text };
+  }
+  const bare = BARE_NUMBER.exec(line)?.[1];
+  return bare === undefined ? null : { number: Number(bare), separator: '', text: '' };
+};
+
+const lineTexts = (text: string): readonly string[] => linesOf(text).map((line) => line.text);
+
+/** The lines of a text, without the empty one after its last line break. */
+const bodyOf = (text: string): readonly string[] => {
+  const lines = lineTexts(text);
+  return lines.at(-1) === '' ? lines.slice(0, -1) : lines;
+};
+
+const separatorOf = (numbered: readonly Numbered[]): string | null => {
+  const separators = new Set(numbered.map(({ separator }) => separator).filter((one) => one !== ''));
+  const [separator] = separators;
+  return separators.size === 1 && separator !== undefined ? separator : null;
+};
+
+const countsOn = (numbered: readonly Numbered[]): boolean =>
+  numbered.length > 1 &&
+  numbered.every(({ number }, index) => index === 0 || number === (numbered[index - 1]?.number ?? 0) + 1);
+
+const rejoin = (text: string, lines: readonly string[]): string =>
+  lines.join('\n') + (text.endsWith('\n') ? '\n' : '');
+
+/** The text without line numbers, and the separator after each; null if the text is not a listing. */
+const removeNumbers = (text: string): { readonly text: string; readonly separator: string } | null => {
+  const numbered = bodyOf(text).map(readNumber);
+  const all = numbered.filter((one) => one !== null);
+  if (all.length < numbered.length) return null;
+  const separator = separatorOf(all);
+  if (separator === null || !(STRONG.has(separator) || countsOn(all))) return null;
+  return {
+    text: rejoin(
+      text,
+      all.map((one) => one.text),
+    ),
+    separator,
+  };
+};
+
+/** The new text without line numbers, if it has any; null if only some of its lines have. */
+const removeSameNumbers = (text: string, separator: string): string | null => {
+  const body = bodyOf(text);
+  const numbered = body.map(readNumber);
+  const withNumber = numbered.filter((one) => one?.separator === separator);
+  if (withNumber.length === 0) return text;
+  const rest = body.filter((line, index) => numbered[index]?.separator !== separator && line.trim() !== '');
+  if (rest.some((line) => !BARE_NUMBER.test(line))) return null;
+  return rejoin(
+    text,
+    body.map((line, index) => numbered[index]?.text ?? line),
+  );
+};
+
+// ---- Escapes ----
+
+const ESCAPE = /\\(u[0-9a-fA-F]{4}|[\s\S])/g;
+const NAMED: Readonly<Record<string, string>> = {
+  n: '\n',
+  r: '\r',
+  t: '\t',
+  '"': '"',
+  "'": "'",
+  '`': '`',
+  '\\': '\\',
+  '/': '/',
+};
+const BREAKS = new Set(['n', 'r', 't']);
+
+type Kinds = 'all' | 'breaks';
+
+const kindOf = (sequence: string): string => (sequence.startsWith('u') ? 'u' : sequence);
+
+const isDecoded = (kind: string, kinds: Kinds): boolean =>
+  kinds === 'breaks' ? BREAKS.has(kind) : kind === 'u' || Object.hasOwn(NAMED, kind);
+
+const escapesIn = (text: string, kinds: Kinds): ReadonlySet<string> =>
+  new Set(
+    [...text.matchAll(ESCAPE)]
+      .map(([, sequence = '']) => kindOf(sequence))
+      .filter((kind) => isDecoded(kind, kinds)),
+  );
+
+const decode = (text: string, kinds: Kinds): string =>
+  text
+    .replace(ESCAPE, (whole, sequence: string) => {
+      const kind = kindOf(sequence);
+      if (!isDecoded(kind, kinds)) return whole;
+      return kind === 'u'
+        ? String.fromCharCode(Number.parseInt(sequence.slice(1), 16))
+        : (NAMED[kind] ?? whole);
+    })
+    .replace(/\r\n/g, '\n');
+
+const hasOddQuotes = (line: string): boolean =>
+  ['"', "'"].some((quote) => (line.replace(/\\./g, '').split(quote).length - 1) % 2 === 1);
+
+/**
+ * Decodes in the new text the escapes that the old text turned out to contain. A text with literal line breaks or
+ * quotes is not escaped itself. null if a line break may belong inside a string, since that is ambiguous.
+ */
+const decodeSame = (oldText: string, newText: string, kinds: Kinds): string | null => {
+  const oldKinds = escapesIn(oldText, kinds);
+  const newKinds = escapesIn(newText, kinds);
+  if (newKinds.size === 0) return newText;
+  const isRaw = (kind: string, raw: string): boolean =>
+    oldKinds.has(kind) && !oldText.includes(raw) && newText.includes(raw);
+  if (isRaw('n', '\n') || isRaw('"', '"')) return newText;
+  if ([...newKinds].some((kind) => !oldKinds.has(kind) && kind !== '\\' && kind !== '"' && kind !== "'"))
+    return null;
+  const decoded = decode(newText, kinds);
+  const quotesAreEscaped = oldKinds.has('"') || newKinds.has('"');
+  const known = new Set(lineTexts(decode(oldText, kinds)));
+  const mayBeInString = (line: string): boolean => hasOddQuotes(line) && !known.has(line);
+  if (newKinds.has('n') && !quotesAreEscaped && lineTexts(decoded).some(mayBeInString)) return null;
+  return decoded;
+};
+
+// ---- All of them ----
+
+/** All readings of an edit, the literal one first. */
+export const readingsOf = (oldText: string, newText: string): readonly EditReading[] => {
+  const readings: EditReading[] = [{ oldText, newText, removed: 'nothing' }];
+  const add = (reading: EditReading): void => {
+    if (!readings.some((known) => known.oldText === reading.oldText)) readings.push(reading);
+  };
+  const addWithoutNumbers = (text: string, other: string | null, removed: Removed): void => {
+    const bare = removeNumbers(text);
+    if (bare === null) return;
+    const bareOther = other === null ? null : removeSameNumbers(other, bare.separator);
+    add({ oldText: bare.text, newText: bareOther, removed });
+  };
+  addWithoutNumbers(oldText, newText, 'lineNumbers');
+  for (const kinds of ['all', 'breaks'] as const) {
+    if (escapesIn(oldText, kinds).size === 0) continue;
+    const decoded = decode(oldText, kinds);
+    const other = decodeSame(oldText, newText, kinds);
+    add({ oldText: decoded, newText: other, removed: 'escapes' });
+    addWithoutNumbers(decoded, other, 'escapesAndLineNumbers');
+  }
+  return readings;
+};
+
+/** Markers for omitted lines: `// ... existing code ...`. */
+
+const OPENING = /^(?:\/\/+|#+|\/\*+|\{\/\*|<!--|--|;+|%+|\*|"""|''')\s*/;
+const CLOSING = /\s*(?:\*\/\}?|-->|"""|''')$/;
+const DOTS = /^(?:\.{3,}|\u2026)/;
+const WORDS =
+  /\b(?:existing|unchanged|rest|remaining|other|same|previous|keep|kept|omitted|more|code|lines|content|as before)\b/i;
+const ENDS_WITH_DOTS = /(?:\.{3,}|\u2026)$/;
+
+/**
+ * Whether a line is a marker: a comment that starts with dots and is empty or mentions omitted code; without a comment
+ * sign, dots alone, or such words between dots.
+ */
+const isMarker = (line: string): boolean => {
+  const trimmed = line.trim();
+  const inside = trimmed.replace(OPENING, '').replace(CLOSING, '').trim();
+  if (!DOTS.test(inside)) return false;
+  const words = inside.replace(DOTS, '').replace(ENDS_WITH_DOTS, '').trim();
+  if (words === '') return true;
+  if (words.length > 100 || !WORDS.test(words)) return false;
+  return inside !== trimmed || (/^\s/.test(inside.replace(DOTS, '')) && ENDS_WITH_DOTS.test(inside));
+};
+
+/** Whether a line is a marker beyond doubt. */
+const isPlainMarker = (line: string): boolean =>
+  isMarker(line) && /\bexisting code\b|\brest of\b/i.test(line);
+
+/** The whole lines between markers. `first`, `last`: the text starts or ends with a marker. */
+type Cut = { readonly parts: readonly string[]; readonly first: boolean; readonly last: boolean };
+
+const cutAtMarkers = (text: string): Cut => {
+  const parts: string[] = [];
+  let from = 0;
+  let first = false;
+  let last = false;
+  for (const { text: line, start, next } of linesOf(text)) {
+    last = last && line.trim() === '';
+    if (!isMarker(line)) continue;
+    const part = text.slice(from, start);
+    if (parts.length === 0 && part.trim() === '') first = true;
+    parts.push(part);
+    from = next;
+    last = true;
+  }
+  parts.push(text.slice(from));
+  return { parts: parts.slice(first ? 1 : 0, last ? -1 : undefined), first, last };
+};
+
+type Segmented =
+  | {
+      readonly kind: 'segments';
+      /** Parts in the order of the file, with any text between them. */
+      readonly oldParts: readonly string[];
+      /** One for each of `oldParts`, or a single one for the whole range. */
+      readonly newParts: readonly string[];
+    }
+  | { readonly kind: 'none' }
+  | { readonly kind: 'refused'; readonly why: string };
+
+/** Both texts divided at their markers; `none` if the old text has no marker. */
+export const segmentsOf = (oldText: string, newText: string): Segmented => {
+  const old = cutAtMarkers(oldText);
+  if (old.parts.length === 1 && !old.first && !old.last) return { kind: 'none' };
+  const next = cutAtMarkers(newText);
+  if ((next.first && !old.first) || (next.last && !old.last)) {
+    return { kind: 'refused', why: 'begins or ends with a marker for left out lines where oldText does not' };
+  }
+  if (old.parts.length === 0 || old.parts.some((part) => part.trim() === '')) return { kind: 'none' };
+  const marks = next.parts.length - 1;
+  if (marks === old.parts.length - 1 || marks === 0) {
+    return { kind: 'segments', oldParts: old.parts, newParts: next.parts.length === 0 ? [''] : next.parts };
+  }
+  return {
+    kind: 'refused',
+    why: `has ${marks} markers for left out lines, and oldText has ${old.parts.length - 1}: give each in both texts`,
+  };
+};
+
+/** A marker of the new text without a counterpart in the old text; null if there is none. */
+export const strayMarker = (oldText: string, newText: string): string | null => {
+  const known = new Set(linesOf(oldText).map(({ text }) => text.trim()));
+  const stray = linesOf(newText).find(({ text }) => isPlainMarker(text) && !known.has(text.trim()));
+  return stray === undefined ? null : stray.text.trim();
+};

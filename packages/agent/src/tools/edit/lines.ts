@@ -1,0 +1,193 @@
+/** Lines of a text: where they begin and end, what a comparison uses of them, their indentation, their line breaks. */
+
+export type TextLine = {
+  /** The text without its line break. */
+  readonly text: string;
+  readonly start: number;
+  /** Offset before the line break. */
+  readonly end: number;
+  /** Offset after the line break; for the last line the same as `end`. */
+  readonly next: number;
+};
+
+/** Splits at `\n` and `\r\n`. A text that ends with a line break has an empty last line. */
+export const linesOf = (text: string): readonly TextLine[] => {
+  const lines: TextLine[] = [];
+  let start = 0;
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', start)) {
+    const end = at > start && text[at - 1] === '\r' ? at - 1 : at;
+    lines.push({ text: text.slice(start, end), start, end, next: at + 1 });
+    start = at + 1;
+  }
+  lines.push({ text: text.slice(start), start, end: text.length, next: text.length });
+  return lines;
+};
+
+const FOLDED: ReadonlyMap<string, string> = new Map(
+  (
+    [
+      ["'", '\u2018\u2019\u201a\u201b\u2032\u2039\u203a\u00b4\uff07'],
+      ['"', '\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\uff02'],
+      ['-', '\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d'],
+      [' ', '\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000'],
+    ] as const
+  ).flatMap(([plain, typographic]) => [...typographic].map((one) => [one, plain] as const)),
+);
+const NOT_ASCII = /[\u0080-\uffff]/g;
+
+/** The plain character for a typographic quote, dash or space; null for any other. */
+export const plainOf = (character: string): string | null => FOLDED.get(character) ?? null;
+
+/** Replaces typographic quotes, dashes and spaces with plain ones. The length stays the same. */
+export const foldTypography = (text: string): string =>
+  text.replace(NOT_ASCII, (character) => FOLDED.get(character) ?? character);
+
+const isBlank = (text: string, at: number): boolean => {
+  const unit = text.charCodeAt(at);
+  return unit === 0x20 || unit === 0x09 || unit === 0x0b || unit === 0x0c;
+};
+
+/** Without trailing spaces and tabs. */
+export const trimEndBlanks = (text: string): string => {
+  let end = text.length;
+  while (end > 0 && isBlank(text, end - 1)) end -= 1;
+  return text.slice(0, end);
+};
+
+/** Leading spaces and tabs, with typographic spaces as plain ones. */
+export const indentOf = (line: string): string => {
+  let end = 0;
+  let folded = false;
+  for (; end < line.length; end++) {
+    if (isBlank(line, end)) continue;
+    if (line.charCodeAt(end) < 0x80 || FOLDED.get(line[end] ?? '') !== ' ') break;
+    folded = true;
+  }
+  const indent = line.slice(0, end);
+  return folded ? foldTypography(indent) : indent;
+};
+
+/** Which differences matter when two lines are compared. */
+export type Comparison = {
+  /** `folded`: typographic characters equal their plain counterparts. */
+  readonly typography: 'folded' | 'exact';
+  readonly indentation: 'ignored' | 'exact';
+};
+
+/** Lines with the same key are equal apart from trailing spaces. */
+export const keyOf = (line: string, { typography, indentation }: Comparison): string => {
+  const folded = typography === 'folded' ? foldTypography(line) : line;
+  const trimmed = trimEndBlanks(folded);
+  return indentation === 'ignored' ? trimmed.slice(indentOf(trimmed).length) : trimmed;
+};
+
+/**
+ * Compares the indentation of a text with that of the file, and applies the difference to other lines.
+ *
+ * All lines must differ by the same width. A tab may be 2, 3, 4 or 8 spaces wide; the lines decide which.
+ */
+
+/** The indentation of one line in the given text and in the file. */
+export type IndentPair = { readonly given: string; readonly file: string };
+
+const TAB_WIDTHS = [4, 2, 8, 3] as const;
+/** Limit on different indentations. More of them are not one consistent mistake. */
+const PAIRS_MAX = 100;
+
+const widthOf = (indent: string, tab: number): number => {
+  let width = 0;
+  for (const one of indent) width += one === '\t' ? tab : 1;
+  return width;
+};
+
+const distinct = (pairs: readonly IndentPair[]): readonly IndentPair[] => [
+  ...new Map(pairs.map((pair) => [`${pair.given}\n${pair.file}`, pair])).values(),
+];
+
+/** The extra width of the file's indentation for this tab width; null if the lines disagree. */
+const shiftOf = (pairs: readonly IndentPair[], tab: number): number | null => {
+  const [first = 0, ...others] = pairs.map(({ given, file }) => widthOf(file, tab) - widthOf(given, tab));
+  return others.every((shift) => shift === first) ? first : null;
+};
+
+const tabWidths = (pairs: readonly IndentPair[]): readonly number[] =>
+  pairs.some(({ given, file }) => given.includes('\t') || file.includes('\t')) ? TAB_WIDTHS : [1];
+
+/** Whether lines keep their depth relative to each other. */
+export const isConsistent = (pairs: readonly IndentPair[]): boolean => {
+  const some = distinct(pairs);
+  if (some.length > PAIRS_MAX) return false;
+  return tabWidths(some).some((tab) => shiftOf(some, tab) !== null);
+};
+
+type Reading = {
+  /** From given to new indentation. */
+  readonly table: ReadonlyMap<string, string>;
+  /** Spaces after tabs that the file does not have in this form. */
+  readonly odd: boolean;
+  /** The depth of the lines does not change. */
+  readonly sameDepth: boolean;
+};
+
+const render = (width: number, tab: number, given: string, files: readonly string[]): string => {
+  const same = files.find((file) => widthOf(file, tab) === width);
+  if (same !== undefined) return same;
+  const inUse = files.some((file) => file !== '') ? files : [given];
+  if (!inUse.some((one) => one.includes('\t'))) return ' '.repeat(width);
+  return '\t'.repeat(Math.floor(width / tab)) + ' '.repeat(width % tab);
+};
+
+const isOdd = (indent: string, files: readonly string[]): boolean =>
+  /\t +$/.test(indent) && !files.some((file) => / +$/.exec(file)?.[0] === / +$/.exec(indent)?.[0]);
+
+/** The new indentation for each old one at this tab width; null if the pairs contradict it. */
+const readWith = (pairs: readonly IndentPair[], tab: number, indents: readonly string[]): Reading | null => {
+  const shift = shiftOf(pairs, tab);
+  if (shift === null) return null;
+  const files = pairs.map(({ file }) => file);
+  const table = new Map<string, string>();
+  for (const indent of indents) {
+    const width = widthOf(indent, tab) + shift;
+    const known = pairs.find(({ given }) => given === indent)?.file;
+    if (known === undefined && width < 0) return null;
+    table.set(indent, known ?? render(width, tab, indent, files));
+  }
+  return { table, odd: [...table.values()].some((indent) => isOdd(indent, files)), sameDepth: shift === 0 };
+};
+
+/** The new value of each indentation; null if there is none, or more than one. */
+export const reindent = (
+  pairs: readonly IndentPair[],
+  indents: readonly string[],
+): ReadonlyMap<string, string> | null => {
+  const some = distinct(pairs);
+  const readings = tabWidths([...some, ...indents.map((given) => ({ given, file: '' }))])
+    .map((tab) => readWith(some, tab, indents))
+    .filter((reading) => reading !== null);
+  const plain = readings.filter(({ odd }) => !odd);
+  const usual = plain.length > 0 ? plain : readings;
+  const sameDepth = usual.filter((reading) => reading.sameDepth);
+  const best = sameDepth.length > 0 ? sameDepth : usual;
+  const results = new Map(best.map(({ table }) => [JSON.stringify([...table]), table]));
+  const [only] = results.values();
+  return results.size === 1 && only !== undefined ? only : null;
+};
+
+/** The kind of line ending in a text: all the same, or mixed. */
+
+export type LineEnding = '\n' | '\r\n';
+
+/** `none` for a text without a line break. */
+export const endingsOf = (text: string): LineEnding | 'mixed' | 'none' => {
+  let windows = 0;
+  let all = 0;
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) {
+    all += 1;
+    if (text[at - 1] === '\r') windows += 1;
+  }
+  if (all === 0) return 'none';
+  if (windows === 0) return '\n';
+  return windows === all ? '\r\n' : 'mixed';
+};
+
+export const withEnding = (text: string, ending: LineEnding): string => text.replace(/\r?\n/g, ending);

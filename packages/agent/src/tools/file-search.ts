@@ -1,0 +1,252 @@
+/** Finds files: ripgrep as a child process, and globs. */
+
+import type { Readable } from 'node:stream';
+import { StringDecoder } from 'node:string_decoder';
+import { type HeldFolder, holdFolder } from '../platform/files.js';
+import { ripgrepProgram } from '../platform/find-program.js';
+import { startProgram } from '../platform/start-program.js';
+
+/**
+ * Runs ripgrep as a child process. It follows no symlinks and changes nothing.
+ *
+ * ripgrep opens files by path, so a process that replaces folders meanwhile can redirect it. Its results are therefore
+ * verified below a held folder before anybody sees them.
+ */
+
+const ERROR_CHARACTERS_MAX = 2_000;
+/** Longer records are cut here. */
+const RECORD_CHARACTERS_MAX = 1_000_000;
+
+export type RipgrepEnd = {
+  readonly code: number | null;
+  /** About the pattern or a glob; empty if only some files were unreadable. */
+  readonly error: string;
+  /** Stopped because `take` had enough. */
+  readonly more: boolean;
+};
+
+type RipgrepOrder = {
+  readonly words: readonly string[];
+  readonly folder: HeldFolder;
+  readonly signal: AbortSignal;
+  /** Record separator: a line break, or NUL (`--null` with `--files`). */
+  readonly end: '\n' | '\0';
+  /** Called for each record. `enough` ends the run. */
+  take(record: string): 'more' | 'enough';
+};
+
+/**
+ * Options of every run: hidden files count; ignore files apply with or without a repository. Messages about single files
+ * are off, since they could name files outside if folders are replaced.
+ */
+const ALWAYS = [
+  ...['--no-config', '--color=never', '--hidden', '--no-require-git', '--glob=!.git'],
+  ...['--no-messages', '--no-ignore-messages'],
+];
+
+/** Calls `take` for each record. A line break inside a record has no meaning here. */
+const readRecords = (output: Readable, end: string, take: (record: string) => void): void => {
+  const decoder = new StringDecoder('utf8');
+  let open = '';
+  const add = (text: string): void => {
+    open = (open + text).slice(0, RECORD_CHARACTERS_MAX);
+  };
+  output.on('data', (bytes: Buffer) => {
+    const [first = '', ...rest] = decoder.write(bytes).split(end);
+    add(first);
+    for (const next of rest) {
+      take(open);
+      open = '';
+      add(next);
+    }
+  });
+  output.on('end', () => {
+    add(decoder.end());
+    if (open !== '') take(open);
+  });
+};
+
+const start = async (order: RipgrepOrder): Promise<RipgrepEnd> => {
+  const program = await ripgrepProgram();
+  const { words, folder, signal, take, end } = order;
+  return new Promise((resolve, reject) => {
+    const child = startProgram(program, [...ALWAYS, ...words], {
+      cwd: folder.reach,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const stop = (): void => {
+      child.kill('SIGKILL'); // it changes nothing, so it needs no time to end
+    };
+    let more = false;
+    let error = '';
+    readRecords(child.stdout, end, (record) => {
+      if (more || take(record) === 'more') return;
+      more = true;
+      stop();
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      error = (error + text).slice(0, ERROR_CHARACTERS_MAX);
+    });
+    signal.addEventListener('abort', stop, { once: true });
+    if (signal.aborted) stop();
+    child.once('error', reject);
+    child.once('close', (code) => {
+      signal.removeEventListener('abort', stop);
+      resolve({ more, code, error: error.trim() });
+    });
+  });
+};
+
+/** Runs ripgrep until it ends, `take` has enough, or it is aborted. Rejects with advice if it can't be started. */
+export const runRipgrep = (order: RipgrepOrder): Promise<RipgrepEnd> =>
+  start(order).catch((error: unknown) => {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(
+      `ripgrep can't be started: ${why} Install it again with the package, optional dependencies included.`,
+    );
+  });
+
+/** Relative names of the files below a folder that no ignore file excludes. */
+export const listFiles = (order: Pick<RipgrepOrder, 'folder' | 'signal' | 'take'>): Promise<RipgrepEnd> =>
+  runRipgrep({ ...order, words: ['--files', '--null'], end: '\0' });
+
+/** Runs `work` in an allowed folder; null if its path now leads elsewhere or to no folder. */
+export const withFolder = async <T>(
+  real: string,
+  work: (folder: HeldFolder) => Promise<T>,
+): Promise<T | null> => {
+  const held = await holdFolder(real).catch(() => null); // null: access denied
+  if (held?.kind !== 'held') return null;
+  try {
+    return await work(held.folder);
+  } finally {
+    await held.folder.close();
+  }
+};
+
+/**
+ * Globs as people write them for files, matched by picomatch. `find` and `search` share this dialect.
+ *
+ * `*` and `?` match within a name, `**` across folders. `[a-z]`, `[!a-z]`, `{a,b}` and `{1..3}` are alternatives. `\`
+ * escapes the next character. A leading `!` negates the glob. Hidden files match too. A glob without a slash matches a
+ * name in any folder; a leading slash anchors it to the folder itself; a trailing slash means all files below.
+ * Unclosed brackets, parentheses and `|` are literal.
+ */
+
+/** More stars make the regular expression slow on names that are made for it. */
+const STARS_IN_NAME_MAX = 4;
+const DEEP_STARS_MAX = 4;
+
+type Read = { readonly text: string; readonly next: number };
+
+/** Reads `[...]` from its bracket on. A class never matches a slash. null if it is never closed. */
+const readClass = (glob: string, from: number): Read | null => {
+  let at = from + 1;
+  const negated = glob[at] === '!' || glob[at] === '^';
+  if (negated) at += 1;
+  let inside = '';
+  for (let first = true; at < glob.length; first = false) {
+    const sign = glob[at] ?? '';
+    if (sign === ']' && !first) return { text: `[${negated ? '^' : ''}${inside}]`, next: at + 1 };
+    const pair = sign === '\\' ? glob.slice(at, at + 2) : sign;
+    if (pair === '[' || pair === ']' || pair === '^') inside += `\\${pair}`;
+    else if (!pair.endsWith('/')) inside += pair;
+    at += pair.length;
+  }
+  return null;
+};
+
+/** Whether the brace at this position is closed later. */
+const isClosed = (glob: string, from: number): boolean => {
+  let depth = 0;
+  for (let at = from; at < glob.length; at++) {
+    if (glob[at] === '\\') at += 1;
+    else if (glob[at] === '{') depth += 1;
+    else if (glob[at] === '}') depth -= 1;
+    if (depth === 0) return true;
+  }
+  return false;
+};
+
+/** The glob in picomatch's syntax, which differs for `(a|b)`, `[!a]`, quotes and unclosed brackets. */
+const translate = (glob: string): string => {
+  let translated = '';
+  let depth = 0;
+  for (let at = 0; at < glob.length; ) {
+    const sign = glob[at] ?? '';
+    const read = sign === '[' ? readClass(glob, at) : null;
+    if (read !== null) {
+      translated += read.text;
+      at = read.next;
+      continue;
+    }
+    const pair = sign === '\\' ? glob.slice(at, at + 2) : sign;
+    at += pair.length;
+    if (sign === '{' && isClosed(glob, at - 1)) depth += 1;
+    else if (sign === '}' && depth > 0) depth -= 1;
+    else if (pair === '\\' || '[]{}()|"!+@'.includes(pair)) {
+      translated += `\\${pair}`;
+      continue;
+    }
+    translated += pair;
+  }
+  return translated;
+};
+
+const countOf = (text: string, pattern: RegExp): number => text.match(pattern)?.length ?? 0;
+
+const hasTooManyStars = (glob: string): boolean =>
+  countOf(glob, /\*\*/g) > DEEP_STARS_MAX ||
+  glob.split('/').some((name) => countOf(name, /\*+/g) > STARS_IN_NAME_MAX);
+
+/** Removes the leading and trailing characters that say where the glob applies. */
+const anchor = (glob: string): string => {
+  const bare = glob.replace(/^(?:\.?\/)+/, '');
+  const below = bare.endsWith('/') ? `${bare.replace(/\/+$/, '')}/**` : bare;
+  return bare.replace(/\/+$/, '').includes('/') || glob.startsWith('/') || glob.startsWith('./')
+    ? below
+    : `**/${below}`;
+};
+
+type ReadGlob =
+  | { readonly kind: 'glob'; fits(path: string): boolean }
+  | { readonly kind: 'invalid'; readonly why: string };
+
+/** Compiles a glob into a test for paths relative to a folder, with `/` between names. */
+export const readGlob = async (glob: string): Promise<ReadGlob> => {
+  const { default: picomatch } = await import('picomatch');
+  const negated = glob.startsWith('!');
+  const positive = negated ? glob.slice(1) : glob;
+  if (hasTooManyStars(positive)) {
+    return { kind: 'invalid', why: `it has more than ${STARS_IN_NAME_MAX} * in one name, or ** in all` };
+  }
+  try {
+    const fits = picomatch.makeRe(translate(anchor(positive)), {
+      dot: true,
+      noextglob: true,
+      nonegate: true,
+      fastpaths: false,
+      strictSlashes: true,
+      debug: true, // refuses a glob that gives an invalid regular expression
+    });
+    return { kind: 'glob', fits: (path) => fits.test(path) !== negated };
+  } catch (error) {
+    return { kind: 'invalid', why: error instanceof Error ? error.message : String(error) };
+  }
+};
+
+const PLAIN_NAME = /^(?=.*[\w.-])[\w.*-]+$/;
+
+/**
+ * File names that every match of the glob must have, as globs with only `*`; null if there is no simple answer. A search
+ * can then skip all other files.
+ */
+export const plainNames = (glob: string): readonly string[] | null => {
+  const [, head, choice, tail] =
+    /^(?:[^{}\\]*\/)?([^{}\\/]*)(?:\{([^{}\\/]*)\}([^{}\\/]*))?$/.exec(glob) ?? [];
+  if (head === undefined || glob.startsWith('!')) return null;
+  const names = choice === undefined ? [head] : choice.split(',').map((one) => `${head}${one}${tail ?? ''}`);
+  return names.every((name) => PLAIN_NAME.test(name) && !name.includes('**') && !name.includes('..'))
+    ? names
+    : null;
+};

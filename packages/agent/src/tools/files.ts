@@ -1,0 +1,300 @@
+/** Files as tools see them: from a name to a real path, from a path to bytes and text, and back to the disk. */
+
+import { createHash, hash } from 'node:crypto';
+import { type FileHandle, lstat, open, readlink, realpath, rename, unlink } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import path from 'node:path';
+import type { CallFacts } from '../machine/call.js';
+import {
+  type HeldFolder,
+  holdFolder,
+  holdOrMakeFolder,
+  mayWrite,
+  readRegular,
+  systemFault,
+} from '../platform/files.js';
+import type { InvalidInput, ToolContext } from '../ports/tool.js';
+
+/**
+ * Resolves paths.
+ *
+ * 1. A real path contains no symlink, even if the file does not exist. Policy and tools therefore see the same file.
+ * 2. Nothing is opened and nothing is changed.
+ * 3. The paths of a call are decided when it is judged. Another call may since have put a symlink in the way, so a tool
+ *    takes its path from `findAllowed` just before it uses it.
+ */
+
+const LINKS_MAX = 40;
+
+const codeOf = (error: unknown): string =>
+  error instanceof Error && 'code' in error ? String(error.code) : '';
+
+/** Resolves symlinks up to the first missing part. */
+const follow = async (absolute: string, links: number): Promise<string> => {
+  if (links > LINKS_MAX) throw new Error('it leads through too many symlinks');
+  try {
+    return await realpath(absolute);
+  } catch (error) {
+    const code = codeOf(error);
+    if (code !== 'ENOENT' && code !== 'ENOTDIR') throw error;
+  }
+  const parent = path.dirname(absolute);
+  if (parent === absolute) return absolute;
+  const place = path.join(await follow(parent, links), path.basename(absolute));
+  const status = await lstat(place).catch(() => null); // null: nothing exists there
+  if (!status?.isSymbolicLink()) return place;
+  return follow(path.resolve(path.dirname(place), await readlink(place)), links + 1);
+};
+
+/** Absolute, but symlinks are not resolved. `~` is the home folder, as in a shell. */
+const absoluteOf = (given: string, workspace: string): string => {
+  if (given === '~' || given.startsWith('~/')) return path.join(homedir(), given.slice(1));
+  return path.resolve(workspace, given);
+};
+
+/** The real path of a name that the model gave. Rejects if the path can't be followed. */
+const realPathOf = (given: string, workspace: string): Promise<string> =>
+  follow(absoluteOf(given, workspace), 0);
+
+type Allowed =
+  | { readonly kind: 'allowed'; readonly real: string; readonly shown: string }
+  | { readonly kind: 'elsewhere'; readonly why: string };
+
+/** The real path, if it is still one that the policy decided about (rule 3). */
+export const findAllowed = async (
+  given: string,
+  { workspace, paths }: Pick<ToolContext, 'workspace' | 'paths'>,
+): Promise<Allowed> => {
+  const real = await realPathOf(given, workspace).catch(() => null); // null: it can't be followed any more
+  if (real !== null && paths.includes(real)) {
+    return { kind: 'allowed', real, shown: showPath(real, workspace) };
+  }
+  return {
+    kind: 'elsewhere',
+    why: `${given}: the path leads elsewhere than when it was allowed; look again and ask anew.`,
+  };
+};
+
+type FileFacts = { readonly kind: 'ok'; readonly facts: CallFacts };
+
+/** Facts for the policy about a call with one path. */
+export const judgePath = async (
+  given: string,
+  workspace: string,
+  field = 'path',
+): Promise<FileFacts | InvalidInput> => {
+  if (given.includes('\0')) return { kind: 'invalid', field, why: 'holds a NUL character' };
+  try {
+    const real = await realPathOf(given, workspace);
+    return { kind: 'ok', facts: { argv: [], paths: [real], hosts: [], shape: real } };
+  } catch (error) {
+    const why = codeOf(error) || (error instanceof Error ? error.message : String(error));
+    return { kind: 'invalid', field, why: `${given} can't be followed to a real path: ${why}` };
+  }
+};
+
+/** The title of a call that searches below a folder. */
+export const titleWithin = (sought: string, [folder = '.']: readonly string[]): string =>
+  folder === '.' ? sought : `${sought} in ${folder}`;
+
+/** A real path for people and models: relative to the workspace if it is inside. */
+export const showPath = (real: string, workspace: string): string => {
+  const relative = path.relative(workspace, real);
+  if (relative === '') return '.';
+  return relative === '..' || relative.startsWith(`..${path.sep}`) ? real : relative;
+};
+
+/** Reads files as bytes with a hash, and decodes bytes as text. */
+
+const FILE_BYTES_MAX = 64 * 1024 * 1024;
+const SNIFFED_BYTES = 8_192;
+
+export const hashOf = (bytes: Uint8Array | string): string =>
+  createHash('sha256').update(bytes).digest('hex');
+
+/** Stands for a missing file where a hash of a file is expected: sha256 of `absent`. */
+export const ABSENT = hashOf('absent');
+
+export type LoadedFile =
+  | { readonly kind: 'file'; readonly bytes: Buffer; readonly sha256: string; readonly mode: number }
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'folder' }
+  | { readonly kind: 'unreadable'; readonly why: string; readonly isTooLarge?: true };
+
+/** Environments, memory and open files of processes, including our own environment with its keys. */
+const OF_PROCESS = /^\/proc\/\d+\//;
+
+/** Loads a file in a held folder. Does not follow a symlink. */
+const loadIn = async (folder: HeldFolder, name: string): Promise<LoadedFile> => {
+  if (OF_PROCESS.test(path.join(folder.real, name)))
+    return { kind: 'unreadable', why: 'it belongs to a process' };
+  const loaded = await readRegular(folder.at(name), FILE_BYTES_MAX, { follow: false });
+  if (loaded.kind === 'unusable') return { ...loaded, kind: 'unreadable' };
+  if (loaded.kind !== 'file') return loaded;
+  const { bytes, status } = loaded;
+  return { kind: 'file', bytes, sha256: hashOf(bytes), mode: status.mode & 0o7777 };
+};
+
+/** Loads a whole regular file by its real path. Refuses pipes, devices and symlinks. */
+export const loadFile = async (real: string): Promise<LoadedFile> => {
+  try {
+    const held = await holdFolder(path.dirname(real));
+    if (held.kind === 'elsewhere') return { kind: 'unreadable', why: 'its path leads elsewhere now' };
+    if (held.kind !== 'held') return { kind: 'absent' };
+    try {
+      return await loadIn(held.folder, path.basename(real));
+    } finally {
+      await held.folder.close();
+    }
+  } catch (error) {
+    return { kind: 'unreadable', why: systemFault(error, real) };
+  }
+};
+
+/** The hash of the file's bytes, or ABSENT; null if something is there that can't be read as a file. */
+export const hashLoaded = (loaded: LoadedFile): string | null => {
+  if (loaded.kind === 'file') return loaded.sha256;
+  return loaded.kind === 'absent' ? ABSENT : null;
+};
+
+export type Encoding = 'utf8' | 'utf8-bom' | 'utf16le' | 'utf16be' | 'unknown';
+
+type DecodedFile =
+  | { readonly kind: 'text'; readonly text: string; readonly encoding: Encoding }
+  | { readonly kind: 'binary' };
+
+const decodeUtf8 = (bytes: Buffer): DecodedFile => {
+  const hasMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(
+      hasMark ? bytes.subarray(3) : bytes,
+    );
+    return { kind: 'text', text, encoding: hasMark ? 'utf8-bom' : 'utf8' };
+  } catch {
+    // Not UTF-8: the reader sees replacement characters, and the encoding is reported as unknown.
+    return { kind: 'text', text: bytes.toString('utf8'), encoding: 'unknown' };
+  }
+};
+
+/** A byte order mark identifies UTF-16. Any other file with a NUL byte near its start is binary. */
+export const decodeFile = (bytes: Buffer): DecodedFile => {
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) {
+    return { kind: 'text', text: new TextDecoder('utf-16le').decode(bytes), encoding: 'utf16le' };
+  }
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) {
+    const swapped = Buffer.from(bytes.subarray(0, bytes.length & ~1)).swap16();
+    return { kind: 'text', text: new TextDecoder('utf-16le').decode(swapped), encoding: 'utf16be' };
+  }
+  if (bytes.subarray(0, SNIFFED_BYTES).includes(0)) return { kind: 'binary' };
+  return decodeUtf8(bytes);
+};
+
+export const encodeText = (text: string, encoding: 'utf8' | 'utf8-bom'): Buffer =>
+  Buffer.from(encoding === 'utf8-bom' ? `\ufeff${text}` : text);
+
+/**
+ * Replaces a whole file.
+ *
+ * 1. A reader sees the old bytes or the new bytes, never a mixture. After a failure the old bytes remain.
+ * 2. Mode and owner stay. A hard link to the old file keeps the old bytes.
+ * 3. The folder is held open during the change, so a symlink that appears in its path redirects neither the new bytes
+ *    nor the temporary file. Just before the change, the file must have the expected hash and the folder must still be
+ *    in place.
+ */
+
+type WriteOutcome =
+  | { readonly kind: 'written' }
+  | { readonly kind: 'changedMeanwhile' }
+  | { readonly kind: 'elsewhere' }
+  | { readonly kind: 'failed'; readonly why: string };
+
+type Kept = { readonly mode: number; readonly uid: number; readonly gid: number };
+
+const keptOf = async (place: string): Promise<Kept | null> => {
+  const status = await lstat(place).catch(() => null); // null: a new file
+  return status?.isFile() ? { mode: status.mode & 0o7777, uid: status.uid, gid: status.gid } : null;
+};
+
+const keepOwner = async (file: FileHandle, kept: Kept): Promise<void> => {
+  const made = await file.stat();
+  if (made.uid !== kept.uid || made.gid !== kept.gid) {
+    // Only root may set another owner. For other users the file becomes theirs, as in most editors.
+    await file.chown(kept.uid, kept.gid).catch(() => undefined);
+  }
+  await file.chmod(kept.mode);
+};
+
+const fill = async (temporary: string, bytes: Uint8Array, kept: Kept | null): Promise<void> => {
+  await unlink(temporary).catch(() => undefined); // usually there is none
+  const file = await open(temporary, 'wx', kept === null ? 0o666 : 0o600);
+  try {
+    await file.writeFile(bytes);
+    if (kept !== null) await keepOwner(file, kept);
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
+};
+
+type Exchange = {
+  readonly folder: HeldFolder;
+  readonly name: string;
+  readonly bytes: Uint8Array;
+  /** Hash that the file must still have, or ABSENT. */
+  readonly expected: string;
+};
+
+/** Moves the new file into place, if nothing has changed (rule 3). */
+const exchange = async (temporary: string, { folder, name, expected }: Exchange): Promise<WriteOutcome> => {
+  const same = hashLoaded(await loadIn(folder, name)) === expected;
+  const inPlace = await folder.isInPlace();
+  if (same && inPlace) {
+    await rename(temporary, folder.at(name));
+    return { kind: 'written' };
+  }
+  await unlink(temporary).catch(() => undefined); // if the folder is gone, there is nothing to remove
+  return { kind: inPlace ? 'changedMeanwhile' : 'elsewhere' };
+};
+
+/**
+ * The name of the temporary file. It follows from the content, so that a call that runs again after a crash finds the
+ * file that it left.
+ */
+const temporaryName = (name: string, bytes: Uint8Array): string =>
+  `.${name.slice(0, 200)}.${hash('sha256', bytes).slice(0, 12)}.tmp`;
+
+const replaceIn = async (work: Exchange): Promise<WriteOutcome> => {
+  const { folder, name, bytes } = work;
+  const temporary = folder.at(temporaryName(name, bytes));
+  try {
+    const kept = await keptOf(folder.at(name));
+    if (kept !== null && !(await mayWrite(folder.at(name))))
+      return { kind: 'failed', why: 'it is write-protected' };
+    await fill(temporary, bytes, kept);
+    return await exchange(temporary, work);
+  } catch (error) {
+    await unlink(temporary).catch(() => undefined); // it may not exist yet; the failure itself is reported
+    throw error;
+  }
+};
+
+/** Writes `bytes` to the real path if the file still has the hash `expected` (ABSENT: no file). */
+export const replaceFile = async (
+  real: string,
+  bytes: Uint8Array,
+  expected: string,
+): Promise<WriteOutcome> => {
+  const above = path.dirname(real);
+  try {
+    const held = await holdOrMakeFolder(above);
+    if (held.kind === 'elsewhere') return { kind: 'elsewhere' };
+    if (held.kind !== 'held') return { kind: 'failed', why: `${above} is not a folder` };
+    try {
+      return await replaceIn({ folder: held.folder, name: path.basename(real), bytes, expected });
+    } finally {
+      await held.folder.close();
+    }
+  } catch (error) {
+    return { kind: 'failed', why: systemFault(error, real) };
+  }
+};

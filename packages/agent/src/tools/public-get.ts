@@ -1,0 +1,108 @@
+/**
+ * One GET of a public address.
+ *
+ * 1. A public name never leads to an address of a private network, whatever DNS answers. A proxy resolves names itself,
+ *    so only the name is checked there.
+ * 2. No redirect is followed, only the request is sent, no connection is kept.
+ * 3. At most `bytesMax` bytes of the decompressed body are read; the rest is not awaited.
+ */
+
+import dns from 'node:dns';
+import type http from 'node:http';
+import https from 'node:https';
+import type { LookupFunction } from 'node:net';
+import type { ProcessEnvironment } from '../platform/environment.js';
+import { decoderOf, nodeHttp, proxyFor, proxyHeaders, tunnelAgent } from '../platform/http.js';
+import { isPrivateAddress, isPrivateHost } from '../policy/patterns.js';
+
+export type Got = {
+  readonly status: number;
+  readonly statusText: string;
+  readonly headers: http.IncomingHttpHeaders;
+  readonly bytes: Buffer;
+  /** The body is longer than `bytes`. */
+  readonly cut: boolean;
+};
+
+export type GetOrder = {
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly bytesMax: number;
+  readonly environment: ProcessEnvironment;
+  /** Resolves a name to addresses; default the system's. */
+  readonly lookup?: Lookup;
+  /** Aborting it rejects at once. */
+  readonly signal: AbortSignal;
+};
+
+export type Lookup = LookupFunction;
+
+/** Checks every address of a name, since the connection may take any (rule 1). */
+const publicOnly =
+  (lookup: Lookup): Lookup =>
+  (hostname, options, found) => {
+    lookup(hostname, options, (error, address, family) => {
+      if (error !== null) return found(error, address, family);
+      const all = typeof address === 'string' ? [address] : address.map((each) => each.address);
+      const inside = all.find((each) => isPrivateAddress(each) !== false);
+      if (inside === undefined) return found(null, address, family);
+      const why = `${hostname} leads to ${inside}, an address of a private network. Fetch it by that address if you may.`;
+      found(Object.assign(new Error(why), { code: 'PRIVATE' }), '', 0);
+    });
+  };
+
+const connect = (order: GetOrder): http.ClientRequest => {
+  const { url, headers, environment, signal, lookup: find = dns.lookup } = order;
+  const proxy = proxyFor(url, environment);
+  const lookup = isPrivateHost(url.host) ? find : publicOnly(find);
+  const shared = { method: 'GET', headers, signal };
+  if (proxy === null) {
+    const { request } = url.protocol === 'https:' ? https : nodeHttp;
+    return request(url, { ...shared, agent: false, lookup });
+  }
+  if (url.protocol === 'https:') {
+    const agent = tunnelAgent(proxy);
+    const tunnelled = https.request(url, { ...shared, agent });
+    return tunnelled.once('close', () => agent.destroy());
+  }
+  const throughProxy = { ...headers, ...proxyHeaders(proxy), host: url.host };
+  return nodeHttp.request(proxy, { ...shared, headers: throughProxy, path: url.href, agent: false });
+};
+
+/** Reads the body up to the limit (rule 3). */
+const readBody = (incoming: http.IncomingMessage, bytesMax: number): Promise<Pick<Got, 'bytes' | 'cut'>> =>
+  new Promise((resolve, reject) => {
+    const coding = (incoming.headers['content-encoding'] ?? '').trim().toLowerCase();
+    const decoder = decoderOf(coding);
+    const source = decoder === null ? incoming : incoming.pipe(decoder);
+    const pieces: Buffer[] = [];
+    let size = 0;
+    const finish = (cut: boolean): void => {
+      resolve({ bytes: Buffer.concat(pieces).subarray(0, bytesMax), cut });
+      incoming.destroy();
+      decoder?.destroy();
+    };
+    source.on('data', (piece: Buffer) => {
+      pieces.push(piece);
+      size += piece.length;
+      if (size > bytesMax) finish(true);
+    });
+    source.once('end', () => finish(false));
+    source.once('error', reject);
+    incoming.once('error', reject);
+    incoming.once('aborted', () => reject(new Error('the connection broke off in the middle of the page')));
+  });
+
+export const get = (order: GetOrder): Promise<Got> =>
+  new Promise((resolve, reject) => {
+    const request = connect(order);
+    request.once('error', reject);
+    request.once('response', (incoming) => {
+      const { statusCode: status = 0, statusMessage: statusText = '', headers } = incoming;
+      readBody(incoming, order.bytesMax).then(
+        (body) => resolve({ status, statusText, headers, ...body }),
+        reject,
+      );
+    });
+    request.end();
+  });

@@ -1,0 +1,138 @@
+/**
+ * Linked worktrees of a repository: for sessions that work on a commit of their own.
+ *
+ * 1. Nothing that the repository names is executed: files are checked out through our own view of the repository
+ *    (git.ts), so no filter, hook or fsmonitor runs. Submodules and files of Git LFS stay as git stores them.
+ * 2. A worktree is removed only if nothing in it would be lost: no changed and no new file, and no commit that no branch
+ *    or tag has. Ignored files count for nothing.
+ */
+
+import { lstat } from 'node:fs/promises';
+import path from 'node:path';
+import type { ProcessEnvironment } from '../platform/environment.js';
+import { ProgramFailure } from '../platform/run-program.js';
+import { type Repository, useRepository } from './git.js';
+
+export type WorktreePlace = {
+  /** Real path of the repository's working tree. */
+  readonly repository: string;
+  /** Path of the worktree. */
+  readonly path: string;
+  readonly environment: ProcessEnvironment;
+  readonly signal: AbortSignal;
+};
+
+/** What would be lost with a worktree; nothing if both lists are empty. */
+type WorktreeLook = {
+  readonly head: string;
+  /** Paths relative to the worktree. */
+  readonly changed: readonly string[];
+  /** Whether HEAD is a commit that no branch and no tag has, and that the session did not begin with. */
+  readonly hasOwnCommits: boolean;
+};
+
+const CHECKOUT_DEADLINE_MS = 300_000;
+const COMMIT_LENGTH_MAX = 250;
+
+const noRepository = (folder: string): ProgramFailure =>
+  new ProgramFailure(
+    'refused',
+    `${folder} is not the working tree of a git repository (a bare one has none)`,
+  );
+
+const withRepository = async <T>(
+  folder: string,
+  { environment, signal }: WorktreePlace,
+  work: (repository: Repository) => Promise<T>,
+): Promise<T> => {
+  const done = await useRepository({ workspace: folder, environment, signal }, async (repository) => ({
+    result: await work(repository),
+  }));
+  if (done === null) throw noRepository(folder);
+  return done.result;
+};
+
+const printed = (output: Buffer): string => output.toString('utf8').trim();
+
+/** The hash of a commit by its hash, branch or tag; null if the repository does not have it. */
+const resolveIn = async (repository: Repository, commit: string): Promise<string | null> => {
+  if (commit.length > COMMIT_LENGTH_MAX || !/^[\w][\w./@^~+-]*$/.test(commit)) return null;
+  const words = ['rev-parse', '--verify', '--quiet', `${commit}^{commit}`];
+  const { code, output } = await repository.run(words);
+  return code === 0 ? printed(output) : null;
+};
+
+export const resolveCommit = (place: WorktreePlace, commit: string): Promise<string | null> =>
+  withRepository(place.repository, place, (repository) => resolveIn(repository, commit));
+
+/** The newest of these commits that the repository still has and that comes after `start`; otherwise `start`. */
+export const newestKept = (
+  place: WorktreePlace,
+  start: string,
+  commits: readonly string[],
+): Promise<string> =>
+  withRepository(place.repository, place, async (repository) => {
+    for (const commit of commits.toReversed()) {
+      const found = await resolveIn(repository, commit);
+      if (found === null) continue;
+      const { code } = await repository.run(['merge-base', '--is-ancestor', start, found]);
+      if (code === 0) return found;
+    }
+    return start;
+  });
+
+/** Makes the worktree, with a detached HEAD at the commit. Leaves nothing behind if it fails. */
+export const addWorktree = async (place: WorktreePlace, commit: string): Promise<void> => {
+  await withRepository(place.repository, place, (repository) =>
+    repository.changeWorktrees(['add', '--detach', '--no-checkout', '--', place.path, commit]),
+  );
+  try {
+    await withRepository(place.path, place, async (worktree) => {
+      await worktree.ask(['read-tree', '--reset', '-u', 'HEAD'], { deadlineMs: CHECKOUT_DEADLINE_MS });
+    });
+  } catch (error) {
+    await removeWorktree(place).catch(() => undefined); // the first failure is the one to report
+    throw error;
+  }
+};
+
+/** Removes the worktree whatever is in it, and git's record of it if only that is left. */
+export const removeWorktree = (place: WorktreePlace): Promise<void> =>
+  withRepository(place.repository, place, (repository) =>
+    repository.changeWorktrees(['remove', '--force', '--force', '--', place.path]),
+  );
+
+/** Whether the folder of the worktree is there, with its link to the repository. */
+export const hasWorktree = async (folder: string): Promise<boolean> => {
+  try {
+    const [own, link] = await Promise.all([lstat(folder), lstat(path.join(folder, '.git'))]);
+    return own.isDirectory() && link.isFile();
+  } catch {
+    return false; // whatever keeps us from it keeps the session from it too
+  }
+};
+
+/** Rule 2. `start`: the commit that the session began with. */
+export const lookAtWorktree = (place: WorktreePlace, start: string): Promise<WorktreeLook> =>
+  withRepository(place.path, place, async (worktree) => {
+    const status = await worktree.ask([
+      'status',
+      '--porcelain=v1',
+      '-z',
+      '--untracked-files=all',
+      '--no-renames',
+    ]);
+    const changed = status.split('\0').flatMap((line) => (line === '' ? [] : [line.slice(3)]));
+    const head = (await worktree.ask(['rev-parse', '--verify', 'HEAD'])).trim();
+    if (head === start) return { head, changed, hasOwnCommits: false };
+    const holding = await worktree.ask([
+      'for-each-ref',
+      '--count=1',
+      '--contains',
+      head,
+      'refs/heads',
+      'refs/tags',
+      'refs/remotes',
+    ]);
+    return { head, changed, hasOwnCommits: holding.trim() === '' };
+  });

@@ -1,0 +1,391 @@
+/** Code mode as a library: questions about inputs that are too large for a model's window. */
+
+import { realpath } from 'node:fs/promises';
+import type { Effort } from '@pawl/agent/machine/settings';
+import { isLimited } from '@pawl/agent/machine/usage';
+import { attempt, reportThrough } from '@pawl/agent/platform/attempt';
+import { type Clock, systemClock } from '@pawl/agent/platform/clock';
+import type { JournalStore, OpenJournal } from '@pawl/agent/ports/journal';
+import type { Model } from '@pawl/agent/ports/model';
+import type { Watcher } from '@pawl/agent/ports/session';
+import { createRedactor } from '@pawl/agent/secrets/redactor';
+import { secretsOf } from '@pawl/agent/secrets/secret-variables';
+import { newSessionId } from '@pawl/agent/session/equipment';
+import { checkModel } from '@pawl/agent/session/outside-values';
+import { codeModeInstructions, subcallInstructions } from './code-mode-instructions.js';
+import { askMachine } from './journaled-ask-machine.js';
+import type { AskSettings, AskTypes, EnvironmentKind, EnvironmentName } from './ports.js';
+import { EnvironmentUnavailable } from './run/eager-values.js';
+import type { ChangedLimits } from './run/event.js';
+import {
+  allowedModels,
+  type CodeSettings,
+  defaultCodeSettings,
+  type Rate,
+  type Reserve,
+  type RunLimits,
+  readRunLimits,
+} from './run/settings.js';
+import type { Outcome } from './run/state.js';
+import { LiveTree } from './runtime/live-tree.js';
+import { type InputSource, measureInputs, verifyInputs } from './runtime/measure-inputs.js';
+import type { AskEquipment, StopPolicy } from './runtime/model-calls.js';
+import { canGoOn } from './tree/raise-limits.js';
+import { initialTree, type Pieces, piecesOf, type Tree } from './tree/tree-state.js';
+
+/** The built-in environments, imported when the first run begins. */
+const loadEnvironments = async (): Promise<EnvironmentKinds> => {
+  const [{ javascript }, { quickjs }, { python }] = await Promise.all([
+    import('./environments/sandboxed-node.js'),
+    import('./environments/quickjs/quickjs.js'),
+    import('./environments/python.js'),
+  ]);
+  return { javascript, quickjs, python };
+};
+
+type Chosen = { readonly kind: EnvironmentKind; readonly note: string | null };
+
+const refuseUnpriced = (models: readonly Model[], { limits }: Pick<CodeSettings, 'limits'>): void => {
+  const unknown = models.find(({ facts }) => facts.prices === null);
+  if (unknown === undefined || !isLimited(limits.usd)) return;
+  throw new Error(
+    `a limit in dollars can't be kept: the price of ${unknown.id} is not known. Set a limit in tokens, iterations or minutes instead.`,
+  );
+};
+
+const defaults: Pick<AskSettings, 'memoryMax' | 'firstByteMs' | 'silenceMs'> = {
+  memoryMax: 512 * 1024 * 1024,
+  firstByteMs: 120_000,
+  silenceMs: 90_000,
+};
+
+class Askers implements Asker {
+  readonly #options: AskerOptions;
+  readonly #models: readonly Model[];
+  readonly #clock: Clock;
+
+  constructor(options: AskerOptions) {
+    this.#options = options;
+    this.#models = [options.model, options.subModel ?? options.model, ...(options.models ?? [])];
+    for (const model of this.#models) checkModel(model);
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  async ask(options: AskOptions): Promise<AskRun> {
+    const { journals } = this.#options;
+    const chosen = await this.#choose(options.environment ?? null);
+    const settings = await this.#settingsFor(options, chosen.kind);
+    const { language } = chosen.kind;
+    const { cellDeadlineMs, outputMax, depthMax } = settings;
+    const recursive = depthMax > 1 ? 'yes' : 'no';
+    const instructions = codeModeInstructions({
+      language,
+      recursive,
+      cellDeadlineMs,
+      outputMax,
+      finalForms: settings.parity.finalForms,
+      models: allowedModels(settings),
+    });
+    // Blobs come before the header, so that a stored header never names a missing blob.
+    const [instructionsHash, tools] = await Promise.all([
+      journals.blobs.put(instructions),
+      journals.blobs.put('[]'),
+    ]);
+    const journal = await journals.create({
+      version: 1,
+      kind: 'ask',
+      sessionId: newSessionId(this.#clock),
+      createdAt: this.#clock.now(),
+      workspace: await realpath(options.workspace),
+      parent: null,
+      machine: askMachine.fingerprint,
+      settings,
+      instructions: instructionsHash,
+      tools,
+      prices: this.#options.model.facts.prices,
+    });
+    const opened = { journal, state: initialTree(settings), tornTail: null };
+    return this.#start(opened, chosen, instructions, options);
+  }
+
+  async resume(sessionId: string, given: Watcher<AskTypes> | ResumeOptions = {}): Promise<AskRun> {
+    const options: ResumeOptions = typeof given === 'function' ? { watcher: given } : given;
+    const { watcher, limits } = options;
+    const opened = await this.#options.journals.open(sessionId, options);
+    const { journal, state } = opened;
+    const goesOn = state.name !== 'Ended' || (limits !== undefined && canGoOn(state));
+    const started = await attempt(async () => {
+      const { settings } = journal.header;
+      refuseUnpriced(this.#models, { limits: readRunLimits({ ...settings.limits, ...limits }) });
+      if (goesOn) await verifyInputs(settings.files, this.#options.journals.blobs);
+      const chosen = await this.#chooseAgain(settings, goesOn);
+      const instructions = (await journal.frozen()).instructions;
+      return this.#start(opened, chosen, instructions, { watcher, limits: goesOn ? limits : undefined });
+    });
+    if (started.kind === 'done') return started.value;
+    // Report the first failure; a second one, from closing the journal, is ignored.
+    await attempt(() => journal.close());
+    throw started.fault;
+  }
+
+  async #environments(): Promise<EnvironmentKinds> {
+    return this.#options.environments ?? loadEnvironments();
+  }
+
+  async #choose(wanted: EnvironmentName | null): Promise<Chosen> {
+    const choice = await chooseEnvironment(wanted, await this.#environments());
+    if (choice.status === 'chosen') return choice;
+    throw new EnvironmentUnavailable(`There is no environment for the model's programs. ${choice.why}`);
+  }
+
+  /** A resumed run keeps its environment: another one can't rebuild its variables. A finished run needs no probe. */
+  async #chooseAgain({ environment }: AskSettings, goesOn: boolean): Promise<Chosen> {
+    if (goesOn) return this.#choose(environment);
+    return { kind: (await this.#environments())[environment], note: null };
+  }
+
+  async #settingsFor(options: AskOptions, kind: EnvironmentKind): Promise<AskSettings> {
+    const { model, subModel = model, policy } = this.#options;
+    const { workspace } = options;
+    const inputs = await measureInputs(options.contexts, { workspace, blobs: this.#options.journals.blobs });
+    const settings: AskSettings = {
+      ...defaultCodeSettings,
+      ...defaults,
+      reserve: reserveOf(this.#models),
+      subcallInstructions,
+      userPolicy: policy === undefined ? 'no' : 'yes',
+      ...options.settings,
+      limits: readRunLimits(options.settings?.limits ?? {}),
+      childLimits: readRunLimits(options.settings?.childLimits ?? {}),
+      model: model.id,
+      subModel: subModel.id,
+      models: (this.#options.models ?? []).map(({ id }) => id),
+      question: options.question,
+      inputs: inputs.map(({ facts }) => facts),
+      files: inputs.map(({ file }) => file),
+      environment: kind.name,
+    };
+    refuseUnpriced(this.#models, settings);
+    return settings;
+  }
+
+  async #start(
+    { journal, state, tornTail, past }: OpenJournal<AskTypes>,
+    { kind, note }: Chosen,
+    instructions: string,
+    {
+      watcher,
+      limits,
+    }: { readonly watcher?: Watcher<AskTypes> | undefined; readonly limits?: ChangedLimits | undefined },
+  ): Promise<AskRun> {
+    const report = reportThrough(this.#options.report ?? ((fault) => process.emitWarning(fault)));
+    const tree = new LiveTree(journal, state, this.#equip(kind, instructions), report, limits ?? null);
+    if (watcher !== undefined) tree.watch(watcher);
+    await tree.start(past?.lastAt ?? null);
+    const outcome = tree.outcome.then((ended) => ({ ...ended, pieces: piecesOf(tree.state.pieces) }));
+    // Avoids an unhandled rejection, which would end the process; awaiting `outcome` still rejects.
+    outcome.catch(() => undefined);
+    return {
+      id: journal.header.sessionId,
+      settings: journal.header.settings,
+      note,
+      tornTail,
+      outcome,
+      state: () => tree.state,
+      watch: (later) => tree.watch(later),
+      cancel: () => tree.cancel(),
+      close: () => tree.close(),
+    };
+  }
+
+  #equip(environment: EnvironmentKind, instructions: string): AskEquipment {
+    const model = (modelId: string): Model => {
+      const found = this.#models.find(({ id }) => id === modelId);
+      if (found !== undefined) return found;
+      throw new Error(
+        `the model ${modelId} is not connected: this run was opened with ${this.#options.model.id}`,
+      );
+    };
+    const { effort = 'auto', policy = null, journals, secrets = {} } = this.#options;
+    return {
+      model,
+      environment,
+      instructions,
+      policy,
+      blobs: journals.blobs,
+      effort: effort === 'auto' ? {} : { effort },
+      redactor: createRedactor(secretsOf(process.env, secrets)),
+      clock: this.#clock,
+      random: Math.random,
+    };
+  }
+}
+
+/** Creates an asker, which answers questions about large inputs: one model, one journal store, any number of runs. */
+export const createAsker = (options: AskerOptions): Asker => new Askers(options);
+
+/** The types of code mode as a library. */
+
+type EnvironmentKinds = Readonly<Record<EnvironmentName, EnvironmentKind>>;
+
+export type AskerOptions = {
+  readonly model: Model;
+  /** The model for sub-calls. Default: `model`. */
+  readonly subModel?: Model;
+  /** Further models that programs may name: `llm_query(prompt, model)`. */
+  readonly models?: readonly Model[];
+  readonly journals: JournalStore<AskTypes>;
+  /** The environments for programs. Default: the ones that come with Pawl. */
+  readonly environments?: EnvironmentKinds;
+  readonly clock?: Clock;
+  /** How much the models should think. Default: `auto`, which leaves it to them. */
+  readonly effort?: Effort;
+  /**
+   * Secrets in addition to those in the environment. Each key is the name that models see in place of its value.
+   */
+  readonly secrets?: Readonly<Record<string, string>>;
+  /** Called before every model call, in addition to the limits. */
+  readonly policy?: StopPolicy;
+  /** Called with faults that do not stop a run. Default: emits a process warning. */
+  readonly report?: (fault: Error) => void;
+};
+
+/** Settings of a run. A missing field has its default. */
+export type AskSettingsPatch = Partial<
+  Omit<
+    AskSettings,
+    | 'model'
+    | 'subModel'
+    | 'models'
+    | 'question'
+    | 'inputs'
+    | 'files'
+    | 'environment'
+    | 'limits'
+    | 'childLimits'
+  >
+> & { readonly limits?: Partial<RunLimits>; readonly childLimits?: Partial<RunLimits> };
+
+export type AskOptions = {
+  readonly question: string;
+  /** UTF-8 files (unchanged until the run ends), or texts and JSON (kept in the journal). At most 100 MB in all. */
+  readonly contexts: readonly InputSource[];
+  /** The folder that the run is listed under. */
+  readonly workspace: string;
+  /** Default: `javascript` where it works, else `quickjs`. */
+  readonly environment?: EnvironmentName;
+  readonly settings?: AskSettingsPatch;
+  /** Called with every step, from the first. */
+  readonly watcher?: Watcher<AskTypes>;
+};
+
+/** The outcome of a run, with counts of the prompts that its programs sent to models. */
+export type AskOutcome = Outcome & { readonly pieces: Pieces };
+
+export type AskRun = {
+  readonly id: string;
+  readonly settings: AskSettings;
+  /** Why the run does not use the best environment; null if it does. */
+  readonly note: string | null;
+  /** The incomplete end that was cut off the journal of a resumed run. */
+  readonly tornTail: OpenJournal['tornTail'];
+  /** Rejects with the error that stopped the run before its end, e.g. a full disk. */
+  readonly outcome: Promise<AskOutcome>;
+  state(): Tree;
+  /** Calls the watcher with every step from now on. The returned function removes it. */
+  watch(watcher: Watcher<AskTypes>): () => void;
+  /** Ends the run; `outcome` then has the status `cancelled`. */
+  cancel(): Promise<void>;
+  /** Stops the run so that it can be resumed. The journal's lock is free when the promise resolves. */
+  close(): Promise<void>;
+};
+
+export type Asker = {
+  ask(options: AskOptions): Promise<AskRun>;
+  /**
+   * Continues an interrupted run; answered model calls are not repeated. A finished run is only opened for reading,
+   * unless `limits` is given and a limit ended the run or refused some of its sub-calls.
+   */
+  resume(sessionId: string, options?: Watcher<AskTypes> | ResumeOptions): Promise<AskRun>;
+};
+
+export type ResumeOptions = {
+  /** Called with every step from the resume on. */
+  readonly watcher?: Watcher<AskTypes>;
+  /** New limits; a missing one stays as it was. 0 means no limit; `timeMs` counts from now. */
+  readonly limits?: ChangedLimits;
+  /** Resume the run even if another process may have it open. That process stops before it writes again. */
+  readonly takeOver?: boolean;
+};
+
+/** Estimates the cost of model calls in advance, from prices and output limits of the models. */
+
+const CHARACTERS_PER_TOKEN = 4;
+/** Tokens of a typical reply. */
+const REPLY_TOKENS = 500;
+/** Upper bound for the tokens of the instructions. */
+const INSTRUCTION_TOKENS = 4_000;
+const MILLION = 1_000_000;
+
+type TokenCosts = { readonly input: number; readonly output: number };
+
+/** The rate of a call with a fixed number of tokens in addition to the characters of its prompt. */
+const rateOf = (fixed: TokenCosts, tokensPerCharacter: number, dollars: TokenCosts): Rate => ({
+  callUsd: (fixed.input * dollars.input + fixed.output * dollars.output) / MILLION,
+  callTokens: fixed.input + fixed.output,
+  characterUsd: (tokensPerCharacter * dollars.input) / MILLION,
+  characterTokens: tokensPerCharacter,
+});
+
+/**
+ * The expected and the worst-case cost of a call to the most expensive of the models. Worst case: each character is a
+ * token, the whole input is written to a cache, and the reply has the maximum length.
+ */
+const reserveOf = (models: readonly Model[]): Reserve => {
+  const most = (read: (model: Model) => number | undefined): number =>
+    Math.max(0, ...models.map((model) => read(model) ?? 0));
+  const output = most(({ facts }) => facts.prices?.output);
+  const input = most(({ facts }) => facts.prices?.input);
+  const written = Math.max(
+    input,
+    most(({ facts }) => facts.prices?.cacheWrite),
+  );
+  const longest = most(({ facts }) => facts.outputTokensMax);
+  return {
+    expected: rateOf({ input: 0, output: REPLY_TOKENS }, 1 / CHARACTERS_PER_TOKEN, { input, output }),
+    worst: rateOf({ input: INSTRUCTION_TOKENS, output: longest }, 1, { input: written, output }),
+    basis: 'estimated',
+  };
+};
+
+type EnvironmentChoice =
+  | {
+      readonly status: 'chosen';
+      readonly kind: EnvironmentKind;
+      /** A sentence for the user if a slower environment is used; null otherwise. */
+      readonly note: string | null;
+    }
+  | { readonly status: 'missing'; readonly why: string };
+
+/** Uses the named environment or none. */
+const takeWanted = async (kind: EnvironmentKind): Promise<EnvironmentChoice> => {
+  const why = await kind.probe();
+  if (why === null) return { status: 'chosen', kind, note: null };
+  return { status: 'missing', why: `${kind.name} can't be used here: ${why}` };
+};
+
+/**
+ * Chooses the environment of a recursive run: the one that the user names, else `javascript`, else `quickjs` with a
+ * note. `python` is used only by name.
+ */
+export const chooseEnvironment = async (
+  wanted: EnvironmentName | null,
+  kinds: Readonly<Record<EnvironmentName, EnvironmentKind>>,
+): Promise<EnvironmentChoice> => {
+  if (wanted !== null) return takeWanted(kinds[wanted]);
+  const first = await takeWanted(kinds.javascript);
+  if (first.status === 'chosen') return first;
+  const second = await takeWanted(kinds.quickjs);
+  if (second.status === 'missing') return { status: 'missing', why: `${first.why}; ${second.why}` };
+  return { ...second, note: `code runs in QuickJS, which is slower: ${first.why}` };
+};

@@ -1,0 +1,151 @@
+/**
+ * Rewrites a cell so that later cells can declare the same names again, as in a REPL: `let`, `const` and `class` at the
+ * top level become `var`. `Promise.all` over model calls becomes a batch (rewrite-promise-all.ts). Lines keep their numbers.
+ */
+
+import { type AnyNode, type CallExpression, type Expression, type Program, parse } from 'acorn';
+
+type Redeclared =
+  | { readonly status: 'ok'; readonly code: string }
+  | { readonly status: 'failed'; readonly message: string; readonly line: number | null };
+
+const insert = (at: number, text: string): SourceEdit => ({ start: at, end: at, text });
+
+const editsOf = (statement: AnyNode): readonly SourceEdit[] => {
+  if (statement.type === 'ClassDeclaration' && statement.id) {
+    // Without the semicolon, a bracket on the next line would continue this statement.
+    return [insert(statement.start, `var ${statement.id.name} = `), insert(statement.end, ';')];
+  }
+  if (statement.type !== 'VariableDeclaration') return [];
+  if (statement.kind !== 'let' && statement.kind !== 'const') return [];
+  const { start, kind, declarations } = statement;
+  const keyword = { start, end: start + kind.length, text: 'var' };
+  const bare = declarations.filter((one) => !one.init).map((one) => insert(one.end, ' = void 0'));
+  return [keyword, ...bare];
+};
+
+const applyEdits = (code: string, edits: readonly SourceEdit[]): string => {
+  const pieces: string[] = [];
+  let at = 0;
+  for (const { start, end, text } of edits) {
+    pieces.push(code.slice(at, start), text);
+    at = end;
+  }
+  return [...pieces, code.slice(at)].join('');
+};
+
+/** acorn throws a SyntaxError that ends with line and column: `Unexpected token (3:5)`. */
+const failureOf = (thrown: unknown): Redeclared => {
+  const text = thrown instanceof Error ? thrown.message : String(thrown);
+  const [, message = text, line] = /^(.*) \((\d+):\d+\)$/s.exec(text) ?? [];
+  return { status: 'failed', message, line: line === undefined ? null : Number(line) };
+};
+
+const parseCell = (code: string): Program =>
+  parse(code, { ecmaVersion: 'latest', sourceType: 'script', allowAwaitOutsideFunction: true });
+
+/** Makes the top-level declarations of a cell repeatable, or returns its syntax error. */
+export const redeclare = (code: string): Redeclared => {
+  try {
+    const cell = parseCell(code);
+    const edits = [...cell.body.flatMap(editsOf), ...parallelEdits(cell)];
+    // An edit at the end of a statement must precede one at the start of the next.
+    return {
+      status: 'ok',
+      code: applyEdits(
+        code,
+        edits.toSorted((one, other) => one.start - other.start),
+      ),
+    };
+  } catch (thrown) {
+    return failureOf(thrown);
+  }
+};
+
+/**
+ * Rewrites `Promise.all` over model calls into one batch, whose calls run in parallel. A single model call blocks the
+ * program, so without the rewrite the calls would run one after the other.
+ *
+ * Only two simple forms are rewritten: a list of calls, and `list.map(…)` with a function that only makes the call. All
+ * other code stays as it is, and runs correctly, but sequentially.
+ */
+
+type SourceEdit = { readonly start: number; readonly end: number; readonly text: string };
+
+type QueryName = 'llm_query' | 'rlm_query';
+type Query = { readonly name: QueryName; readonly call: CallExpression; readonly prompt: Expression };
+
+const isNode = (value: unknown): value is AnyNode =>
+  typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string';
+
+const childrenOf = (node: AnyNode): readonly AnyNode[] => Object.values(node).flat().filter(isNode);
+
+const hasAwait = (node: AnyNode): boolean =>
+  node.type === 'AwaitExpression' || node.type === 'YieldExpression' || childrenOf(node).some(hasAwait);
+
+/** The model call in a node; null unless it is a call with one argument, the prompt. */
+const queryOf = (node: AnyNode | null | undefined): Query | null => {
+  if (node?.type !== 'CallExpression' || node.callee.type !== 'Identifier') return null;
+  const { name } = node.callee;
+  const [prompt, ...others] = node.arguments;
+  if (name !== 'llm_query' && name !== 'rlm_query') return null;
+  if (prompt === undefined || prompt.type === 'SpreadElement' || others.length > 0) return null;
+  return hasAwait(prompt) ? null : { name, call: node, prompt };
+};
+
+/** The returned expression of a function that does nothing else; null for other functions. */
+const returned = (body: AnyNode): AnyNode | null => {
+  if (body.type !== 'BlockStatement') return body;
+  const [only, ...others] = body.body;
+  return only?.type === 'ReturnStatement' && others.length === 0 ? (only.argument ?? null) : null;
+};
+
+const promptOnly = (outer: AnyNode, { prompt }: Query): readonly SourceEdit[] => [
+  { start: outer.start, end: prompt.start, text: '(' },
+  { start: prompt.end, end: outer.end, text: ')' },
+];
+
+type Batch = { readonly name: QueryName; readonly edits: readonly SourceEdit[] };
+
+/** `[llm_query(a), llm_query(b)]` as `[(a), (b)]`. */
+const listBatch = (node: AnyNode): Batch | null => {
+  if (node.type !== 'ArrayExpression') return null;
+  const queries = node.elements.map(queryOf).filter((query) => query !== null);
+  const [first] = queries;
+  const fits = queries.length === node.elements.length && queries.every(({ name }) => name === first?.name);
+  if (first === undefined || !fits) return null;
+  return { name: first.name, edits: queries.flatMap((query) => promptOnly(query.call, query)) };
+};
+
+/** `list.map((x) => llm_query(x))` as `list.map((x) => (x))`. */
+const mapBatch = (node: AnyNode): Batch | null => {
+  if (node.type !== 'CallExpression' || node.callee.type !== 'MemberExpression') return null;
+  const { property, computed } = node.callee;
+  const [visit, ...others] = node.arguments;
+  const isMap = !computed && property.type === 'Identifier' && property.name === 'map' && others.length === 0;
+  if (!isMap || visit?.type !== 'ArrowFunctionExpression') return null;
+  const outer = returned(visit.body);
+  const query = queryOf(outer?.type === 'AwaitExpression' ? outer.argument : outer);
+  if (outer === null || query === null) return null;
+  const plain = visit.async ? [{ start: visit.start, end: visit.start + 'async'.length, text: '' }] : [];
+  return { name: query.name, edits: [...plain, ...promptOnly(outer, query)] };
+};
+
+const batchEdits = (node: AnyNode): readonly SourceEdit[] | null => {
+  if (node.type !== 'CallExpression' || node.callee.type !== 'MemberExpression') return null;
+  const { object, property } = node.callee;
+  const [list, ...others] = node.arguments;
+  const isAll = object.type === 'Identifier' && object.name === 'Promise' && property.type === 'Identifier';
+  if (!isAll || property.name !== 'all' || list === undefined || others.length > 0) return null;
+  const batch = listBatch(list) ?? mapBatch(list);
+  if (batch === null) return null;
+  return [
+    { start: node.start, end: list.start, text: `Promise.resolve(${batch.name}_batched(` },
+    ...batch.edits,
+    { start: list.end, end: node.end, text: '))' },
+  ];
+};
+
+/** The edits that rewrite such calls into batches, in source order. */
+const parallelEdits = (node: Program | AnyNode): readonly SourceEdit[] =>
+  batchEdits(node) ?? childrenOf(node).flatMap(parallelEdits);

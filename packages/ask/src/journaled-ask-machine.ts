@@ -1,0 +1,75 @@
+import { type FileJournalOptions, fileJournalsOf } from '@pawl/agent/journal/file-store';
+import { sha256 } from '@pawl/agent/journal/journaled-agent-machine';
+import type { InspectableStore } from '@pawl/agent/journal/reader';
+import { fingerprintOf, type JournaledMachine } from '@pawl/agent/journal/replay';
+import type { PastFiles } from '@pawl/agent/machine/past-files';
+import { AppendList } from '@pawl/machine/kernel/append-list';
+import type { AskTypes } from './ports.js';
+import { codeMode } from './run/table.js';
+import { stepTreeUnchecked } from './tree/step-tree.js';
+import { initialTree, type Tree } from './tree/tree-state.js';
+
+/** A resumed run needs only the time of its last event. */
+const collectPast = (): { see(event: AskTypes['event']): void; past(): PastFiles } => {
+  let lastAt: number | null = null;
+  return {
+    see({ at }) {
+      lastAt = at;
+    },
+    past: () => ({ lastAt, hashes: new Map(), batchId: null, seen: new Map() }),
+  };
+};
+
+/** As MACHINE_VERSION of the agent. Runs of an earlier version go on; their recorded hashes are not compared. */
+const ASK_VERSION = 1;
+
+/** Returns a hash function for the states of one tree; it caches the serialization of shared objects. */
+export const createTreeCheck = (): ((tree: Tree) => string) => {
+  const written = new WeakMap<object, string>();
+  const write = (value: unknown): string => {
+    if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
+    const known = written.get(value);
+    if (known !== undefined) return known;
+    const text = compose(value);
+    const short = text.length > SUMMED_FROM ? `#${sha256(text)}` : text;
+    written.set(value, short);
+    return short;
+  };
+  const compose = (value: object): string => {
+    if (value instanceof AppendList) return `[${value.toArray().map(write).join(',')}]`;
+    if (Array.isArray(value)) return `[${value.map(write).join(',')}]`;
+    const fields = Object.entries(value)
+      .filter(isField)
+      .sort(([left], [right]) => (left < right ? -1 : 1));
+    return `{${fields.map(([key, field]) => `${JSON.stringify(key)}:${write(field)}`).join(',')}}`;
+  };
+  return (tree) => sha256(write(tree));
+};
+
+/** The code mode machine for the journal: one journal holds a whole tree of runs. */
+export const askMachine: JournaledMachine<AskTypes> = {
+  kind: 'ask',
+  initialState: initialTree,
+  // Events in a journal were checked when they were written.
+  step: stepTreeUnchecked,
+  fingerprint: fingerprintOf(codeMode.edges),
+  version: ASK_VERSION,
+  isAtRest: ({ name }) => name !== 'Running',
+  collectPast,
+  createCheck: createTreeCheck,
+};
+
+/** A store that keeps the journals of code mode as files under `folder`, beside the agent's sessions. */
+export const fileAskJournals = (options: FileJournalOptions): InspectableStore<AskTypes> =>
+  fileJournalsOf(askMachine, options);
+
+/**
+ * Hashes the states of a tree of runs, incrementally.
+ *
+ * 1. A state shares nearly all of its objects with the one before, and objects never change: each is serialized once.
+ * 2. An object with a long serialization is represented by its hash in its parent, so no text is hashed twice.
+ * 3. Keys are sorted, so the insertion order of fields does not matter.
+ */
+const SUMMED_FROM = 512;
+
+const isField = ([, value]: [string, unknown]): boolean => value !== undefined;

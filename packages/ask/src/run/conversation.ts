@@ -1,0 +1,70 @@
+/** The conversation of a run. User messages and replies alternate, as every provider accepts it. */
+
+import { addReply, addTexts, type Conversation } from '@pawl/agent/machine/conversation';
+import type { AssistantMessage, Message, TextOrigin } from '@pawl/agent/machine/message';
+import { AppendList } from '@pawl/machine/kernel/append-list';
+import type { Reply, Run } from './state.js';
+import { cutCharacters } from './texts-for-model.js';
+
+/** Adds a text to the unsent user message, or begins one. */
+export const tell = (run: Run, origin: TextOrigin, text: string): Run => ({
+  ...run,
+  conversation: addTexts(run.conversation, origin, [text]),
+  characters: run.characters + text.length,
+});
+
+/** The reply without tool calls (code mode offers no tools); null if no text is left. */
+export const storable = (message: AssistantMessage): AssistantMessage | null => {
+  const parts = message.parts.filter((part) => part.type !== 'call');
+  const said = parts.some((part) => part.type === 'text' && part.text.trim() !== '');
+  return said ? { ...message, parts } : null;
+};
+
+export const textOf = (message: AssistantMessage | null): string =>
+  (message?.parts ?? []).map((part) => (part.type === 'text' ? part.text : '')).join('');
+
+/** Stores a reply. Without a message, the user message before it stays open and is extended. */
+export const hear = (run: Run, { message, text }: Reply): Run =>
+  message === null
+    ? run
+    : {
+        ...run,
+        conversation: addReply(run.conversation, message),
+        characters: run.characters + text.length,
+        lastText: text,
+      };
+
+// ---- When it has become too long ----
+
+/** Characters kept of an earlier iteration's output, if it is more than twice as long. */
+const earlierOutputMax = 1_000;
+
+const cutEarlier = (message: Message): Message =>
+  message.role === 'assistant'
+    ? message
+    : {
+        ...message,
+        parts: message.parts.map((part) =>
+          part.type === 'text' && part.origin === 'note' && part.text.length > 2 * earlierOutputMax
+            ? { ...part, text: cutCharacters(part.text, earlierOutputMax) }
+            : part,
+        ),
+      };
+
+const charactersOf = (messages: readonly Message[]): number => {
+  let sum = 0;
+  for (const { parts } of messages) {
+    for (const part of parts) if (part.type === 'text') sum += part.text.length;
+  }
+  return sum;
+};
+
+/** Cuts the output of earlier iterations; null if that saves nothing. */
+export const cutOutputs = (run: Run): Run | null => {
+  const before = run.conversation.closed.toArray();
+  const after = before.map(cutEarlier);
+  const saved = charactersOf(before) - charactersOf(after);
+  if (saved <= 0) return null;
+  const conversation: Conversation = { ...run.conversation, closed: AppendList.from(after) };
+  return { ...run, conversation, characters: run.characters - saved };
+};

@@ -1,0 +1,202 @@
+/** Makes elements. Texts only ever become text nodes and attributes: nothing of a session is read as HTML. */
+
+import { groupDigits } from '@pawl/agent/platform/text';
+
+type Child = Node | string | null;
+type Attributes = Readonly<Record<string, string | number | boolean | null>>;
+
+const SVG = 'http://www.w3.org/2000/svg';
+
+/** Characters that would reorder the text around them stand as marks. */
+const withoutReordering = (text: string): string =>
+  text.replace(
+    /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    (one) => `⟨U+${one.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}⟩`,
+  );
+
+const fill = <E extends Element>(element: E, attributes: Attributes, children: readonly Child[]): E => {
+  for (const [name, value] of Object.entries(attributes))
+    if (value !== null && value !== false) element.setAttribute(name, value === true ? '' : String(value));
+  for (const child of children)
+    if (child !== null) element.append(typeof child === 'string' ? withoutReordering(child) : child);
+  return element;
+};
+
+export const make = <K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: readonly Child[]
+): HTMLElementTagNameMap[K] => fill(document.createElement(tag), attributes, children);
+
+export const draw = <K extends keyof SVGElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: readonly Child[]
+): SVGElementTagNameMap[K] => fill(document.createElementNS(SVG, tag), attributes, children);
+
+/**
+ * Gives a parent these children and touches only those that differ: what stays in its place is not laid out again, and
+ * keeps what a reader opened in it.
+ */
+export const arrange = (parent: Element, children: readonly Element[]): void => {
+  const wanted = new Set(children);
+  for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
+  let place = parent.firstElementChild;
+  for (const child of children) {
+    if (child === place) place = place.nextElementSibling;
+    else parent.insertBefore(child, place);
+  }
+};
+
+export const button = (label: string, attributes: Attributes, press: () => void): HTMLButtonElement => {
+  const made = make('button', { type: 'button', ...attributes }, label);
+  made.addEventListener('click', press);
+  return made;
+};
+
+/** A link that goes to an entry of the journal. */
+export const seqLink = (seq: number, go: (seq: number) => void, label = `#${seq}`): HTMLButtonElement =>
+  button(label, { class: 'seq', title: `Go to entry ${seq}` }, () => go(seq));
+
+/**
+ * Values of JSON as trees that open. What was open stays open when a value is drawn again, and a part that is the same
+ * object as before keeps its elements: states share most of their parts.
+ */
+
+const CHILDREN_AT_ONCE = 200;
+
+const plain = (value: object): unknown =>
+  'toJSON' in value && typeof value.toJSON === 'function' ? value.toJSON() : value;
+
+const leaf = (value: unknown): HTMLElement =>
+  make(
+    'span',
+    { class: `json ${value === null ? 'null' : typeof value}` },
+    JSON.stringify(value) ?? 'undefined',
+  );
+
+const childrenOf = (value: unknown): readonly (readonly [string, unknown])[] => {
+  if (Array.isArray(value)) return value.map((one, index) => [String(index), one] as const);
+  return typeof value === 'object' && value !== null ? Object.entries(value) : [];
+};
+
+const sizeText = (value: unknown, count: number): string =>
+  Array.isArray(value) ? `[${count}]` : `{${count}}`;
+
+const row = (name: string, value: HTMLElement): HTMLElement =>
+  make('div', { class: 'json-row' }, make('span', { class: 'key' }, name), ': ', value);
+
+export class JsonTree {
+  /** Paths of the branches that are open. */
+  readonly #open: Set<string>;
+  readonly #drawn = new Map<string, { readonly value: object; readonly element: HTMLElement }>();
+
+  constructor(open: readonly string[] = []) {
+    this.#open = new Set(open);
+  }
+
+  /** The elements of a value. `path` is its name for later calls. */
+  draw(name: string, value: unknown, path: string): HTMLElement {
+    if (typeof value !== 'object' || value === null) return row(name, leaf(value));
+    const known = this.#drawn.get(path);
+    if (known?.value === value) return known.element;
+    const element = this.#branch(name, value, path);
+    this.#drawn.set(path, { value, element });
+    return element;
+  }
+
+  #branch(name: string, given: object, path: string): HTMLElement {
+    const value = plain(given);
+    const children = childrenOf(value);
+    if (children.length === 0) return row(name, leaf(value));
+    const details = make(
+      'details',
+      { class: 'json-branch' },
+      make('summary', {}, make('span', { class: 'key' }, name), ` ${sizeText(value, children.length)}`),
+    );
+    const fill = (): void => {
+      if (details.childElementCount > 1) return;
+      const rest = children.length - CHILDREN_AT_ONCE;
+      const shown = children.slice(0, CHILDREN_AT_ONCE);
+      details.append(...shown.map(([key, one]) => this.draw(key, one, `${path}/${key}`)));
+      if (rest > 0) details.append(make('p', { class: 'faint' }, `and ${rest} more`));
+    };
+    details.addEventListener('toggle', () => {
+      if (details.open) {
+        this.#open.add(path);
+        fill();
+      } else this.#open.delete(path);
+    });
+    if (this.#open.has(path)) {
+      details.open = true;
+      fill();
+    }
+    return details;
+  }
+}
+
+/** A command for the shell, with a button that copies it. Where the clipboard is closed to the page, it is selected. */
+export const copyCommand = (command: string, about: string): HTMLElement => {
+  const code = make('code', { tabindex: 0 }, command);
+  const said = make('span', { class: 'faint', role: 'status' });
+  const copy = button('Copy', { 'aria-label': `Copy ${command}` }, () => {
+    navigator.clipboard?.writeText(command).then(
+      () => {
+        said.textContent = 'copied';
+      },
+      () => select(code),
+    ) ?? select(code);
+  });
+  return make('li', { class: 'command' }, make('span', { class: 'faint' }, about), code, copy, said);
+};
+
+const select = (element: HTMLElement): void => {
+  const range = document.createRange();
+  range.selectNodeContents(element);
+  getSelection()?.removeAllRanges();
+  getSelection()?.addRange(range);
+};
+
+/** Numbers and times as people read them. */
+
+export const durationText = (ms: number): string => {
+  if (ms < 999.5) return `${Math.round(ms)} ms`;
+  if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1_000);
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.round(hours / 24)} days`;
+};
+
+export const moneyText = (usd: number | null): string => {
+  if (usd === null) return 'price unknown';
+  if (usd === 0) return '$0';
+  return usd < 0.01 ? `$${usd.toFixed(4)}` : `$${usd.toFixed(usd < 1 ? 3 : 2)}`;
+};
+
+export const shortCount = (count: number): string => {
+  if (count < 1_000) return String(count);
+  if (count < 1_000_000) return `${(count / 1_000).toFixed(count < 10_000 ? 1 : 0)}k`;
+  return `${(count / 1_000_000).toFixed(1)}M`;
+};
+
+export const percentText = (share: number | null): string =>
+  share === null ? '–' : `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
+
+const two = (value: number): string => String(value).padStart(2, '0');
+
+/** The local time of day. */
+export const clockText = (at: number): string => {
+  const time = new Date(at);
+  return `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
+};
+
+export const dayText = (at: number): string => {
+  const time = new Date(at);
+  return `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())} ${two(time.getHours())}:${two(time.getMinutes())}`;
+};
+
+export const plural = (count: number, one: string, many = `${one}s`): string =>
+  `${groupDigits(count)} ${count === 1 ? one : many}`;

@@ -1,0 +1,125 @@
+/** Search, and the list of events. Only the rows in view are drawn: a session may have many thousands. */
+
+import { type FoundEntry, findEntries } from '../model/session-history.js';
+import { make, plural } from './elements.js';
+import type { PageState, Panel } from './page-state.js';
+
+const ROW_PIXELS = 30;
+const ROWS_AROUND = 8;
+
+const rowOf = (
+  { seq, type, before, hit, after }: FoundEntry,
+  index: number,
+  pageState: PageState,
+): HTMLElement => {
+  const row = make(
+    'button',
+    {
+      type: 'button',
+      class: `event-row${seq === pageState.seq ? ' selected' : ''}`,
+      'data-row': seq,
+      tabindex: -1,
+    },
+    make('span', { class: 'number' }, String(seq)),
+    make('span', { class: 'type' }, type),
+    make('span', { class: 'about' }, before, ...(hit === '' ? [] : [make('mark', {}, hit)]), after),
+  );
+  row.style.top = `${index * ROW_PIXELS}px`;
+  row.addEventListener('click', () => pageState.go(seq));
+  return row;
+};
+
+class EventsPanel implements Panel {
+  readonly element: HTMLElement;
+  readonly #pageState: PageState;
+  readonly #field = make('input', {
+    type: 'search',
+    id: 'search',
+    placeholder: 'Search all texts   ( / )',
+    'aria-label': 'Search all texts',
+    autocomplete: 'off',
+    spellcheck: 'false',
+  });
+  readonly #count = make('span', { class: 'faint', role: 'status' });
+  readonly #rows = make('div', { class: 'event-rows' });
+  readonly #list = make(
+    'div',
+    { class: 'event-list', tabindex: 0, role: 'region', 'aria-label': 'Events' },
+    this.#rows,
+  );
+  #found: readonly FoundEntry[] = [];
+  #foundFor = '';
+  #shownSeq = -1;
+
+  constructor(pageState: PageState) {
+    this.#pageState = pageState;
+    this.element = make(
+      'section',
+      { class: 'events', 'aria-label': 'Events' },
+      make('div', { class: 'bar' }, this.#field, this.#count),
+      this.#list,
+    );
+    this.#field.addEventListener('input', () => pageState.update({ query: this.#field.value }));
+    this.#field.addEventListener('keydown', (event) => {
+      if (event.key === 'Enter') this.#goToNext(event.shiftKey ? 'back' : 'forward');
+    });
+    this.#list.addEventListener('scroll', () => this.#fill());
+  }
+
+  focusSearch(): void {
+    this.#field.focus();
+    this.#field.select();
+  }
+
+  render(): void {
+    const { query } = this.#pageState;
+    if (this.#field.value !== query) this.#field.value = query;
+    this.#find();
+    if (this.#shownSeq !== this.#pageState.seq) this.#scrollTo(this.#pageState.seq);
+    this.#fill();
+  }
+
+  #find(): void {
+    const { history, query } = this.#pageState;
+    const key = `${history.seq} ${query}`;
+    if (key === this.#foundFor) return;
+    this.#found = findEntries(history.steps, query);
+    this.#foundFor = key;
+    this.#count.textContent =
+      query === ''
+        ? plural(this.#found.length, 'event')
+        : `${plural(this.#found.length, 'hit')}; Enter goes to the next`;
+    this.#rows.style.height = `${this.#found.length * ROW_PIXELS}px`;
+  }
+
+  /** Enter may be pressed before the page has drawn what was typed. */
+  #goToNext(direction: 'forward' | 'back'): void {
+    this.#find();
+    const { seq } = this.#pageState;
+    const hit =
+      direction === 'forward'
+        ? (this.#found.find((one) => one.seq > seq) ?? this.#found[0])
+        : (this.#found.findLast((one) => one.seq < seq) ?? this.#found.at(-1));
+    if (hit !== undefined) this.#pageState.go(hit.seq);
+  }
+
+  #scrollTo(seq: number): void {
+    this.#shownSeq = seq;
+    const index = this.#found.findIndex((one) => one.seq >= seq);
+    const top = (index < 0 ? this.#found.length : index) * ROW_PIXELS;
+    const { scrollTop, clientHeight } = this.#list;
+    if (top < scrollTop || top > scrollTop + clientHeight - 2 * ROW_PIXELS)
+      this.#list.scrollTop = Math.max(0, top - clientHeight / 2);
+  }
+
+  #fill(): void {
+    const { scrollTop, clientHeight } = this.#list;
+    const first = Math.max(0, Math.floor(scrollTop / ROW_PIXELS) - ROWS_AROUND);
+    const last = Math.ceil((scrollTop + clientHeight) / ROW_PIXELS) + ROWS_AROUND;
+    const shown = this.#found.slice(first, last);
+    this.#rows.replaceChildren(...shown.map((one, index) => rowOf(one, first + index, this.#pageState)));
+  }
+}
+
+export const eventsPanel = (pageState: PageState): Panel & { focusSearch(): void } =>
+  new EventsPanel(pageState);

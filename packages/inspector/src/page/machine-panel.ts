@@ -1,0 +1,409 @@
+/** The statechart: where the machine is, the arrows that were taken and how often, and what each of them means. */
+
+import { agent } from '@pawl/agent/machine/machine';
+import { projections } from '@pawl/verify/projections/all-projections';
+import charts from '../charts/charts.json' with { type: 'json' };
+import {
+  type Chart,
+  type ChartBox,
+  type ChartLine,
+  type ChartName,
+  type Hop,
+  keyOfHop,
+  LABEL_LINE_PIXELS,
+  LABEL_PIXELS,
+  NOTE_LINE_PIXELS,
+  pathOf,
+} from '../model/chart.js';
+import { type Explanation, explainArrow, explainState } from '../model/explain-state-and-arrow.js';
+import { button, draw, make, plural } from './elements.js';
+import type { PageState, Panel } from './page-state.js';
+
+const allCharts = charts as unknown as Readonly<Record<ChartName, Chart>>; // Safe: a test holds the file to the type.
+
+const CHOICES: readonly (readonly [ChartName, string])[] = [
+  ['whole', 'every state'],
+  ['resting', 'states in which it waits'],
+  ...projections.map(({ name, title }) => [name, `as ${title}`] as const),
+];
+
+/** The first fits the whole chart into its place where the window is wide; the others are parts of the place's width. */
+const ZOOMS = ['fit', '100%', '150%', '225%'] as const;
+
+const listOf = (heading: string, items: readonly (Node | string)[]): HTMLElement | null =>
+  items.length === 0
+    ? null
+    : make(
+        'details',
+        { open: true },
+        make('summary', {}, heading),
+        make('ul', {}, ...items.map((item) => make('li', {}, item))),
+      );
+
+const explanationView = ({ title, about, branches, rules }: Explanation, more: string): readonly Node[] => {
+  const lists = [
+    listOf(
+      'Branches, tried in this order',
+      branches.map((branch) => make('code', {}, branch)),
+    ),
+    listOf(
+      'Rules (docs/rules.md)',
+      rules.map(({ anchor, text }) => make('span', {}, make('code', {}, anchor), ` ${text}`)),
+    ),
+  ];
+  return [
+    make('h3', {}, title),
+    make('p', {}, [about, more].filter((text) => text !== '').join(' ')),
+    ...lists.filter((list) => list !== null),
+  ];
+};
+
+class MachinePanel implements Panel {
+  readonly element: HTMLElement;
+  readonly #pageState: PageState;
+  readonly #place = make('div', {
+    class: 'chart-place fit',
+    tabindex: 0,
+    role: 'region',
+    'aria-label': 'Chart',
+  });
+  readonly #explained = make('div', {
+    class: 'explained',
+    tabindex: 0,
+    role: 'region',
+    'aria-label': 'Explanation',
+  });
+  readonly #choice: HTMLSelectElement;
+  #drawn: DrawnChart | null = null;
+  #drawnName: ChartName | null = null;
+  #pointed: Pointed | null = null;
+  #explainedFor = '';
+  #zoom = 0;
+  #revealed: SVGGElement | null = null;
+
+  constructor(pageState: PageState) {
+    this.#pageState = pageState;
+    this.#choice = make(
+      'select',
+      { id: 'chart-choice', 'aria-label': 'Chart' },
+      ...CHOICES.map(([value, text]) => make('option', { value }, text)),
+    );
+    this.#choice.addEventListener('change', () =>
+      pageState.update({ chart: CHOICES.find(([name]) => name === this.#choice.value)?.[0] ?? 'whole' }),
+    );
+    this.element = make(
+      'section',
+      { class: 'machine', 'aria-label': 'Machine' },
+      make(
+        'div',
+        { class: 'bar' },
+        make('h2', {}, 'Machine'),
+        this.#choice,
+        make(
+          'span',
+          { class: 'zoom' },
+          button('−', { 'aria-label': 'Smaller chart', title: 'Smaller, down to the whole chart (-)' }, () =>
+            this.zoom(-1),
+          ),
+          button('+', { 'aria-label': 'Larger chart', title: 'Larger (+)' }, () => this.zoom(1)),
+        ),
+      ),
+      this.#place,
+      this.#explained,
+    );
+  }
+
+  render(): void {
+    const { chart } = this.#pageState;
+    if (this.#drawnName !== chart) this.#draw(chart);
+    this.#choice.value = chart;
+    this.#mark();
+    this.#explain();
+    this.#reveal();
+  }
+
+  /** Makes the chart larger or smaller by a step, and keeps the current state in view. */
+  zoom(by: 1 | -1): void {
+    this.#zoom = Math.max(0, Math.min(ZOOMS.length - 1, this.#zoom + by));
+    const zoom = ZOOMS[this.#zoom] ?? 'fit';
+    this.#place.classList.toggle('fit', zoom === 'fit');
+    this.#place.style.setProperty('--chart-width', zoom === 'fit' ? '100%' : zoom);
+    this.#revealed = null;
+    this.#reveal();
+  }
+
+  /** Scrolls the chart so that the current state is in view. */
+  #reveal(): void {
+    const { trace, seq } = this.#pageState;
+    const current = this.#drawn?.states.get(trace.stateAt(seq));
+    if (current === undefined || current === this.#revealed) return;
+    this.#revealed = current;
+    const [state, place] = [current.getBoundingClientRect(), this.#place.getBoundingClientRect()];
+    const margin = 40;
+    if (state.top < place.top + margin || state.bottom > place.bottom - margin)
+      this.#place.scrollTop += (state.top + state.bottom - place.top - place.bottom) / 2;
+    if (state.left < place.left || state.right > place.right)
+      this.#place.scrollLeft += (state.left + state.right - place.left - place.right) / 2;
+  }
+
+  #draw(name: ChartName): void {
+    const passing = name === 'whole' ? agent.transient : [];
+    this.#pointed = null;
+    this.#drawn = drawChart(allCharts[name], passing, (pointed) => {
+      this.#pointed = pointed;
+      this.#explain();
+    });
+    this.#drawnName = name;
+    this.#place.replaceChildren(this.#drawn.svg);
+  }
+
+  #mark(): void {
+    const { trace, seq } = this.#pageState;
+    const counts = trace.countsAt(seq);
+    const last = new Set(trace.hopsAt(seq).map(keyOfHop));
+    const passed = new Set(trace.hopsAt(seq).flatMap(({ from, to }) => [from, to]));
+    const current = trace.stateAt(seq);
+    for (const [name, group] of this.#drawn?.states ?? []) {
+      group.classList.toggle('current', name === current);
+      group.classList.toggle('passed', passed.has(name));
+      group.setAttribute('aria-label', name === current ? `${name}: the machine is here` : name);
+    }
+    const known = new Set<string>();
+    for (const { hop, group, count, badge } of this.#drawn?.arrows ?? []) {
+      const key = keyOfHop(hop);
+      const times = counts.get(key) ?? 0;
+      known.add(key);
+      group.classList.toggle('taken', times > 0);
+      group.classList.toggle('last', last.has(key));
+      const text = times > 0 ? String(times) : '';
+      // Each write lays the chart out again, also one that changes nothing.
+      if (count.textContent === text) continue;
+      count.textContent = text;
+      const width = 10 + 7 * String(times).length;
+      badge.setAttribute('width', String(width));
+      badge.setAttribute('x', String(Number(count.getAttribute('x')) - width / 2));
+    }
+    this.#markOthers(counts, known, last);
+  }
+
+  #markOthers(
+    counts: ReadonlyMap<string, number>,
+    known: ReadonlySet<string>,
+    last: ReadonlySet<string>,
+  ): void {
+    const chart = allCharts[this.#pageState.chart];
+    const hops = [...counts].filter(([key]) => !known.has(key));
+    const arrows = hops.map(([key, times]) => {
+      const [from = '', to = ''] = key.split(' ');
+      return straightArrow(chart, { from, to }, times, last.has(key));
+    });
+    this.#drawn?.others.replaceChildren(...arrows.filter((arrow) => arrow !== null));
+  }
+
+  #timesOf({ from, to }: Hop): string {
+    const { trace, seq } = this.#pageState;
+    const times = trace.countsAt(seq).get(keyOfHop({ from, to })) ?? 0;
+    return times === 0 ? 'Not taken so far.' : `Taken ${plural(times, 'time')} so far.`;
+  }
+
+  #explain(): void {
+    const { projection, trace, seq } = this.#pageState;
+    const pointed = this.#pointed ?? { kind: 'state' as const, name: trace.stateAt(seq) };
+    const more = pointed.kind === 'state' ? '' : this.#timesOf(pointed);
+    const key = JSON.stringify([this.#drawnName, pointed, more]);
+    if (key === this.#explainedFor) return;
+    this.#explainedFor = key;
+    const nodes =
+      pointed.kind === 'state'
+        ? explanationView(explainState(pointed.name, projection), '')
+        : explanationView(explainArrow(pointed.from, pointed.to, projection), more);
+    this.#explained.replaceChildren(...nodes);
+  }
+}
+
+export const machinePanel = (pageState: PageState): Panel & { zoom(by: 1 | -1): void } =>
+  new MachinePanel(pageState);
+
+/** A chart as SVG, and the handles with which the way of a session is shown in it. */
+
+type DrawnArrow = {
+  readonly hop: Hop;
+  readonly group: SVGGElement;
+  readonly count: SVGTextElement;
+  readonly badge: SVGRectElement;
+};
+
+type DrawnChart = {
+  readonly svg: SVGSVGElement;
+  readonly states: ReadonlyMap<string, SVGGElement>;
+  readonly arrows: readonly DrawnArrow[];
+  /** Holds arrows that the chart has no place for. */
+  readonly others: SVGGElement;
+};
+
+/** What the pointer or the keyboard is at. */
+type Pointed = { readonly kind: 'state'; readonly name: string } | ({ readonly kind: 'arrow' } & Hop);
+type Point = (pointed: Pointed | null) => void;
+
+const MARKERS = ['onward', 'stopped', 'closed', 'taken', 'last'];
+
+const heads = (): SVGDefsElement =>
+  draw(
+    'defs',
+    {},
+    ...MARKERS.map((name) =>
+      draw(
+        'marker',
+        {
+          id: `head-${name}`,
+          class: `head ${name}`,
+          viewBox: '0 0 8 8',
+          refX: 7,
+          refY: 4,
+          markerWidth: 8,
+          markerHeight: 8,
+          markerUnits: 'userSpaceOnUse',
+          orient: 'auto',
+        },
+        draw('path', { d: 'M0 .5 8 4 0 7.5z' }),
+      ),
+    ),
+  );
+
+const pointing = (group: SVGGElement, point: Point, pointed: Pointed): void => {
+  group.addEventListener('pointerenter', () => point(pointed));
+  group.addEventListener('pointerleave', () => point(null));
+};
+
+/** The middle of the longest straight part. */
+const middleOf = (points: ChartLine['points']): readonly [number, number] => {
+  let best: readonly [number, number] = points[0] ?? [0, 0];
+  let longest = -1;
+  for (const [index, [x, y]] of points.entries()) {
+    const before = points[index - 1];
+    if (before === undefined) continue;
+    const length = Math.hypot(x - before[0], y - before[1]);
+    if (length <= longest) continue;
+    longest = length;
+    best = [(x + before[0]) / 2, (y + before[1]) / 2];
+  }
+  return best;
+};
+
+const drawCount = ([x, y]: readonly [number, number]) => ({
+  badge: draw('rect', { class: 'badge', x: x - 9, y: y - 8, width: 18, height: 16, rx: 8 }),
+  count: draw('text', { class: 'count', x, y: y + 3.5 }),
+});
+
+const drawLabel = ({ label, at }: ChartLine): SVGElement[] =>
+  at === null
+    ? []
+    : label.map(({ text, kind }, row) =>
+        draw(
+          'text',
+          { class: `label ${kind}`, x: at[0] + 2, y: at[1] + LABEL_PIXELS + row * LABEL_LINE_PIXELS },
+          text,
+        ),
+      );
+
+const drawArrow = (line: ChartLine, point: Point): DrawnArrow => {
+  const { from, to, kind, points } = line;
+  const d = pathOf(points);
+  const { badge, count } = drawCount(middleOf(points));
+  const group = draw(
+    'g',
+    { class: `arrow ${kind}`, 'data-arrow': keyOfHop(line) },
+    draw('path', { class: 'hit', d }),
+    draw('path', { class: 'line', d }),
+    ...drawLabel(line),
+    badge,
+    count,
+  );
+  pointing(group, point, { kind: 'arrow', from, to });
+  return { hop: { from, to }, group, badge, count };
+};
+
+const drawState = (
+  { name, lines, x, y, width, height }: ChartBox,
+  passed: boolean,
+  point: Point,
+): SVGGElement => {
+  const middle = x + width / 2;
+  const first = lines.length === 0 ? y + height / 2 + 5 : y + 23;
+  const group = draw(
+    'g',
+    {
+      class: `state${passed ? ' passing' : ''}`,
+      'data-state': name,
+      tabindex: 0,
+      role: 'img',
+      'aria-label': name,
+    },
+    draw('rect', { class: 'box', x, y, width, height, rx: passed ? height / 2 : 8 }),
+    draw('text', { class: 'name', x: middle, y: first }, name),
+    ...lines.map((text, row) =>
+      draw('text', { class: 'note', x: middle, y: y + 40 + row * NOTE_LINE_PIXELS }, text),
+    ),
+  );
+  pointing(group, point, { kind: 'state', name });
+  group.addEventListener('focus', () => point({ kind: 'state', name }));
+  group.addEventListener('blur', () => point(null));
+  return group;
+};
+
+const drawChart = (chart: Chart, passing: readonly string[], point: Point): DrawnChart => {
+  const ordered = [
+    ...chart.lines.filter(({ kind }) => kind !== 'onward'),
+    ...chart.lines.filter(({ kind }) => kind === 'onward'),
+  ];
+  const arrows = ordered.map((line) => drawArrow(line, point));
+  const states = new Map(
+    chart.boxes.map((box) => [box.name, drawState(box, passing.includes(box.name), point)]),
+  );
+  const others = draw('g', {});
+  const svg = draw(
+    'svg',
+    {
+      viewBox: `0 0 ${Math.ceil(chart.width)} ${Math.ceil(chart.height)}`,
+      class: 'chart',
+      role: 'group',
+      'aria-label': 'States and arrows of the machine',
+    },
+    heads(),
+    ...arrows.map(({ group }) => group),
+    others,
+    ...states.values(),
+  );
+  return { svg, states, arrows, others };
+};
+
+/** Where a straight line from the middle of a box leaves it towards a point. */
+const edgeOf = (
+  { x, y, width, height }: ChartBox,
+  towards: readonly [number, number],
+): readonly [number, number] => {
+  const [middleX, middleY] = [x + width / 2, y + height / 2];
+  const [dx, dy] = [towards[0] - middleX, towards[1] - middleY];
+  const share = Math.min(width / 2 / (Math.abs(dx) || 1), height / 2 / (Math.abs(dy) || 1), 1);
+  return [middleX + dx * share, middleY + dy * share];
+};
+
+/** A straight arrow between two boxes, for a hop that was not laid out; null if a box is not there. */
+const straightArrow = (chart: Chart, { from, to }: Hop, count: number, last: boolean): SVGGElement | null => {
+  const [start, end] = [from, to].map((name) => chart.boxes.find((box) => box.name === name));
+  if (start === undefined || end === undefined || start === end) return null;
+  const middle = (box: ChartBox): readonly [number, number] => [
+    box.x + box.width / 2,
+    box.y + box.height / 2,
+  ];
+  const points = [edgeOf(start, middle(end)), edgeOf(end, middle(start))];
+  const badge = drawCount(middleOf(points));
+  badge.count.textContent = String(count);
+  return draw(
+    'g',
+    { class: `arrow closed taken${last ? ' last' : ''}`, 'data-arrow': keyOfHop({ from, to }) },
+    draw('path', { class: 'line', d: pathOf(points) }),
+    badge.badge,
+    badge.count,
+  );
+};

@@ -1,0 +1,398 @@
+import {
+  type Attributes,
+  type Context,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api';
+import type { Event } from '@pawl/agent/machine/event';
+import type { Message } from '@pawl/agent/machine/message';
+import { type State, turnRuns, type UsageTotals } from '@pawl/agent/machine/state';
+import type { Usage } from '@pawl/agent/machine/usage';
+import { VERSION } from '@pawl/agent/platform/environment';
+import type { Stepped } from '@pawl/agent/ports/session';
+import { type Activity, activitiesOf } from './figures/session-figures.js';
+
+export type SpanOptions = {
+  readonly tracer: Tracer;
+  readonly sessionId: string;
+  /** The span or trace that the turns belong to. Default: each turn begins a trace of its own. */
+  readonly parent?: Context;
+  /** Prompts, replies, arguments and results are part of the spans, with secrets replaced. Default: none of them is. */
+  readonly content?: Redact | null;
+  /** The provider's server, if it is known. */
+  readonly serverOf?: (model: string) => { readonly address: string; readonly port: number } | null;
+};
+
+/** The span of a call of the model, with its retries. */
+type OpenChat = {
+  readonly span: Span;
+  readonly id: string;
+  sentAt: number;
+  attempts: number;
+  usage: Usage | null;
+};
+type OpenTurn = { readonly span: Span; readonly turnId: string; readonly before: UsageTotals };
+
+const tokenAttributes = (usage: Omit<Usage, 'costUsd'>): Attributes => ({
+  [genAi.inputTokens]: usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens,
+  [genAi.outputTokens]: usage.outputTokens,
+  [genAi.cacheRead]: usage.cacheReadTokens,
+  [genAi.cacheWrite]: usage.cacheWriteTokens,
+});
+
+const costAttributes = (costUsd: number | null): Attributes =>
+  costUsd === null ? {} : { [pawlNames.cost]: costUsd };
+
+const added = (before: Usage | null, usage: Usage): Usage => ({
+  inputTokens: (before?.inputTokens ?? 0) + usage.inputTokens,
+  outputTokens: (before?.outputTokens ?? 0) + usage.outputTokens,
+  cacheReadTokens: (before?.cacheReadTokens ?? 0) + usage.cacheReadTokens,
+  cacheWriteTokens: (before?.cacheWriteTokens ?? 0) + usage.cacheWriteTokens,
+  costUsd: usage.costUsd === null || before?.costUsd === null ? null : (before?.costUsd ?? 0) + usage.costUsd,
+});
+
+/** Why a turn did not end with an answer, in one word; null if it did. */
+const turnError = (state: State): string | null => {
+  if (state.name !== 'WaitingForUserInput') return 'interrupted';
+  const { reason } = state;
+  if (reason.kind === 'error') return reason.error;
+  if (reason.kind === 'budget') return `${reason.dimension}Limit`;
+  if (reason.kind === 'cancelled') return `cancelled:${reason.cause}`;
+  return reason.kind === 'endOfTurn' && reason.cause !== 'answer' ? reason.cause : null;
+};
+
+const fail = (span: Span, errorType: string): void => {
+  span.setAttribute(genAi.errorType, errorType);
+  span.setStatus({ code: SpanStatusCode.ERROR });
+};
+
+/**
+ * Makes the spans of one session from its steps: `invoke_agent` for a turn, in it `chat` for each call of the model with
+ * its retries, and `execute_tool` for each call of a tool.
+ *
+ * 1. Only what happens while it watches has spans: a session that is opened again has none for its past.
+ * 2. What goes on when the session closes ends then, as `interrupted`.
+ * 3. Times are those of the events.
+ */
+export class SessionSpans {
+  readonly #options: SpanOptions;
+  readonly #tools = new Map<string, Span>();
+  #turn: OpenTurn | null = null;
+  #chat: OpenChat | null = null;
+  #usage: UsageTotals | null = null;
+  #at = 0;
+
+  constructor(options: SpanOptions) {
+    this.#options = options;
+  }
+
+  see(step: Stepped): void {
+    const { event, state } = step;
+    this.#at = Math.max(this.#at, event.at); // a clock may be set back
+    if (step.seq === null) return;
+    const turnOver =
+      this.#turn !== null && (!turnRuns(state) || state.session.turn.turnId !== this.#turn.turnId);
+    this.#hearReply(step);
+    if (this.#chat !== null && this.#isOver(step, this.#chat)) this.#endChat(event);
+    this.#endTools(step);
+    if (turnOver) this.#endTurn(state);
+    if (this.#turn === null && turnRuns(state)) this.#beginTurn(state);
+    for (const activity of activitiesOf(state)) this.#begin(activity, state);
+    this.#usage = state.session.usage;
+  }
+
+  /** Ends everything that is open. */
+  close(): void {
+    for (const span of [this.#chat?.span, ...this.#tools.values(), this.#turn?.span]) {
+      if (span === undefined) continue;
+      fail(span, 'interrupted');
+      span.end(this.#time());
+    }
+    this.#chat = null;
+    this.#tools.clear();
+    this.#turn = null;
+  }
+
+  #time(): Date {
+    return new Date(this.#at);
+  }
+
+  #within(): Context {
+    const outer = this.#options.parent ?? ROOT_CONTEXT;
+    return this.#turn === null ? outer : trace.setSpan(outer, this.#turn.span);
+  }
+
+  #start(name: string, kind: SpanKind, attributes: Attributes): Span {
+    const { sessionId, tracer } = this.#options;
+    const all = { [genAi.conversation]: sessionId, [genAi.agentName]: 'pawl', ...attributes };
+    return tracer.startSpan(name, { kind, attributes: all, startTime: this.#time() }, this.#within());
+  }
+
+  #beginTurn(state: State): void {
+    const { provider, model } = namesOfModel(state.session.settings.model);
+    const { turnId } = state.session.turn;
+    const span = this.#start(`${operations.agent} pawl`, SpanKind.INTERNAL, {
+      [genAi.operation]: operations.agent,
+      [genAi.provider]: provider,
+      [genAi.requestModel]: model,
+      [genAi.agentVersion]: VERSION,
+      [pawlNames.turn]: turnId,
+    });
+    this.#turn = { span, turnId, before: this.#usage ?? state.session.usage };
+  }
+
+  #endTurn(state: State): void {
+    if (this.#turn === null) return;
+    const { span, before } = this.#turn;
+    const { usage } = state.session;
+    span.setAttributes({
+      ...tokenAttributes({
+        inputTokens: usage.inputTokens - before.inputTokens,
+        outputTokens: usage.outputTokens - before.outputTokens,
+        cacheReadTokens: usage.cacheReadTokens - before.cacheReadTokens,
+        cacheWriteTokens: usage.cacheWriteTokens - before.cacheWriteTokens,
+      }),
+      ...costAttributes(usage.unpriced > before.unpriced ? null : usage.costUsd - before.costUsd),
+    });
+    const error = turnError(state);
+    if (error !== null) fail(span, error);
+    span.end(this.#time());
+    this.#turn = null;
+  }
+
+  #begin(activity: Activity, state: State): void {
+    if (activity.kind === 'request' || activity.kind === 'compaction') this.#beginChat(activity, state);
+    if (activity.kind === 'tool' && !this.#tools.has(activity.id)) this.#beginTool(activity, state);
+  }
+
+  #beginChat({ kind, id, name }: Activity, state: State): void {
+    if (this.#chat?.id === id) return;
+    if (this.#chat !== null && kind === 'request') {
+      this.#chat = Object.assign(this.#chat, { id, sentAt: this.#at, attempts: this.#chat.attempts + 1 });
+      return;
+    }
+    const { provider, model } = namesOfModel(name);
+    const { effort = 'auto' } = state.session.settings;
+    const { content, serverOf } = this.#options;
+    const server = serverOf?.(name) ?? null;
+    const span = this.#start(`${operations.chat} ${model}`, SpanKind.CLIENT, {
+      [genAi.operation]: operations.chat,
+      [genAi.provider]: provider,
+      [genAi.requestModel]: model,
+      [genAi.requestStream]: true,
+      ...(effort === 'auto' ? {} : { [pawlNames.effort]: effort }),
+      ...(server === null ? {} : { 'server.address': server.address, 'server.port': server.port }),
+      ...(isCompacted(state) ? { [pawlNames.compacted]: true } : {}),
+      ...(kind === 'compaction' ? { [pawlNames.summary]: true } : {}),
+      ...(content ? { [genAi.inputMessages]: messagesText(newMessages(state), content) } : {}),
+    });
+    this.#chat = { span, id, sentAt: this.#at, attempts: 1, usage: null };
+  }
+
+  /** What the event says about the open call of the model. */
+  #hearReply({ event }: Stepped): void {
+    const chat = this.#chat;
+    if (chat === null || idOf(event) !== chat.id) return;
+    if ('usage' in event && event.usage !== null) chat.usage = added(chat.usage, event.usage);
+    if ('firstPieceAt' in event && event.firstPieceAt !== undefined) {
+      const seconds = Math.max(0, event.firstPieceAt - chat.sentAt) / 1_000;
+      chat.span.setAttribute(genAi.timeToFirstChunk, seconds);
+    }
+    if (event.type === 'LlmFailed')
+      chat.span.addEvent(pawlNames.attemptFailed, { [genAi.errorType]: event.error.kind }, this.#time());
+    if (event.type !== 'LlmCompleted') return;
+    const { message, stopReason } = event;
+    chat.span.setAttribute(genAi.finishReasons, [finishReasonName(stopReason)]);
+    if (message === null) return;
+    chat.span.setAttribute(genAi.responseModel, namesOfModel(message.model).model);
+    const { content } = this.#options;
+    if (content) chat.span.setAttribute(genAi.outputMessages, messagesText([message], content));
+  }
+
+  /** A call of the model goes on through its retries, until the machine leaves them. */
+  #isOver({ state, path, event }: Stepped, { id }: OpenChat): boolean {
+    if (state.name === 'Compacting') return state.compactionId !== id;
+    if (event.type === 'Resumed') return false;
+    const left = path.some(({ kind, to }) => kind === 'go' && to !== 'CallingLlm' && to !== 'Error');
+    return left || (state.name !== 'CallingLlm' && state.name !== 'Error');
+  }
+
+  #endChat(event: Event): void {
+    if (this.#chat === null) return;
+    const { span, id, attempts, usage } = this.#chat;
+    this.#chat = null;
+    span.setAttribute(pawlNames.attempts, attempts);
+    if (usage !== null) span.setAttributes({ ...tokenAttributes(usage), ...costAttributes(usage.costUsd) });
+    const answers = idOf(event) === id;
+    if (event.type === 'LlmFailed' && answers) fail(span, event.error.kind);
+    else if (event.type === 'CompactionFailed' && answers) fail(span, 'compaction');
+    else if (!answers) fail(span, 'cancelled');
+    span.end(this.#time());
+  }
+
+  #beginTool({ id, name }: Activity, state: State): void {
+    const call =
+      state.name === 'ExecutingTools'
+        ? state.calls.find(({ judged }) => id.endsWith(`/${judged.callId}`))
+        : undefined;
+    const { content } = this.#options;
+    const span = this.#start(`${operations.tool} ${name}`, SpanKind.INTERNAL, {
+      [genAi.operation]: operations.tool,
+      [genAi.toolName]: name,
+      [genAi.toolCall]: call?.judged.callId ?? '',
+      [genAi.toolType]: 'function',
+      ...(content && call
+        ? { [genAi.toolArguments]: shownText(JSON.stringify(call.judged.input), content) }
+        : {}),
+    });
+    this.#tools.set(id, span);
+  }
+
+  #endTools({ state, actions }: Stepped): void {
+    const { content } = this.#options;
+    for (const action of actions) {
+      if (action.type !== 'DisplayToolResult') continue;
+      const id = `${action.batchId}/${action.callId}`;
+      const span = this.#tools.get(id);
+      if (span === undefined) continue;
+      span.setAttribute(pawlNames.toolStatus, action.status);
+      if (action.status !== 'ok') fail(span, action.status);
+      if (content) span.setAttribute(genAi.toolResult, shownText(action.text, content));
+      span.end(this.#time());
+      this.#tools.delete(id);
+    }
+    const going = new Set(activitiesOf(state).map(({ id }) => id));
+    for (const [id, span] of this.#tools) {
+      if (going.has(id)) continue;
+      fail(span, 'interrupted');
+      span.end(this.#time());
+      this.#tools.delete(id);
+    }
+  }
+}
+
+/** The id of the request or compaction that an event answers. */
+const idOf = (event: Event): string | null => {
+  if (event.type === 'LlmCompleted' || event.type === 'LlmFailed') return event.requestId;
+  if (event.type === 'CompactionCompleted' || event.type === 'CompactionFailed') return event.compactionId;
+  return null;
+};
+
+/** What was said, for spans, if the user wants it there. */
+
+const CHARACTERS_MAX = 32_768;
+
+/** Replaces secrets in a text. */
+type Redact = (text: string) => string;
+
+/** The beginning of a long text: collectors refuse large attributes. Redacted first, so that no cut divides a secret. */
+const shownText = (text: string, redact: Redact): string => {
+  const clean = redact(text);
+  return clean.length <= CHARACTERS_MAX ? clean : `${clean.slice(0, CHARACTERS_MAX)}…`;
+};
+
+const partOf = (part: Message['parts'][number]): object => {
+  switch (part.type) {
+    case 'text':
+      return { type: 'text', content: part.text };
+    case 'reasoning':
+      return { type: 'reasoning', content: part.text };
+    case 'call':
+      return { type: 'tool_call', id: part.callId, name: part.tool, arguments: part.input };
+    case 'result':
+      return { type: 'tool_call_response', id: part.callId, response: part.text };
+    default:
+      return part satisfies never;
+  }
+};
+
+const messagesText = (messages: readonly Message[], redact: Redact): string =>
+  shownText(JSON.stringify(messages.map(({ role, parts }) => ({ role, parts: parts.map(partOf) }))), redact);
+
+/** The message that a request adds to those before it. */
+const newMessages = ({ session }: State): readonly Message[] => {
+  const { open } = session.conversation;
+  return open === null ? [] : [open];
+};
+
+/** Whether a summary replaced the beginning of the conversation. */
+const isCompacted = ({ session: { conversation } }: State): boolean => {
+  const first = conversation.closed.at(0) ?? conversation.open;
+  return first?.role === 'user' && first.parts.some((part) => 'origin' in part && part.origin === 'summary');
+};
+
+/**
+ * Names of OpenTelemetry's conventions for generative AI, as @opentelemetry/semantic-conventions 1.45.0 publishes them:
+ * backends know these. They are in development and may change; this file is the only place that knows them.
+ */
+export const genAi = {
+  operation: 'gen_ai.operation.name',
+  provider: 'gen_ai.provider.name',
+  agentName: 'gen_ai.agent.name',
+  agentVersion: 'gen_ai.agent.version',
+  conversation: 'gen_ai.conversation.id',
+  requestModel: 'gen_ai.request.model',
+  requestStream: 'gen_ai.request.stream',
+  responseModel: 'gen_ai.response.model',
+  finishReasons: 'gen_ai.response.finish_reasons',
+  timeToFirstChunk: 'gen_ai.response.time_to_first_chunk',
+  inputTokens: 'gen_ai.usage.input_tokens',
+  outputTokens: 'gen_ai.usage.output_tokens',
+  cacheRead: 'gen_ai.usage.cache_read.input_tokens',
+  cacheWrite: 'gen_ai.usage.cache_creation.input_tokens',
+  toolName: 'gen_ai.tool.name',
+  toolCall: 'gen_ai.tool.call.id',
+  toolType: 'gen_ai.tool.type',
+  toolArguments: 'gen_ai.tool.call.arguments',
+  toolResult: 'gen_ai.tool.call.result',
+  inputMessages: 'gen_ai.input.messages',
+  outputMessages: 'gen_ai.output.messages',
+  errorType: 'error.type',
+} as const;
+
+/** Values of `gen_ai.operation.name`. */
+const operations = { agent: 'invoke_agent', chat: 'chat', tool: 'execute_tool' } as const;
+
+/** Our own names, for what the conventions have none. */
+const pawlNames = {
+  cost: 'pawl.cost_usd',
+  turn: 'pawl.turn.id',
+  attempts: 'pawl.request.attempts',
+  attemptFailed: 'pawl.attempt_failed',
+  summary: 'pawl.request.summary',
+  effort: 'pawl.request.effort',
+  compacted: 'pawl.conversation.compacted',
+  toolStatus: 'pawl.tool.status',
+} as const;
+
+const providerNames: Readonly<Record<string, string>> = {
+  google: 'gcp.gemini',
+  vertex: 'gcp.vertex_ai',
+  bedrock: 'aws.bedrock',
+  azure: 'azure.ai.openai',
+  mistral: 'mistral_ai',
+  moonshot: 'moonshot_ai',
+  xai: 'x_ai',
+};
+
+/** `anthropic/claude-…` as the names of the provider and of its model. */
+const namesOfModel = (id: string): { readonly provider: string; readonly model: string } => {
+  const slash = id.indexOf('/');
+  const provider = id.slice(0, Math.max(0, slash));
+  return { provider: providerNames[provider] ?? provider, model: id.slice(slash + 1) };
+};
+
+const finishReasons: Readonly<Record<string, string>> = {
+  end: 'stop',
+  toolUse: 'tool_calls',
+  maxTokens: 'length',
+  refusal: 'content_filter',
+  contentFilter: 'content_filter',
+};
+
+/** Our reason to stop in the words of the conventions. */
+const finishReasonName = (stopReason: string): string => finishReasons[stopReason] ?? stopReason;

@@ -1,0 +1,88 @@
+import type { AskSettingsPatch } from '@pawl/ask/create-asker';
+import type { EnvironmentName } from '@pawl/ask/ports';
+import type { ChangedLimits } from '@pawl/ask/run/event';
+import { chooseWord, flagOf, limitsOf, type RunFlags, readAmount, TAKE_OVER } from '../settings/flags.js';
+
+/** The flags of `pawl ask`. A resumed run keeps its settings; only its limits can change. */
+export const askFlags: readonly (readonly [string, string])[] = [
+  ['--context <files...>', 'text files to ask about, at most 100 MB in all; - reads stdin'],
+  flagOf('ask.environment'),
+  ['--model <provider/name>', 'the model to use'],
+  flagOf('ask.sub_model'),
+  flagOf('effort'),
+  ['--base-url <url>', 'address of the provider, if not its usual one'],
+  flagOf('ask.max_depth'),
+  flagOf('ask.max_iterations'),
+  ['--max-usd <amount>', 'stop calling models once the run has cost this many dollars'],
+  ['--max-tokens <count>', 'stop calling models once the run has used this many tokens'],
+  ['--max-minutes <count>', 'stop after this many minutes'],
+  ['--json', 'JSON lines on stdout (docs/json-stream.schema.json)'],
+  ['--continue', 'continue the last run of this folder'],
+  ['--resume <id>', 'continue a run'],
+  TAKE_OVER,
+  ['--verbose', 'print more details to stderr'],
+];
+
+export type AskFlags = Pick<
+  RunFlags,
+  | 'model'
+  | 'effort'
+  | 'baseUrl'
+  | 'json'
+  | 'maxUsd'
+  | 'maxTokens'
+  | 'maxMinutes'
+  | 'continue'
+  | 'takeOver'
+  | 'verbose'
+> & {
+  readonly context?: readonly string[];
+  readonly environment?: string;
+  readonly subModel?: string;
+  readonly maxDepth?: string;
+  readonly maxIterations?: string;
+  readonly resume?: string;
+};
+
+/** Settings that can't change when a run is resumed, and their flags. */
+const frozen: readonly (readonly [keyof AskFlags, string])[] = [
+  ['context', '--context'],
+  ['environment', '--environment'],
+  ['maxDepth', '--max-depth'],
+  ['model', '--model'],
+  ['subModel', '--sub-model'],
+];
+
+/** The given flags that a resumed run does not accept. */
+export const frozenFlags = (flags: AskFlags): readonly string[] =>
+  frozen.filter(([name]) => flags[name] !== undefined).map(([, flag]) => flag);
+
+export const environmentOf = (flags: AskFlags): EnvironmentName | null =>
+  flags.environment === undefined
+    ? null
+    : chooseWord<EnvironmentName>('--environment', flags.environment, ['javascript', 'quickjs', 'python']);
+
+/** New limits for a resumed run; null if no flag sets one. */
+export const changedLimitsOf = (flags: AskFlags): ChangedLimits | null => {
+  const { usd, tokens, timeMs } = limitsOf(flags);
+  const iterations =
+    flags.maxIterations === undefined
+      ? undefined
+      : readAmount('--max-iterations', flags.maxIterations, 'whole');
+  const given = Object.entries({ usd, tokens, timeMs, iterations }).filter(
+    ([, value]) => value !== undefined,
+  );
+  return given.length === 0 ? null : Object.fromEntries(given);
+};
+
+/** Settings of a new run from its flags. */
+export const askSettingsOf = (flags: AskFlags): AskSettingsPatch => {
+  const { usd = 'unlimited', tokens = 'unlimited', timeMs = 'unlimited' } = limitsOf(flags);
+  return {
+    limits: { usd, tokens, timeMs },
+    ...(flags.maxDepth === undefined ? {} : { depthMax: readAmount('--max-depth', flags.maxDepth, 'whole') }),
+    ...(flags.maxIterations === undefined
+      ? {}
+      : { iterationsMax: readAmount('--max-iterations', flags.maxIterations, 'whole') }),
+  };
+};

@@ -1,0 +1,449 @@
+/** The JSON stream of `pawl ask`. It uses the agent's records where they fit, with the id of the run in `node`. */
+
+import { tokensOf } from '@pawl/agent/machine/usage';
+import { groupDigits } from '@pawl/agent/platform/text';
+import type { Stepped } from '@pawl/agent/ports/session';
+import type { AskRun } from '@pawl/ask/create-asker';
+import type { AskTypes } from '@pawl/ask/ports';
+import type { TreeAction } from '@pawl/ask/run/action';
+import type { CellReport } from '@pawl/ask/run/cell-types';
+import type { TreeEvent } from '@pawl/ask/run/event';
+import type { Outcome } from '@pawl/ask/run/state';
+import type { PolicyReason } from '@pawl/ask/run/stop-policies';
+import { lineageOf } from '@pawl/ask/tree/ledger';
+import { type Pieces, piecesOf, spentBy, type Tree, unknownCallsOf } from '@pawl/ask/tree/tree-state';
+import {
+  formatCost,
+  formatSeconds,
+  formatTokens,
+  harmless,
+  type Look,
+  oneLine,
+  paint,
+  warningText,
+} from '@pawl/terminal/paint';
+import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
+import type { JsonRecord } from '../headless/record-schema.js';
+import { countsOf } from '../headless/records.js';
+import { type ExitCode, type ExitEnding, exitCodes, exitOfFailure } from '../process/exit-codes.js';
+import { pathsOf } from '../sessions/session-text.js';
+
+export type TreeStepped = Stepped<AskTypes>;
+type Seq = TreeStepped['seq'];
+type Replied = Extract<TreeEvent, { readonly type: 'ModelReplied' }>;
+
+const replyRecord = (event: Replied, seq: Seq): JsonRecord => ({
+  type: 'reply',
+  seq,
+  at: event.at,
+  requestId: event.requestId,
+  stopReason: event.stopReason,
+  text: (event.message?.parts ?? []).flatMap((part) => (part.type === 'text' ? [part.text] : [])).join(''),
+  calls: [],
+  usage: countsOf(event.usage),
+  costUsd: event.usage.costUsd,
+  node: event.node,
+});
+
+const recordOfEvent = (event: TreeEvent, seq: Seq): JsonRecord | null => {
+  const { node, at } = event;
+  switch (event.type) {
+    case 'ModelReplied':
+      return replyRecord(event, seq);
+    case 'ModelFailed': {
+      const { kind, message, retryable, retryAfterMs } = event.error;
+      const { requestId } = event;
+      return { type: 'modelFailed', seq, at, requestId, kind, message, retryable, retryAfterMs, node };
+    }
+    case 'EnvironmentStarted':
+      return { type: 'environment', node, phase: 'ready', variables: event.variables };
+    case 'EnvironmentFailed':
+      return { type: 'environment', node, phase: 'failed', message: event.message };
+    case 'CellFinished': {
+      const { status, stdout, stderr } = event.report;
+      const variablesLost = event.report.variablesLost === 'yes';
+      return {
+        type: 'cellFinished',
+        seq,
+        at,
+        node,
+        cellId: event.cellId,
+        status,
+        stdout,
+        stderr,
+        variablesLost,
+      };
+    }
+    case 'SubcallAsked': {
+      const { cellId, ordinal, kind, prompts } = event;
+      const characters = prompts.reduce((sum, prompt) => sum + prompt.length, 0);
+      return { type: 'subcall', seq, at, node, cellId, ordinal, kind, prompts: prompts.length, characters };
+    }
+    default:
+      return null;
+  }
+};
+
+const outcomeText = (outcome: Outcome): string => {
+  if (outcome.status === 'answered') return outcome.answer;
+  return outcome.status === 'cancelled' ? '' : outcome.message;
+};
+
+const recordOfAction = (action: TreeAction): JsonRecord | null => {
+  const { node } = action;
+  switch (action.type) {
+    case 'CallModel': {
+      const { requestId, purpose, length } = action;
+      return { type: 'request', requestId, purpose, messages: length, node };
+    }
+    case 'StartEnvironment':
+      return { type: 'environment', node, phase: 'starting' };
+    case 'CloseEnvironment':
+      return { type: 'environment', node, phase: 'closed' };
+    case 'RunCell':
+      return { type: 'cellStarted', node, cellId: action.cellId, code: action.code };
+    case 'DisplayWarning':
+      return { type: 'warning', kind: action.kind, text: action.text, node };
+    case 'ReportOutcome':
+      return { type: 'outcome', node, status: action.outcome.status, text: outcomeText(action.outcome) };
+    default:
+      return null;
+  }
+};
+
+/** One `state` record for each run that changed its state. */
+const movesOf = (stepped: TreeStepped): readonly JsonRecord[] => {
+  const { event, seq } = stepped;
+  return [...pathsOf(stepped)].map(([node, edges]) => ({
+    type: 'state',
+    seq,
+    at: event.at,
+    event: event.type,
+    path: edges.map((edge) => edge.to),
+    state: edges.at(-1)?.to ?? '',
+    node,
+  }));
+};
+
+/** Records of one step, in order: its event, the states it went through, its actions. */
+export const askRecordsOf = (stepped: TreeStepped): readonly JsonRecord[] => {
+  const happened = recordOfEvent(stepped.event, stepped.seq);
+  const follows = stepped.actions.map(recordOfAction).filter((item) => item !== null);
+  return [...(happened === null ? [] : [happened]), ...movesOf(stepped), ...follows];
+};
+
+/** The second record of the stream: question, inputs, environment. */
+export const runRecord = ({ settings, note }: AskRun): JsonRecord => ({
+  type: 'run',
+  question: settings.question,
+  inputs: settings.inputs.map(({ name, characters }, index) => ({
+    name,
+    path: settings.files[index]?.path ?? '',
+    characters,
+    sha256: settings.files[index]?.sha256 ?? '',
+  })),
+  environment: settings.environment,
+  note,
+});
+/** Cost of the whole tree in dollars; null if the price of any call is unknown. */
+const askCostOf = (tree: Tree): number | null => {
+  const { unpriced, costUsd } = spentBy(tree);
+  return unpriced > 0 ? null : costUsd;
+};
+
+const piecesRecord = (tree: Tree) => {
+  const { reasons, ...counts } = piecesOf(tree.pieces);
+  return { ...counts, reasons: [...reasons] };
+};
+
+/** Last record of the stream; `ended` is null if no run was opened. */
+export const askResultRecord = (
+  ending: ExitEnding,
+  outcome: Outcome | null,
+  ended: { readonly sessionId: string; readonly tree: Tree } | null,
+): JsonRecord => ({
+  type: 'result',
+  ok: ending.exit === 0,
+  reason: ending.reason,
+  exit: ending.exit,
+  message: ending.message,
+  text: outcome === null ? '' : answerOf(outcome),
+  sessionId: ended?.sessionId ?? null,
+  usage: ended === null ? null : countsOf(spentBy(ended.tree)),
+  costUsd: ended === null ? null : askCostOf(ended.tree),
+  ...(ended === null ? {} : { pieces: piecesRecord(ended.tree), unknownCalls: unknownCallsOf(ended.tree) }),
+});
+
+/** Progress lines of a `pawl ask` run on stderr. */
+
+/** `detail` (a program or its output) is shown with --verbose only. `urgent` lines, the warnings, are always shown. */
+type AskLine = { readonly text: Safe; readonly detail: Safe; readonly urgent: boolean };
+type AskPrinter = (stepped: TreeStepped) => readonly AskLine[];
+
+const DETAIL_LINES = 20;
+
+const indent = (lines: readonly Safe[]): Safe =>
+  joinSafe(
+    lines.map((line) => safe`    ${line}`),
+    safe`\n`,
+  );
+
+/** The first and last lines of a text, indented. */
+const shorten = (text: string): Safe => {
+  const lines = harmless(text).trimEnd().split('\n');
+  const left = lines.length - DETAIL_LINES;
+  if (left <= 0) return indent(lines);
+  const half = DETAIL_LINES / 2;
+  return indent([...lines.slice(0, half), safe`… ${left} more lines`, ...lines.slice(-half)]);
+};
+
+const says = (text: Safe, detail = safe``): AskLine => ({ text, detail, urgent: false });
+const warns = (look: Look, text: string): AskLine => ({
+  text: paint(look, 'yellow', warningText(text)),
+  detail: safe``,
+  urgent: true,
+});
+
+/** Indents runs below the root, and prefixes their id. */
+const marginOf = (node: string): Safe => {
+  const depth = lineageOf(node).length - 1;
+  return depth === 0 ? safe`` : safe`${safe`  `.repeat(depth)}${makeSafe(node)} `;
+};
+
+const spentText = ({ state }: Pick<TreeStepped, 'state'>): Safe =>
+  safe`${formatTokens(tokensOf(spentBy(state)))} tokens · ${formatCost(askCostOf(state))}`;
+
+// ---- Cost of each sub-call ----
+
+/** `usd` is null once the price of any call is unknown. */
+type Cost = { readonly tokens: number; readonly usd: number | null };
+
+const NO_COST: Cost = { tokens: 0, usd: 0 };
+
+/** Keys `cell ordinal` of the sub-calls that a run belongs to: its own and its ancestors'. */
+const subcallsOf = (node: string): readonly string[] =>
+  lineageOf(node)
+    .slice(0, -1)
+    .map((child) => {
+      const [slot = '', word = '', ...cell] = child.split('.').toReversed();
+      return slot === '' ? '' : `${cell.toReversed().join('.')} ${word.replace(/~.*/, '')}`;
+    });
+
+/** Adds up the cost of all model calls below each sub-call. */
+const createCosts = () => {
+  const costs = new Map<string, Cost>();
+  return {
+    add({ event }: TreeStepped): void {
+      if ((event.type !== 'ModelReplied' && event.type !== 'ModelFailed') || event.usage === null) return;
+      const { costUsd } = event.usage;
+      for (const key of subcallsOf(event.node)) {
+        const before = costs.get(key) ?? NO_COST;
+        const usd = before.usd === null || costUsd === null ? null : before.usd + costUsd;
+        costs.set(key, { tokens: before.tokens + tokensOf(event.usage), usd });
+      }
+    },
+    of: (cellId: string, ordinal: number): Cost => costs.get(`${cellId} ${ordinal}`) ?? NO_COST,
+  };
+};
+
+type RunCell = Extract<TreeAction, { readonly type: 'RunCell' }>;
+
+const tellProgram = ({ node, code }: RunCell, { state }: TreeStepped, look: Look): AskLine => {
+  const run = state.nodes[node]?.run;
+  const [iteration, most] = [(run?.iterations ?? 0) + 1, run?.iterationsMax ?? 0];
+  const place = most > 0 ? safe`${iteration}/${most}` : safe`${iteration}`;
+  const lines = code.trim().split('\n').length;
+  const size = lines === 1 ? safe`1 line` : safe`${lines} lines`;
+  const text = safe`${marginOf(node)}${paint(look, 'cyan', safe`▸`)} ${place} a program of ${size}`;
+  return says(text, paint(look, 'dim', shorten(code)));
+};
+
+const endWords: Readonly<Record<CellReport['status'], Safe>> = {
+  ok: safe``,
+  raised: safe`failed`,
+  stopped: safe`was stopped`,
+  died: safe`died, and its variables are lost`,
+};
+
+const tellCell = (node: string, report: CellReport, tookMs: number | null, look: Look): AskLine => {
+  const { status, stdout, stderr } = report;
+  const mark = status === 'ok' ? paint(look, 'green', safe`✓`) : paint(look, 'red', safe`✗`);
+  const notes = [
+    endWords[status],
+    status === 'ok' ? safe`` : oneLine(stderr, Math.max(20, look.columns - 30)),
+    tookMs === null ? safe`` : formatSeconds(tookMs),
+    makeSafe(`printed ${groupDigits(stdout.length)} characters`),
+  ].filter((note) => note !== '');
+  const printed = [stdout, stderr].filter((text) => text.trim() !== '').join('\n');
+  const detail = printed === '' ? safe`` : paint(look, 'dim', shorten(printed));
+  return says(safe`${marginOf(node)}${mark} ${joinSafe(notes, safe` · `)}`, detail);
+};
+
+const tellAnswers = (
+  action: Extract<TreeAction, { readonly type: 'AnswerSubcall' }>,
+  own: Cost,
+  stepped: TreeStepped,
+): AskLine => {
+  const { node, texts } = action;
+  const failed = texts.filter((text) => text.startsWith('Error: ')).length;
+  const problem = failed === 0 ? safe`` : safe`, ${failed} failed`;
+  return says(
+    safe`${marginOf(node)}  ← ${texts.length} answered${problem} · ${formatTokens(own.tokens)} tokens · ${formatCost(own.usd)} (so far ${spentText(stepped)})`,
+  );
+};
+
+const variablesText = {
+  kept: null,
+  changed: 'the environment was rebuilt, and some programs printed something else this time',
+  lost: 'the environment could not be rebuilt: its variables are lost, and the model is told so',
+} as const;
+
+/** A printer for one run: pass it every step in order. */
+export const createAskPrinter = (look: Look): AskPrinter => {
+  const startedAt = new Map<string, number>();
+  const costs = createCosts();
+
+  const tellEvent = ({ event }: TreeStepped): AskLine | null => {
+    switch (event.type) {
+      case 'EnvironmentStarted': {
+        const text = variablesText[event.variables];
+        return text === null ? null : warns(look, text);
+      }
+      case 'CellFinished': {
+        const began = startedAt.get(event.cellId);
+        return tellCell(event.node, event.report, began === undefined ? null : event.at - began, look);
+      }
+      case 'SubcallAsked': {
+        const { node, prompts, kind } = event;
+        const what = kind === 'rlm' ? safe`sub-runs` : safe`calls of models`;
+        return says(safe`${marginOf(node)}  → ${prompts.length} ${what}`);
+      }
+      default:
+        return null;
+    }
+  };
+
+  const tellAction = (action: TreeAction, stepped: TreeStepped): AskLine | null => {
+    switch (action.type) {
+      case 'StartEnvironment':
+        return action.past.length === 0
+          ? null
+          : says(
+              safe`${marginOf(action.node)}· ${action.past.length} finished programs run again to restore their variables`,
+            );
+      case 'RunCell':
+        startedAt.set(action.cellId, stepped.event.at);
+        return tellProgram(action, stepped, look);
+      case 'AnswerSubcall':
+        return tellAnswers(action, costs.of(action.cellId, action.ordinal), stepped);
+      case 'DisplayWarning':
+        return warns(look, action.text);
+      default:
+        return null;
+    }
+  };
+
+  return (stepped) => {
+    costs.add(stepped);
+    return [tellEvent(stepped), ...stepped.actions.map((action) => tellAction(action, stepped))].filter(
+      (line) => line !== null,
+    );
+  };
+};
+
+/** The last line: run id, tokens, cost. */
+export const askSummary = (sessionId: string, state: TreeStepped['state']): Safe => {
+  const unknown = unknownCallsOf(state);
+  const more =
+    unknown === 0
+      ? safe``
+      : safe` · and what ${unknown} ${unknown === 1 ? safe`call` : safe`calls`} cost that a crash cut off`;
+  return safe`run ${makeSafe(sessionId)} · ${spentText({ state })}${more}`;
+};
+
+/** Exit codes and reasons of `pawl ask`. */
+
+const exitOfStop: Readonly<Record<PolicyReason, ExitCode>> = {
+  usd: exitCodes.budget,
+  tokens: exitCodes.budget,
+  unpriced: exitCodes.budget,
+  time: exitCodes.timeLimit,
+  iterations: exitCodes.roundLimit,
+  repeated: exitCodes.taskFailed,
+  errors: exitCodes.taskFailed,
+  noProgress: exitCodes.taskFailed,
+  policy: exitCodes.taskFailed,
+};
+
+const reasonOfStop: Readonly<Record<PolicyReason, string>> = {
+  usd: 'usdLimit',
+  tokens: 'tokensLimit',
+  unpriced: 'unpriced',
+  time: 'timeLimit',
+  iterations: 'iterationsLimit',
+  repeated: 'repeated',
+  errors: 'errors',
+  noProgress: 'noProgress',
+  policy: 'policy',
+};
+
+const whyAsked: Readonly<Record<PolicyReason, string>> = {
+  usd: 'the money was used up',
+  tokens: 'the tokens were used up',
+  unpriced: 'a call had no known price',
+  time: 'time was up',
+  iterations: 'the iterations were used up',
+  repeated: 'the model repeated the same program',
+  errors: 'too many programs in a row failed',
+  noProgress: 'its programs gave no new results',
+  policy: 'the stopping policy ended it',
+};
+
+const MORE_MONEY = 'Raise the limit to continue: pawl ask --continue --max-usd, --max-tokens';
+
+/** Ending of an answered run: a failure if any piece that a program asked about has no answer. */
+const endingOfPieces = (pieces: Pieces): ExitEnding => {
+  const { refused, failed, reasons } = pieces;
+  const missing = refused + failed;
+  if (missing === 0) return { exit: exitCodes.done, reason: 'answer', message: '' };
+  const why = reasons.slice(0, 3).map(({ why, count }) => `${count} × ${why}`);
+  const more = reasons.length > 3 ? ', …' : '';
+  const message = `the answer lacks ${missing} ${missing === 1 ? 'piece' : 'pieces'} that a program asked about (${why.join(', ')}${more})`;
+  return refused > 0
+    ? { exit: exitCodes.budget, reason: 'piecesRefused', message: `${message}. ${MORE_MONEY}` }
+    : { exit: exitCodes.taskFailed, reason: 'piecesFailed', message };
+};
+
+/**
+ * Ending of a finished run. A submitted answer counts, even after a limit. If the model was asked for an answer at a limit
+ * and submitted none, its last words are printed, but the limit decides the exit code. Missing pieces decide it likewise.
+ */
+export const endingOfOutcome = (outcome: Outcome, pieces: Pieces): ExitEnding => {
+  switch (outcome.status) {
+    case 'answered':
+      if (outcome.by !== 'limit' || outcome.closing === null) return endingOfPieces(pieces);
+      return {
+        exit: exitOfStop[outcome.closing],
+        reason: reasonOfStop[outcome.closing],
+        message: `the model submitted no answer; it was asked for one because ${whyAsked[outcome.closing]}, and these are its words`,
+      };
+    case 'stopped':
+      return {
+        exit: exitOfStop[outcome.reason],
+        reason: reasonOfStop[outcome.reason],
+        message: outcome.message,
+      };
+    case 'failed':
+      return {
+        exit: outcome.kind === 'environment' ? exitCodes.internal : exitOfFailure[outcome.kind],
+        reason: outcome.kind,
+        message: outcome.message,
+      };
+    case 'cancelled':
+      return { exit: exitCodes.interrupted, reason: 'cancelled', message: '' };
+    default:
+      return outcome satisfies never;
+  }
+};
+
+export const answerOf = (outcome: Outcome): string => (outcome.status === 'answered' ? outcome.answer : '');

@@ -1,0 +1,177 @@
+import type { StoredReplay } from '@pawl/agent/journal/reader';
+import type { JournalStep } from '@pawl/agent/journal/steps';
+import { messagesOf } from '@pawl/agent/machine/conversation';
+import type { Message } from '@pawl/agent/machine/message';
+import { stateFolder } from '@pawl/agent/platform/environment';
+import { groupDigits } from '@pawl/agent/platform/text';
+import type { Header } from '@pawl/agent/ports/journal';
+import type { Watcher } from '@pawl/agent/ports/session';
+import { fileAskJournals } from '@pawl/ask/journaled-ask-machine';
+import type { AskTypes } from '@pawl/ask/ports';
+import type { CallPurpose } from '@pawl/ask/run/action';
+import type { Outcome, Run } from '@pawl/ask/run/state';
+import { cutCharacters } from '@pawl/ask/run/texts-for-model';
+import { ROOT } from '@pawl/ask/tree/ledger';
+import { outcomeOf, piecesOf } from '@pawl/ask/tree/tree-state';
+import { formatWhen, harmless, type Look, lookOf, paint } from '@pawl/terminal/paint';
+import { joinSafe, makeSafe, type Safe, safe, safeJson } from '@pawl/terminal/safe-text';
+import { writeOut } from '@pawl/terminal/write';
+import { exitCodes, Stop } from '../process/exit-codes.js';
+import { messageLines, type Path, pathsOf, printReplay, statesOf } from '../sessions/session-text.js';
+import { foldStoredBy, storedBlobs } from '../sessions/stored-sessions.js';
+import { answerOf, endingOfOutcome, type TreeStepped } from './ask-records.js';
+
+type Sent = {
+  readonly seq: number | null;
+  readonly node: string;
+  readonly model: string;
+  readonly purpose: CallPurpose;
+  readonly messages: readonly Message[];
+};
+
+const instructionsOf = async (header: Header<AskTypes>, purpose: CallPurpose): Promise<string> => {
+  if (purpose === 'plain') return header.settings.subcallInstructions;
+  const text = await storedBlobs().get(header.instructions);
+  if (text !== undefined) return text;
+  throw new Stop(
+    exitCodes.badInput,
+    'damaged',
+    `A blob of run ${header.sessionId} is missing: its instructions.`,
+  );
+};
+
+const showRequest = async (sessionId: string, at: number | undefined): Promise<Safe> => {
+  const last: Sent[] = [];
+  const { header } = await foldRun(sessionId, at, ({ actions, state, seq }) => {
+    for (const action of actions) {
+      const run = action.type === 'CallModel' ? state.nodes[action.node]?.run : undefined;
+      if (action.type !== 'CallModel' || run === undefined) continue;
+      const messages = messagesOf(run.conversation).slice(0, action.length);
+      last[0] = { seq, node: action.node, model: run.model, purpose: action.purpose, messages };
+    }
+  });
+  const [sent] = last;
+  if (sent === undefined)
+    throw new Stop(exitCodes.usage, 'usage', 'No request was sent to a model up to that line.');
+  const { purpose, model, ...rest } = sent;
+  const instructions = await instructionsOf(header, purpose);
+  return safeJson({ sessionId, model, instructions, tools: [], ...rest }, 2);
+};
+
+const headOf = (header: Header<AskTypes>, look: Look): Safe => {
+  const { settings, createdAt, workspace, sessionId } = header;
+  const line = `${sessionId} · ${formatWhen(createdAt)} · ${settings.model} · ${settings.environment} · ${workspace}`;
+  const inputs = settings.files.map(({ path, bytes }) => `${path} · ${groupDigits(bytes)} bytes`);
+  return paint(look, 'dim', makeSafe([line, ...inputs].join('\n')));
+};
+
+// ---- Runs below the root ----
+
+/** Characters of a prompt or an answer that are shown. */
+const SHOWN_MAX = 2_000;
+
+/** A run below the root. `outcome` is null while it is open. */
+type Below = {
+  readonly node: string;
+  readonly run: Run;
+  readonly outcome: Outcome | null;
+};
+
+/** Collects the runs below the root while a journal is folded: the tree drops them when they end. */
+const followBelow = () => {
+  const below = new Map<string, Below>();
+  const visit: Watcher<AskTypes> = ({ state, actions }) => {
+    for (const [node, { run }] of Object.entries(state.nodes))
+      if (node !== ROOT) below.set(node, { node, run, outcome: null });
+    for (const action of actions) {
+      const known = action.type === 'ReportOutcome' ? below.get(action.node) : undefined;
+      if (action.type === 'ReportOutcome' && known !== undefined)
+        below.set(action.node, { ...known, outcome: action.outcome });
+    }
+  };
+  return { visit, list: () => [...below.values()] };
+};
+
+const resultText = (outcome: Outcome | null): string => {
+  if (outcome === null) return '';
+  return outcome.status === 'answered' ? outcome.answer : 'message' in outcome ? outcome.message : '';
+};
+
+/** A plain call is shown by prompt and reply, a run with an environment by its whole conversation. */
+const belowLines = (look: Look, { node, run, outcome }: Below): Safe => {
+  const isPlain = run.depth >= run.depthMax;
+  const heading = `${node} · ${isPlain ? 'plain call' : 'run'} · ${outcome?.status ?? 'open'}`;
+  const prompt = run.task.kind === 'prompt' ? run.task.prompt : run.task.question;
+  const told = isPlain ? [] : messagesOf(run.conversation).slice(1);
+  const lines = [
+    paint(look, 'bold', makeSafe(heading)),
+    harmless(cutCharacters(prompt, SHOWN_MAX)),
+    ...told.map((message) => messageLines(look, message)),
+    safe`→ ${harmless(cutCharacters(resultText(outcome), SHOWN_MAX))}`,
+  ];
+  return joinSafe(lines, safe`\n`);
+};
+
+const showRoot = async (sessionId: string, at: number | undefined): Promise<Safe> => {
+  const below = followBelow();
+  const folded = await foldRun(sessionId, at, below.visit);
+  const look = lookOf(process.stdout, process.env);
+  const root = folded.state.nodes[ROOT];
+  const messages = root === undefined ? [] : messagesOf(root.run.conversation);
+  const outcome = outcomeOf(folded.state);
+  const end =
+    outcome === null
+      ? []
+      : [answerOf(outcome) || endingOfOutcome(outcome, piecesOf(folded.state.pieces)).message];
+  const parts = [
+    headOf(folded.header, look),
+    ...messages.map((message) => messageLines(look, message)),
+    ...below.list().map((one) => belowLines(look, one)),
+    ...end.map((text) => safe`${paint(look, 'bold', safe`answer`)}\n${harmless(text)}`),
+  ];
+  return joinSafe(parts, safe`\n\n`);
+};
+
+/**
+ * `pawl show` for a run of `pawl ask`: the root's conversation, the runs and calls below it, and the answer; with
+ * `--request` the exact last model request.
+ */
+export const showRun = async (
+  sessionId: string,
+  at: number | undefined,
+  flags: { readonly request?: true },
+): Promise<number> => {
+  const shown = await (flags.request ? showRequest(sessionId, at) : showRoot(sessionId, at));
+  writeOut(safe`${shown}\n`);
+  return exitCodes.done;
+};
+
+const lineOf = ({ seq, event }: TreeStepped, node: string, path: Path, json: boolean): Safe => {
+  const states = statesOf({ path });
+  return json
+    ? safeJson({ seq, event: event.type, node, path: states })
+    : makeSafe(
+        `${String(seq ?? '').padStart(4)}  ${event.type.padEnd(19)} ${node.padEnd(10)} ${states.join(' → ')}`,
+      );
+};
+
+/** `pawl replay` for a run of `pawl ask`: one line per event and run that changed its state. */
+export const replayRun = async (
+  sessionId: string,
+  at: number | undefined,
+  json: boolean,
+): Promise<number> => {
+  const lines: Safe[] = [];
+  const folded = await foldRun(sessionId, at, (stepped) => {
+    for (const [node, path] of pathsOf(stepped)) lines.push(lineOf(stepped, node, path, json));
+  });
+  return printReplay(lines, folded);
+};
+
+/** Folds the stored journal of a `pawl ask` run; see `foldStoredBy`. */
+const foldRun = (
+  sessionId: string,
+  at: number | undefined,
+  visit?: (step: JournalStep<AskTypes>) => void,
+): Promise<StoredReplay<AskTypes>> =>
+  foldStoredBy(fileAskJournals({ folder: stateFolder(process.env) }), sessionId, at, visit);

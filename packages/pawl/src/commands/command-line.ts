@@ -1,0 +1,303 @@
+/** The command line: parses it, runs the command, returns the exit code. */
+
+import { homedir } from 'node:os';
+import { isAbsolute } from 'node:path';
+import { defaultProvider, keylessProvider, providers } from '@pawl/agent/models/provider-table';
+import { attemptNow } from '@pawl/agent/platform/attempt';
+import { homeFolder } from '@pawl/agent/platform/environment';
+import { makeSafe, safe } from '@pawl/terminal/safe-text';
+import { writeError, writeOut } from '@pawl/terminal/write';
+import { Command, CommanderError } from 'commander';
+import { acpFlags } from '../editor/acp-flags.js';
+import type { Prompt } from '../headless/headless.js';
+import { endingOfError, exitCodes, Stop } from '../process/exit-codes.js';
+import { flushSpans } from '../sessions/flush-at-exit.js';
+import { type RunFlags, runFlags, usageStop } from '../settings/flags.js';
+import { type AskFlags, askFlags } from './ask-flags.js';
+import { addReadingCommands, addServe, addSetupCommands, type End } from './command-list.js';
+
+/** Prints an error and returns its exit code. A closed pipe is not reported: the reader has gone. */
+export const reportError = (error: unknown): number => {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
+  const { exit, message } = endingOfError(error);
+  if (exit !== exitCodes.closedPipe) writeError(safe`pawl: ${makeSafe(message)}\n`);
+  return exit;
+};
+
+const parseAndRun = async (words: readonly string[]): Promise<number> => {
+  let exit: number = exitCodes.done;
+  try {
+    if (!words.some((word) => word === '-h' || word === '--help')) settleHome(process.env);
+    const program = buildProgram((code) => {
+      exit = code;
+    });
+    const flags = program.options.flatMap(({ short, long }) => [short ?? '', long ?? '']);
+    await program.parseAsync(tiePrompt(words, [...flags, '-h', '--help']), { from: 'user' });
+    return exit;
+  } catch (error) {
+    return reportError(error);
+  }
+};
+
+/** A home that is never there, as Debian gives it to accounts without one. */
+const NO_HOME = '/nonexistent';
+
+/**
+ * A user id without an account has no home (containers with `--user`). Where the XDG variables name the folders for
+ * sessions and settings, nothing else of a home is needed.
+ */
+const replaceMissingHome = (environment: NodeJS.ProcessEnv): void => {
+  if (attemptNow(homedir).kind === 'done') return;
+  const missing = ['XDG_STATE_HOME', 'XDG_CONFIG_HOME'].filter(
+    (name) => !isAbsolute(environment[name] ?? ''),
+  );
+  if (missing.length > 0)
+    throw new Stop(
+      exitCodes.cannotWrite,
+      'cannotWrite',
+      `There is no home folder: HOME is not set, and the user id ${process.getuid?.()} has no account. Set HOME to a folder of yours, or ${missing.join(' and ')}.`,
+    );
+  environment.HOME = NO_HOME;
+};
+
+/** Replaces a HOME that is missing or relative, for this process and the programs that it starts. */
+const settleHome = (environment: NodeJS.ProcessEnv): void => {
+  const { HOME = '' } = environment;
+  if (HOME === '') replaceMissingHome(environment);
+  if (HOME === '' || isAbsolute(HOME)) return;
+  const home = attemptNow(() => homeFolder(environment));
+  if (home.kind === 'fault')
+    throw new Stop(
+      exitCodes.configuration,
+      'configuration',
+      `HOME is not an absolute path (${HOME}), and this account has no home folder. Set HOME to a folder of yours.`,
+    );
+  environment.HOME = home.value;
+  writeError(
+    safe`pawl: HOME is not an absolute path (${makeSafe(HOME)}): ${makeSafe(home.value)} is used instead. Set HOME to your home folder.\n`,
+  );
+};
+
+/** Parses the command line, runs its command, and returns the exit code. Never rejects. */
+export const runCommandLine = async (words: readonly string[]): Promise<number> => {
+  const exit = await parseAndRun(words);
+  await flushSpans();
+  return exit;
+};
+
+/** All commands and flags. A command's modules are loaded only when it runs, to keep the start quick. */
+
+const addRunFlags = (command: Command): Command => {
+  for (const [flag, meaning] of runFlags) command.option(flag, meaning);
+  return command;
+};
+
+/** The prompt from `-p TEXT`, from words after the flags, or from stdin; undefined starts a session in the terminal. */
+const readPromptFrom = async (flags: RunFlags, words: readonly string[]): Promise<Prompt | undefined> => {
+  const given = typeof flags.print === 'string' ? [flags.print, ...words] : words;
+  if (given.length === 0 && flags.print === undefined) return undefined;
+  return (await import('../headless/headless.js')).readPrompt(given);
+};
+
+const runAgent = async (flags: RunFlags, prompt: Prompt | undefined): Promise<number> => {
+  if (prompt !== undefined) return (await import('../headless/headless.js')).runHeadless(flags, prompt);
+  if (flags.json) throw usageStop('--json needs a prompt: pawl -p "prompt" --json');
+  return (await import('../interactive/run-sessions.js')).runTerminal(flags);
+};
+
+const runWithoutCommand = async (program: Command, words: readonly string[]): Promise<number> => {
+  const flags = program.opts<RunFlags>();
+  const [word] = words;
+  if (word === 'help' && words.length === 1 && flags.print === undefined) {
+    program.outputHelp();
+    return exitCodes.done;
+  }
+  if (word !== undefined && flags.print === undefined) {
+    throw usageStop(
+      `unknown command '${word}'.${await suggestFor(program, word)}\nTo give a prompt: pawl -p "${words.join(' ')}"`,
+    );
+  }
+  return runAgent(flags, await readPromptFrom(flags, words));
+};
+
+const KEY_ADVICE = `Set the key in the environment: export ${defaultProvider.keyVariables[0]}=…`;
+const MODEL_ADVICE =
+  '--model PROVIDER/NAME chooses a model; /model in a session lists the known models with their prices.';
+
+/** Hints for words that users try as commands. */
+const wordAdvice: Readonly<Record<string, string>> = {
+  login: KEY_ADVICE,
+  auth: KEY_ADVICE,
+  key: KEY_ADVICE,
+  model: MODEL_ADVICE,
+  models: MODEL_ADVICE,
+  continue: 'pawl --continue continues the last session of this folder.',
+  resume: 'pawl --resume lists the sessions to continue.',
+  cost: '/cost in a session shows its cost.',
+};
+
+/** One entry of "First steps": the command, then its meaning in lines of at most 45 characters. */
+const describeStep = (command: string, meaning: string): string =>
+  [...meaning.matchAll(/(.{1,45})(?:\s|$)/g)]
+    .map(([, line], index) => `  ${(index === 0 ? command : '').padEnd(33)}${line}`)
+    .join('\n');
+
+const otherKeys = providers
+  .filter(({ key, name }) => key === 'required' && name !== defaultProvider.name)
+  .map(({ keyVariables }) => keyVariables.at(-1));
+
+const FIRST_STEPS = `
+First steps:
+${describeStep(
+  `export ${defaultProvider.keyVariables[0]}=…`,
+  `set a key; ${otherKeys.join(' or ')} for their models, none for ${keylessProvider.name}/NAME`,
+)}
+  pawl                             start a session in this folder: /help lists the
+                                   commands, /model the models and prices,
+                                   Escape stops, Ctrl-D ends
+  pawl --continue                  continue it later
+  pawl doctor                      check that everything is set up
+`;
+
+const suggestFor = async (program: Command, word: string): Promise<string> => {
+  if (Object.hasOwn(wordAdvice, word)) return ` ${wordAdvice[word]}`;
+  const { nearestWord: closestTo } = await import('@pawl/agent/platform/text');
+  const close = closestTo(
+    word,
+    program.commands.map((command) => command.name()),
+  );
+  return close === undefined ? ' pawl --help lists them.' : ` Did you mean '${close}'?`;
+};
+
+const addRunners = (program: Command, end: End): void => {
+  addRunFlags(program.command('run [prompt...]'))
+    .description('the same as pawl -p')
+    .action(async (words: readonly string[], own: RunFlags, command: Command) => {
+      const flags = { print: true as const, ...command.optsWithGlobals<RunFlags>(), ...own };
+      end(await runAgent(flags, await readPromptFrom(flags, words)));
+    });
+  program
+    .command('demo')
+    .description('watch the agent repair a small project; needs no key and no network')
+    .option(
+      '--crash',
+      'kill Pawl in the middle of a command instead, and resume: the command went on, and its result is found',
+    )
+    .action(async ({ crash }: { readonly crash?: true }) =>
+      end(
+        crash
+          ? await (await import('./crash-demo.js')).runCrashDemo()
+          : await (await import('./demo.js')).runDemo(),
+      ),
+    );
+  const ask = program.command('ask [question...]');
+  for (const [flag, meaning] of askFlags) ask.option(flag, meaning);
+  ask
+    .description("ask a question about inputs far larger than the model's context window")
+    .action(async (words: readonly string[], own: AskFlags, command: Command) => {
+      const flags = { ...command.optsWithGlobals<AskFlags>(), ...own };
+      end(await (await import('./ask.js')).runAsk(flags, words));
+    });
+  const acp = program.command('acp');
+  for (const [flag, meaning] of acpFlags) acp.option(flag, meaning);
+  acp
+    .description('be the agent of an editor that speaks the Agent Client Protocol (docs/editors.md)')
+    .action(async (own: RunFlags, command: Command) => {
+      const flags = { ...command.optsWithGlobals<RunFlags>(), ...own };
+      end(await (await import('../editor/acp-command.js')).runAcp(flags));
+    });
+  addRunFlags(program.command('fork <id> [prompt...]'))
+    .description('start a new session from a line of an old one')
+    .requiredOption('--at <seq>', 'the last line of the journal that both sessions share')
+    .action(
+      async (id: string, words: readonly string[], own: RunFlags & { at: string }, command: Command) => {
+        const flags = { ...command.optsWithGlobals<RunFlags>(), ...own };
+        const prompt = await readPromptFrom(flags, words);
+        end(await (await import('../headless/fork-session.js')).forkSession(id, flags.at, flags, prompt));
+      },
+    );
+};
+
+/** Builds the parser. Man page and completion are generated from it. */
+export const buildProgram = (end: End): Command => {
+  const program = addRunFlags(new Command('pawl'))
+    .description("A coding agent that can't lose its place.")
+    .enablePositionalOptions()
+    .argument('[words...]', 'the prompt, with -p')
+    .helpCommand(false)
+    .addHelpText('after', FIRST_STEPS)
+    .option('-V, --version', 'print the version')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => writeOut(makeSafe(text)),
+      writeErr: (text) => writeError(makeSafe(withAdvice(text).replace(/^error: /, 'pawl: '))),
+    })
+    .showHelpAfterError('pawl --help lists commands and flags.')
+    .action(async (words: readonly string[]) => {
+      end(
+        program.opts<{ version?: true }>().version
+          ? await printVersion()
+          : await runWithoutCommand(program, words),
+      );
+    });
+  addRunners(program, end);
+  addServe(program, end);
+  addReadingCommands(program, end);
+  addSetupCommands(program, end);
+  for (const command of program.commands) command.copyInheritedSettings(program);
+  return program;
+};
+
+const printVersion = async (): Promise<number> => {
+  const { packageVersion } = await import('../process/package-folder.js');
+  writeOut(safe`${makeSafe(packageVersion())}\n`);
+  return exitCodes.done;
+};
+
+/** Flag handling beyond the parser: prompts that look like flags, and flag names of other agents. */
+
+const PROMPT_FLAGS = ['-p', '--print'];
+
+/**
+ * Joins the prompt to its flag: `-p X` becomes `--print=X`. A prompt may come from a script's variable and begin with
+ * `-`; it must never be read as a flag. A prompt that equals one of our flags is ambiguous, and throws a usage error.
+ * `flags` lists every flag of the program, such as `--json` and `-V`.
+ */
+const tiePrompt = (words: readonly string[], flags: readonly string[]): readonly string[] => {
+  const end = words.indexOf('--');
+  const index = words.findIndex((word, at) => PROMPT_FLAGS.includes(word) && (end < 0 || at < end));
+  const prompt = words[index + 1];
+  if (index < 0 || prompt === undefined || !/^-./.test(prompt) || prompt === '--') return words;
+  if (flags.includes(prompt.split('=')[0] ?? ''))
+    throw usageStop(
+      `'${prompt}' after ${words[index]} could be the prompt or a flag.\nIf it is a flag: pawl ${prompt} ${words[index]} "prompt"\nIf it is the prompt: pawl ${words[index]} -- "${prompt}"`,
+    );
+  return [...words.slice(0, index), `--print=${prompt}`, ...words.slice(index + 2)];
+};
+
+/** Flags of other agents, and the flag that does the same here. */
+const foreignFlags: Readonly<Record<string, string>> = {
+  '--max-turns': '--max-rounds',
+  '--max-steps': '--max-rounds',
+  '--max-iterations': '--max-rounds',
+  '--max-budget-usd': '--max-usd',
+  '--max-cost': '--max-usd',
+  '--timeout': '--max-minutes',
+  '--output-format': '--json',
+  '--permission-mode': '--preset',
+  '--approval-mode': '--preset',
+  '--ask-for-approval': '--preset',
+  '--full-auto': '--preset auto',
+  '--yolo': '--preset auto',
+  '--dangerously-skip-permissions': '--preset auto',
+  '--cwd': '--workspace',
+  '--cd': '--workspace',
+  '--session': '--resume',
+};
+
+/** The parser's error for an unknown flag. It suggests our flag with the same effect rather than one with a similar name. */
+const withAdvice = (complaint: string): string => {
+  const flag = /unknown option '(--[\w-]+)/.exec(complaint)?.[1] ?? '';
+  if (!Object.hasOwn(foreignFlags, flag)) return complaint;
+  return `${complaint.replace(/\n?\(Did you mean .*\?\)/, '').trimEnd()}\n(Did you mean ${foreignFlags[flag]}?)\n`;
+};

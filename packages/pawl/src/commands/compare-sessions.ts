@@ -1,0 +1,330 @@
+/**
+ * Compares the journals of two sessions of the agent, step by step, and stops comparing at the first difference. Then both
+ * are read to their ends, for what follows from it. Each journal is read once; only one step of each is held.
+ */
+
+import { JournalError } from '@pawl/agent/journal/journal-error';
+import { deepJson } from '@pawl/agent/journal/journaled-agent-machine';
+import { type JournalStep, steps } from '@pawl/agent/journal/steps';
+import type { Event } from '@pawl/agent/machine/event';
+import type { Json, JsonObject } from '@pawl/agent/machine/message';
+import type { State, StateName } from '@pawl/agent/machine/state';
+import type { Entry, Header } from '@pawl/agent/ports/journal';
+import { FigureCollector } from '@pawl/inspector/figures/collect-figures';
+import { figuresSince, type LaterFigures } from '@pawl/inspector/figures/session-figures';
+import { endingOf } from '../process/exit-codes.js';
+
+export type SessionSource = {
+  readonly header: Header;
+  readonly entries: AsyncIterable<Entry>;
+  /** The stored text of a hash; undefined if it is missing. */
+  blob(sha256: string): Promise<string | undefined>;
+};
+
+/** One of the two events at which the sessions part. */
+export type PartingEvent = {
+  readonly seq: number;
+  readonly type: Event['type'];
+  readonly before: StateName;
+  readonly after: StateName;
+};
+
+/** What one of the sessions did after the last event that both have. */
+export type SessionRest = LaterFigures & {
+  /** The reason of its last rest, as `result` of the JSON stream names it; null if it never came to rest. */
+  readonly ended: string | null;
+  readonly damage: JournalError | null;
+};
+
+export type SessionComparison = {
+  /** Entries of each session up to the difference, with those that are not compared. */
+  readonly common: { readonly a: number; readonly b: number };
+  /** Settings that differ, apart from the folder. */
+  readonly settings: readonly FieldDifference[];
+  /** Other parts of the headers that differ: they are told, but don't make sessions different. */
+  readonly headers: readonly string[];
+  /** The first event that differs; null on the side that has ended, and both null if none differs. */
+  readonly parting: { readonly a: PartingEvent | null; readonly b: PartingEvent | null };
+  /** The fields that differ, if both sessions have an event there. */
+  readonly fields: readonly FieldDifference[];
+  /** Outputs of commands that differ in durations only. They count as equal. */
+  readonly durationsOnly: number;
+  readonly rest: { readonly a: SessionRest; readonly b: SessionRest };
+};
+
+/** Late usage comes when it comes, and usage is not compared. */
+const isCompared = ({ event }: JournalStep): boolean =>
+  event.type !== 'UsageReported' || event.fault !== undefined;
+
+/** Reads one session in order. A damage ends it, and is kept, so that what was read before can still be told. */
+class SessionReader {
+  readonly comparable: ComparableEvents;
+  readonly #steps: AsyncGenerator<JournalStep, undefined>;
+  readonly #figures: FigureCollector;
+  #lastRest: string | null = null;
+  damage: JournalError | null = null;
+  seq = 0;
+
+  constructor({ header, entries }: SessionSource, workspace: string | null) {
+    this.comparable = new ComparableEvents(workspace);
+    this.#steps = steps(header, entries);
+    this.#figures = new FigureCollector(header);
+  }
+
+  /** The next step that is compared; null at the end. Count it with `see`. */
+  async next(): Promise<JournalStep | null> {
+    for (;;) {
+      const step = await this.#read();
+      if (step === null || isCompared(step)) return step;
+      this.see(step);
+    }
+  }
+
+  see(step: JournalStep): void {
+    this.#figures.see(step);
+    this.seq = step.seq;
+    this.#rest(step.state);
+  }
+
+  /** Reads the rest, from `first` on. */
+  async finish(first: JournalStep | null): Promise<SessionRest> {
+    const before = this.#figures.figures();
+    for (let step = first; step !== null; step = await this.#read()) this.see(step);
+    const later = figuresSince(before, this.#figures.figures());
+    return { ...later, ended: this.#lastRest, damage: this.damage };
+  }
+
+  #rest(state: State): void {
+    if (state.name === 'WaitingForUserInput') this.#lastRest = endingOf(state).reason;
+  }
+
+  async #read(): Promise<JournalStep | null> {
+    try {
+      const { value } = await this.#steps.next();
+      return value ?? null;
+    } catch (error) {
+      if (!(error instanceof JournalError) || error.kind !== 'damaged') throw error;
+      this.damage = error; // told at the end, with the exit code of damaged journals
+      return null;
+    }
+  }
+}
+
+/** The whole texts of outputs that were cut, in place of their hashes. */
+const withBlobs = async (event: JsonObject, { blob }: SessionSource): Promise<JsonObject> => {
+  const { outcome } = event;
+  if (typeof outcome !== 'object' || outcome === null || !('blob' in outcome)) return event;
+  const hash = outcome.blob;
+  const text = typeof hash === 'string' ? await blob(hash) : undefined;
+  return { ...event, outcome: { ...outcome, blob: text ?? hash ?? null } };
+};
+
+const isBlobAlone = (fields: readonly FieldDifference[]): boolean =>
+  fields.length > 0 && fields.every(({ field }) => field === 'outcome.blob');
+
+/** Replaces texts in an event's outcome, or in its progress. */
+const inOutput = (event: JsonObject, change: (text: string) => string): JsonObject => {
+  const { outcome, text } = event;
+  if (typeof text === 'string') return { ...event, text: change(text) };
+  if (typeof outcome !== 'object' || outcome === null || Array.isArray(outcome)) return event;
+  const changed = Object.entries(outcome).map(([name, value]) =>
+    typeof value === 'string' && name !== 'diff' ? [name, change(value)] : [name, value],
+  );
+  return { ...event, outcome: Object.fromEntries(changed) };
+};
+
+const settingsOf = ({ settings }: Header, { comparable }: SessionReader): JsonObject =>
+  JSON.parse(comparable.text(JSON.stringify({ ...settings, workspace: null })));
+
+const headerDifferences = (a: Header, b: Header): readonly string[] => [
+  ...(a.workspace === b.workspace ? [] : ['folder']),
+  ...(a.machine === b.machine ? [] : ['state machine']),
+  ...(a.instructions === b.instructions ? [] : ['instructions']),
+  ...(a.tools === b.tools ? [] : ['tools']),
+  ...(JSON.stringify(a.prices) === JSON.stringify(b.prices) ? [] : ['prices']),
+];
+
+const partingOf = (step: JournalStep | null): PartingEvent | null =>
+  step && { seq: step.seq, type: step.event.type, before: step.before.name, after: step.state.name };
+
+type Pair<T> = { readonly a: T; readonly b: T };
+
+/** The fields in which two events differ, and whether durations alone would. */
+const compareEvents = async (
+  sources: Pair<SessionSource>,
+  readers: Pair<SessionReader>,
+  events: Pair<Event>,
+): Promise<{ readonly fields: readonly FieldDifference[]; readonly durationsOnly: boolean }> => {
+  const a = readers.a.comparable.next(events.a);
+  const b = readers.b.comparable.next(events.b);
+  const fields = fieldDifferences(a, b);
+  const isCommand =
+    readers.a.comparable.isCommandOutput(events.a) && readers.b.comparable.isCommandOutput(events.b);
+  if (!isCommand && !isBlobAlone(fields)) return { fields, durationsOnly: false };
+  if (fields.length === 0) return { fields, durationsOnly: false };
+  const cut = fields.some(({ field }) => field === 'outcome.blob');
+  const [wholeA, wholeB] = cut
+    ? [
+        inOutput(await withBlobs(a, sources.a), (text) => readers.a.comparable.text(text)),
+        inOutput(await withBlobs(b, sources.b), (text) => readers.b.comparable.text(text)),
+      ]
+    : [a, b];
+  const whole = fieldDifferences(wholeA, wholeB);
+  if (whole.length === 0 || !isCommand) return { fields: whole, durationsOnly: false };
+  const left = fieldDifferences(inOutput(wholeA, withoutDurations), inOutput(wholeB, withoutDurations));
+  return left.length === 0 ? { fields: [], durationsOnly: true } : { fields: whole, durationsOnly: false };
+};
+
+export const compareSessions = async (a: SessionSource, b: SessionSource): Promise<SessionComparison> => {
+  const otherFolder = a.header.workspace !== b.header.workspace;
+  const readers = {
+    a: new SessionReader(a, otherFolder ? a.header.workspace : null),
+    b: new SessionReader(b, otherFolder ? b.header.workspace : null),
+  };
+  let durationsOnly = 0;
+  let found: readonly FieldDifference[] = [];
+  let [stepA, stepB] = [await readers.a.next(), await readers.b.next()];
+  while (stepA !== null && stepB !== null) {
+    const events = { a: stepA.event, b: stepB.event };
+    const compared = await compareEvents({ a, b }, readers, events);
+    if (compared.fields.length > 0) {
+      found = compared.fields;
+      break;
+    }
+    durationsOnly += compared.durationsOnly ? 1 : 0;
+    readers.a.see(stepA);
+    readers.b.see(stepB);
+    [stepA, stepB] = [await readers.a.next(), await readers.b.next()];
+  }
+  const common = { a: readers.a.seq, b: readers.b.seq };
+  return {
+    common,
+    settings: fieldDifferences(settingsOf(a.header, readers.a), settingsOf(b.header, readers.b)),
+    headers: headerDifferences(a.header, b.header),
+    parting: { a: partingOf(stepA), b: partingOf(stepB) },
+    fields: found,
+    durationsOnly,
+    rest: { a: await readers.a.finish(stepA), b: await readers.b.finish(stepB) },
+  };
+};
+
+/**
+ * Events without what differs between any two runs: times, usage, random delays, provider metadata, commit hashes, the path
+ * of the workspace, and call ids, which are numbered in order. A model's tool input is compared in full, whatever its fields
+ * are called.
+ */
+
+const IGNORED: ReadonlySet<string> = new Set([
+  ...['at', 'firstPieceAt', 'stoppedAt', 'jitter', 'usage', 'metadata'],
+]);
+/** The parts of a commit that depend on its time and its author, and the folders of its repository. */
+const IGNORED_IN_COMMIT: ReadonlySet<string> = new Set(['commit', 'before', 'claim', 'gitFolder']);
+/** Fields whose own fields have names that a model or a user chose. */
+const FREE: ReadonlySet<string> = new Set(['input', 'patch']);
+/** Older journals hold tool input of any depth; deeper parts are compared as text. */
+const DEPTH_MAX = 100;
+
+const DURATIONS =
+  /(?<![\w.])(?:duration_ms:? \d+(?:\.\d+)?|(?:\d+h ?)?(?:\d+m(?:in)? ?)?\d+(?:\.\d+)?\s?(?:ns|\u00b5s|us|ms|s|secs?|seconds?)\b)/gu;
+
+/** A command's output without the durations in it. */
+const withoutDurations = (output: string): string => output.replace(DURATIONS, '⟨duration⟩');
+
+/** Whether a field is left out of the comparison. */
+const isIgnored = (owner: object, name: string): boolean =>
+  IGNORED.has(name) ||
+  ('kind' in owner && owner.kind === 'commit' && IGNORED_IN_COMMIT.has(name)) ||
+  ('subject' in owner && name === 'hash');
+
+const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+
+/** Makes the events of one session comparable, in their order. */
+class ComparableEvents {
+  readonly #workspace: RegExp | null;
+  readonly #numbers = new Map<string, string>();
+  readonly #commands = new Set<string>();
+
+  /** `workspace`: its path, if the sessions have different ones; otherwise null. */
+  constructor(workspace: string | null) {
+    this.#workspace =
+      workspace === null || workspace.length < 2
+        ? null
+        : new RegExp(`(?<![\\w.-])${escaped(workspace)}(?![\\w-]|\\.\\w)`, 'g');
+  }
+
+  next(event: Event): JsonObject {
+    if (event.type === 'LlmCompleted')
+      for (const { callId, traits } of event.calls)
+        if (traits.effect === 'opaque') this.#commands.add(callId);
+    return this.#object(event, 0);
+  }
+
+  /** Whether the event is output of a command, in which durations don't count. */
+  isCommandOutput(event: Event): boolean {
+    return (
+      (event.type === 'ToolCompleted' || event.type === 'ToolProgress') && this.#commands.has(event.callId)
+    );
+  }
+
+  text(text: string): string {
+    return this.#workspace === null ? text : text.replace(this.#workspace, '⟨workspace⟩');
+  }
+
+  #value(value: unknown, depth: number, isFree: boolean): Json {
+    if (typeof value === 'string') return this.text(value);
+    if (typeof value === 'number' || typeof value === 'boolean') return value;
+    if (typeof value !== 'object' || value === null) return null;
+    if (depth > DEPTH_MAX) return this.text(deepJson(value));
+    if (Array.isArray(value)) return value.map((item: unknown) => this.#value(item, depth + 1, isFree));
+    return this.#object(value, depth + 1, isFree);
+  }
+
+  #object(owner: object, depth: number, isFree = false): JsonObject {
+    const fields: [string, Json][] = [];
+    for (const [name, value] of Object.entries(owner)) {
+      if (value === undefined || (!isFree && isIgnored(owner, name))) continue;
+      if (!isFree && name === 'callId') fields.push([name, this.#number(String(value))]);
+      else
+        fields.push([isFree ? this.text(name) : name, this.#value(value, depth, isFree || FREE.has(name))]);
+    }
+    return Object.fromEntries(fields); // also a field named __proto__ becomes a field
+  }
+
+  #number(callId: string): string {
+    const number = this.#numbers.get(callId) ?? `call ${this.#numbers.size + 1}`;
+    this.#numbers.set(callId, number);
+    return number;
+  }
+}
+
+/** A field with different values; an absent value is missing in that session. */
+export type FieldDifference = { readonly field: string; readonly a?: Json; readonly b?: Json };
+
+const isObject = (value: Json | undefined): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const isList = (value: Json | undefined): value is readonly Json[] => Array.isArray(value);
+
+const own = (owner: JsonObject, name: string): Json | undefined =>
+  Object.hasOwn(owner, name) ? owner[name] : undefined;
+
+/** Whether two values are the same scalar, or both are missing. */
+const isSame = (a: Json | undefined, b: Json | undefined): boolean => Object.is(a, b) || a === b;
+
+function* walk(
+  field: string,
+  a: Json | undefined,
+  b: Json | undefined,
+): Generator<FieldDifference, undefined> {
+  if (isSame(a, b)) return;
+  if (isObject(a) && isObject(b)) {
+    for (const name of new Set([...Object.keys(a), ...Object.keys(b)]))
+      yield* walk(field === '' ? name : `${field}.${name}`, own(a, name), own(b, name));
+  } else if (isList(a) && isList(b)) {
+    for (let index = 0; index < Math.max(a.length, b.length); index += 1)
+      yield* walk(`${field}[${index}]`, a[index], b[index]);
+  } else yield { field, ...(a === undefined ? {} : { a }), ...(b === undefined ? {} : { b }) };
+}
+
+/** The fields in which two values differ, in order. The nesting of the values must be bounded. */
+const fieldDifferences = (a: Json, b: Json): readonly FieldDifference[] => [...walk('', a, b)];

@@ -1,0 +1,122 @@
+/** `pawl config`: prints all settings and their sources. Never prints a key. */
+
+import { DEFAULT_MODEL } from '@pawl/agent/models/provider-table';
+import { describeRule } from '@pawl/agent/policy/rules';
+import { oneLine } from '@pawl/terminal/paint';
+import { makeSafe, safe } from '@pawl/terminal/safe-text';
+import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
+import { exitCodes } from '../process/exit-codes.js';
+import {
+  type Consulted,
+  consult,
+  type Origin,
+  type Overruled,
+  type Resolved,
+} from '../settings/configuration.js';
+import { realWorkspace } from '../settings/connect-model.js';
+import {
+  afterToolsOf,
+  allowedHostsOf,
+  type ConfigFlags,
+  limitsOf,
+  onAskOf,
+  presetOf,
+  profileOf,
+  sandboxOf,
+} from '../settings/flags.js';
+import { type Setting, showValue } from '../settings/setting-table.js';
+
+type ShownSetting = {
+  readonly key: string;
+  readonly value: string;
+  /** null: built in. */
+  readonly origin: Origin | null;
+  readonly overruled: readonly Overruled[];
+};
+
+const builtInOf = ({ key, builtIn }: Setting): string => (key === 'model' ? DEFAULT_MODEL : builtIn);
+
+const show = (
+  { setting, value, origin, overruled }: Resolved,
+  environment: NodeJS.ProcessEnv,
+): ShownSetting => {
+  const { key, variable } = setting;
+  const fromProvider = key.startsWith('providers.') && (environment[variable] ?? '') !== '';
+  if (!fromProvider) {
+    const text = value === null ? builtInOf(setting) : showValue(value);
+    return { key, value: text, origin, overruled };
+  }
+  const text =
+    setting.kind.type === 'url' ? showValue(environment[variable] ?? '') : 'not used, because a key is set';
+  const lost =
+    value === null || origin === null ? [] : [{ value, origin, why: 'the environment wins over files' }];
+  return {
+    key,
+    value: text,
+    origin: { layer: 'environment', variable },
+    overruled: [...overruled, ...lost],
+  };
+};
+
+const originText = (origin: Origin | null): string => {
+  if (origin === null) return 'built in';
+  switch (origin.layer) {
+    case 'user':
+    case 'project':
+      return `${origin.file}:${origin.line}`;
+    case 'environment':
+      return origin.variable;
+    case 'flag':
+      return origin.flag;
+    default:
+      return origin satisfies never;
+  }
+};
+
+const settingLines = (shown: readonly ShownSetting[], withOrigin: boolean): string => {
+  const set = shown.filter(({ key, origin }) => origin !== null || !key.startsWith('providers.'));
+  const keyWidth = Math.max(...set.map(({ key }) => key.length));
+  const valueWidth = Math.max(...set.map(({ value }) => value.length));
+  const lines = set.flatMap(({ key, value, origin, overruled }) => {
+    if (!withOrigin) return [`${key.padEnd(keyWidth)}  ${value}`];
+    const lost = overruled.map(
+      (one) =>
+        `${' '.repeat(keyWidth)}  not ${showValue(one.value)} of ${originText(one.origin)}: ${one.why}`,
+    );
+    return [`${key.padEnd(keyWidth)}  ${value.padEnd(valueWidth)}  ${originText(origin)}`, ...lost];
+  });
+  return `${lines.join('\n')}\n`;
+};
+
+const settingRecord = ({ key, value, origin, overruled }: ShownSetting): object => ({
+  key,
+  value,
+  origin: origin ?? { layer: 'builtIn' },
+  overruled: overruled.map((one) => ({ ...one, value: showValue(one.value) })),
+});
+
+const report = ({ files, faults }: Consulted): number => {
+  for (const { where, text } of faults)
+    writeError(safe`pawl: ${oneLine(`${where}: ${text}`, Number.POSITIVE_INFINITY)}\n`);
+  if (faults.length > 0) return exitCodes.configuration;
+  if (files.length === 0)
+    writeError(safe`There is no configuration file. docs/configuration.md names the possible places.\n`);
+  return exitCodes.done;
+};
+
+/** Prints every setting. The exit code tells whether the configuration is free of faults. */
+export const showConfig = async (flags: ConfigFlags): Promise<number> => {
+  for (const read of [limitsOf, onAskOf, presetOf, sandboxOf, allowedHostsOf, afterToolsOf, profileOf])
+    read(flags);
+  const workspace = realWorkspace(flags.workspace ?? process.cwd());
+  const { origin, json, workspace: _, ...tried } = flags;
+  const consulted = await consult(workspace, process.env, tried);
+  const shown = consulted.resolved.map((one) => show(one, process.env));
+  if (json) for (const one of shown) writeJson(settingRecord(one));
+  else writeOut(makeSafe(settingLines(shown, origin === true)));
+  for (const rule of consulted.rules) {
+    if (json) writeJson({ rule });
+    else writeOut(makeSafe(`rule  ${describeRule(rule)}\n`));
+  }
+  return report(consulted);
+};

@@ -1,0 +1,199 @@
+/**
+ * `pawl demo`: a scripted model repairs a small project. Files, search, tests and git are real.
+ *
+ * 1. The result is verified: the demo itself runs the tests and counts the commits at the end.
+ * 2. Transitions are printed in the same form as by `pawl replay`.
+ */
+
+import { cpSync, existsSync, mkdtempSync, realpathSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join, relative } from 'node:path';
+import { probeSandbox } from '@pawl/agent/command/session-sandbox';
+import { costOf, type State } from '@pawl/agent/machine/state';
+import { ownPrograms } from '@pawl/agent/platform/find-program';
+import { askProgramSync, NODE_PROGRAM } from '@pawl/agent/platform/start-program';
+import type { Stepped } from '@pawl/agent/ports/session';
+import { formatCost, type Look, lookOf, paint, warningText } from '@pawl/terminal/paint';
+import { makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
+import { createStepPrinter, withDetail } from '@pawl/terminal/step-lines';
+import { writeError, writeOut } from '@pawl/terminal/write';
+import { endingOf, exitCodes, listenToSignals, Stop } from '../process/exit-codes.js';
+import { packageFolder } from '../process/package-folder.js';
+import { type Opened, openFromFlags } from '../sessions/open-session.js';
+import { countStates, moved, pathLine } from '../sessions/session-text.js';
+import { consult } from '../settings/configuration.js';
+
+const PROMPT = 'The tests fail. Find out why, repair it, and commit the repair.';
+
+/** Verifies the result (rule 1). Returns what is wrong; null if all is well. */
+const findFault = (folder: string): string | null => {
+  const { NODE_TEST_CONTEXT: _, ...environment } = process.env; // set inside a test run; with it `node --test` does nothing
+  const own = { environment, searchPath: ownPrograms().folders };
+  const tests = askProgramSync(NODE_PROGRAM, ['--test'], { ...own, folder });
+  if (tests?.code !== 0) return 'the tests of the sample project still fail';
+  if (git(folder, ['rev-list', '--count', 'HEAD']).trim() !== '2') return 'the repair was not committed';
+  return git(folder, ['status', '--porcelain']).trim() === '' ? null : 'the commit left changes behind';
+};
+
+/** Prints model text as it streams, tool results in full, and each transition. */
+const createTeller = (look: Look, workspace: string): ((stepped: Stepped) => void) => {
+  const story = createStepPrinter(look, workspace);
+  let open = false;
+  const endText = (): void => {
+    if (open) writeOut(safe`\n`);
+    open = false;
+  };
+  return (stepped) => {
+    const pieces = story(stepped);
+    for (const piece of pieces) {
+      if (piece.kind === 'stream') {
+        writeOut(open ? piece.text : safe`\n${piece.text}`);
+        open = true;
+      } else if (piece.kind === 'lines') {
+        endText();
+        printLine(withDetail(piece));
+      }
+    }
+    if (!moved(stepped)) return;
+    endText();
+    printLine(paint(look, 'dim', makeSafe(pathLine(stepped))));
+  };
+};
+
+const summarise = (
+  look: Look,
+  opened: Opened,
+  state: State,
+  steps: readonly Stepped[],
+  folder: string,
+): void => {
+  const cost = safe`${formatCost(costOf(state))}: the model was a script, everything else was real`;
+  printFacts(look, folder, [
+    [safe`project`, makeSafe(folder)],
+    [safe`commit`, makeSafe(git(folder, ['log', '--oneline', '--max-count=1']).trim())],
+    [safe`path`, makeSafe(countStates(steps))],
+    [safe`cost`, cost],
+    [safe`journal`, makeSafe(opened.journal)],
+    [safe`replay`, makeSafe(`${ownCommand()} replay ${opened.session.id}`)],
+  ]);
+};
+
+/** Runs the turn. Returns its steps, the last state and the ending. */
+const runTurn = async (opened: Opened, tell: (stepped: Stepped) => void) => {
+  const { session } = opened;
+  const steps: Stepped[] = [];
+  let state = await session.state();
+  const unwatch = session.watch((stepped) => {
+    state = stepped.state;
+    steps.push(stepped);
+    tell(stepped);
+  });
+  const end = (): void => void session.close().catch(() => undefined); // `idle` rejects with the same fault
+  const stopListening = listenToSignals({
+    interrupt: () => void session.cancel(),
+    interruptAgain: end,
+    terminate: end,
+  });
+  try {
+    await session.send({ type: 'UserInput', text: PROMPT, mode: 'steer' });
+    await session.idle();
+    const ending = endingOf(state);
+    if (state.name !== 'ShuttingDown') await session.close();
+    return { state, steps, ending };
+  } finally {
+    stopListening();
+    unwatch();
+  }
+};
+
+export const runDemo = async (): Promise<number> => {
+  const look = lookOf(process.stdout, process.env);
+  const folder = prepareProject();
+  const { sandbox, why } = await chooseSandbox(folder);
+  const opened = await openFromFlags(
+    { model: scriptedModelOf('script.json'), workspace: folder, preset: 'auto', sandbox },
+    'headless',
+    { warn: (text) => writeError(safe`${warningText(text)}\n`), configured: false },
+  );
+  printLine(safe`${paint(look, 'bold', safe`A small project with a failing test`)} in ${makeSafe(folder)}`);
+  printLine(paint(look, 'dim', safe`Each dim line is a transition: line of the journal, event, states.`));
+  printLine(paint(look, 'dim', makeSafe(why)));
+  printLine(safe`\n> ${makeSafe(PROMPT)}`);
+  const { state, steps, ending } = await runTurn(opened, createTeller(look, folder));
+  if (ending.exit !== exitCodes.done) {
+    printLine(makeSafe(`\nThe demo did not finish: ${ending.reason} ${ending.message}`.trimEnd()));
+    return ending.exit;
+  }
+  summarise(look, opened, state, steps, folder);
+  const fault = findFault(folder);
+  if (fault === null) return exitCodes.done;
+  writeError(safe`pawl: ${makeSafe(fault)}.\n`);
+  return exitCodes.taskFailed;
+};
+
+/** The project of `pawl demo`, and what both demos do with it. */
+
+export const printLine = (text: Safe): void => writeOut(safe`${text}\n`);
+
+const git = (folder: string, words: readonly string[]): string => {
+  const stop = (why: string): Stop => new Stop(exitCodes.unavailable, 'unavailable', why);
+  const programs = ownPrograms();
+  const program = programs.find('git');
+  const options = { environment: process.env, searchPath: programs.folders, folder };
+  const ran = program === null ? null : askProgramSync(program, words, options);
+  if (ran === null) throw stop('The demo needs git, which was not found. Install it.');
+  if (ran.code !== 0) throw stop(`git ${words[0]} failed: ${ran.errors.trim()}`);
+  return ran.output;
+};
+
+/** A fresh copy of the sample project in a repository with one commit. The user's git signing and hooks don't apply. */
+export const prepareProject = (): string => {
+  // The commands of the demo call `node`. If PATH has none, they get the one that runs Pawl.
+  process.env.PATH = `${process.env.PATH ?? ''}${delimiter}${dirname(process.execPath)}`;
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'pawl-demo-')));
+  cpSync(join(packageFolder(), 'demo', 'project'), folder, { recursive: true });
+  git(folder, ['-c', 'init.defaultBranch=main', 'init', '--quiet', '--template=']);
+  git(folder, ['config', 'commit.gpgsign', 'false']);
+  git(folder, ['config', 'core.hooksPath', '.git/hooks']);
+  git(folder, ['add', '--all']);
+  const author = ['-c', 'user.name=Ann', '-c', 'user.email=ann@localhost'];
+  git(folder, [...author, 'commit', '--quiet', '--message', 'Split a bill between friends']);
+  return folder;
+};
+
+/** The model's name for a script in the folder `demo`. */
+export const scriptedModelOf = (script: string): string =>
+  `scripted/${join(packageFolder(), 'demo', script)}`;
+
+/** The command that starts this program again: in a clone, and under npx, `pawl` is not on the PATH. */
+export const ownCommand = (): string => {
+  const folder = packageFolder();
+  if (existsSync(join(folder, 'src'))) return `node ${relative(process.cwd(), join(folder, 'bin/pawl.js'))}`;
+  return process.env.npm_command === 'exec' ? 'npx pawl' : 'pawl';
+};
+
+/** The sandbox level of the demo. Where none works it runs without: its commands are harmless, and the user is told. */
+export const chooseSandbox = async (
+  folder: string,
+): Promise<{ readonly sandbox: 'workspace' | 'off'; readonly why: string }> => {
+  const { resolved } = await consult(folder, process.env, {});
+  if (resolved.find(({ setting }) => setting.key === 'sandbox')?.value === 'off')
+    return { sandbox: 'off', why: 'Its commands run without a sandbox, because your settings turn it off.' };
+  const probe = await probeSandbox(process.env, folder, 'kept');
+  return probe.kind === 'works'
+    ? {
+        sandbox: 'workspace',
+        why: 'Its commands run in a sandbox: they can write only in this folder and have no network.',
+      }
+    : {
+        sandbox: 'off',
+        why: `Its commands run without a sandbox: ${probe.reason} pawl doctor explains the repair.`,
+      };
+};
+
+/** Facts at the end of a demo, each with a bold title. */
+export const printFacts = (look: Look, folder: string, facts: readonly (readonly [Safe, Safe])[]): void => {
+  printLine(safe``);
+  for (const [title, fact] of facts) printLine(safe`${paint(look, 'bold', title.padEnd(9))} ${fact}`);
+  printLine(paint(look, 'dim', safe`To remove the project: rm -rf ${makeSafe(folder)}`));
+};

@@ -1,0 +1,278 @@
+/** `pawl diff`: where two stored sessions part, what differs there, and what follows from it in each. */
+
+import { fileJournals } from '@pawl/agent/journal/file-store';
+import type { Json } from '@pawl/agent/machine/message';
+import { stateFolder } from '@pawl/agent/platform/environment';
+import { plural } from '@pawl/agent/platform/text';
+import type { Header } from '@pawl/agent/ports/journal';
+import { columnsOf, cutLine, formatWhen, type Look, lookOf, paint, wrapWords } from '@pawl/terminal/paint';
+import { joinSafe, makeSafe, type Safe, safe, safeJson } from '@pawl/terminal/safe-text';
+import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
+import { endingOfError, exitCodes } from '../process/exit-codes.js';
+import { findInfo, storedBlobs } from '../sessions/stored-sessions.js';
+import { usageStop } from '../settings/flags.js';
+import {
+  compareSessions,
+  type FieldDifference,
+  type PartingEvent,
+  type SessionComparison,
+  type SessionRest,
+  type SessionSource,
+} from './compare-sessions.js';
+import { formatDuration, formatTotal } from './figures.js';
+
+type Headers = { readonly a: Header; readonly b: Header };
+
+const kinshipText = ({ a, b }: Headers): string => {
+  if (a.sessionId === b.sessionId) return 'A and B are the same session.';
+  if (b.parent?.sessionId === a.sessionId) return `B is a fork of A: it copied A up to seq ${b.parent.seq}.`;
+  if (a.parent?.sessionId === b.sessionId) return `A is a fork of B: it copied B up to seq ${a.parent.seq}.`;
+  if (a.parent !== null && a.parent.sessionId === b.parent?.sessionId)
+    return `A and B are forks of ${a.parent.sessionId}: A copied it up to seq ${a.parent.seq}, B up to seq ${b.parent.seq}.`;
+  return '';
+};
+
+const isEqual = ({ parting, settings }: SessionComparison): boolean =>
+  parting.a === null && parting.b === null && settings.length === 0;
+
+const commonText = ({ a, b }: SessionComparison['common']): string => {
+  if (a === 0 && b === 0) return 'They have no event in common.';
+  return a === b ? `The same up to seq ${a}.` : `The same up to seq ${a} of A and seq ${b} of B.`;
+};
+
+/** What ends the common part: a difference, the end of one session, or damage. */
+const endText = ({ parting: { a, b }, rest, common, settings }: SessionComparison): string => {
+  if (a !== null && b !== null) return `${commonText(common)} Then they part:`;
+  const names = (['a', 'b'] as const).filter(
+    (name) => rest[name].damage !== null && (name === 'a' ? a : b) === null,
+  );
+  if (names.length > 0)
+    return `${commonText(common)} There ${names.map((name) => name.toUpperCase()).join(' and ')} ${names.length === 1 ? 'is' : 'are'} damaged.`;
+  if (a !== null) return `${commonText(common)} There B ends, and A goes on:`;
+  if (b !== null) return `${commonText(common)} There A ends, and B goes on:`;
+  const entries = common.a === common.b ? plural(common.a, 'event') : `${common.a} and ${common.b} events`;
+  return settings.length === 0
+    ? `Equal: all of their ${entries}.`
+    : `Their ${entries} are equal, but not their settings.`;
+};
+
+const eventText = (event: PartingEvent | null): Safe => {
+  if (event === null) return safe`has no further event`;
+  const states = event.before === event.after ? `in ${event.after}` : `${event.before} → ${event.after}`;
+  return makeSafe(`seq ${event.seq} ${event.type}, ${states}`);
+};
+
+const endedText = ({ ended, state, damage }: SessionRest): string => {
+  const rest = ended === null ? 'never came to rest' : `last turn: ${ended}`;
+  return `${rest}; ${damage === null ? `now ${state}` : `damaged after ${state}`}`;
+};
+
+const restText = (rest: SessionRest): Safe => {
+  const { events, turns, requests, tools, usage, activeMs } = rest;
+  const calls = tools.filter(({ calls: count }) => count > 0);
+  const named = calls.map(({ tool, calls: count }) => (count === 1 ? tool : `${tool} ×${count}`));
+  const parts = [
+    makeSafe(plural(events, 'event')),
+    makeSafe(turns === 0 ? 'no new turn' : plural(turns, 'new turn')),
+    makeSafe(plural(requests.length, 'request')),
+    makeSafe(named.length === 0 ? 'no tools' : named.join(', ').replace(/\s+/g, ' ')),
+    formatTotal(usage),
+    safe`${formatDuration(activeMs)} of work`,
+    makeSafe(endedText(rest)),
+  ];
+  return joinSafe(parts, safe` · `);
+};
+
+const notesOf = ({ headers, durationsOnly }: SessionComparison): readonly string[] => [
+  ...(headers.length === 0 ? [] : [`Also different, and not counted: ${headers.join(', ')}.`]),
+  ...(durationsOnly === 0
+    ? []
+    : [`Not counted: ${plural(durationsOnly, 'output')} of commands with other durations.`]),
+];
+
+/** The comparison for people, in lines that fit the window. */
+export const diffText = (look: Look, headers: Headers, compared: SessionComparison): Safe => {
+  const columns = Math.max(20, look.columns);
+  const wrapped = (text: string): readonly Safe[] => wrapWords(makeSafe(text), columns);
+  const sides = (tell: (name: 'a' | 'b') => Safe): readonly Safe[] => [
+    ...hanging(safe`A  `, wrapWords(tell('a'), columns - 3)),
+    ...hanging(safe`B  `, wrapWords(tell('b'), columns - 3)),
+  ];
+  const title = (text: string): Safe => paint(look, 'bold', makeSafe(text));
+  const head = sides((name) => {
+    const { sessionId, createdAt, settings, workspace } = headers[name];
+    return makeSafe(
+      `${sessionId} · ${formatWhen(createdAt)} · ${settings.model} · ${workspace}`.replace(/\s+/g, ' '),
+    );
+  });
+  const kinship = kinshipText(headers);
+  const { parting, settings, fields, rest } = compared;
+  const parts = parting.a !== null || parting.b !== null;
+  const blocks: readonly (readonly Safe[])[] = [
+    [...head, ...(kinship === '' ? [] : wrapped(kinship))],
+    settings.length === 0 ? [] : [title('Settings at the start'), ...fieldLines(look, settings)],
+    [
+      ...wrapped(endText(compared)).map((row) => paint(look, 'bold', row)),
+      ...(parts ? sides((name) => eventText(parting[name])) : []),
+    ],
+    fields.length === 0 ? [] : [title('What differs'), ...fieldLines(look, fields)],
+    parts ? [title('From there on'), ...sides((name) => restText(rest[name]))] : [],
+    notesOf(compared).flatMap(wrapped),
+  ];
+  const shown = blocks.filter((lines) => lines.length > 0).map((lines) => joinSafe(lines, safe`\n`));
+  return joinSafe(shown, safe`\n\n`);
+};
+
+const jsonOf = (headers: Headers, compared: SessionComparison): object => {
+  const sideOf = (name: 'a' | 'b'): object => {
+    const { sessionId, createdAt, workspace, parent, settings } = headers[name];
+    const { damage, ...rest } = compared.rest[name];
+    return {
+      sessionId,
+      createdAt,
+      workspace,
+      parent,
+      model: settings.model,
+      common: compared.common[name],
+      parting: compared.parting[name],
+      rest: { ...rest, damage: damage?.message ?? null },
+    };
+  };
+  const { settings, headers: otherHeaders, fields, durationsOnly } = compared;
+  return {
+    equal: isEqual(compared),
+    a: sideOf('a'),
+    b: sideOf('b'),
+    fields,
+    settings,
+    headers: otherHeaders,
+    durationsOnly,
+  };
+};
+
+const sourceOf = async (given: string): Promise<SessionSource> => {
+  const { sessionId, kind } = await findInfo(given);
+  if (kind !== 'agent') throw usageStop('pawl diff compares sessions of the agent, not runs of pawl ask.');
+  const store = fileJournals({ folder: stateFolder(process.env) });
+  const { header } = await store.replay(sessionId, { at: 0 });
+  return {
+    header: { ...header, sessionId },
+    entries: store.read(sessionId),
+    blob: (sha256) => storedBlobs().get(sha256),
+  };
+};
+
+/** Exit code 0 for equal sessions, 1 for different ones, that of damaged journals if one could not be read to its end. */
+export const diffSessions = async (givenA: string, givenB: string, json: boolean): Promise<number> => {
+  const [a, b] = [await sourceOf(givenA), await sourceOf(givenB)];
+  const compared = await compareSessions(a, b);
+  const headers = { a: a.header, b: b.header };
+  if (json) writeJson(jsonOf(headers, compared));
+  else writeOut(safe`${diffText(lookOf(process.stdout, process.env), headers, compared)}\n`);
+  const damages = [compared.rest.a.damage, compared.rest.b.damage].filter((damage) => damage !== null);
+  for (const damage of damages) writeError(makeSafe(`pawl: ${endingOfError(damage).message}\n`));
+  if (damages.length > 0) return exitCodes.badInput;
+  return isEqual(compared) ? exitCodes.done : exitCodes.taskFailed;
+};
+
+/** Fields with different values, as lines that fit the window. */
+
+const FIELDS_SHOWN = 8;
+/** Characters before the difference that a cut text still shows, as a share of its line. */
+const LEAD_SHARE = 0.3;
+const ASCII_END = 0x7f;
+
+type Texts = { readonly a: string; readonly b: string };
+
+/** UTF-16 units before the first difference; never in the middle of a character. */
+const sameStart = ({ a, b }: Texts): number => {
+  const end = Math.min(a.length, b.length);
+  let at = 0;
+  while (at < end && a.charCodeAt(at) === b.charCodeAt(at)) at += 1;
+  const isLow = (text: string): boolean => (text.charCodeAt(at) & 0xfc00) === 0xdc00;
+  return at > 0 && (isLow(a) || isLow(b)) ? at - 1 : at;
+};
+
+/** A text as JSON that fits `columns`, cut around the place `at`. Hidden characters are escaped. */
+const around = (text: string, at: number, columns: number): Safe => {
+  const from = text.length <= columns - 2 ? 0 : Math.max(0, at - Math.floor(columns * LEAD_SHARE));
+  const begin = (text.charCodeAt(from) & 0xfc00) === 0xdc00 ? from + 1 : from;
+  const json = safeJson(text.slice(begin, begin + columns));
+  const lead = begin > 0 ? safe`…` : safe``;
+  const isCut = begin + columns < text.length;
+  return cutLine(isCut ? safe`${lead}${json.slice(0, -1)}…` : safe`${lead}${json}`, columns);
+};
+
+const codePoint = (text: string, at: number): string => {
+  const code = text.codePointAt(at);
+  return code === undefined ? 'end' : `U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
+};
+
+/** Where two long texts part, and the characters there if they may look alike. */
+const placeOf = ({ a, b }: Texts, at: number): string => {
+  const isPlain = [a, b].every((text) => (text.codePointAt(at) ?? 0) < ASCII_END);
+  const characters = isPlain ? '' : ` (${codePoint(a, at)}, ${codePoint(b, at)})`;
+  return at === 0 && isPlain ? '' : ` from character ${at + 1}${characters}`;
+};
+
+const valueLine = (value: Json | undefined, columns: number): Safe => {
+  if (value === undefined) return safe`(absent)`;
+  return typeof value === 'string' ? around(value, 0, columns) : cutLine(safeJson(value), columns);
+};
+
+const linesOf = (look: Look, { field, a, b }: FieldDifference): readonly Safe[] => {
+  const columns = Math.max(20, look.columns);
+  const room = columns - 6;
+  const isText = typeof a === 'string' && typeof b === 'string';
+  const at = isText ? sameStart({ a, b }) : 0;
+  const place = isText ? placeOf({ a, b }, at) : '';
+  const [left, right] = isText
+    ? [around(a, at, room), around(b, at, room)]
+    : [valueLine(a, room), valueLine(b, room)];
+  return [
+    ...wrapWords(makeSafe(`${field}${place}`), columns - 2).map((row) => safe`  ${row}`),
+    safe`    ${paint(look, 'red', safe`A ${left}`)}`,
+    safe`    ${paint(look, 'green', safe`B ${right}`)}`,
+  ];
+};
+
+/** The judged calls repeat what the message says: they are left out where the message differs already. */
+const isRepeated = ({ field }: FieldDifference): boolean =>
+  /^calls\[\d+\]\.(?:input|facts|title)/.test(field);
+
+const isEmpty = (value: Json | undefined): boolean =>
+  value === null || value === '' || value === false || (Array.isArray(value) && value.length === 0);
+
+/** A line for each field of two events of different types, without the empty ones. */
+const linesOfTypes = (look: Look, fields: readonly FieldDifference[]): readonly Safe[] => {
+  const columns = Math.max(20, look.columns);
+  const lineOf = (name: string, field: string, value: Json | undefined): readonly Safe[] =>
+    value === undefined || isEmpty(value)
+      ? []
+      : [cutLine(safe`  ${makeSafe(`${name} ${field}`)}: ${safeJson(value).slice(0, 4 * columns)}`, columns)];
+  return [
+    ...fields.flatMap(({ field, a }) => lineOf('A', field, a)).map((line) => paint(look, 'red', line)),
+    ...fields.flatMap(({ field, b }) => lineOf('B', field, b)).map((line) => paint(look, 'green', line)),
+  ];
+};
+
+const fieldLines = (look: Look, fields: readonly FieldDifference[]): readonly Safe[] => {
+  if (fields.some(({ field }) => field === 'type'))
+    return linesOfTypes(
+      look,
+      fields.filter(({ field }) => field !== 'type'),
+    );
+  const inMessage = fields.some(({ field }) => field.startsWith('message.'));
+  const told = fields.filter((one) => !(inMessage && isRepeated(one)));
+  const left = told.length - FIELDS_SHOWN;
+  const lines = told.slice(0, FIELDS_SHOWN).flatMap((one) => linesOf(look, one));
+  if (left <= 0) return lines;
+  const note = cutLine(safe`  … ${left} more: --json has all of them`, Math.max(20, look.columns));
+  return [...lines, paint(look, 'dim', note)];
+};
+
+/** Columns that a mark takes, for texts that hang below it. */
+const hanging = (mark: Safe, rows: readonly Safe[]): readonly Safe[] =>
+  rows.map((row, index) =>
+    index === 0 ? safe`${mark}${row}` : safe`${safe` `.repeat(columnsOf(mark))}${row}`,
+  );

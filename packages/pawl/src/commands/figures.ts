@@ -1,0 +1,627 @@
+/** Where time and money went: `pawl sessions --stats` for all stored sessions, `pawl show --time` for one, and the words and tables of both. */
+
+import { addUsage } from '@pawl/agent/machine/moves/budget';
+import type { UsageTotals } from '@pawl/agent/machine/state';
+import { tokensOf, type Usage } from '@pawl/agent/machine/usage';
+import { plural } from '@pawl/agent/platform/text';
+import type { Header, SessionInfo } from '@pawl/agent/ports/journal';
+import { FigureCollector, NO_USAGE } from '@pawl/inspector/figures/collect-figures';
+import {
+  cacheShareOf,
+  figuresSince,
+  type LaterFigures,
+  type ProcessGap,
+  type RequestFigures,
+  type SessionFigures,
+  type TimeSpan,
+  type TimeSpanKind,
+} from '@pawl/inspector/figures/session-figures';
+import {
+  columnsOf,
+  cutLine,
+  formatCost,
+  formatSeconds,
+  formatTokens,
+  formatWhen,
+  type Look,
+  lookOf,
+  oneLine,
+  paint,
+  type Style,
+  wrapWords,
+} from '@pawl/terminal/paint';
+import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
+import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
+import { exitCodes } from '../process/exit-codes.js';
+import { allSessions, foldStored, storedJournals } from '../sessions/stored-sessions.js';
+
+/**
+ * `pawl sessions --stats`: sums over all stored sessions of the agent. Each journal is read once, one after another.
+ *
+ * 1. What a fork has copied counts with its parent. If the parent is gone or can't be read, it counts with the fork.
+ * 2. What a task has spent counts as its session; without its journal, as the call that started it.
+ * 3. A damaged journal counts up to the damage, and is named.
+ */
+
+const DAYS_SHOWN = 14;
+const DEAREST_SHOWN = 10;
+
+type Damaged = { readonly sessionId: string; readonly why: string };
+type Counted = { readonly info: SessionInfo; readonly figures: LaterFigures };
+type Sum = { usage: UsageTotals; requests: number; failed: number };
+
+const startFigures = new FigureCollector({ parent: null }).figures();
+
+const readOne = async (
+  info: SessionInfo,
+  readable: ReadonlySet<string>,
+): Promise<{ readonly figures: LaterFigures; readonly damage: Error | null }> => {
+  const { parent } = info;
+  const copied = parent !== null && readable.has(parent.sessionId) ? parent.seq : 0; // rule 1
+  const collector = new FigureCollector({ parent });
+  let before = startFigures;
+  const { damage } = await storedJournals().replay(info.sessionId, {
+    visit: (step) => {
+      collector.see(step);
+      if (step.seq === copied) before = collector.figures();
+    },
+  });
+  return { figures: figuresSince(before, collector.figures()), damage };
+};
+
+const sumIn = (sums: Map<string, Sum>, key: string): Sum => {
+  const sum = sums.get(key) ?? { usage: NO_USAGE, requests: 0, failed: 0 };
+  sums.set(key, sum);
+  return sum;
+};
+
+const countRequest = (sum: Sum, usage: Usage | null, failed: boolean): void => {
+  sum.requests += 1;
+  sum.failed += failed ? 1 : 0;
+  if (usage !== null) sum.usage = addUsage(sum.usage, usage);
+};
+
+const twoDigits = (part: number): string => String(part).padStart(2, '0');
+const dayOf = (at: number): string => {
+  const time = new Date(at);
+  return `${time.getFullYear()}-${twoDigits(time.getMonth() + 1)}-${twoDigits(time.getDate())}`;
+};
+
+/** Calls whose spending is that of a stored session (rule 2), as `session/batch/call`. */
+const startedCalls = (counted: readonly Counted[]): ReadonlySet<string> =>
+  new Set(
+    counted.flatMap(({ info: { startedBy } }) =>
+      startedBy === undefined ? [] : [`${startedBy.sessionId}/${startedBy.batchId}/${startedBy.callId}`],
+    ),
+  );
+
+type SpentRow = UsageTotals & { readonly name: string; readonly requests: number; readonly failed: number };
+
+const rowsOf = (sums: ReadonlyMap<string, Sum>): readonly SpentRow[] =>
+  [...sums]
+    .map(([name, { usage, requests, failed }]) => ({ name, requests, failed, ...usage }))
+    .toSorted((one, other) => other.costUsd - one.costUsd || other.requests - one.requests);
+
+type ToolSum = { readonly calls: number; readonly totalMs: number; readonly failed: number };
+
+const toolSums = (counted: readonly Counted[]): readonly (ToolSum & { readonly name: string })[] => {
+  const tools = new Map<string, ToolSum>();
+  for (const { tool, calls, totalMs, endings } of counted.flatMap(({ figures }) => figures.tools)) {
+    const sum = tools.get(tool) ?? { calls: 0, totalMs: 0, failed: 0 };
+    const failed = sum.failed + calls - (endings.ok ?? 0);
+    tools.set(tool, { calls: sum.calls + calls, totalMs: sum.totalMs + totalMs, failed });
+  }
+  return [...tools]
+    .map(([name, sum]) => ({ name, ...sum }))
+    .toSorted((one, other) => other.totalMs - one.totalMs);
+};
+
+const sumUp = (counted: readonly Counted[]) => {
+  const [models, days] = [new Map<string, Sum>(), new Map<string, Sum>()];
+  const started = startedCalls(counted);
+  let usage = NO_USAGE;
+  const sessions = counted.map(({ info, figures }) => {
+    let own = NO_USAGE;
+    for (const request of figures.requests) {
+      for (const sum of [sumIn(models, request.model), sumIn(days, dayOf(request.at))])
+        countRequest(sum, request.usage, request.ending === 'failed');
+      if (request.usage !== null) own = addUsage(own, request.usage);
+    }
+    for (const { batchId, callId, tool, usage: spent, at } of figures.spending) {
+      if (started.has(`${info.sessionId}/${batchId}/${callId}`)) continue;
+      for (const sum of [sumIn(models, `(calls of ${tool})`), sumIn(days, dayOf(at))])
+        countRequest(sum, spent, false);
+      own = addUsage(own, spent);
+    }
+    usage = { ...addUsage(usage, own), unpriced: usage.unpriced + own.unpriced };
+    return { sessionId: info.sessionId, title: info.title, activeMs: figures.activeMs, ...own };
+  });
+  return {
+    sessions: counted.length,
+    forks: counted.filter(({ info }) => info.parent !== null).length,
+    tasks: counted.filter(({ info }) => info.startedBy !== undefined).length,
+    turns: counted.reduce((sum, { figures }) => sum + figures.turns, 0),
+    activeMs: counted.reduce((sum, { figures }) => sum + figures.activeMs, 0),
+    usage,
+    models: rowsOf(models),
+    days: rowsOf(days).toSorted((one, other) => (one.name < other.name ? 1 : -1)),
+    tools: toolSums(counted),
+    dearest: sessions.toSorted((one, other) => other.costUsd - one.costUsd).slice(0, DEAREST_SHOWN),
+  };
+};
+
+type Stats = ReturnType<typeof sumUp>;
+
+const spentLines = (rows: readonly SpentRow[], columns: number): readonly Safe[] =>
+  tableLines(
+    rows.map((row) => [
+      left(oneLine(row.name, 50)),
+      right(formatTotal(row)),
+      right(makeSafe(plural(row.requests, 'request'))),
+      left(formatUsage(row)),
+      left(row.failed === 0 ? safe`` : safe`${row.failed} failed`),
+    ]),
+    columns,
+  );
+
+const headOf = (stats: Stats, asks: number): Safe =>
+  joinSafe(
+    [
+      makeSafe(plural(stats.sessions, 'session')),
+      ...(stats.forks === 0 ? [] : [safe`of them ${makeSafe(plural(stats.forks, 'fork'))}`]),
+      ...(stats.tasks === 0 ? [] : [safe`of them ${makeSafe(plural(stats.tasks, 'task'))}`]),
+      makeSafe(plural(stats.turns, 'turn')),
+      safe`${formatDuration(stats.activeMs)} of work`,
+      formatTotal(stats.usage),
+      formatUsage(stats.usage),
+      ...(asks === 0 ? [] : [safe`not counted: ${makeSafe(plural(asks, 'run'))} of pawl ask`]),
+    ],
+    safe` · `,
+  );
+
+const statsText = (stats: Stats, asks: number, look: Look): Safe => {
+  const columns = Math.max(20, look.columns);
+  const blocks: readonly (readonly [string, readonly Safe[]])[] = [
+    ['Models', spentLines(stats.models, columns)],
+    [
+      'Tools',
+      tableLines(
+        stats.tools.map(({ name, calls, totalMs, failed }) => [
+          left(oneLine(name, 40)),
+          right(makeSafe(plural(calls, 'call'))),
+          right(formatDuration(totalMs)),
+          left(failed === 0 ? safe`` : safe`${failed} not ok`),
+        ]),
+        columns,
+      ),
+    ],
+    [
+      stats.days.length > DAYS_SHOWN ? `The last ${DAYS_SHOWN} days of ${stats.days.length}` : 'Days',
+      spentLines(stats.days.slice(0, DAYS_SHOWN), columns),
+    ],
+    [
+      'The dearest sessions',
+      tableLines(
+        stats.dearest.map((one) => [
+          left(makeSafe(one.sessionId)),
+          right(formatTotal(one)),
+          right(formatDuration(one.activeMs)),
+          left(oneLine(one.title, 60)),
+        ]),
+        columns,
+      ),
+    ],
+  ];
+  const shown = blocks.filter(([, lines]) => lines.length > 0);
+  return joinSafe(
+    [
+      joinSafe(wrapWords(headOf(stats, asks), columns), safe`\n`),
+      ...shown.map(([title, lines]) => joinSafe([paint(look, 'bold', makeSafe(title)), ...lines], safe`\n`)),
+    ],
+    safe`\n\n`,
+  );
+};
+
+/** Prints sums over all stored sessions; as one JSON object with `json`. Damaged ones are named. */
+export const showStats = async (json: boolean): Promise<number> => {
+  const all = await allSessions();
+  const agents = all.filter(({ kind }) => kind === 'agent');
+  const readable = new Set(
+    agents.filter(({ unreadable }) => unreadable === undefined).map((info) => info.sessionId),
+  );
+  const counted: Counted[] = [];
+  const damaged: Damaged[] = [];
+  for (const info of agents) {
+    try {
+      const { figures, damage } = await readOne(info, readable);
+      counted.push({ info, figures });
+      if (damage !== null) damaged.push({ sessionId: info.sessionId, why: damage.message });
+    } catch (error) {
+      // It is named with the reason, so nothing is skipped in silence.
+      damaged.push({
+        sessionId: info.sessionId,
+        why: error instanceof Error ? error.message : String(error),
+      });
+    }
+  }
+  const stats = sumUp(counted);
+  const asks = all.length - agents.length;
+  if (json) writeJson({ ...stats, runsOfAsk: asks, damaged });
+  else writeOut(safe`${statsText(stats, asks, lookOf(process.stdout, process.env))}\n`);
+  for (const { sessionId, why } of json ? [] : damaged)
+    writeError(safe`pawl: not counted beyond its damage: ${makeSafe(sessionId)}: ${makeSafe(why)}\n`);
+  return exitCodes.done;
+};
+
+/** `pawl show --time`: where the time and the money of a stored session went. */
+
+const REQUESTS_MAX = 30;
+
+type HeadOfText = Pick<Header, 'sessionId' | 'createdAt' | 'settings' | 'workspace'>;
+type Block = { readonly title: string; readonly lines: readonly Safe[] };
+
+const sumOf = (usages: readonly (UsageTotals | RequestFigures['usage'])[]): UsageTotals =>
+  usages.reduce<UsageTotals>((sum, usage) => {
+    if (usage === null) return sum;
+    if (!('unpriced' in usage)) return addUsage(sum, usage);
+    const added = addUsage(sum, usage);
+    return { ...added, unpriced: sum.unpriced + usage.unpriced };
+  }, NO_USAGE);
+
+/** Where the money was spent, by the state that spent it. */
+const spentIn = ({
+  requests,
+  spending,
+  hookUsage,
+}: SessionFigures): Readonly<Record<string, UsageTotals>> => {
+  const usagesOf = (isSummary: boolean) =>
+    requests.filter(({ purpose }) => (purpose === 'compaction') === isSummary).map(({ usage }) => usage);
+  return {
+    CallingLlm: sumOf(usagesOf(false)),
+    Compacting: sumOf(usagesOf(true)),
+    ExecutingTools: sumOf(spending.map(({ usage }) => usage)),
+    PostToolsHook: hookUsage,
+  };
+};
+
+const kindWords: Readonly<Record<TimeSpanKind | 'other', string>> = {
+  waiting: 'waiting for the model',
+  streaming: 'the model writes',
+  request: 'the model',
+  retry: 'waiting to retry',
+  compaction: 'summaries',
+  approval: 'your approvals',
+  tool: 'tools',
+  hook: 'after tools',
+  idle: 'idle',
+  between: 'not open',
+  other: 'other',
+};
+
+const kinds = Object.keys(kindWords) as readonly (TimeSpanKind | 'other')[]; // the keys of that very record
+
+const timeBlock = ({ time, elapsedMs }: SessionFigures, columns: number): Block => ({
+  title: 'Time',
+  lines: tableLines(
+    kinds
+      .filter((kind) => time[kind] > 0)
+      .toSorted((one, other) => time[other] - time[one])
+      .map((kind) => [
+        left(makeSafe(kindWords[kind])),
+        right(formatDuration(time[kind])),
+        right(formatShare(time[kind], elapsedMs)),
+      ]),
+    columns,
+  ),
+});
+
+const costCell = ({ costUsd, unpriced }: UsageTotals): Safe => {
+  if (unpriced > 0) return safe`price unknown`;
+  return costUsd === 0 ? safe`` : formatCost(costUsd);
+};
+
+const statesBlock = (figures: SessionFigures, columns: number): Block => {
+  const spent = spentIn(figures);
+  const rows = figures.states.filter(({ totalMs, state }) => totalMs > 0 || state in spent);
+  return {
+    title: 'States',
+    lines: tableLines(
+      rows.map(({ state, entered, totalMs }) => [
+        left(makeSafe(state)),
+        right(safe`×${entered}`),
+        right(formatDuration(totalMs)),
+        right(costCell(spent[state] ?? NO_USAGE)),
+      ]),
+      columns,
+    ),
+  };
+};
+
+const endingsText = (endings: Readonly<Record<string, number>>): string =>
+  Object.entries(endings)
+    .filter(([status]) => status !== 'ok')
+    .map(([status, count]) => `${count} ${status}`)
+    .join(', ');
+
+const toolsBlock = ({ tools }: SessionFigures, columns: number): Block => ({
+  title: 'Tools',
+  lines: tableLines(
+    tools.map(({ tool, calls, endings, totalMs, longestMs, approvalMs, usage }) => [
+      left(makeSafe(tool.replace(/\s+/g, ' '))),
+      right(makeSafe(plural(calls, 'call'))),
+      right(formatDuration(totalMs)),
+      left(safe`longest ${formatDuration(longestMs)}`),
+      left(approvalMs === 0 ? safe`` : safe`asked ${formatDuration(approvalMs)}`),
+      left(costCell(usage)),
+      left(makeSafe(endingsText(endings))),
+    ]),
+    columns,
+  ),
+});
+
+const requestNotes = ({ attempt, sent, ending, why, purpose }: RequestFigures): string =>
+  [
+    purpose === 'compaction' ? 'summary' : '',
+    attempt > 1 ? `attempt ${attempt}` : '',
+    sent > 1 ? `sent ${sent} times` : '',
+    ending === 'completed' ? '' : `${ending}${why === '' ? '' : ` (${why})`}`,
+  ]
+    .filter((note) => note !== '')
+    .join(', ')
+    .replace(/\s+/g, ' ');
+
+/** What a request cost or, without a price, its tokens decide which are shown of many. */
+const weightOf = ({ usage }: RequestFigures): number =>
+  usage === null ? 0 : (usage.costUsd ?? 0) * 1e9 + usage.inputTokens + usage.outputTokens;
+
+const requestsBlock = ({ requests }: SessionFigures, columns: number): Block => {
+  const dearest = new Set(
+    requests.toSorted((one, other) => weightOf(other) - weightOf(one)).slice(0, REQUESTS_MAX),
+  );
+  const rows = requests.filter((request) => dearest.has(request));
+  const cells = rows.map(({ id, seq, startMs, firstPieceMs, endMs, usage }) => [
+    left(makeSafe(id)),
+    right(safe`seq ${seq}`),
+    right(usage === null ? safe`` : formatCost(usage.costUsd)),
+    right(formatDuration(endMs - startMs)),
+    left(firstPieceMs === null ? safe`` : safe`first piece ${formatDuration(firstPieceMs - startMs)}`),
+    left(usage === null ? safe`` : formatUsage(usage)),
+  ]);
+  const lines = tableLines(cells, columns).flatMap((line, index) => {
+    const request = rows[index];
+    const notes = request === undefined ? '' : requestNotes(request);
+    const wrapped = notes === '' ? [] : wrapWords(makeSafe(notes), columns - 6);
+    return [line, ...wrapped.map((note) => safe`      ${note}`)];
+  });
+  const others = requests.length - rows.length;
+  return {
+    title:
+      others === 0
+        ? 'Requests'
+        : `The ${REQUESTS_MAX} dearest requests of ${requests.length} (--json has all)`,
+    lines,
+  };
+};
+
+const gapText = ({ cause, seq, startMs, endMs, state, doing }: ProcessGap): string => {
+  const away = formatDuration(endMs - startMs);
+  if (cause === 'closed') return `closed, and opened again after ${away} (seq ${seq})`;
+  if (cause === 'forked') return `forked here from its parent, ${away} later (seq ${seq})`;
+  const work = doing.length === 0 ? '' : `: ${doing.join(', ')}`;
+  return `crashed in ${state}${work}; opened again after ${away} (seq ${seq})`;
+};
+
+const gapsBlock = ({ gaps }: SessionFigures, columns: number): Block => ({
+  title: 'Between processes',
+  lines: gaps.flatMap((gap) =>
+    wrapWords(makeSafe(gapText(gap).replace(/\s+/g, ' ')), columns - 2).map((line) => safe`  ${line}`),
+  ),
+});
+
+const summaryOf = ({ elapsedMs, time, turns, usage, clockSetBack }: SessionFigures): Safe => {
+  const active = elapsedMs - time.idle - time.between;
+  const share = cacheShareOf(usage);
+  const parts = [
+    makeSafe(plural(turns, 'turn')),
+    safe`${formatDuration(active)} of work in ${formatDuration(elapsedMs)}`,
+    formatTotal(usage),
+    formatUsage(usage),
+    ...(share === null ? [] : [safe`cache share ${formatShare(share, 1)}`]),
+    ...(clockSetBack === 0 ? [] : [makeSafe(`the clock was set back ${plural(clockSetBack, 'time')}`)]),
+  ];
+  return joinSafe(parts, safe` · `);
+};
+
+/** The figures of a session for people, in lines that fit the window. */
+export const timeText = (header: HeadOfText, figures: SessionFigures, look: Look): Safe => {
+  const columns = Math.max(20, look.columns);
+  const head = makeSafe(
+    `${header.sessionId} · ${formatWhen(header.createdAt)} · ${header.settings.model} · ${header.workspace}`,
+  );
+  const blocks = [
+    timeBlock(figures, columns),
+    statesBlock(figures, columns),
+    toolsBlock(figures, columns),
+    requestsBlock(figures, columns),
+    gapsBlock(figures, columns),
+    { title: 'In order', lines: waterfallLines(look, figures.spans) },
+  ].filter(({ lines }) => lines.length > 0);
+  const parts = [
+    paint(look, 'dim', joinSafe(wrapWords(head, columns), safe`\n`)),
+    joinSafe(wrapWords(summaryOf(figures), columns), safe`\n`),
+    ...blocks.map(({ title, lines }) => joinSafe([paint(look, 'bold', makeSafe(title)), ...lines], safe`\n`)),
+  ];
+  return joinSafe(parts, safe`\n\n`);
+};
+
+/** Prints the figures of an agent's session up to entry `at`; as one JSON object with `json`. */
+export const showTime = async (
+  { sessionId, parent }: Pick<SessionInfo, 'sessionId' | 'parent'>,
+  at: number | undefined,
+  json: boolean,
+): Promise<number> => {
+  const collector = new FigureCollector({ parent });
+  const { header } = await foldStored(sessionId, at, (step) => collector.see(step));
+  const figures = collector.figures();
+  if (json) writeJson({ sessionId, model: header.settings.model, workspace: header.workspace, ...figures });
+  else writeOut(safe`${timeText(header, figures, lookOf(process.stdout, process.env))}\n`);
+  return exitCodes.done;
+};
+
+/** The spans of a session as rows of bars, in order. */
+
+const ROWS_MAX = 80;
+/** Below this width there is no room for bars. */
+const BARS_FROM_COLUMNS = 60;
+const LABEL_SHARE = 0.4;
+const DURATION_COLUMNS = 8;
+
+const spanStyles: Readonly<Record<TimeSpanKind, Style>> = {
+  waiting: 'dim',
+  streaming: 'cyan',
+  request: 'cyan',
+  retry: 'red',
+  compaction: 'blue',
+  approval: 'yellow',
+  tool: 'green',
+  hook: 'blue',
+  idle: 'dim',
+  between: 'dim',
+};
+
+const isQuiet = ({ kind }: TimeSpan): boolean => kind === 'idle' || kind === 'between';
+
+/** Places on an axis without the quiet times, in which nothing of the session ran. */
+const activeAxis = (spans: readonly TimeSpan[]): { place(ms: number): number; readonly length: number } => {
+  const quiet = spans.filter(isQuiet).toSorted((one, other) => one.startMs - other.startMs);
+  const end = spans.reduce((last, { endMs }) => Math.max(last, endMs), 0);
+  const starts: number[] = [];
+  const before: number[] = [];
+  let sum = 0;
+  for (const { startMs, endMs } of quiet) {
+    starts.push(startMs);
+    before.push(sum);
+    sum += endMs - startMs;
+  }
+  const place = (ms: number): number => {
+    let low = 0;
+    let high = starts.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((starts[middle] ?? 0) <= ms) low = middle + 1;
+      else high = middle;
+    }
+    const last = quiet[low - 1];
+    if (last === undefined) return ms;
+    return ms - (before[low - 1] ?? 0) - (Math.min(ms, last.endMs) - last.startMs);
+  };
+  return { place, length: place(end) };
+};
+
+const labelOf = ({ kind, name, about, ending }: TimeSpan): Safe => {
+  const what = kind === 'tool' || kind === 'approval' || kind === 'retry' ? ` ${name} ${about}` : '';
+  const hook = kind === 'hook' ? ` ${name}` : '';
+  const state = ending === 'done' ? '' : ` (${ending === 'open' ? 'goes on' : 'interrupted'})`;
+  const words = kind === 'between' ? `${kindWords.between} (${about})` : kindWords[kind];
+  const lead = kind === 'tool' ? what.trim() : `${words}${what}${hook}`;
+  return makeSafe(`${lead}${state}`.replace(/\s+/g, ' '));
+};
+
+const spanBar = (look: Look, span: TimeSpan, from: number, to: number, columns: number): Safe => {
+  const start = Math.min(columns - 1, Math.floor(from * columns));
+  const length = Math.max(1, Math.round(to * columns) - start);
+  const mark = span.kind === 'waiting' ? safe`░` : safe`█`;
+  const space = safe` `.repeat(start);
+  return safe`${space}${paint(look, spanStyles[span.kind], mark.repeat(Math.min(length, columns - start)))}`;
+};
+
+/** The longest spans, in their order, and how many others there are. */
+const longest = (
+  spans: readonly TimeSpan[],
+): { readonly rows: readonly TimeSpan[]; readonly others: readonly TimeSpan[] } => {
+  const lengthOf = ({ startMs, endMs }: TimeSpan): number => endMs - startMs;
+  const ranked = spans.toSorted((one, other) => lengthOf(other) - lengthOf(one));
+  const kept = new Set(ranked.slice(0, ROWS_MAX));
+  return { rows: spans.filter((span) => kept.has(span)), others: ranked.slice(ROWS_MAX) };
+};
+
+/** A row for each span: what it was, how long it took and, where there is room, a bar on the axis of active time. */
+const waterfallLines = (look: Look, spans: readonly TimeSpan[]): readonly Safe[] => {
+  const { rows, others } = longest(spans.filter((span) => !isQuiet(span) || span.endMs > span.startMs));
+  const { place, length } = activeAxis(spans);
+  const columns = Math.max(20, look.columns);
+  const bars = columns >= BARS_FROM_COLUMNS && look.plain !== 'yes' && length > 0;
+  const labelColumns = bars
+    ? Math.floor(columns * LABEL_SHARE)
+    : Math.max(8, columns - 2 - DURATION_COLUMNS - 1);
+  const barColumns = columns - 2 - labelColumns - 1 - DURATION_COLUMNS - 1;
+  const lines = rows.map((span) => {
+    const label = cutLine(labelOf(span), labelColumns);
+    const took = formatDuration(span.endMs - span.startMs).padStart(DURATION_COLUMNS);
+    const space = safe` `.repeat(labelColumns - columnsOf(label));
+    const drawn =
+      bars && !isQuiet(span)
+        ? safe` ${spanBar(look, span, place(span.startMs) / length, place(span.endMs) / length, barColumns)}`
+        : safe``;
+    return safe`  ${isQuiet(span) ? paint(look, 'dim', label) : label}${space} ${took}${drawn}`;
+  });
+  if (others.length === 0) return lines;
+  const leftOut = others.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
+  const note = safe`  … ${others.length} shorter ones, ${formatDuration(leftOut)} in all: --json has them`;
+  return [...lines, paint(look, 'dim', cutLine(note, columns))];
+};
+
+/** Figures as text: durations, shares, dollars, and tables that fit the window. */
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** `40ms`, `1.4s`, `12s`, `3m05s`, `2h10m`, `3d04h`. */
+export const formatDuration = (milliseconds: number): Safe => {
+  if (milliseconds < 1_000) return makeSafe(`${Math.round(milliseconds)}ms`);
+  if (milliseconds < HOUR_MS) return formatSeconds(milliseconds);
+  const [large, small, big, rest] =
+    milliseconds < DAY_MS ? (['h', 'm', HOUR_MS, 60_000] as const) : (['d', 'h', DAY_MS, HOUR_MS] as const);
+  const whole = Math.floor(milliseconds / big);
+  const left = String(Math.floor((milliseconds % big) / rest)).padStart(2, '0');
+  return makeSafe(`${whole}${large}${left}${small}`);
+};
+
+const formatShare = (part: number, whole: number): Safe =>
+  makeSafe(whole === 0 ? '0%' : `${Math.round((100 * part) / whole)}%`);
+
+/** Dollars of sums; the unpriced calls are named. */
+export const formatTotal = ({ costUsd, unpriced }: UsageTotals): Safe => {
+  if (unpriced === 0) return formatCost(costUsd);
+  return safe`${formatCost(costUsd)} and ${makeSafe(unpriced === 1 ? '1 call' : `${unpriced} calls`)} of unknown price`;
+};
+
+/** `12.0k in (61% cached), 340 out`. */
+const formatUsage = (usage: Omit<Usage, 'costUsd'>): Safe => {
+  const prompt = tokensOf(usage) - usage.outputTokens;
+  const share = cacheShareOf(usage);
+  const cached = share === null || share === 0 ? safe`` : safe` (${formatShare(share, 1)} cached)`;
+  return safe`${formatTokens(prompt)} in${cached}, ${formatTokens(usage.outputTokens)} out`;
+};
+
+/** A cell that keeps its width, at the left or the right of its column. */
+type TableCell = { readonly text: Safe; readonly align: 'left' | 'right' };
+const left = (text: Safe): TableCell => ({ text, align: 'left' });
+const right = (text: Safe): TableCell => ({ text, align: 'right' });
+
+const aligned = ({ text, align }: TableCell, columns: number): Safe => {
+  const space = safe` `.repeat(Math.max(0, columns - columnsOf(text)));
+  return align === 'left' ? safe`${text}${space}` : safe`${space}${text}`;
+};
+
+/** Rows with columns of equal width; each row is cut to the window. */
+const tableLines = (rows: readonly (readonly TableCell[])[], columns: number): readonly Safe[] => {
+  const widths: number[] = [];
+  for (const row of rows)
+    for (const [index, { text }] of row.entries())
+      widths[index] = Math.max(widths[index] ?? 0, columnsOf(text));
+  return rows.map((row) => {
+    const cells = row.map((cell, index) => aligned(cell, widths[index] ?? 0));
+    return cutLine(safe`  ${joinSafe(cells, safe`  `)}`, columns).trimEnd();
+  });
+};

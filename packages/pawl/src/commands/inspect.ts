@@ -1,0 +1,82 @@
+/** `pawl inspect`, and `pawl export ID --html FILE`: the inspector's page, from a server or as a file. */
+
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { codeOf, resumeCommand } from '@pawl/agent/journal/journal-error';
+import { stateFolder } from '@pawl/agent/platform/environment';
+import { plural } from '@pawl/agent/platform/text';
+import { InspectedSessions } from '@pawl/inspector/server/inspected-sessions';
+import { pageWith } from '@pawl/inspector/server/page-html';
+import { makeSafe, safe } from '@pawl/terminal/safe-text';
+import { writeError, writeOut } from '@pawl/terminal/write';
+import { exitCodes, listenToSignals, Stop } from '../process/exit-codes.js';
+import { packageVersion } from '../process/package-folder.js';
+import { openInspector, pageRedactor, readPage } from '../sessions/inspector-page.js';
+import { findInfo } from '../sessions/stored-sessions.js';
+import { usageStop } from '../settings/flags.js';
+
+/** The id of the session to show; null for the list. Throws a `Stop` if there is none, or it can't be shown. */
+export const shownSession = async (given: string): Promise<string> => {
+  const { sessionId, kind, unreadable, title } = await findInfo(given);
+  if (unreadable !== undefined)
+    throw new Stop(exitCodes.badInput, unreadable, `The session ${sessionId} can't be shown: ${title}`);
+  if (kind === 'agent') return sessionId;
+  throw new Stop(
+    exitCodes.usage,
+    'usage',
+    `${sessionId} is a run of pawl ask, which the inspector can't show. To read it: pawl show ${sessionId}; to go on with it: ${resumeCommand(kind)} ${sessionId}`,
+  );
+};
+
+/** `pawl inspect`: serves the page until it is told to end. */
+export const inspectSessions = async (given: string | undefined): Promise<number> => {
+  const sessionId = given === undefined ? null : await shownSession(given);
+  const inspector = await openInspector();
+  const address = sessionId === null ? inspector.address : inspector.addressOf(sessionId);
+  writeError(
+    safe`Open this address in a browser on this computer. It shows and changes nothing; Ctrl-C ends it.\n`,
+  );
+  writeOut(safe`${makeSafe(address)}\n`);
+  const alive = setInterval(() => undefined, 2 ** 30); // the server keeps no process alive
+  let endListening = (): void => undefined;
+  await new Promise<void>((resolve) => {
+    endListening = listenToSignals({ interrupt: resolve, interruptAgain: resolve, terminate: resolve });
+  });
+  endListening();
+  clearInterval(alive);
+  await inspector.close();
+  return exitCodes.done;
+};
+
+/** `pawl export ID --html FILE`: writes the inspector's page with the session inside, and prints its path. */
+export const exportPage = async (given: string, html: string, other: string | undefined): Promise<number> => {
+  if (other !== undefined) throw usageStop(`Name one file: --html ${html} or ${other}.`);
+  const sessionId = await shownSession(given);
+  const target = path.resolve(html);
+  const sessions = new InspectedSessions({
+    folder: stateFolder(process.env),
+    version: packageVersion(),
+    redactor: pageRedactor(),
+  });
+  const session = await sessions.exported(sessionId);
+  const page = pageWith(readPage(), session);
+  try {
+    await writeFile(target, page, { flag: 'wx', mode: 0o600 });
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error;
+    throw new Stop(
+      exitCodes.badInput,
+      'cannotWrite',
+      `${target} is there already and stays as it is. Name another file.`,
+    );
+  }
+  const { length } = session.entries;
+  if (session.damage !== null) writeError(makeSafe(`! ${session.damage}\n`));
+  writeError(
+    makeSafe(
+      `${plural(length, 'entry', 'entries')} in clear text: what was said, called and returned. The keys and tokens of this environment are replaced, secrets from elsewhere are not.\n`,
+    ),
+  );
+  writeOut(safe`${makeSafe(target)}\n`);
+  return exitCodes.done;
+};

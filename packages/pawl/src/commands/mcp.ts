@@ -1,0 +1,325 @@
+/** `pawl mcp list`, `test`, `add`, `remove`, `login`, `logout` and `serve`. Values of variables and headers are never shown. */
+
+import { existsSync } from 'node:fs';
+import { mkdir, realpath } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { type Connection, createConnection } from '@pawl/agent/extensions/mcp/connection';
+import { declaredName, offeredTools, selectTools } from '@pawl/agent/extensions/mcp/declare-tools';
+import { safeOffers } from '@pawl/agent/extensions/mcp/offers';
+import { type McpServer, readServers } from '@pawl/agent/extensions/mcp/server-config';
+import { serverSecrets, shownStart } from '@pawl/agent/extensions/mcp/server-secrets';
+import { readTools, storeOffers, storeTools } from '@pawl/agent/extensions/mcp/tool';
+import { attempt } from '@pawl/agent/platform/attempt';
+import { plural } from '@pawl/agent/platform/text';
+import { decodeFile, hashLoaded, loadFile, replaceFile } from '@pawl/agent/tools/files';
+import { oneLine } from '@pawl/terminal/paint';
+import { makeSafe, safe } from '@pawl/terminal/safe-text';
+import { writeError, writeOut } from '@pawl/terminal/write';
+import { exitCodes, Stop } from '../process/exit-codes.js';
+import { mcpJsonFiles } from '../sessions/mcp-json-files.js';
+import { openStateFolder } from '../sessions/stored-sessions.js';
+import { CONFIG_BYTES_MAX, userFile, withConfig } from '../settings/configuration.js';
+import { realWorkspace } from '../settings/connect-model.js';
+import { addServer, type EditedConfig, removeServer, type TomlFormat } from '../settings/edit-mcp-servers.js';
+import { type RunFlags, usageStop } from '../settings/flags.js';
+
+export type McpFlags = RunFlags & NewServerFlags & { readonly http?: string | true };
+
+type Place = {
+  readonly workspace: string;
+  readonly stateFolder: string;
+  readonly servers: readonly McpServer[];
+};
+
+const LINE_MAX = 300;
+/** The first start of a server may download it. */
+const START_MS = 120_000;
+/** Time limit for the lists of prompts and resources. */
+const OFFERS_MS = 20_000;
+
+const say = (text: string): void => writeOut(safe`${oneLine(text, LINE_MAX)}\n`);
+const complain = (text: string): void => writeError(safe`${oneLine(text, LINE_MAX)}\n`);
+
+const placeOf = async (flags: McpFlags): Promise<Place> => {
+  const workspace = realWorkspace(flags.workspace ?? process.cwd());
+  const warn = (text: string): void => writeError(safe`${makeSafe(text)}\n`);
+  const { mcpServers = [] } = await withConfig({}, workspace, { command: 'run', resumed: false, warn });
+  return { workspace, stateFolder: openStateFolder(process.env), servers: mcpServers };
+};
+
+/** With the servers of the project that the user has allowed. */
+const allPlaceOf = async (flags: McpFlags): Promise<Place> => {
+  const place = await placeOf(flags);
+  if (mcpJsonFiles(place.workspace).length === 0) return place;
+  const [{ allowedServers }, { openTrust }] = await Promise.all([
+    import('../sessions/project-trust.js'),
+    import('@pawl/agent/extensions/trust'),
+  ]);
+  const trust = openTrust(place.stateFolder, complain);
+  const { servers } = await allowedServers(place.workspace, place.servers, trust, complain);
+  return { ...place, servers: [...place.servers, ...servers] };
+};
+
+/** Names what is wrong in files of the project: otherwise a server would be missing without a reason. */
+const tellFileFaults = async (workspace: string): Promise<void> => {
+  if (mcpJsonFiles(workspace).length === 0) return;
+  const { readProjectServers } = await import('../sessions/project-trust.js');
+  for (const fault of (await readProjectServers(workspace)).faults) complain(fault);
+};
+
+const list = async ({ servers, stateFolder, workspace }: Place): Promise<number> => {
+  for (const server of servers) {
+    const known = readTools(stateFolder, server);
+    const tools =
+      known === null
+        ? `tools not known: pawl mcp test ${server.name}`
+        : plural(selectTools(server, known).length, 'tool');
+    say(`${server.name}  ${shownStart(server)}  ${server.enabled ? tools : 'not enabled'}`);
+  }
+  if (servers.length === 0)
+    complain('No MCP servers. To add one: pawl mcp add NAME -- COMMAND ARGS, or pawl mcp add NAME --url URL');
+  await tellFileFaults(workspace);
+  return exitCodes.done;
+};
+
+/** Shows the prompts and the number of resources, and keeps them for the next session. */
+const testOffers = async (connection: Connection, stateFolder: string): Promise<void> => {
+  const { server } = connection;
+  const offers = safeOffers(await connection.listOffers(AbortSignal.timeout(OFFERS_MS)));
+  await storeOffers(stateFolder, server, offers);
+  for (const { name, description } of offers.prompts)
+    say(`- /${declaredName(server.name, name)}${description === '' ? '' : `: ${description}`}`);
+  const [first] = offers.resources;
+  if (first !== undefined)
+    say(`- ${plural(offers.resources.length, 'resource')}, such as @${server.name}:${first.uri}`);
+};
+
+/** Connects to a server, shows its tools and keeps them for the next session. Whether it worked. */
+const testServer = async (server: McpServer, { workspace, stateFolder }: Place): Promise<boolean> => {
+  const connection = createConnection(server, {
+    environment: process.env,
+    workspace,
+    stateFolder,
+    startMs: START_MS,
+  });
+  try {
+    const { tools, notes } = offeredTools(await connection.listTools());
+    await storeTools(stateFolder, server, tools);
+    const wanted = selectTools(server, tools);
+    const left = tools.length - wanted.length;
+    say(`${server.name}: ${plural(wanted.length, 'tool')}${left === 0 ? '' : `, ${left} more not wanted`}`);
+    for (const { name, description } of wanted)
+      say(`- ${name}${description === '' ? '' : `: ${description}`}`);
+    for (const note of notes) complain(`- ${note}`);
+    await testOffers(connection, stateFolder);
+    return true;
+  } catch (error) {
+    complain(error instanceof Error ? error.message : String(error));
+    return false;
+  } finally {
+    await connection.close();
+  }
+};
+
+const test = async (place: Place, name: string | undefined): Promise<number> => {
+  const { servers } = place;
+  const chosen = servers.filter((server) => (name === undefined ? server.enabled : server.name === name));
+  if (name !== undefined && chosen.length === 0) {
+    const known = servers.map((server) => server.name).join(', ');
+    throw usageStop(
+      `There is no MCP server ${name}. ${known === '' ? 'None is configured.' : `There are ${known}.`}`,
+    );
+  }
+  if (chosen.length === 0)
+    complain('No MCP servers. To add one: pawl mcp add NAME -- COMMAND ARGS, or pawl mcp add NAME --url URL');
+  let worked = true;
+  for (const server of chosen) worked = (await testServer(server, place)) && worked;
+  return worked ? exitCodes.done : exitCodes.unavailable;
+};
+
+/** Adds or removes a server of the user's file. */
+const change = async (
+  what: 'add' | 'remove',
+  name: string | undefined,
+  words: readonly string[],
+  flags: McpFlags,
+): Promise<number> => {
+  const usage = { add: 'add NAME -- COMMAND ARGS, or add NAME --url URL', remove: 'remove NAME' }[what];
+  if (name === undefined || (what === 'remove' && words.length > 0))
+    throw usageStop(`It is written as: pawl mcp ${usage}.`);
+  const { addToFile, removeFromFile } = await import('./mcp.js');
+  for (const line of what === 'add' ? await addToFile(name, words, flags) : await removeFromFile(name))
+    say(line);
+  return exitCodes.done;
+};
+
+const serve = async ({ http, ...flags }: McpFlags): Promise<number> => {
+  const { serveMcp, serveMcpOverHttp } = await import('../editor/mcp-server.js');
+  return http === undefined ? serveMcp(flags) : serveMcpOverHttp(flags, http);
+};
+
+/** `words`: those behind the name. */
+export const runMcp = async (
+  what = 'list',
+  name: string | undefined,
+  words: readonly string[],
+  flags: McpFlags,
+): Promise<number> => {
+  if (what === 'add' || what === 'remove') return change(what, name, words, flags);
+  if (what === 'login' && words.length <= 1)
+    return (await import('./mcp-login.js')).runLogin(name, words[0], await allPlaceOf(flags));
+  if (words.length > 0) throw usageStop(`pawl mcp ${what} takes no more than one name.`);
+  switch (what) {
+    case 'list':
+      if (name !== undefined)
+        throw usageStop('pawl mcp list takes no name. pawl mcp test NAME tests one server.');
+      return list(await placeOf(flags));
+    case 'serve':
+      if (name !== undefined) throw usageStop('pawl mcp serve takes no name.');
+      return serve(flags);
+    case 'logout':
+      return (await import('./mcp-login.js')).runLogout(name, await allPlaceOf(flags));
+    case 'test':
+      return test(await placeOf(flags), name);
+    default:
+      throw usageStop(`pawl mcp has list, test, add, remove, login, logout and serve, not '${what}'.`);
+  }
+};
+
+/** `pawl mcp add` and `pawl mcp remove`: change the servers in the user's config.toml. */
+
+export type NewServerFlags = {
+  readonly url?: string;
+  /** `Name: value` */
+  readonly header?: readonly string[];
+  /** `NAME=value` */
+  readonly env?: readonly string[];
+  readonly oauthClientId?: string;
+  /** `${NAME}` */
+  readonly oauthClientSecret?: string;
+  readonly oauthRedirectPort?: string;
+};
+
+/** The TOML parser is loaded with the first change. */
+const loadFormat = async (): Promise<TomlFormat> => {
+  const { parse, stringify } = await import('smol-toml');
+  return { parse: (text) => parse(text), stringify: (table) => stringify(table) };
+};
+
+const refuse = (file: string, why: string): never => {
+  throw new Stop(exitCodes.configuration, 'configuration', `${file} is not changed: ${why}`);
+};
+
+/** Changes the file; a symlink stays one, and its target is changed. */
+const changeFile = async (file: string, change: (text: string) => EditedConfig): Promise<void> => {
+  const made = await attempt(() => mkdir(dirname(file), { recursive: true, mode: 0o700 }));
+  if (made.kind === 'fault') refuse(file, `its folder can't be made: ${made.fault.message}.`);
+  const real = existsSync(file) ? await realpath(file) : join(await realpath(dirname(file)), basename(file));
+  const loaded = await loadFile(real);
+  const hash = hashLoaded(loaded);
+  if (hash === null) return refuse(file, loaded.kind === 'unreadable' ? `${loaded.why}.` : 'it is a folder.');
+  const decoded = loaded.kind === 'file' ? decodeFile(loaded.bytes) : null;
+  if (decoded !== null && (decoded.kind !== 'text' || decoded.encoding !== 'utf8'))
+    return refuse(file, 'it is not text in UTF-8 without a byte order mark.');
+  const edited = change(decoded?.text ?? '');
+  if (edited.kind === 'refused') return refuse(file, edited.why);
+  const bytes = Buffer.from(edited.text);
+  if (bytes.length > CONFIG_BYTES_MAX) refuse(file, `it would have more than ${CONFIG_BYTES_MAX} bytes.`);
+  const written = await replaceFile(real, bytes, hash);
+  if (written.kind === 'changedMeanwhile') refuse(file, 'another program has just changed it. Try again.');
+  if (written.kind === 'elsewhere') refuse(file, 'its folder has just been moved. Try again.');
+  if (written.kind === 'failed') refuse(file, `${written.why}.`);
+};
+
+const pairsOf = (lines: readonly string[], form: RegExp, example: string): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    lines.map((line) => {
+      const [, name, value] = form.exec(line) ?? [];
+      // The line itself may hold a secret, so it is not repeated.
+      if (name === undefined || value === undefined) throw usageStop(`It is written as ${example}.`);
+      return [name, value];
+    }),
+  );
+
+/** The setting `oauth`; null without its flags. */
+const oauthTable = ({
+  url,
+  oauthClientId,
+  oauthClientSecret,
+  oauthRedirectPort,
+}: NewServerFlags): Readonly<Record<string, unknown>> | null => {
+  if ([oauthClientId, oauthClientSecret, oauthRedirectPort].every((flag) => flag === undefined)) return null;
+  if (url === undefined) throw usageStop('--oauth-client-id is for a server with --url.');
+  if (oauthClientId === undefined) throw usageStop('--oauth-client-id is missing: a login needs it.');
+  // The secret itself may stand there, so it is not repeated.
+  if (oauthClientSecret !== undefined && !/^\$\{[A-Za-z_]\w*\}$/.test(oauthClientSecret))
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
+    throw usageStop("A secret is named by its variable: --oauth-client-secret '${MY_SECRET}'.");
+  if (oauthRedirectPort !== undefined && !/^\d{1,5}$/.test(oauthRedirectPort))
+    throw usageStop('--oauth-redirect-port is a number from 1 to 65535.');
+  return {
+    client_id: oauthClientId,
+    ...(oauthClientSecret === undefined ? {} : { client_secret: oauthClientSecret }),
+    ...(oauthRedirectPort === undefined ? {} : { redirect_port: Number(oauthRedirectPort) }),
+  };
+};
+
+const tableOf = (words: readonly string[], flags: NewServerFlags): Readonly<Record<string, unknown>> => {
+  const { url, header = [], env = [] } = flags;
+  const [command, ...args] = words;
+  if ((command === undefined) === (url === undefined))
+    throw usageStop('A server has a program or an address: pawl mcp add NAME -- COMMAND ARGS, or --url URL.');
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
+  const headers = pairsOf(header, /^([\w-]+):\s*(.+)$/s, "--header 'Authorization: Bearer ${MY_TOKEN}'");
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
+  const variables = pairsOf(env, /^(\w+)=(.*)$/s, "--env 'TOKEN=${MY_TOKEN}'");
+  if (url !== undefined && env.length > 0) throw usageStop('--env is for a server with a command.');
+  if (url === undefined && header.length > 0) throw usageStop('--header is for a server with --url.');
+  const oauth = oauthTable(flags);
+  return {
+    ...(url === undefined ? { command } : { url }),
+    ...(args.length === 0 ? {} : { args }),
+    ...(header.length === 0 ? {} : { headers }),
+    ...(env.length === 0 ? {} : { env: variables }),
+    ...(oauth === null ? {} : { oauth }),
+  };
+};
+
+/** Whether a secret stands in the settings themselves, without a reference to a variable. */
+const holdsSecret = (name: string, table: object): boolean => {
+  const [server] = readServers({ [name]: table }, []).servers;
+  return server !== undefined && serverSecrets(server, {}).some(({ value }) => value.trim() !== '');
+};
+
+/** Adds a server to the user's file. Returns what to tell the user. */
+export const addToFile = async (
+  name: string,
+  words: readonly string[],
+  flags: NewServerFlags,
+): Promise<readonly string[]> => {
+  const file = userFile(process.env);
+  const table = tableOf(words, flags);
+  const format = await loadFormat();
+  await changeFile(file, (text) => addServer(text, name, table, format));
+  const nextStep =
+    'oauth' in table
+      ? `Log in: pawl mcp login ${name}`
+      : `Connect it now, and show its tools: pawl mcp test ${name}`;
+  return [
+    `Added ${name} to ${file}. ${nextStep}`,
+    ...(holdsSecret(name, table)
+      ? [
+          // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
+          'The file now holds a secret. To keep secrets out of it, write ${NAME}: a variable of your environment.',
+        ]
+      : []),
+  ];
+};
+
+/** Removes a server from the user's file. Returns what to tell the user. */
+export const removeFromFile = async (name: string): Promise<readonly string[]> => {
+  const file = userFile(process.env);
+  const format = await loadFormat();
+  await changeFile(file, (text) => removeServer(text, name, format));
+  return [`Removed ${name} from ${file}. Open sessions keep it until they end.`];
+};

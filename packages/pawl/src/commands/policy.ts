@@ -1,0 +1,128 @@
+/** `pawl policy explain`: the decision on a command, the rule behind it, and where the command would run. */
+
+import type { Needs, ParsedCommand } from '@pawl/agent/machine/call';
+import type { SandboxLevel, Settings } from '@pawl/agent/machine/settings';
+import { type PolicyRule, type Preset, presetRules } from '@pawl/agent/policy/presets';
+import type { Explained } from '@pawl/agent/policy/shell/explain-command';
+import { probeUnlessOff, sandboxSettings } from '@pawl/agent/session/session-settings';
+import { warningText } from '@pawl/terminal/paint';
+import { makeSafe, safe } from '@pawl/terminal/safe-text';
+import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
+import { exitCodes } from '../process/exit-codes.js';
+import { withConfig } from '../settings/configuration.js';
+import { realWorkspace, type Warn } from '../settings/connect-model.js';
+import { allowedHostsOf, presetOf, type RunFlags, sandboxOf, usageStop } from '../settings/flags.js';
+
+export type PolicyFlags = RunFlags & { readonly needs?: string; readonly json?: true };
+
+/** Exit code of each decision. */
+const exits = { allow: exitCodes.done, ask: exitCodes.taskFailed, deny: exitCodes.notPermitted } as const;
+
+const readNeeds = ({ needs }: PolicyFlags): Needs | undefined => {
+  if (needs === undefined || needs === 'network' || needs === 'outside' || needs === 'repository')
+    return needs;
+  throw usageStop(`--needs is network, outside or repository, not ${needs}`);
+};
+
+const policySettings = async (
+  flags: PolicyFlags,
+  workspace: string,
+  warn: Warn,
+): Promise<Pick<Settings, 'rules' | 'workspace'> & Partial<Settings>> => {
+  const all = await withConfig(flags, workspace, { command: 'run', resumed: false, warn });
+  const preset: Preset = presetOf(all) ?? 'careful';
+  const chosen: SandboxLevel | undefined = sandboxOf(all) ?? undefined;
+  const fenced = await probeUnlessOff(chosen, workspace);
+  const rules: readonly PolicyRule[] = presetRules[preset];
+  const wishes = chosen === undefined ? { preset } : { preset, sandbox: chosen };
+  const { sandbox } = sandboxSettings(wishes, { sandbox: 'off', preset, formatter: 'off' }, fenced);
+  allowedHostsOf(all);
+  return {
+    rules,
+    preset,
+    workspace,
+    sandbox,
+    onAsk: preset === 'ci' ? 'deny' : 'ask',
+    writtenRules: all.writtenRules ?? [],
+  };
+};
+
+const EVERYTHING = 'everything that you can write';
+
+/** What the command could reach: sandbox level, network, writable paths. */
+const commandReach = (place: Explained['place'], sandbox: Settings['sandbox'], needs: Needs | undefined) => {
+  const isOpen = place === 'unfenced' || place === 'missing' || (place === 'leaving' && needs === 'outside');
+  if (isOpen) return { sandbox: sandbox ?? 'off', network: 'yes', writable: EVERYTHING } as const;
+  const network = sandbox === 'workspace+net' || needs === 'network' ? 'yes' : 'no';
+  const writable =
+    sandbox === 'read-only'
+      ? 'nothing but a private /tmp and home'
+      : 'the workspace, a private /tmp and home';
+  return { sandbox: sandbox ?? 'off', network, writable } as const;
+};
+
+const wordText = (word: string | null): string =>
+  word === null ? '…' : /^[\w./:@%+=,-]+$/.test(word) ? word : JSON.stringify(word);
+
+const commandText = ({ words, assignments, writes, program, wrapped }: ParsedCommand): string => {
+  const text = [...assignments, ...words.map(wordText)].join(' ') || '(no words)';
+  const into = writes.length === 0 ? '' : `  writes ${writes.map(wordText).join(', ')}`;
+  const what = program === null ? '' : `  ${program}`;
+  return `  ${wrapped === undefined ? '' : '└ '}${text}${what}${into}`;
+};
+
+const sandboxText = (
+  place: Explained['place'],
+  { sandbox, writable }: ReturnType<typeof commandReach>,
+): string => {
+  if (place === 'missing') return 'none works here (pawl doctor)';
+  if (place !== 'leaving') return sandbox;
+  return writable === EVERYTHING ? 'left' : `${sandbox}, left for the network`;
+};
+
+const explanationText = (
+  { decision, why, by, facts, place, unrecoverable = [] }: Explained,
+  reach: ReturnType<typeof commandReach>,
+): string =>
+  [
+    `${decision}: ${why}`,
+    `rule: ${by}`,
+    ...(facts.unclear === null ? [] : [`unclear: ${facts.unclear}`]),
+    ...(facts.indirect === undefined ? [] : [`more may run: ${facts.indirect}`]),
+    facts.commands.length === 0 ? 'commands: none' : 'commands:',
+    ...facts.commands.map(commandText),
+    ...(unrecoverable.length === 0
+      ? []
+      : [`deletes or overwrites, and git could not restore: ${unrecoverable.join(', ')}`]),
+    `sandbox: ${sandboxText(place, reach)}; network: ${reach.network}; writable: ${reach.writable}`,
+    '',
+  ].join('\n');
+
+/** Explains one command without running it. Exit code 0 if it is allowed, 1 if the user is asked, 77 if it is denied. */
+export const explainPolicy = async (
+  what: string | undefined,
+  text: string | undefined,
+  flags: PolicyFlags,
+): Promise<number> => {
+  if (what !== undefined && what !== 'explain')
+    throw usageStop(`There is no pawl policy ${what}, only pawl policy explain "command"`);
+  if (text === undefined || text.trim() === '')
+    throw usageStop('Which command? For example: pawl policy explain "npm test"');
+  const warn = (told: string): void => writeError(safe`${warningText(told)}\n`);
+  const needs = readNeeds(flags);
+  const workspace = realWorkspace(flags.workspace ?? process.cwd());
+  const settings = await policySettings(flags, workspace, warn);
+  const [{ explainCommand }, { lossesByGit }] = await Promise.all([
+    import('@pawl/agent/policy/shell/explain-command'),
+    import('@pawl/agent/workspace/uncommitted-files'),
+  ]);
+  const explained = await explainCommand(text, settings, {
+    losses: lossesByGit(process.env),
+    ...(needs === undefined ? {} : { needs }),
+  });
+  const reach = commandReach(explained.place, settings.sandbox, needs);
+  const { facts, ...decided } = explained;
+  if (flags.json) writeJson({ command: text, preset: settings.preset, ...decided, ...facts, reach });
+  else writeOut(makeSafe(explanationText(explained, reach)));
+  return exits[explained.decision];
+};

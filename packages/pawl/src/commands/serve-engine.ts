@@ -1,0 +1,336 @@
+/** `pawl serve --engine`: the sessions of a node on a durable engine, whose package is loaded by its name. */
+
+import { mkdirSync, statSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join, resolve } from 'node:path';
+import type { SessionServers } from '@pawl/agent/extensions/mcp/session-servers';
+import { agentMachine } from '@pawl/agent/journal/journaled-agent-machine';
+import { attempt } from '@pawl/agent/platform/attempt';
+import type { Model } from '@pawl/agent/ports/model';
+import type { NewSession } from '@pawl/agent/ports/session';
+import { agentOnEngine, type EngineAgent } from '@pawl/agent/session/create-agent';
+import type { SessionDependencies } from '@pawl/agent/session/equipment';
+import { isLoopback } from '@pawl/serve/http';
+import {
+  type BlobPlace,
+  type EngineNodeOptions,
+  type NodeSessionWish,
+  readS3Place,
+  type SessionToEquip,
+  type SharedRuntime,
+  sharedSessions,
+} from '@pawl/serve/node-runtime';
+import { exitCodes, Stop } from '../process/exit-codes.js';
+import { packageVersion } from '../process/package-folder.js';
+import { type OptionalTools, optionalTools } from '../sessions/open-session.js';
+import { chooseNewSession } from '../sessions/session-settings.js';
+import { openStateFolder } from '../sessions/stored-sessions.js';
+import { openSessionPrompts, type SessionPrompts } from '../sessions/typed-input.js';
+import { type Configured, keysIn, withConfig } from '../settings/configuration.js';
+import {
+  connectModel,
+  connectOthers,
+  realWorkspace,
+  sessionWorkspace,
+  type Warn,
+} from '../settings/connect-model.js';
+import { type RunFlags, usageStop } from '../settings/flags.js';
+import { DEFAULT_NODE_PORT, type ServeFlags } from './serve.js';
+import { blamingClient, flagsToGoOn, type NodeSessions, wishedFlags } from './serve-sessions.js';
+
+const ADMIN_PORT = 9070;
+/** Three ports from the first one on. */
+const FIRST_PORT_MAX = 65_533;
+
+/** `restate://HOST:PORT` as the addresses of the engine. */
+const engineUrls = (
+  engine: string,
+  admin: string | undefined,
+): { readonly ingressUrl: string; readonly adminUrl: string } => {
+  const [, host, port] = /^restate:\/\/(\[[0-9a-f:]+\]|[\w.-]+):(\d{1,5})$/i.exec(engine) ?? [];
+  if (host === undefined)
+    throw usageStop(
+      `--engine needs restate://HOST:PORT, the address of the engine's server, not '${engine}'.`,
+    );
+  const adminUrl = httpUrl('--engine-admin', admin ?? `http://${host}:${ADMIN_PORT}`);
+  return { ingressUrl: `http://${host}:${port}`, adminUrl };
+};
+
+const httpUrl = (flag: string, given: string): string => {
+  const url = URL.canParse(given) ? new URL(given) : null;
+  if (url === null || !/^https?:$/.test(url.protocol) || url.pathname !== '/')
+    throw usageStop(`${flag} needs http://HOST:PORT, not '${given}'.`);
+  return url.origin;
+};
+
+const nameOf = ({ node }: ServeFlags): string => {
+  const name = node ?? hostname().replaceAll(/[^A-Za-z0-9-]/g, '-');
+  if (/^[A-Za-z0-9-]{1,64}$/.test(name)) return name;
+  throw usageStop(`--node needs a name of at most 64 letters, digits and hyphens, not '${name}'.`);
+};
+
+const firstPortOf = ({ nodePorts }: ServeFlags): number => {
+  const port = Number(nodePorts ?? DEFAULT_NODE_PORT);
+  if (Number.isInteger(port) && port >= 1 && port <= FIRST_PORT_MAX) return port;
+  throw usageStop(
+    `--node-ports needs the first of three ports, from 1 to ${FIRST_PORT_MAX}, not '${nodePorts}'.`,
+  );
+};
+
+const addressOf = ({ nodeAddress = '127.0.0.1', engineKey = [] }: ServeFlags): string => {
+  if (!/^[\w.:-]+$/.test(nodeAddress))
+    throw usageStop(`--node-address needs the name or address of this computer, not '${nodeAddress}'.`);
+  if (isLoopback(nodeAddress) || engineKey.length > 0) return nodeAddress;
+  throw usageStop(
+    `--node-address ${nodeAddress} lets other computers reach the node, and whoever does could run commands here. Give the public key of the engine: --engine-key publickeyv1_… (docs/many-machines.md).`,
+  );
+};
+
+const blobsOf = (given: string | undefined, stateFolder: string): BlobPlace => {
+  if (given === undefined) return { kind: 'folder', path: join(stateFolder, 'serve', 'blobs') };
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(given)) return { kind: 'folder', path: resolve(given) };
+  const read = readS3Place(given);
+  if ('place' in read) return read.place;
+  throw usageStop(`--blobs needs a folder, or the address of a bucket; ${read.fault}`);
+};
+
+const wishesOf = (
+  flags: ServeFlags & { readonly engine: string },
+  stateFolder: string,
+): Omit<EngineNodeOptions, 'equip' | 'report'> => {
+  const { engine, engineAdmin, engineKey = [], nodes, peer = [], blobs } = flags;
+  const { PAWL_NODE_TOKEN: liveToken = '' } = process.env;
+  if (peer.length > 0 && liveToken === '')
+    throw usageStop('--peer needs the secret that all nodes share, in the variable PAWL_NODE_TOKEN.');
+  const wrongKey = engineKey.find((key) => !key.startsWith('publickeyv1_'));
+  if (wrongKey !== undefined)
+    throw usageStop(`--engine-key needs a public key, which begins with publickeyv1_, not '${wrongKey}'.`);
+  return {
+    name: nameOf(flags),
+    ...engineUrls(engine, engineAdmin),
+    address: addressOf(flags),
+    firstPort: firstPortOf(flags),
+    sharedUrl: nodes === undefined ? null : httpUrl('--nodes', nodes),
+    peers: peer.map((url) => httpUrl('--peer', url)),
+    liveToken: liveToken === '' ? null : liveToken,
+    identityKeys: engineKey,
+    blobs: blobsOf(blobs, stateFolder),
+  };
+};
+
+/** Hooks may forbid what the rules allow, so they are not left out in silence. */
+const warnOfTasks = async (flags: RunFlags, warn: Warn): Promise<void> => {
+  const ignore = (): void => undefined; // it was said when the surroundings were checked
+  const folder = realWorkspace(process.cwd());
+  const settled = await withConfig(flags, folder, { command: 'run', resumed: false, warn: ignore });
+  if (settled.tasks === true) warn('Sessions on an engine have no tool `task`.');
+};
+
+const stopOf = (fault: Error): Error => {
+  if (fault.name !== 'NodeStartError' || !('kind' in fault)) return fault;
+  return fault.kind === 'unreachable'
+    ? new Stop(exitCodes.unavailable, 'unavailable', fault.message)
+    : new Stop(exitCodes.configuration, 'configuration', fault.message);
+};
+
+export const engineSessions = async (
+  flags: ServeFlags & { readonly engine: string },
+  sessions: RunFlags,
+  warn: Warn,
+): Promise<NodeSessions> => {
+  const stateFolder = openStateFolder(process.env);
+  const wishes = wishesOf(flags, stateFolder);
+  await warnOfTasks(sessions, warn);
+  const { startEngineNode } = await loadEnginePackage();
+  const agent = nodeAgent(sessions, warn);
+  const { blobs } = wishes;
+  if (blobs.kind === 'folder') mkdirSync(blobs.path, { recursive: true, mode: 0o700 });
+  const started = await attempt(() =>
+    startEngineNode({
+      ...wishes,
+      equip: (session) => agent.equip(session),
+      report: (fault) => warn(fault.message),
+    }),
+  );
+  if (started.kind === 'fault') throw stopOf(started.fault);
+  const { runtime, stop } = started.value;
+  return {
+    runtime: sharedSessions(runtime, (wish) => blamingClient(() => agent.prepare(wish)), wishes.name),
+    recordsFolder: join(stateFolder, 'serve', 'sessions'), // not used: the engine keeps the records
+    stop,
+  };
+};
+
+/** The agent of a node on an engine, from flags and configuration: settings of new sessions, and what they work with here. */
+
+type NodeAgent = {
+  /** The settings and instructions of a session that a client wants. */
+  prepare(wish: NodeSessionWish): Promise<NewSession>;
+  /** What a session works with on this node; asked again after each pause. */
+  equip(session: SessionToEquip): Promise<SessionDependencies>;
+};
+
+type SettledFlags = RunFlags & Configured;
+
+/** A model is called on any node, also where the session's workspace is not. */
+const folderOn = (workspace: string): string => {
+  const isHere = statSync(workspace, { throwIfNoEntry: false })?.isDirectory() === true;
+  return isHere ? workspace : process.cwd();
+};
+
+/** Hands on each text once: a session is equipped again and again. */
+const once = (tell: Warn): Warn => {
+  const told = new Set<string>();
+  return (text) => {
+    if (!told.has(text)) tell(text);
+    told.add(text);
+  };
+};
+
+const NO_TOOLS: AgentParts['tools'] = { options: { moreTools: [], tasks: false, hooks: [] }, secrets: {} };
+
+type AgentParts = {
+  readonly model: Model;
+  readonly settled: SettledFlags;
+  readonly prompts: SessionPrompts;
+  readonly tools: Pick<OptionalTools, 'options' | 'secrets'>;
+  /** Whether the session works only on this node. */
+  readonly isBound: boolean;
+  readonly warn: Warn;
+};
+
+const agentOf = ({ model, settled, prompts, tools, isBound, warn }: AgentParts): EngineAgent =>
+  agentOnEngine({
+    model,
+    connect: connectOthers(model, settled, process.cwd(), warn),
+    moreTools: [...tools.options.moreTools, ...prompts.tools],
+    hooks: tools.options.hooks,
+    isBound,
+    moreInstructions: prompts.section,
+    secrets: { ...keysIn(settled.variables ?? {}), ...tools.secrets },
+    passEnvironment: settled.passEnv?.split(',') ?? [],
+    report: (fault) => warn(fault.message),
+  });
+
+/** The tools of a session of which only models are called here: another node runs them, and its hooks and servers. */
+const modelTools = async (
+  model: Model,
+  { variables = {} }: SettledFlags,
+): Promise<AgentParts['tools'] & Pick<OptionalTools, 'servers'>> => {
+  const { exploreTool } = await import('../sessions/explore-tool.js');
+  const explore = exploreTool(model, openStateFolder(process.env), keysIn(variables));
+  return { options: { ...NO_TOOLS.options, moreTools: [explore] }, secrets: {}, servers: null };
+};
+
+/** Ends the servers of a session when it rests. */
+const withServers = (needs: SessionDependencies, servers: SessionServers): SessionDependencies => ({
+  ...needs,
+  async close(isFailed) {
+    await servers.close();
+    await needs.close?.(isFailed);
+  },
+});
+
+const prepareWith = async (flags: RunFlags, wish: NodeSessionWish, warn: Warn): Promise<NewSession> => {
+  const workspace = sessionWorkspace(wish.workspace);
+  const chosen = await chooseNewSession(await wishedFlags(flags, wish), workspace, 'node', warn);
+  const { model, flags: settled, preset, sandbox, settings } = chosen;
+  const prompts = await openSessionPrompts({ workspace, flags: settled, isResumed: false, warn });
+  return agentOf({ model, settled, prompts, tools: NO_TOOLS, isBound: false, warn }).prepare({
+    workspace,
+    settings,
+    ...(preset === null ? {} : { preset }),
+    ...(sandbox === null ? {} : { sandbox }),
+  });
+};
+
+const equipWith = async (
+  flags: RunFlags,
+  session: SessionToEquip,
+  warn: Warn,
+): Promise<SessionDependencies> => {
+  const { settings, isNew, isHere, sessionId } = session;
+  const workspace = folderOn(settings.workspace);
+  const ignore = (): void => undefined; // `prepare` has said it
+  const how = { command: 'run', resumed: !isNew, warn: ignore } as const;
+  const settled = await withConfig(isNew ? flags : flagsToGoOn(flags), workspace, how);
+  const model = await connectModel(settings.model, settled, process.cwd());
+  const prompts = await openSessionPrompts({
+    workspace,
+    flags: settled,
+    isResumed: !isNew,
+    warn: ignore,
+  });
+  const tools = isHere
+    ? await optionalTools(settled, {
+        model,
+        stateFolder: openStateFolder(process.env),
+        workspace,
+        resume: isNew ? null : sessionId,
+        place: 'node',
+        warn,
+      })
+    : await modelTools(model, settled);
+  const { servers } = tools;
+  const { userHooks = [], projectHooks = [] } = settled;
+  const isBound = servers !== null || userHooks.length + projectHooks.length > 0;
+  const needs = await agentOf({ model, settled, prompts, tools, isBound, warn }).equip(session);
+  if (servers === null) return needs;
+  if (!isNew) setImmediate(() => servers.connect());
+  return withServers(needs, servers);
+};
+
+const nodeAgent = (flags: RunFlags, tell: Warn): NodeAgent => {
+  const warn = once(tell);
+  return {
+    prepare: (wish) => prepareWith(flags, wish, warn),
+    equip: (session) => equipWith(flags, session, warn),
+  };
+};
+
+/**
+ * The package with the engine. It is not a part of Pawl, so that nobody installs an engine who does not use it: it is
+ * loaded by its name, beside Pawl or where Node finds packages, and never from the current folder.
+ */
+
+const PACKAGE: string = '@pawl/restate';
+
+type StartedEngineNode = {
+  readonly runtime: SharedRuntime;
+  stop(): Promise<void>;
+};
+
+/** What is used of the package. Its own tests check that it fits. */
+export type EnginePackage = {
+  readonly version: string;
+  readonly machineFingerprint: string;
+  startEngineNode(wishes: EngineNodeOptions): Promise<StartedEngineNode>;
+};
+
+const stop = (message: string): Stop => new Stop(exitCodes.configuration, 'configuration', message);
+
+const isMissing = (fault: Error): boolean =>
+  'code' in fault && /MODULE_NOT_FOUND$/.test(String(fault.code)) && fault.message.includes(PACKAGE);
+
+/** Throws a Stop that says what to install. */
+const loadEnginePackage = async (): Promise<EnginePackage> => {
+  const own = packageVersion();
+  const install = `npm install -g pawl@${own} ${PACKAGE}@${own}`;
+  const loaded = await attempt(async (): Promise<Partial<EnginePackage>> => import(PACKAGE));
+  if (loaded.kind === 'fault')
+    throw stop(
+      isMissing(loaded.fault)
+        ? `--engine needs the package ${PACKAGE}, which is not installed beside Pawl: ${install}`
+        : `The package ${PACKAGE} can't be loaded: ${loaded.fault.message}. Install it again: ${install}`,
+    );
+  const { version = 'unknown', machineFingerprint = '', startEngineNode } = loaded.value;
+  if (version !== own || startEngineNode === undefined)
+    throw stop(
+      `The package ${PACKAGE} beside Pawl is version ${version}, and this is Pawl ${own}. Install the same of both: ${install}`,
+    );
+  if (machineFingerprint !== agentMachine.fingerprint)
+    throw stop(
+      `The package ${PACKAGE} works with another copy of Pawl, whose machine is different. Install both in one place: ${install}`,
+    );
+  return { version, machineFingerprint, startEngineNode };
+};

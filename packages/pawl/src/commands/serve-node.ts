@@ -1,0 +1,208 @@
+/** `pawl serve`: a node that runs sessions for others, until a signal. */
+
+import { randomBytes } from 'node:crypto';
+import { basename, join, resolve } from 'node:path';
+import { attempt } from '@pawl/agent/platform/attempt';
+import { dataFolder } from '@pawl/agent/platform/environment';
+import { readRegularSync } from '@pawl/agent/platform/files';
+import { isLoopback } from '@pawl/serve/http';
+import { keyOfToken, type ReadKeys, readKeys, type ServeKey } from '@pawl/serve/keys';
+import { type ServingNode, startNode } from '@pawl/serve/node';
+import type { WorkspaceOptions } from '@pawl/serve/workspaces';
+import { makeSafe, safe } from '@pawl/terminal/safe-text';
+import { writeError } from '@pawl/terminal/write';
+import { exitCodes, listenToSignals, Stop } from '../process/exit-codes.js';
+import { refuseBadFlags } from '../sessions/session-settings.js';
+import { openStateFolder } from '../sessions/stored-sessions.js';
+import { withConfig } from '../settings/configuration.js';
+import { connectModel, realWorkspace, sessionWorkspace } from '../settings/connect-model.js';
+import { type RunFlags, readAmount, usageStop } from '../settings/flags.js';
+import {
+  DEFAULT_DRAIN_SECONDS,
+  DEFAULT_PORT,
+  engineFlags,
+  nodeSessionFlags,
+  type ServeFlags,
+} from './serve.js';
+import { embeddedSessions, type NodeSessions } from './serve-sessions.js';
+
+const PORT_MAX = 65_535;
+
+const portOf = ({ port }: ServeFlags): number => {
+  if (port === undefined) return DEFAULT_PORT;
+  const number = /^\d{1,5}$/.test(port) ? Number(port) : Number.NaN;
+  if (number <= PORT_MAX) return number;
+  throw usageStop(`--port needs a port from 0 to ${PORT_MAX}, not '${port}'.`);
+};
+
+const hostOf = ({ host = '127.0.0.1' }: ServeFlags, { made }: NodeKeys): string => {
+  if (made === null || isLoopback(host)) return host;
+  throw usageStop(
+    `--host ${host} lets other computers reach the node, so it needs keys: --keys FILE, or PAWL_SERVE_TOKEN in the environment.`,
+  );
+};
+
+/** `name=path`, or a path whose last part is the name. */
+const repositoriesOf = ({ repository = [] }: ServeFlags): ReadonlyMap<string, string> => {
+  const found = new Map<string, string>();
+  for (const given of repository) {
+    const [, named, path = given] = /^([\w.-]+)=(.+)$/s.exec(given) ?? [];
+    const real = sessionWorkspace(resolve(path));
+    const name = named ?? basename(real);
+    if (!/^[\w][\w.-]{0,62}$/.test(name))
+      throw usageStop(`--repository ${given} needs a name of letters, digits, dots and hyphens: NAME=PATH.`);
+    if (found.has(name)) throw usageStop(`Two repositories have the name ${name}. Name them: NAME=PATH.`);
+    found.set(name, real);
+  }
+  return found;
+};
+
+const workspacesOf = (flags: ServeFlags, signal: AbortSignal): WorkspaceOptions => {
+  const folders = (flags.folder ?? []).map((folder) => sessionWorkspace(resolve(folder)));
+  const repositories = repositoriesOf(flags);
+  if (folders.length === 0 && repositories.size === 0)
+    throw usageStop(
+      'A node needs a place for its sessions: --repository PATH (each gets a worktree) or --folder PATH.',
+    );
+  const worktrees = join(dataFolder(process.env), 'worktrees');
+  return { folders, repositories, dataFolder: worktrees, environment: process.env, signal };
+};
+
+const warn = (text: string): void => writeError(safe`pawl: ${makeSafe(text)}\n`);
+
+/** Finds a missing key or a faulty configuration now rather than with the first session. */
+const checkSurroundings = async (flags: RunFlags): Promise<void> => {
+  refuseBadFlags(flags);
+  const folder = realWorkspace(process.cwd());
+  const configured = await withConfig(flags, folder, { command: 'run', resumed: false, warn });
+  await connectModel(configured.model, configured, process.cwd());
+};
+
+const refuseEngineFlags = (flags: ServeFlags): void => {
+  const given = engineFlags.find((name) => flags[name] !== undefined);
+  if (given === undefined) return;
+  const flag = given.replaceAll(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`);
+  throw usageStop(`--${flag} is for nodes on an engine: give --engine restate://HOST:PORT too.`);
+};
+
+const sessionsOf = async (flags: ServeFlags, sessions: RunFlags): Promise<NodeSessions> => {
+  const { engine } = flags;
+  if (engine === undefined) refuseEngineFlags(flags);
+  await checkSurroundings(sessions);
+  if (engine !== undefined)
+    return (await import('./serve-engine.js')).engineSessions({ ...flags, engine }, sessions, warn);
+  return {
+    runtime: embeddedSessions(sessions, warn),
+    recordsFolder: join(openStateFolder(process.env), 'serve', 'sessions'),
+    stop: async () => undefined, // its sessions were closed
+  };
+};
+
+/** Ends the node on a signal. A second one interrupts the running turns at once. */
+const untilSignal = async (node: ServingNode, drainMs: number): Promise<void> => {
+  const hurry = new AbortController();
+  let drained: Promise<void> | null = null;
+  let stopListening = (): void => undefined;
+  await new Promise<void>((done, failed) => {
+    const drain = (): void => {
+      if (drained !== null) {
+        hurry.abort();
+        return;
+      }
+      writeError(
+        safe`The node takes no new work. Running turns have ${makeSafe(String(drainMs / 1_000))} s; a second signal interrupts them now.\n`,
+      );
+      drained = node.drain(drainMs, hurry.signal);
+      drained.then(done, failed);
+    };
+    stopListening = listenToSignals({ interrupt: drain, interruptAgain: drain, terminate: drain });
+  });
+  stopListening();
+};
+
+const tell = ({ address }: ServingNode, { keys, made }: NodeKeys): void => {
+  writeError(safe`Pawl serves sessions at ${makeSafe(address)}. Every request needs the header\n`);
+  if (made !== null) writeError(safe`Authorization: Bearer ${makeSafe(made)}\n`);
+  else {
+    const which = keys.length === 1 ? 'your key' : `one of your ${keys.length} keys`;
+    writeError(safe`Authorization: Bearer TOKEN, with the token of ${makeSafe(which)}\n`);
+  }
+};
+
+export const runServe = async (flags: ServeFlags): Promise<number> => {
+  const port = portOf(flags);
+  const drainMs =
+    1_000 * readAmount('--drain-seconds', flags.drainSeconds ?? String(DEFAULT_DRAIN_SECONDS), 'any');
+  const keys = nodeKeys(flags.keys, process.env);
+  const host = hostOf(flags, keys);
+  const ending = new AbortController();
+  const workspaces = workspacesOf(flags, ending.signal);
+  const { runtime, recordsFolder, stop } = await sessionsOf(flags, nodeSessionFlags(flags));
+  const started = await attempt(() =>
+    startNode({
+      runtime,
+      keys: keys.keys,
+      host,
+      port,
+      names: flags.name ?? [],
+      workspaces,
+      recordsFolder,
+      report: (fault) => warn(fault.message),
+    }),
+  );
+  if (started.kind === 'fault') {
+    await stop();
+    throw new Stop(
+      exitCodes.unavailable,
+      'unavailable',
+      `Pawl can't listen at ${host}, port ${port}: ${started.fault.message}`,
+    );
+  }
+  tell(started.value, keys);
+  await untilSignal(started.value, drainMs);
+  await stop();
+  ending.abort();
+  return exitCodes.done;
+};
+
+/** The keys of a node: from a file, from PAWL_SERVE_TOKEN, or one that is made now. Never from the command line. */
+
+type NodeKeys = {
+  readonly keys: readonly ServeKey[];
+  /** The token that was made and has to be shown; null if the operator gave the keys. */
+  readonly made: string | null;
+};
+
+const FILE_BYTES_MAX = 1024 * 1024;
+
+const keysFault = (message: string): Stop => new Stop(exitCodes.configuration, 'configuration', message);
+
+const keysIn = (what: string, read: ReadKeys): readonly ServeKey[] => {
+  if (read.kind === 'ok') return read.keys;
+  throw keysFault(`${what} can't be used: ${read.why}.`);
+};
+
+const readKeyFile = (file: string): string => {
+  const loaded = readRegularSync(file, FILE_BYTES_MAX);
+  if (loaded.kind === 'absent')
+    throw keysFault(`There is no file of keys ${file}. docs/serve.md has an example.`);
+  if (loaded.kind !== 'file') throw keysFault(`${file} is not a file of keys: it is not a regular file.`);
+  const { status, bytes } = loaded;
+  if (status.uid !== process.getuid?.())
+    throw keysFault(`${file} belongs to another user. Use a file of your own.`);
+  if ((status.mode & 0o077) !== 0)
+    throw keysFault(`Others may read ${file}. Make it yours alone: chmod 600 ${file}`);
+  return bytes.toString('utf8');
+};
+
+export const nodeKeys = (
+  file: string | undefined,
+  { PAWL_SERVE_TOKEN: token = '' }: NodeJS.ProcessEnv,
+): NodeKeys => {
+  if (file !== undefined && token !== '')
+    throw keysFault('There are keys in --keys and a token in PAWL_SERVE_TOKEN. Give one of them.');
+  if (file !== undefined) return { keys: keysIn(file, readKeys(readKeyFile(file))), made: null };
+  if (token !== '') return { keys: keysIn('PAWL_SERVE_TOKEN', keyOfToken(token)), made: null };
+  const made = randomBytes(24).toString('base64url');
+  return { keys: keysIn('the token', keyOfToken(made)), made };
+};

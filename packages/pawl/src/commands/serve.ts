@@ -1,0 +1,95 @@
+/** The flags of `pawl serve`: those of the node, and the settings of its sessions. */
+
+import { type RunFlags, runFlags } from '../settings/flags.js';
+
+/** The client decides about folder, prompt and session, and there is no screen. */
+const OTHERS = /^(-p, --print|--json|--workspace|--continue|--resume|--take-over|--plain|--verbose)\b/;
+
+/** The flags that count for the sessions of a node. Others, which stand before `serve`, are left out. */
+export const nodeSessionFlags = (given: RunFlags): RunFlags => {
+  const { print, json, workspace, continue: last, resume, takeOver, plain, verbose, ...flags } = given;
+  return flags;
+};
+
+export type ServeFlags = RunFlags & {
+  readonly port?: string;
+  readonly host?: string;
+  readonly name?: readonly string[];
+  readonly keys?: string;
+  readonly folder?: readonly string[];
+  readonly repository?: readonly string[];
+  readonly drainSeconds?: string;
+  readonly engine?: string;
+  readonly engineAdmin?: string;
+  readonly engineKey?: readonly string[];
+  readonly node?: string;
+  readonly nodeAddress?: string;
+  readonly nodePorts?: string;
+  readonly nodes?: string;
+  readonly peer?: readonly string[];
+  readonly blobs?: string;
+};
+
+/** Flags that say nothing without `--engine`. */
+export const engineFlags = [
+  'engineAdmin',
+  'engineKey',
+  'node',
+  'nodeAddress',
+  'nodePorts',
+  'nodes',
+  'peer',
+  'blobs',
+] as const satisfies readonly (keyof ServeFlags)[];
+
+export const DEFAULT_PORT = 8422;
+export const DEFAULT_DRAIN_SECONDS = 30;
+/** The first of three. */
+export const DEFAULT_NODE_PORT = 9410;
+
+/** Flags that are given at most once. */
+export const singleFlags: readonly (readonly [string, string])[] = [
+  ['--port <number>', `the port (default: ${DEFAULT_PORT}); 0 takes a free one`],
+  [
+    '--host <address>',
+    'the address to listen on (default: 127.0.0.1); another one needs --keys or PAWL_SERVE_TOKEN',
+  ],
+  [
+    '--keys <file>',
+    'a file, readable by you alone, with the keys of the clients and their limits (docs/serve.md)',
+  ],
+  [
+    '--drain-seconds <number>',
+    `how long running turns may take after SIGTERM (default: ${DEFAULT_DRAIN_SECONDS})`,
+  ],
+  ['--engine <url>', 'run the sessions on a durable engine, restate://HOST:PORT (docs/many-machines.md)'],
+  ['--engine-admin <url>', "the engine's admin address (default: port 9070 of the same host)"],
+  [
+    '--node <name>',
+    'with --engine: the name of this node, which never changes (default: that of the computer)',
+  ],
+  [
+    '--node-address <host>',
+    'with --engine: where the engine and other nodes reach this computer (default: 127.0.0.1)',
+  ],
+  [
+    '--node-ports <first>',
+    `with --engine: the first of three ports of the node (default: ${DEFAULT_NODE_PORT})`,
+  ],
+  ['--nodes <url>', 'with --engine: an address that reaches the first port of all nodes'],
+  [
+    '--blobs <place>',
+    'with --engine: where all nodes keep long texts, a folder or s3://BUCKET/PREFIX (docs/many-machines.md)',
+  ],
+];
+/** Flags that may be repeated. */
+export const repeatedFlags: readonly (readonly [string, string])[] = [
+  ['--folder <path>', 'a folder in which, and below which, sessions may work; may be repeated'],
+  ['--repository <name=path>', 'a repository of which sessions get worktrees; may be repeated'],
+  ['--engine-key <key>', 'with --engine: a public key of the engine; the node obeys nobody else'],
+  ['--peer <url>', 'with --engine: the third port of another node; needs PAWL_NODE_TOKEN; may be repeated'],
+  ['--name <host>', 'a further value of the header Host, such as a public name; may be repeated'],
+];
+
+/** The settings of the sessions. */
+export const sessionFlags = runFlags.filter(([flag]) => !OTHERS.test(flag));

@@ -1,0 +1,96 @@
+/** `pawl sessions`: lists sessions, deletes one. */
+
+import { plural } from '@pawl/agent/platform/text';
+import type { SessionInfo } from '@pawl/agent/ports/journal';
+import { formatWhen, oneLine } from '@pawl/terminal/paint';
+import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
+import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
+import { exitCodes, Stop } from '../process/exit-codes.js';
+import { allSessions, askLine, findInfo, storedJournals } from '../sessions/stored-sessions.js';
+import { usageStop } from '../settings/flags.js';
+
+export type SessionsFlags = { readonly json?: true; readonly stats?: true; readonly yes?: true };
+
+type Listed = { readonly info: SessionInfo; readonly tasks: number };
+
+/**
+ * The lines of the list. A task is counted in the line of the session that started it; without that session it has a line
+ * of its own.
+ */
+const foldTasks = (all: readonly SessionInfo[]): readonly Listed[] => {
+  const ids = new Set(all.map(({ sessionId }) => sessionId));
+  const tasks = new Map<string, number>();
+  const lines = all.filter(({ startedBy }) => {
+    if (startedBy === undefined || !ids.has(startedBy.sessionId)) return true;
+    tasks.set(startedBy.sessionId, (tasks.get(startedBy.sessionId) ?? 0) + 1);
+    return false;
+  });
+  return lines.map((info) => ({ info, tasks: tasks.get(info.sessionId) ?? 0 }));
+};
+
+const tasksText = (tasks: number): readonly Safe[] => {
+  if (tasks === 0) return [];
+  return [makeSafe(tasks === 1 ? '(1 task)' : `(${tasks} tasks)`)];
+};
+
+const lineOf = ({ info, tasks }: Listed): Safe => {
+  const { sessionId, kind, changedAt, workspace, title, parent, startedBy } = info;
+  const asked = kind === 'ask' ? [safe`(pawl ask)`] : [];
+  const fork = parent === null ? [] : [makeSafe(`(fork of ${parent.sessionId} at ${parent.seq})`)];
+  const about = [
+    makeSafe(sessionId),
+    formatWhen(changedAt),
+    oneLine(workspace, Number.POSITIVE_INFINITY),
+    oneLine(title, 60),
+  ];
+  const ofSession = startedBy === undefined ? [] : [makeSafe(`(task of ${startedBy.sessionId})`)];
+  return joinSafe([...about, ...asked, ...fork, ...ofSession, ...tasksText(tasks)], safe`  `);
+};
+
+/** `pawl sessions`: one line a session, newest first. Only `--json` has a line for each task. */
+const listSessions = async (flags: SessionsFlags): Promise<number> => {
+  const found = await allSessions();
+  if (flags.json) for (const info of found) writeJson(info);
+  else for (const listed of foldTasks(found)) writeOut(safe`${lineOf(listed)}\n`);
+  if (found.length === 0) writeError(safe`No sessions yet. pawl demo creates one.\n`);
+  return 0;
+};
+
+/** `pawl sessions`, `pawl sessions list` and `pawl sessions delete ID`. */
+export const runSessions = async (
+  what: string | undefined,
+  id: string | undefined,
+  flags: SessionsFlags,
+): Promise<number> => {
+  if (what === 'delete') {
+    if (id === undefined)
+      throw usageStop('It is written as: pawl sessions delete ID. pawl sessions lists them.');
+    return (await import('./sessions.js')).deleteFrom(id, flags);
+  }
+  if (what !== undefined && what !== 'list')
+    throw usageStop(`pawl sessions has list and delete, not '${what}'. To look at one: pawl show ID`);
+  if (id !== undefined) throw usageStop(`pawl sessions list takes no id. To look at one: pawl show ${id}`);
+  if (flags.stats) return (await import('./figures.js')).showStats(flags.json === true);
+  return listSessions(flags);
+};
+
+/** `pawl sessions delete ID`: asks in a terminal, and needs `--yes` elsewhere. */
+
+const confirm = async ({ sessionId, changedAt, workspace, title }: SessionInfo): Promise<void> => {
+  if (!process.stdin.isTTY || !process.stdout.isTTY)
+    throw usageStop(`Nobody can be asked here. To delete it: pawl sessions delete ${sessionId} --yes`);
+  const folder = oneLine(workspace, Number.POSITIVE_INFINITY);
+  writeOut(safe`${makeSafe(sessionId)}  ${formatWhen(changedAt)}  ${folder}  ${oneLine(title, 60)}\n`);
+  const answer = await askLine(safe`Delete this session for good, with its tasks and pictures? (y/n) `);
+  if (/^y(es)?$/i.test(answer.trim())) return;
+  throw new Stop(exitCodes.usage, 'cancelled', 'Nothing was deleted.');
+};
+
+export const deleteFrom = async (given: string, { yes }: { readonly yes?: true }): Promise<number> => {
+  const info = await findInfo(given);
+  if (yes !== true) await confirm(info);
+  const [sessionId = given, ...tasks] = await storedJournals().delete(info.sessionId);
+  const also = tasks.length === 0 ? '' : ` and ${plural(tasks.length, 'task')}`;
+  writeError(makeSafe(`Deleted: ${sessionId}${also}.\n`));
+  return exitCodes.done;
+};

@@ -1,0 +1,149 @@
+/** `pawl show`: a session as text, a request, or the path of a seed system. */
+
+import type { JournalStep } from '@pawl/agent/journal/steps';
+import { messagesOf, requestMessages } from '@pawl/agent/machine/conversation';
+import type { Message } from '@pawl/agent/machine/message';
+import type { Stepped } from '@pawl/agent/ports/session';
+import { formatWhen, lookOf, paint } from '@pawl/terminal/paint';
+import { joinSafe, makeSafe, type Safe, safe, safeJson } from '@pawl/terminal/safe-text';
+import { writeOut } from '@pawl/terminal/write';
+import type { Projection, ProjectionStep } from '@pawl/verify/projections/projection';
+import { checkRefinement } from '@pawl/verify/projections/refinement-check';
+import { exitCodes, Stop } from '../process/exit-codes.js';
+import { messageLines } from '../sessions/session-text.js';
+import { findInfo, foldStored, storedBlobs } from '../sessions/stored-sessions.js';
+import { readSeq, usageStop } from '../settings/flags.js';
+import { readView } from './machine.js';
+
+type Flags = {
+  readonly at?: string;
+  readonly request?: true;
+  readonly view?: string;
+  readonly time?: true;
+  readonly json?: true;
+};
+
+type LastRequest = {
+  readonly seq: number | null;
+  readonly model: string;
+  readonly messages: readonly Message[];
+};
+
+const showRequest = async (sessionId: string, at: number | undefined): Promise<Safe> => {
+  const sent: { last: LastRequest | null } = { last: null };
+  const { header } = await foldStored(sessionId, at, ({ actions, state, seq }) => {
+    for (const action of actions) {
+      if (action.type !== 'SendLlmRequest') continue;
+      const { conversation, settings } = state.session;
+      const { model } = settings;
+      sent.last = { seq, model, messages: requestMessages(conversation, action.length, model) };
+    }
+  });
+  const { last } = sent;
+  if (last === null)
+    throw new Stop(exitCodes.usage, 'usage', 'No request was sent to a model up to that line.');
+  const blobs = storedBlobs();
+  const [instructions, tools] = await Promise.all([blobs.get(header.instructions), blobs.get(header.tools)]);
+  if (instructions === undefined || tools === undefined) {
+    throw new Stop(
+      exitCodes.badInput,
+      'damaged',
+      `A blob of session ${sessionId} is missing: its instructions or tools.`,
+    );
+  }
+  const declared: unknown = JSON.parse(tools);
+  const { seq, model, messages } = last;
+  return safeJson({ sessionId, model, instructions, tools: declared, seq, messages }, 2);
+};
+
+/** The notice of a compaction, and the last journal line before it, where the messages are still whole. */
+type Compaction = { readonly text: string; readonly seqBefore: number };
+
+const compactionIn = ({ actions, seq }: Stepped): Compaction | null => {
+  if (seq === null) return null;
+  for (const action of actions) {
+    if (action.type === 'DisplayNotice' && action.kind === 'compacted')
+      return { text: action.text, seqBefore: seq - 1 };
+  }
+  return null;
+};
+
+const whereItIs = (sessionId: string, { text, seqBefore }: Compaction): string =>
+  `${text}; they are in the journal: pawl show ${sessionId} --at ${seqBefore}`;
+
+const showConversation = async (sessionId: string, at: number | undefined): Promise<Safe> => {
+  const compaction: { last: Compaction | null } = { last: null };
+  const folded = await foldStored(sessionId, at, (stepped) => {
+    compaction.last = compactionIn(stepped) ?? compaction.last;
+  });
+  const { header } = folded;
+  const look = lookOf(process.stdout, process.env);
+  const head = makeSafe(
+    `${sessionId} · ${formatWhen(header.createdAt)} · ${header.settings.model} · ${header.workspace}`,
+  );
+  const messages = messagesOf(folded.state.session.conversation).map((message) =>
+    messageLines(look, message),
+  );
+  const earlier =
+    compaction.last === null ? [] : [paint(look, 'dim', makeSafe(whereItIs(sessionId, compaction.last)))];
+  return joinSafe([paint(look, 'dim', head), ...earlier, ...messages], safe`\n\n`);
+};
+
+const refuseCombined = ({ view, request, time, json }: Flags): void => {
+  const chosen = [
+    ...(view === undefined ? [] : ['--view']),
+    ...(request ? ['--request'] : []),
+    ...(time ? ['--time'] : []),
+  ];
+  if (chosen.length > 1) throw usageStop(`${chosen.join(' and ')} exclude each other.`);
+  if (json && !time) throw usageStop('--json goes with --time: pawl show ID --time --json');
+};
+
+/**
+ * `pawl show`: the conversation after an entry; with `--request` the exact last model request up to it; with `--view`
+ * the path in the states of a seed system; with `--time` where time and money went.
+ */
+export const showSession = async (given: string, flags: Flags): Promise<number> => {
+  refuseCombined(flags);
+  const view = flags.view === undefined ? null : readView(flags.view);
+  const at = flags.at === undefined ? undefined : readSeq('--at', flags.at);
+  const { sessionId, kind, parent } = await findInfo(given);
+  if (kind === 'ask' && (view !== null || flags.time))
+    throw usageStop(`${flags.time ? '--time' : '--view'} is for sessions of the agent, not of pawl ask.`);
+  if (flags.time)
+    return (await import('./figures.js')).showTime({ sessionId, parent }, at, flags.json === true);
+  if (kind === 'ask') return (await import('./ask-show.js')).showRun(sessionId, at, flags);
+  const tell = flags.request ? showRequest : showConversation;
+  const shown = view === null ? await tell(sessionId, at) : await showPath(sessionId, at, view);
+  writeOut(safe`${shown}\n`);
+  return exitCodes.done;
+};
+
+/** `pawl show --view`: a session's path in the states of a seed system. */
+
+const stepLine = (first: string, event: string, { from, to, action, origin }: ProjectionStep): string =>
+  `${first.padStart(4)}  ${event.padEnd(22)} ${from} → ${to}${action === null ? '' : ` / ${action}`}${origin === undefined ? '' : ` (origin ${origin})`}`;
+
+/** One line for each step of the seed's machine. The first one carries the number of the journal line. */
+const linesOf = (
+  view: Projection,
+  { seq, event }: JournalStep,
+  steps: readonly ProjectionStep[],
+): readonly string[] =>
+  steps.map((step, index) => {
+    // Some seeds name no events: then the agent's event is shown.
+    const unnamed = Object.keys(view.events).length === 0 && index === 0 ? event.type : '';
+    return stepLine(index === 0 ? String(seq) : '', step.event ?? unnamed, step);
+  });
+
+/** The path up to entry `at`. Steps that the seed's machine does not allow are marked with `!`. */
+const showPath = async (sessionId: string, at: number | undefined, view: Projection): Promise<Safe> => {
+  const lines: string[] = [];
+  let { begin: cursor } = view;
+  await foldStored(sessionId, at, (step) => {
+    const followed = checkRefinement(view, cursor, step.before, step.event, step);
+    ({ cursor } = followed);
+    lines.push(...linesOf(view, step, followed.steps), ...followed.faults.map((fault) => `!     ${fault}`));
+  });
+  return makeSafe(lines.join('\n'));
+};

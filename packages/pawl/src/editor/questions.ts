@@ -1,0 +1,431 @@
+/** Questions to an editor's user: may this call run, may this program of the project run, and what an MCP server wants to know. */
+
+import { randomUUID } from 'node:crypto';
+import path from 'node:path';
+import type {
+  CreateElicitationRequest,
+  CreateElicitationResponse,
+  ElicitationPropertySchema,
+  PermissionOption,
+  RequestPermissionRequest,
+  RequestPermissionResponse,
+  SessionUpdate,
+  ToolCallContent,
+} from '@agentclientprotocol/sdk';
+import {
+  type FieldChoice,
+  type FieldType,
+  type QuestionField,
+  readContent,
+  type ServerAnswer,
+  type ServerQuestion,
+} from '@pawl/agent/extensions/mcp/question';
+import type { AskUserOrNot } from '@pawl/agent/extensions/mcp/session-servers';
+import { shortTitle } from '@pawl/agent/machine/call';
+import type { State } from '@pawl/agent/machine/state';
+import { attempt } from '@pawl/agent/platform/attempt';
+import { codeFence } from '@pawl/agent/platform/text';
+import type { ApprovalChoice } from '@pawl/agent/policy/approval-question';
+import type { ApprovalQuestion, ApprovalReply } from '@pawl/agent/session/approvals';
+import { harmless } from '@pawl/terminal/paint';
+import { factLines } from '@pawl/terminal/question-rows';
+import type { AcpHost, OpenedSession, ReopenableSession, TrustAnswer, TrustQuestion } from './acp-host.js';
+import { type Client, commandsUpdate, noticeUpdate, type Outbox } from './session-updates.js';
+import { plannedChange, textContent } from './tool-calls.js';
+
+/**
+ * An approval question as a permission request.
+ *
+ * 1. Its content is everything that would run or change, never cut, with invisible characters shown as marks.
+ * 2. The name of an option that holds longer than this call says what it allows, and that it ends with the session.
+ */
+
+const optionName = ({ answer, allows }: ApprovalChoice): string => {
+  if (answer === 'once') return 'Allow once';
+  return answer === 'no' ? 'Reject' : `Allow in this session: ${allows}`;
+};
+
+const optionKind = (answer: ApprovalChoice['answer']): PermissionOption['kind'] => {
+  if (answer === 'once') return 'allow_once';
+  return answer === 'no' ? 'reject_once' : 'allow_always';
+};
+
+const approvalOption = (choice: ApprovalChoice): PermissionOption => ({
+  optionId: choice.answer,
+  name: harmless(optionName(choice)),
+  kind: optionKind(choice.answer),
+});
+
+const languages = { command: 'sh', address: '', change: 'diff', input: 'json' } as const;
+
+/** The command, address, change or input, then the facts about it. */
+const approvalContent = async (question: ApprovalQuestion): Promise<ToolCallContent[]> => {
+  const { subject, paths } = question;
+  const [file] = paths;
+  const changes =
+    subject.kind === 'change' && file !== undefined ? await plannedChange(file, subject.text) : null;
+  const shown = changes ?? [textContent(codeFence(harmless(subject.text), languages[subject.kind]))];
+  return [
+    ...shown,
+    textContent(
+      factLines(question)
+        .map((line) => `- ${harmless(line)}`)
+        .join('\n'),
+    ),
+  ];
+};
+
+/** One line. The content has everything. */
+const approvalTitle = ({ tool, subject, paths, hosts, folder }: ApprovalQuestion): string => {
+  const line = harmless(subject.text).replace(/\s+/g, ' ').trim();
+  if (subject.kind === 'command') return shortTitle(line);
+  const about = paths.length > 0 ? paths.map((file) => path.relative(folder, file) || file) : hosts;
+  return shortTitle(harmless(`${tool} ${about.join(' ')}`.trim()));
+};
+
+export const permissionRequest = async (
+  sessionId: string,
+  question: ApprovalQuestion,
+): Promise<RequestPermissionRequest> => ({
+  sessionId,
+  toolCall: {
+    toolCallId: question.callId,
+    title: approvalTitle(question),
+    status: 'pending',
+    content: await approvalContent(question),
+    rawInput: question.input,
+  },
+  options: question.choices.map(approvalOption),
+});
+
+const replies: Readonly<Record<string, ApprovalReply>> = {
+  once: 'allow',
+  always: 'alwaysThis',
+  prefix: 'alwaysPrefix',
+  session: 'always',
+  no: { deny: '' },
+};
+
+/** The user's answer; null if the client has cancelled the turn. An option that was not offered allows nothing. */
+export const readApproval = (
+  { outcome }: RequestPermissionResponse,
+  { choices }: ApprovalQuestion,
+): ApprovalReply | null => {
+  if (outcome.outcome === 'cancelled') return null;
+  const chosen = choices.find(({ answer }) => answer === outcome.optionId)?.answer;
+  return replies[chosen ?? ''] ?? { deny: 'the editor sent an answer that was not offered' };
+};
+
+/**
+ * What the project wants to run is asked about once, before the first turn. Until then a session runs without it; once
+ * something was allowed, the session is opened again and has it.
+ */
+
+type TrustGateParts = {
+  readonly host: AcpHost;
+  readonly client: Client;
+  readonly outbox: Outbox;
+  readonly live: ReopenableSession;
+  readonly workspace: string;
+  openAgain(): Promise<OpenedSession>;
+};
+
+export class TrustGate {
+  readonly #parts: TrustGateParts;
+  #asking: Promise<void> | null = null;
+  #withdrawn = new AbortController();
+
+  constructor(parts: TrustGateParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Resolves when the user has answered, or the question was withdrawn. Rejects if the session could not be opened again.
+   * While something runs in the session, nothing is asked: a later turn will.
+   */
+  async pass({ name }: State): Promise<void> {
+    const session = await this.#parts.live.current();
+    const isAtRest = name === 'Ready' || name === 'WaitingForUserInput';
+    if (this.#asking === null && (!isAtRest || session.jobs().length > 0)) return;
+    this.#asking ??= this.#settle();
+    await this.#asking;
+  }
+
+  /** Withdraws the open question: that is no answer, and the next session asks again. */
+  withdraw(): void {
+    this.#withdrawn.abort();
+  }
+
+  async #settle(): Promise<void> {
+    const { host, client, outbox, live, workspace, openAgain } = this.#parts;
+    this.#withdrawn = new AbortController();
+    const { signal } = this.#withdrawn;
+    const tell = (text: string): void => outbox.push(noticeUpdate(text, 'warning', client.features));
+    const questions = await host.trustQuestions(workspace, tell);
+    const isAllowed = await askTrustQuestions(questions, { client, sessionId: live.id, outbox, signal });
+    if (!isAllowed) return;
+    await live.reopen(openAgain);
+    outbox.push(commandsUpdate(host.commands, live.prompts));
+  }
+}
+
+/**
+ * Asks the editor's user about what the project wants to run, one question after the other.
+ *
+ * 1. No answer is no permission: a cancelled question, an option that was not offered, a client that has gone.
+ * 2. An answer is stored before the next question.
+ */
+
+type Asking = {
+  readonly client: Client;
+  readonly sessionId: string;
+  readonly outbox: Outbox;
+  /** Withdraws the open question. The others are not asked. */
+  readonly signal: AbortSignal;
+};
+
+const askTrustQuestion = async (
+  question: TrustQuestion,
+  { client, sessionId, outbox, signal }: Asking,
+): Promise<TrustAnswer> => {
+  const toolCallId = `trust-${randomUUID()}`;
+  outbox.push(announceTrust(toolCallId, question));
+  await outbox.flushed();
+  const asked = await attempt(async () => {
+    signal.throwIfAborted();
+    return client.context.request(
+      'session/request_permission',
+      trustRequest(sessionId, toolCallId, question),
+      { cancellationSignal: signal, stopWaitingOnCancel: true },
+    );
+  });
+  const chosen = asked.kind === 'done' ? chosenOption(asked.value, question) : null; // rule 1
+  const stored = await attempt(() => question.answer(chosen));
+  const answer =
+    stored.kind === 'done'
+      ? stored.value
+      : { said: `not run, since your answer can't be stored: ${stored.fault.message}`, isAllowed: false };
+  outbox.push(trustAnswered(toolCallId, question, answer));
+  return answer;
+};
+
+/** Resolves with whether something was allowed. */
+const askTrustQuestions = async (questions: readonly TrustQuestion[], asking: Asking): Promise<boolean> => {
+  let isAllowed = false;
+  for (const question of questions) {
+    if (asking.signal.aborted) break;
+    const answer = await askTrustQuestion(question, asking);
+    isAllowed ||= answer.isAllowed;
+  }
+  return isAllowed;
+};
+
+/** A question about something that the project wants to run, as a call with a permission request. */
+
+/** Everything that would run, never cut, with invisible characters shown as marks. */
+const trustContent = ({ content, kind, meaning }: TrustQuestion): ToolCallContent[] => [
+  textContent(codeFence(harmless(content), kind === 'diff' ? 'diff' : '')),
+  textContent(harmless(meaning)),
+];
+
+const trustTitle = ({ title }: TrustQuestion): string =>
+  shortTitle(harmless(title).replace(/\s+/g, ' ').trim());
+
+const announceTrust = (toolCallId: string, question: TrustQuestion): SessionUpdate => ({
+  sessionUpdate: 'tool_call',
+  toolCallId,
+  title: trustTitle(question),
+  kind: 'other',
+  status: 'pending',
+  content: trustContent(question),
+});
+
+const trustRequest = (
+  sessionId: string,
+  toolCallId: string,
+  question: TrustQuestion,
+): RequestPermissionRequest => ({
+  sessionId,
+  toolCall: { toolCallId, title: trustTitle(question), status: 'pending', content: trustContent(question) },
+  options: question.choices.map(({ id, name, kind }) => ({ optionId: id, name, kind })),
+});
+
+/** The chosen option; null for a cancelled question, and for an option that was not offered. */
+const chosenOption = ({ outcome }: RequestPermissionResponse, { choices }: TrustQuestion): string | null =>
+  outcome.outcome === 'selected' ? (choices.find(({ id }) => id === outcome.optionId)?.id ?? null) : null;
+
+/** What became of the question. Content replaces earlier content, so the text is sent again. */
+const trustAnswered = (toolCallId: string, question: TrustQuestion, answer: TrustAnswer): SessionUpdate => ({
+  sessionUpdate: 'tool_call_update',
+  toolCallId,
+  status: answer.isAllowed ? 'completed' : 'failed',
+  content: [...trustContent(question), textContent(harmless(answer.said))],
+});
+
+/**
+ * Asks the editor's user what an MCP server wants to know: by a form if the editor has forms, else by options if one choice
+ * answers it. Other questions can't be asked.
+ */
+export const askInEditor = (
+  { context, features }: Client,
+  sessionId: string,
+  outbox: Outbox,
+): AskUserOrNot => {
+  const askByOptions = async (
+    question: ServerQuestion,
+    options: NonNullable<ReturnType<typeof optionsOf>>,
+    signal: AbortSignal,
+  ): Promise<ServerAnswer> => {
+    const toolCallId = `question-${randomUUID()}`;
+    const title = questionTitle(question);
+    outbox.push({ sessionUpdate: 'tool_call', toolCallId, title, kind: 'other', status: 'pending' });
+    await outbox.flushed();
+    signal.throwIfAborted();
+    try {
+      const response = await context.request(
+        'session/request_permission',
+        choiceRequest(sessionId, toolCallId, question, options),
+        { cancellationSignal: signal, stopWaitingOnCancel: true },
+      );
+      return readChoice(response, options);
+    } finally {
+      outbox.push({ sessionUpdate: 'tool_call_update', toolCallId, status: 'completed' });
+    }
+  };
+  return async (question, signal) => {
+    const { asks } = question;
+    if (asks.kind === 'form' && features.forms) {
+      const request = formRequest(sessionId, question, asks.fields);
+      const options = { cancellationSignal: signal, stopWaitingOnCancel: true };
+      await outbox.flushed();
+      signal.throwIfAborted();
+      return readForm(await context.request('elicitation/create', request, options), asks.fields);
+    }
+    const options = optionsOf(question);
+    return options === null ? null : askByOptions(question, options, signal);
+  };
+};
+
+/** A question of an MCP server for an editor: as a form, or as a permission request if one choice answers it. */
+
+const DECLINED: ServerAnswer = { action: 'decline' };
+const CHOICES_MAX = 10;
+
+const questionText = ({ server, message, asks }: ServerQuestion): string =>
+  harmless(
+    [
+      `The MCP server ${server} asks: ${message}`,
+      ...(asks.kind === 'address' ? [`Open it yourself if you trust it: ${asks.url}`] : []),
+    ].join('\n\n'),
+  );
+
+const formChoices = (choices: readonly FieldChoice[]): { const: string; title: string }[] =>
+  choices.map(({ value, label }) => ({ const: value, title: harmless(label) }));
+
+const schemaOfType = (type: FieldType): ElicitationPropertySchema => {
+  switch (type.kind) {
+    case 'text':
+      return { type: 'string' };
+    case 'choice':
+      return { type: 'string', oneOf: formChoices(type.choices) };
+    case 'choices':
+      return { type: 'array', items: { anyOf: formChoices(type.choices) } };
+    case 'number':
+    case 'integer':
+    case 'boolean':
+      return { type: type.kind };
+  }
+};
+
+/** The form. It has no default values: nothing is filled in for the user. */
+const formRequest = (
+  sessionId: string,
+  question: ServerQuestion,
+  fields: readonly QuestionField[],
+): CreateElicitationRequest => ({
+  mode: 'form',
+  sessionId,
+  message: questionText(question),
+  requestedSchema: {
+    type: 'object',
+    properties: Object.fromEntries(
+      fields.map(({ name, label, type }) => [name, { ...schemaOfType(type), title: harmless(label) }]),
+    ),
+    required: fields.filter(({ isRequired }) => isRequired).map(({ name }) => name),
+  },
+});
+
+const readForm = (response: CreateElicitationResponse, fields: readonly QuestionField[]): ServerAnswer => {
+  if (response.action === 'cancel') return { action: 'cancel' };
+  if (response.action !== 'accept' || !('content' in response)) return DECLINED;
+  const given: unknown = response.content ?? {};
+  if (typeof given !== 'object' || given === null) return DECLINED;
+  const content = readContent({ ...given }, fields);
+  return content === null ? DECLINED : { action: 'accept', content };
+};
+
+type ServerQuestionOption = { readonly id: string; readonly name: string; readonly answer: ServerAnswer };
+
+const acceptAnswer = (name: string, value: string | boolean): ServerAnswer => ({
+  action: 'accept',
+  content: Object.fromEntries([[name, value]]),
+});
+
+/** The answers if one choice is all that is asked; null for any other question. */
+const optionsOf = ({ asks }: ServerQuestion): readonly ServerQuestionOption[] | null => {
+  if (asks.kind === 'address')
+    return [{ id: 'done', name: 'I have opened it', answer: { action: 'accept', content: {} } }];
+  const [field, ...more] = asks.fields;
+  if (field === undefined) return [{ id: 'yes', name: 'Yes', answer: { action: 'accept', content: {} } }];
+  const { name, type } = field;
+  if (more.length > 0) return null;
+  if (type.kind === 'boolean')
+    return [true, false].map((value) => ({
+      id: String(value),
+      name: value ? 'Yes' : 'No',
+      answer: acceptAnswer(name, value),
+    }));
+  if (type.kind !== 'choice' || type.choices.length > CHOICES_MAX) return null;
+  return type.choices.map(({ value, label }, index) => ({
+    id: `choice-${index}`,
+    name: harmless(label),
+    answer: acceptAnswer(name, value),
+  }));
+};
+
+/** A choice is no permission, so none of the options holds longer than this question. */
+const choiceRequest = (
+  sessionId: string,
+  toolCallId: string,
+  question: ServerQuestion,
+  options: readonly ServerQuestionOption[],
+): RequestPermissionRequest => ({
+  sessionId,
+  toolCall: {
+    toolCallId,
+    title: questionTitle(question),
+    status: 'pending',
+    content: [textContent(choiceText(question))],
+  },
+  options: [
+    ...options.map(({ id, name }) => ({ optionId: id, name, kind: 'allow_once' as const })),
+    { optionId: 'decline', name: 'Decline', kind: 'reject_once' },
+  ],
+});
+
+const choiceText = (question: ServerQuestion): string => {
+  const { asks } = question;
+  const label = asks.kind === 'form' ? (asks.fields[0]?.label ?? '') : '';
+  return [questionText(question), harmless(label)].filter((text) => text !== '').join('\n\n');
+};
+
+const questionTitle = ({ server, message }: ServerQuestion): string =>
+  shortTitle(harmless(`${server} asks: ${message}`).replace(/\s+/g, ' ').trim());
+
+const readChoice = (
+  { outcome }: RequestPermissionResponse,
+  options: readonly ServerQuestionOption[],
+): ServerAnswer => {
+  if (outcome.outcome !== 'selected') return { action: 'cancel' };
+  return options.find(({ id }) => id === outcome.optionId)?.answer ?? DECLINED;
+};

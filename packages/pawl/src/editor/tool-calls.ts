@@ -1,0 +1,180 @@
+/** How calls of tools look in an editor: kind, title, locations, content, and changes of files as diffs. */
+
+import type {
+  PlanEntry,
+  ToolCall,
+  ToolCallContent,
+  ToolCallLocation,
+  ToolKind,
+} from '@agentclientprotocol/sdk';
+import { type JudgedCall, titleOf } from '@pawl/agent/machine/call';
+import { codeFence } from '@pawl/agent/platform/text';
+import { decodeFile, hashLoaded, loadFile } from '@pawl/agent/tools/files';
+import { harmless } from '@pawl/terminal/paint';
+
+const kinds: Readonly<Record<string, ToolKind>> = {
+  read: 'read',
+  list: 'search',
+  find: 'search',
+  search: 'search',
+  edit: 'edit',
+  write: 'edit',
+  bash: 'execute',
+  fetch: 'fetch',
+  todo: 'think',
+  explore: 'think',
+};
+
+const kindOf = ({ tool, traits, facts }: JudgedCall): ToolKind => {
+  const known = Object.hasOwn(kinds, tool) ? kinds[tool] : undefined;
+  if (known !== undefined) return known;
+  if (traits.group === 'fileChanges') return 'edit';
+  if (facts.argv.length > 0) return 'execute';
+  return facts.hosts.length > 0 ? 'fetch' : 'other';
+};
+
+/** One line, with invisible characters shown as marks: the command of a command, else the tool and what it is about. */
+const callTitle = (call: JudgedCall, workspace: string): string => {
+  const about = titleOf(call, workspace).replace(/\s+/g, ' ').trim();
+  return harmless(kindOf(call) === 'execute' && about !== '' ? about : `${call.tool} ${about}`.trim());
+};
+
+const lineOf = ({ input }: JudgedCall): number | null => {
+  const { offset } = input;
+  return typeof offset === 'number' && Number.isSafeInteger(offset) && offset > 0 ? offset : null;
+};
+
+/** The files that a call reads or changes. */
+export const locationsOf = (call: JudgedCall, line: number | null = lineOf(call)): ToolCallLocation[] => {
+  const kind = kindOf(call);
+  if (kind !== 'read' && kind !== 'edit') return [];
+  return call.facts.paths.map((path) => (line === null ? { path } : { path, line }));
+};
+
+/** A call whose result is a list that stays visible: clients show it as the plan. */
+export const isPlan = (call: JudgedCall | undefined): boolean => call?.traits.shown === 'list';
+
+export const newToolCall = (call: JudgedCall, workspace: string): ToolCall => ({
+  toolCallId: call.callId,
+  title: callTitle(call, workspace),
+  name: call.tool,
+  kind: kindOf(call),
+  status: 'pending',
+  rawInput: call.input,
+  locations: locationsOf(call),
+});
+
+export const textContent = (text: string): ToolCallContent => ({
+  type: 'content',
+  content: { type: 'text', text },
+});
+
+/** The output of a tool, which is not Markdown. */
+export const outputContent = (text: string): ToolCallContent[] =>
+  text.trim() === '' ? [] : [textContent(codeFence(text))];
+
+const statusOf: Readonly<Record<string, PlanEntry['status']>> = {
+  '[x]': 'completed',
+  '[>]': 'in_progress',
+  '[ ]': 'pending',
+};
+
+/** The entries of a to-do list: a heading, then one item per line with a mark. */
+export const planEntries = (text: string): PlanEntry[] =>
+  text.split('\n').flatMap((line): readonly PlanEntry[] => {
+    const status = statusOf[line.slice(0, 3)];
+    return status === undefined ? [] : [{ content: line.slice(3).trim(), priority: 'medium', status }];
+  });
+
+/**
+ * Changes of files as a client shows them: the whole text before and after.
+ *
+ * Tools report a change as a unified diff. The whole texts are computed from it and the file, if the file is as the diff
+ * says. Otherwise, as in an older session, each hunk is a change of its own.
+ */
+
+type Change = { readonly path: string; readonly oldText: string | null; readonly newText: string };
+
+/** Larger files are shown by their hunks. */
+const WHOLE_CHARACTERS_MAX = 400_000;
+
+const contentOf = (change: Change): ToolCallContent => ({ type: 'diff', ...change });
+
+const isNewFile = (diff: string): boolean => diff.startsWith('--- /dev/null\n');
+
+/** The changed lines with their context, one change for each hunk; null if the diff has none or was cut. */
+const hunkChanges = async (path: string, diff: string): Promise<readonly Change[] | null> => {
+  const { parsePatch } = await import('diff');
+  try {
+    const hunks = parsePatch(diff).flatMap((file) => file.hunks);
+    if (hunks.length === 0) return null;
+    const side = (lines: readonly string[], left: string): string =>
+      lines
+        .flatMap((line) => (line.startsWith(left) || line.startsWith(' ') ? [line.slice(1)] : []))
+        .join('\n');
+    return hunks.map(({ lines }) => ({
+      path,
+      oldText: isNewFile(diff) ? null : side(lines, '-'),
+      newText: side(lines, '+'),
+    }));
+  } catch {
+    return null; // a diff that was cut does not parse; the caller shows it as text
+  }
+};
+
+/** Line of the first change in the new file, from 1; null if the diff has none. */
+export const firstLineOf = (diff: string): number | null => {
+  const found = /^@@ -\d+(?:,\d+)? \+(\d+)/m.exec(diff);
+  return found === null ? null : Math.max(1, Number(found[1]));
+};
+
+type Text = { readonly text: string; readonly sha256: string | null };
+
+/** The file's text; empty for a missing file, null for one that can't be shown whole. */
+const textOf = async (path: string): Promise<Text | null> => {
+  const loaded = await loadFile(path);
+  const sha256 = hashLoaded(loaded);
+  if (loaded.kind === 'absent') return { text: '', sha256 };
+  if (loaded.kind !== 'file') return null;
+  const decoded = decodeFile(loaded.bytes);
+  if (decoded.kind !== 'text' || decoded.text.length > WHOLE_CHARACTERS_MAX) return null;
+  return { text: decoded.text, sha256 };
+};
+
+/** The text after the diff, or before it if it is undone; null if it does not fit the text. */
+const patched = async (text: string, diff: string, way: 'apply' | 'undo'): Promise<string | null> => {
+  const { applyPatch, parsePatch, reversePatch } = await import('diff');
+  try {
+    const [patch] = parsePatch(diff);
+    if (patch === undefined || patch.hunks.length === 0) return null;
+    const result = applyPatch(text, way === 'apply' ? patch : reversePatch(patch), { fuzzFactor: 0 });
+    return result === false ? null : result;
+  } catch {
+    return null; // a diff that was cut does not parse; the hunks are tried next
+  }
+};
+
+/** A change that is planned: the file is still as it was. */
+export const plannedChange = async (
+  path: string,
+  diff: string,
+): Promise<readonly ToolCallContent[] | null> => {
+  const now = await textOf(path);
+  const newText = now === null ? null : await patched(now.text, diff, 'apply');
+  if (now !== null && newText !== null)
+    return [contentOf({ path, oldText: isNewFile(diff) ? null : now.text, newText })];
+  return (await hunkChanges(path, diff))?.map(contentOf) ?? null;
+};
+
+/** A change that was made. `sha256` is the file's hash after it; null if it is unknown, as in an older session. */
+export const madeChange = async (
+  path: string,
+  diff: string,
+  sha256: string | null,
+): Promise<readonly ToolCallContent[] | null> => {
+  const now = sha256 === null ? null : await textOf(path);
+  const oldText = now !== null && now.sha256 === sha256 ? await patched(now.text, diff, 'undo') : null;
+  if (now !== null && oldText !== null)
+    return [contentOf({ path, oldText: isNewFile(diff) ? null : oldText, newText: now.text })];
+  return (await hunkChanges(path, diff))?.map(contentOf) ?? null;
+};

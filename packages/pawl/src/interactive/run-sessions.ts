@@ -1,0 +1,580 @@
+/** `pawl` in a terminal: runs sessions one after the other, each from its first paint until the user leaves it. */
+
+import { homedir } from 'node:os';
+import { createSessionSandbox, type SessionSandbox } from '@pawl/agent/command/session-sandbox';
+import type { State } from '@pawl/agent/machine/state';
+import { keyVariables } from '@pawl/agent/models/provider-table';
+import type { Blobs } from '@pawl/agent/ports/journal';
+import type { Input, Stepped } from '@pawl/agent/ports/session';
+import type { Session } from '@pawl/agent/session/create-agent';
+import { cutText } from '@pawl/agent/session/result-text';
+import { createFileMemory } from '@pawl/agent/tools/file-change';
+import { createJobs } from '@pawl/agent/tools/jobs';
+import { createScreen, type Screen } from '@pawl/terminal/live-area';
+import { loadMarkdown } from '@pawl/terminal/markdown';
+import {
+  formatWhen,
+  harmless,
+  indentWords,
+  isBare,
+  type Look,
+  oneLine,
+  paint,
+  warningText,
+  wrapWords,
+} from '@pawl/terminal/paint';
+import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
+import { isMoving, SPINNER_MS } from '@pawl/terminal/status-row';
+import { loadWordMarks } from '@pawl/terminal/tool-call-rows';
+import { writeWindow } from '@pawl/terminal/write';
+import { exitCodes } from '../process/exit-codes.js';
+import { createEventBuffer, type EventBuffer } from '../sessions/event-buffer.js';
+import { mcpJsonFiles } from '../sessions/mcp-json-files.js';
+import { type Opened, openFromFlags, returnedTexts } from '../sessions/open-session.js';
+import { tornText } from '../sessions/session-text.js';
+import { chooseSession, storedBlobs, storedJournals } from '../sessions/stored-sessions.js';
+import { attachPictures, picturesNamed } from '../sessions/typed-input.js';
+import { hasProjectFile } from '../settings/configuration.js';
+import { realWorkspace } from '../settings/connect-model.js';
+import { type RunFlags, usageStop } from '../settings/flags.js';
+import type { CommandContext, NextSession } from './slash-command.js';
+import { openTerminalSession, type TerminalSession } from './terminal-session.js';
+import { grantText, InteractiveView, type ViewHandlers } from './view.js';
+
+const refuseWithoutTerminal = (): void => {
+  for (const stream of ['stdin', 'stdout'] as const) {
+    if (process[stream].isTTY) continue;
+    throw usageStop(
+      `There is no terminal (${stream} is not one). To run one turn without a terminal: pawl -p "prompt", or with the prompt from stdin: pawl -p -`,
+    );
+  }
+};
+
+/**
+ * The flags for the next session in the same terminal. A new session takes all but `--resume` and `--continue`; a resumed
+ * one also keeps its own model, preset and profile.
+ */
+const flagsForNext = (flags: RunFlags, { resume: other, model }: NextSession): RunFlags => {
+  const { resume, continue: last, takeOver, ...rest } = flags;
+  if (other === null) return model === undefined ? rest : { ...rest, model };
+  const { model: first, preset, profile, ...kept } = rest;
+  return kept;
+};
+
+const openNextSession = async (
+  flags: RunFlags,
+  { resume, rights, said, text = '' }: NextSession,
+): Promise<StartedSession> => {
+  const [steps, warnings]: [StartedSession['steps'], StartedSession['warnings']] = [
+    createEventBuffer(),
+    createEventBuffer(),
+  ];
+  const early = {
+    watcher: steps.push,
+    warn: warnings.push,
+    ...(resume === null ? {} : { resume }),
+    ...(rights === undefined ? {} : { rights }),
+  };
+  const opened = await openFromFlags(flags, 'terminal', early);
+  if (!opened.resumed) await opened.session.send({ type: 'Start' });
+  return { opened, steps, warnings, notice: said, draft: text };
+};
+
+const STARTING = { rows: [safe``, safe`starting`, safe`> `], cursor: { row: 2, column: 2 } };
+
+/** Asks about what the project's files want to run, before the session opens. Other sessions of this terminal don't ask. */
+const askAboutProject = async (screen: Screen, plain: boolean, flags: RunFlags): Promise<void> => {
+  const workspace = realWorkspace(flags.workspace ?? process.cwd());
+  if (mcpJsonFiles(workspace).length === 0 && !hasProjectFile(workspace)) return;
+  const { askAtStart } = await import('./ask-trust.js');
+  await askAtStart(screen, plain, workspace);
+  screen.area.draw(STARTING);
+};
+
+/** `pawl`: runs sessions in the terminal, one after the other. Returns the exit code. */
+export const runTerminal = async (flags: RunFlags): Promise<number> => {
+  refuseWithoutTerminal();
+  const chosen = await chooseSession(flags);
+  const plain = flags.plain === true || isBare(process.env);
+  // Raw mode from the start: without it an Enter that is pressed early would arrive as a line feed.
+  if (!plain) process.stdin.setRawMode(true);
+  const screen = createScreen(plain);
+  // Draw something first: opening the session takes time.
+  screen.area.draw(STARTING);
+  const begin = async (): Promise<StartedSession> => {
+    await askAboutProject(screen, plain, chosen);
+    return openNextSession(chosen, { resume: null, said: '' });
+  };
+  let started = await begin().catch((error: unknown) => {
+    screen.area.clear();
+    throw error;
+  });
+  const terminal = openTerminalSession(screen, plain, started.opened.settings.workspace);
+  try {
+    for (;;) {
+      const sessionExit = await runSession(started, {
+        terminal: terminal,
+        flags,
+        openNext: (to) => openNextSession(flagsForNext(flags, to), to),
+      });
+      if (sessionExit.kind === 'exit') return sessionExit.exit;
+      started = sessionExit.started;
+    }
+  } finally {
+    terminal.close();
+    const again = safe`To continue: pawl --resume ${makeSafe(started.opened.session.id)}`;
+    writeWindow(safe`\n${paint(terminal.look, 'dim', again)}\n`);
+  }
+};
+
+/** One session in the terminal, from its first paint until the user leaves. */
+
+/** An open session, with the steps and warnings that came before the screen showed it. */
+type StartedSession = {
+  readonly opened: Opened;
+  readonly steps: EventBuffer<Stepped>;
+  readonly warnings: EventBuffer<string>;
+  readonly notice: string;
+  readonly draft: string;
+};
+
+type SessionExit =
+  | { readonly kind: 'exit'; readonly exit: number }
+  | { readonly kind: 'move'; readonly started: StartedSession };
+
+const HARD_END_MS = 2_000;
+
+const pause = (delayMs: number): Promise<void> =>
+  new Promise((resolve) => void setTimeout(resolve, delayMs).unref());
+
+/** Calls `tick` once per spinner picture while it is on. When off it holds no timer. */
+const createTicker = (tick: () => void) => {
+  let timer: NodeJS.Timeout | null = null;
+  return {
+    set(on: boolean): void {
+      if (on && timer === null) timer = setInterval(tick, SPINNER_MS);
+      if (on || timer === null) return;
+      clearInterval(timer);
+      timer = null;
+    },
+  };
+};
+
+type SessionCloser = { readonly exited: Promise<SessionExit>; exit(sessionExit: SessionExit): void };
+
+/** Closes a session once, within a fixed time even if its tools keep running. */
+const createSessionCloser = (session: Session): SessionCloser => {
+  let finish: ((sessionExit: SessionExit) => void) | null = null;
+  const finished = new Promise<SessionExit>((resolve) => {
+    finish = resolve;
+  });
+  return {
+    // A session that fails (a full disk) rejects here.
+    exited: Promise.race([finished, session.ended.then(() => finished)]),
+    exit(sessionExit) {
+      const closed = session.close().catch(() => undefined); // `ended` rejects with the same fault
+      void Promise.race([closed, pause(HARD_END_MS)]).then(() => finish?.(sessionExit));
+    },
+  };
+};
+
+/** The user's own commands, one at a time. */
+const createUserCommands = (context: CommandContext, shellOutputs: ShellOutputs) => {
+  let running: UserCommand | null = null;
+  return {
+    stop(): boolean {
+      if (running === null) return false;
+      running.stop();
+      return true;
+    },
+    async run(command: string): Promise<void> {
+      const { view, look, workspace, session } = context;
+      if (running !== null)
+        return view.print(
+          paint(look, 'yellow', safe`  Your last command is still running. Escape stops it.`),
+        );
+      const stored = storedBlobs();
+      const blobs = { ...stored, put: (text: string) => stored.put(session.redact(text)) };
+      running = startUserCommand(command, workspace, blobs, (text) => view.print(indentOutput(text)));
+      const output = await running.ended;
+      running = null;
+      shellOutputs.add({ command, output: session.redact(output) });
+      view.print(paint(look, 'dim', safe`  ${lastLine(output)} · the model gets it with your next message`));
+      view.redraw();
+    },
+  };
+};
+
+const indentOutput = (text: string): Safe =>
+  joinSafe(
+    harmless(text.replace(/\n$/, ''))
+      .split('\n')
+      .map((line) => safe`  ${line}`),
+    safe`\n`,
+  );
+
+const lastLine = (text: string): Safe => harmless(text.trimEnd()).split('\n').at(-1) ?? safe``;
+
+type ControllerOptions = {
+  readonly terminal: TerminalSession;
+  readonly flags: RunFlags;
+  openNext(to: NextSession): Promise<StartedSession>;
+};
+
+/** Reads the clipboard. A request during a read joins that read. */
+const createPaste = (context: () => CommandContext, { composer }: TerminalSession, signal: AbortSignal) => {
+  let pasting: Promise<void> | null = null;
+  const paste = async (): Promise<void> => {
+    const { pastePicture } = await import('./paste-picture.js');
+    await pastePicture(context(), composer, signal);
+  };
+  return (): Promise<void> => {
+    pasting ??= paste().finally(() => {
+      pasting = null;
+    });
+    return pasting;
+  };
+};
+
+/** Prints why a part of a message could not be used. */
+const tellFault = ({ view, look }: CommandContext, fault: string): void =>
+  view.print(paint(look, 'yellow', indentWords(makeSafe(fault), look.columns)));
+
+const createViewHandlers = (
+  context: CommandContext,
+  closer: SessionCloser,
+  { terminal }: ControllerOptions,
+): ViewHandlers => {
+  const { session, prompts } = context;
+  const shellOutputs = new ShellOutputs();
+  const userCommands = createUserCommands(context, shellOutputs);
+  /** Sends texts in the order of typing, even if the pictures or the skill of one are still being read. */
+  let sending: Promise<void> = Promise.resolve();
+  let attaching = 0;
+  const send = (input: Input): void => {
+    session.send(input).catch(() => undefined); // `session.ended` rejects with the same error and is awaited
+  };
+  const commands = () => import('./slash-commands.js');
+  return {
+    say(text, mode) {
+      terminal.history.add(text);
+      const names = picturesNamed(text);
+      const isPrompt = prompts.expands(text);
+      if (names.length === 0 && !isPrompt && attaching === 0)
+        return send({ type: 'UserInput', text: shellOutputs.attach(text), mode });
+      attaching += 1;
+      const prepare = async (): Promise<void> => {
+        const expanded = isPrompt ? await prompts.expand(text) : { text, fault: null };
+        const { images, faults } = await attachPictures(names, context.workspace, session);
+        for (const fault of [expanded.fault, ...faults]) if (fault !== null) tellFault(context, fault);
+        attaching -= 1;
+        const input = { type: 'UserInput', text: shellOutputs.attach(text, expanded.text), mode } as const;
+        send(images.length === 0 ? input : { ...input, images });
+      };
+      sending = sending.then(prepare);
+    },
+    cancel: () => send({ type: 'CancelTurn' }),
+    answer: (batchId, callId, given) => send({ type: 'ApprovalAnswered', batchId, callId, ...given }),
+    runCommand(wish) {
+      terminal.history.add(wish.kind === 'shell' ? `!${wish.command}` : `/${wish.name} ${wish.words}`.trim());
+      if (wish.kind === 'shell') void userCommands.run(wish.command);
+      else void commands().then(({ runCommand }) => runCommand(context, wish.name, wish.words));
+    },
+    stopUserCommand: () => userCommands.stop(),
+    withoutShellOutput: (texts) => texts.map((text) => shellOutputs.detach(text)),
+    pastePicture: () => void context.paste(),
+    editLast() {
+      void Promise.all([commands(), import('./session-commands.js')]).then(([{ attemptFor }, { editLast }]) =>
+        attemptFor(context, () => editLast(context, (text) => shellOutputs.detach(text))),
+      );
+    },
+    suspend: () => terminal.suspend(),
+    end: (how) =>
+      closer.exit({ kind: 'exit', exit: how === 'hard' ? exitCodes.interrupted : exitCodes.done }),
+  };
+};
+
+/**
+ * Prints the last turns, the queued texts and the grants of a resumed session. Texts that a crash took from the input line
+ * return to it, except in a fork made here, whose line is what the user had in it or chose to edit.
+ */
+const showEarlierTurns = (
+  { opened: { resumed }, notice }: StartedSession,
+  view: InteractiveView,
+  look: Look,
+  state: State,
+): void => {
+  const recent = resumed?.recent ?? null;
+  if (recent !== null) view.showRecentTurns(recent);
+  const notes = resumedNotes(look, state);
+  if (notes !== '') view.print(notes);
+  const returned = recent === null || notice !== '' ? [] : returnedTexts(recent.steps);
+  if (returned.length > 0) view.takeBack(returned);
+  view.redraw();
+};
+
+/** In a new session, names the last session in this folder once it is found. */
+const hintLastSession = (
+  { session, settings }: Opened,
+  view: InteractiveView,
+  look: Look,
+  signal: AbortSignal,
+): void => {
+  lastSessionNote(look, settings.workspace, session.id).then(
+    (note) => {
+      if (note !== '' && !signal.aborted) view.print(note);
+    },
+    () => undefined, // only a hint is lost; /resume reports the reason
+  );
+};
+
+/** Runs a session in the terminal until the user leaves it. */
+const runSession = async (started: StartedSession, options: ControllerOptions): Promise<SessionExit> => {
+  const { opened, steps, warnings, notice, draft } = started;
+  const { terminal, flags } = options;
+  const { look, clock, composer, screen } = terminal;
+  const closer = createSessionCloser(opened.session);
+  const leaving = new AbortController();
+  const state = await opened.session.state();
+  const context: CommandContext = {
+    session: opened.session,
+    workspace: opened.settings.workspace,
+    flags,
+    look,
+    prompts: opened.prompts,
+    servers: opened.servers,
+    get view() {
+      return view;
+    },
+    paste: createPaste(() => context, terminal, leaving.signal),
+    move: async (to) => closer.exit({ kind: 'move', started: await options.openNext(to) }),
+    quit: () => closer.exit({ kind: 'exit', exit: exitCodes.done }),
+  };
+  const parts = { area: screen.area, look, clock, composer, rows: () => screen.size().rows };
+  const handlers = createViewHandlers(context, closer, options);
+  const view: InteractiveView = new InteractiveView(parts, handlers, state);
+  opened.servers?.answerWith((question, signal) => view.serverForms.ask(question, signal));
+  const ticking = createTicker(() => view.redraw());
+  if (notice !== '') view.print(paint(look, 'dim', safe`· ${makeSafe(notice)}`));
+  terminal.offer(opened.prompts.choices, opened.prompts.mentions);
+  view.print(banner(look, opened));
+  if (draft !== '') composer.setText(draft);
+  warnings.subscribe((warning) =>
+    view.print(paint(look, 'yellow', joinSafe(wrapWords(warningText(warning), look.columns - 1), safe`\n`))),
+  );
+  view.redraw();
+  terminal.attach({
+    take: (pressed) => view.take(pressed),
+    interrupt: () => view.interrupt(),
+    terminate: () => closer.exit({ kind: 'exit', exit: exitCodes.terminated }),
+    redraw: () => view.redraw(),
+  });
+  // After the first paint. Steps that arrive meanwhile stay in the buffer, so they are drawn with Markdown.
+  await Promise.all([loadMarkdown(), loadWordMarks()]);
+  if (opened.resumed !== null) showEarlierTurns(started, view, look, state);
+  else if (notice === '') hintLastSession(opened, view, look, leaving.signal);
+  const unsubscribe = steps.subscribe((stepped) => {
+    view.see(stepped);
+    ticking.set(isMoving(stepped.state));
+  });
+  try {
+    return await closer.exited;
+  } finally {
+    leaving.abort();
+    terminal.detach();
+    unsubscribe();
+    ticking.set(false);
+  }
+};
+
+/** A command that the user ran with `!`, and its output for the model. */
+type ShellOutput = { readonly command: string; readonly output: string };
+
+/** Bytes of each output for the model. */
+const SHELL_OUTPUT_BYTES_MAX = 10_000;
+
+const shortenOutput = (output: string): string => {
+  const cut = cutText(output, SHELL_OUTPUT_BYTES_MAX);
+  return cut === null ? output : `${cut.head}\n… ${cut.leftOutBytes} bytes left out …\n${cut.tail}`;
+};
+
+const shellOutputText = ({ command, output }: ShellOutput): string =>
+  `I ran this command myself:\n$ ${command}\n${shortenOutput(output.trimEnd())}\n`;
+
+/**
+ * Outputs of the user's `!` commands. They are attached to the next text for the model.
+ *
+ * 1. Each output is sent once, before the next text.
+ * 2. When a text comes back for editing, its outputs are removed from it and attached to the next text.
+ */
+export class ShellOutputs {
+  #waiting: readonly ShellOutput[] = [];
+  /** Keyed by the sent text. */
+  readonly #sent = new Map<
+    string,
+    { readonly text: string; readonly shellOutputs: readonly ShellOutput[] }
+  >();
+
+  add(aside: ShellOutput): void {
+    this.#waiting = [...this.#waiting, aside];
+  }
+
+  /** The text to send: the pending outputs, then `message`, which was made from the typed text. */
+  attach(text: string, message = text): string {
+    if (this.#waiting.length === 0 && message === text) return text;
+    const whole = [...this.#waiting.map(shellOutputText), message].join('\n');
+    this.#sent.set(whole, { text, shellOutputs: this.#waiting });
+    this.#waiting = [];
+    return whole;
+  }
+
+  /** The typed text, without the outputs and the skill that were attached to it. */
+  detach(whole: string): string {
+    const sent = this.#sent.get(whole);
+    if (sent === undefined) return whole;
+    this.#sent.delete(whole);
+    this.#waiting = [...sent.shellOutputs, ...this.#waiting];
+    return sent.text;
+  }
+}
+
+/** The user's own shell command (`!command`). The same code runs it as the model's commands. */
+type UserCommand = {
+  /** The output and how the command ended. Never rejects. */
+  readonly ended: Promise<string>;
+  stop(): void;
+};
+
+/** Grace period in ms between the stop and the kill. */
+const COMMAND_GRACE_MS = 2_000;
+let commandCount = 0;
+
+/** The user's commands get all environment variables, including secrets, except the keys of model providers. */
+const ownSandbox = (): SessionSandbox => {
+  const own = process.env;
+  const passEnvironment = Object.keys(own).filter((name) => !keyVariables.includes(name));
+  return createSessionSandbox({ environment: own, passEnvironment });
+};
+
+const startUserCommand = (
+  command: string,
+  workspace: string,
+  blobs: Blobs,
+  progress: (text: string) => void,
+): UserCommand => {
+  const stopping = new AbortController();
+  const forcing = new AbortController();
+  commandCount += 1;
+  const callId = `own-${commandCount}`;
+  const run = async (): Promise<string> => {
+    const { runCommand } = await import('@pawl/agent/tools/builtin-tools');
+    const outcome = await runCommand({ environment: process.env, sandbox: ownSandbox() }, command, {
+      workspace,
+      callId,
+      batchId: 'own',
+      paths: [workspace],
+      hosts: [],
+      sandbox: 'off',
+      blobs,
+      progress,
+      signal: stopping.signal,
+      force: forcing.signal,
+      files: createFileMemory(),
+      jobs: createJobs(),
+      left: () => ({ usd: { type: 'unlimited' }, tokens: { type: 'unlimited' } }),
+    });
+    return outcome.text;
+  };
+  return {
+    ended: run().catch((error: unknown) => (error instanceof Error ? error.message : String(error))),
+    stop() {
+      stopping.abort('cancelled');
+      setTimeout(() => forcing.abort('cancelled'), COMMAND_GRACE_MS).unref();
+    },
+  };
+};
+
+/** Dimmed, and wrapped between words. */
+const dimWords = (look: Look, text: Safe): Safe =>
+  joinSafe(
+    wrapWords(text, look.columns - 1).map((row) => paint(look, 'dim', row)),
+    safe`\n`,
+  );
+
+/** A path with ~ for the home folder. Its start is cut if there is no room. */
+const shortPath = (path: string, columns: number): Safe => {
+  const home = process.env.HOME || homedir();
+  const shown = makeSafe(path === home || path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path);
+  return shown.length <= columns ? shown : safe`…${shown.slice(1 - Math.max(2, columns))}`;
+};
+
+const SESSION_LABEL = safe`session `;
+
+/** Two rows that fit the window: model and preset; folder and the whole session id. */
+const headRows = (look: Look, { session, settings }: Opened): readonly Safe[] => {
+  const id = makeSafe(session.id);
+  const columns = look.columns - 1;
+  // Older journals have no preset.
+  const preset = settings.preset === undefined ? safe`` : safe` · ${makeSafe(settings.preset)}`;
+  const model = oneLine(settings.model, columns - 7 - preset.length);
+  const room = columns - SESSION_LABEL.length - id.length - 3;
+  const place = safe`${shortPath(settings.workspace, Math.max(4, room))} · `;
+  return [
+    safe`${paint(look, 'bold', safe`pawl`)}${paint(look, 'dim', safe` · ${model}${preset}`)}`,
+    ...(room < 4
+      ? [shortPath(settings.workspace, columns), id].map((row) => paint(look, 'dim', row))
+      : [paint(look, 'dim', safe`${place}${SESSION_LABEL}${id}`)]),
+  ];
+};
+
+const MAIN_KEYS = safe`Enter sends, also while it works · Escape stops · @ names files · /help`;
+
+/** Banner: model, preset, folder, session id; for a new session also the main keys. */
+export const banner = (look: Look, opened: Opened): Safe => {
+  const taught = look.plain === 'yes' ? safe`/help lists the commands` : MAIN_KEYS;
+  const teaching = opened.resumed ? [] : [dimWords(look, taught)];
+  const { tornTail } = opened.session;
+  const torn = tornTail === null ? [] : [paint(look, 'yellow', tornText(tornTail))];
+  return joinSafe([...headRows(look, opened), ...teaching, ...torn], safe`\n`);
+};
+
+/** Queued texts and grants of a resumed session; empty if there are none. */
+export const resumedNotes = (look: Look, { session: { queue, grants } }: State): Safe => {
+  const rows = [
+    ...(queue.length === 0
+      ? []
+      : [
+          safe`${queue.length} of your texts ${queue.length === 1 ? safe`waits` : safe`wait`}; your next message sends them too`,
+        ]),
+    ...(grants.length === 0
+      ? []
+      : [
+          makeSafe(
+            `permissions still in force: ${grants.map((grant) => grantText(grant)).join(', ')} (/permissions revokes them)`,
+          ),
+        ]),
+  ];
+  return joinSafe(
+    rows.map((row) => paint(look, 'dim', row)),
+    safe`\n`,
+  );
+};
+
+/** Number of recent sessions to search. `/resume` finds older ones. */
+const SESSIONS_SEARCHED = 50;
+
+/** For a new session: the last one in this folder, and how to resume it. */
+export const lastSessionNote = async (look: Look, workspace: string, sessionId: string): Promise<Safe> => {
+  let left = SESSIONS_SEARCHED;
+  for await (const info of storedJournals().list()) {
+    const { kind, title, changedAt } = info;
+    const isOther = info.sessionId !== sessionId && kind === 'agent' && title !== '';
+    if (isOther && info.workspace === workspace)
+      return dimWords(
+        look,
+        safe`last here: "${oneLine(title, 30)}", ${formatWhen(changedAt)} · /resume continues it`,
+      );
+    if (--left === 0) return safe``;
+  }
+  return safe``;
+};

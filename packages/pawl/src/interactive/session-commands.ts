@@ -1,0 +1,263 @@
+/** Slash commands about stored sessions: change to another one, show the changes, write the conversation to a file. */
+
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { codeOf } from '@pawl/agent/journal/journal-error';
+import { emptyConversation, messagesOf } from '@pawl/agent/machine/conversation';
+import type { Event } from '@pawl/agent/machine/event';
+import type { Message } from '@pawl/agent/machine/message';
+import { codeFence } from '@pawl/agent/platform/text';
+import type { SessionInfo } from '@pawl/agent/ports/journal';
+import { liveRights } from '@pawl/agent/session/session-settings';
+import { hashLoaded, loadFile } from '@pawl/agent/tools/files';
+import { diffSinceHead } from '@pawl/agent/workspace/uncommitted-files';
+import { cutLine, formatWhen, oneLine, paint, paintDiff } from '@pawl/terminal/paint';
+import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
+import { isBusy } from '@pawl/terminal/status-row';
+import { forkId } from '../headless/fork-session.js';
+import { findSession, foldStored, storedJournals, userSessions } from '../sessions/stored-sessions.js';
+import { readSeq } from '../settings/flags.js';
+import { type Command, type CommandContext, NotNow } from './slash-command.js';
+
+const SESSIONS_MAX = 100;
+
+const requireRest = ({ view }: CommandContext): void => {
+  if (isBusy(view.state)) throw new NotNow('A turn is running. Stop it with Escape, then try again.');
+};
+
+const otherSessionsHere = async ({ session, workspace }: CommandContext): Promise<readonly SessionInfo[]> =>
+  (await userSessions())
+    .filter((info) => info.workspace === workspace && info.sessionId !== session.id)
+    .slice(0, SESSIONS_MAX);
+
+export const resume: Command = async (context, words) => {
+  requireRest(context);
+  const { look } = context;
+  if (words !== '') {
+    const id = await findSession(words);
+    if (id === context.session.id) throw new NotNow('That is this session.');
+    return context.move({ resume: id, said: '' });
+  }
+  const others = await otherSessionsHere(context);
+  if (others.length === 0) throw new NotNow('There is no other session in this folder.');
+  // Date and id are never cut; the title takes the remaining columns.
+  const idColumns = Math.max(...others.map(({ sessionId }) => sessionId.length));
+  const titleColumns = Math.min(60, Math.max(8, look.columns - idColumns - 24));
+  const choices = others.map(({ sessionId, changedAt, title }) => ({
+    text: `${formatWhen(changedAt)}  ${cutLine(oneLine(title, Number.POSITIVE_INFINITY), titleColumns) || '(nothing was said)'}`,
+    about: sessionId,
+  }));
+  const chosen = others[(await context.view.pick('Go on with:', choices)) ?? -1];
+  if (chosen !== undefined) await context.move({ resume: chosen.sessionId, said: '' });
+};
+
+/** Forks this session after line `seq` of its journal. Returns the id of the fork. */
+const forkHere = async ({ session }: CommandContext, seq: number): Promise<string> => {
+  const id = forkId(session.id);
+  await storedJournals().fork(session.id, seq, id, Date.now());
+  return id;
+};
+
+const forkText = (from: string, seq: number): string =>
+  `a fork of ${from} at ${seq}; the files are as they are now · back: /resume ${from}`;
+
+export const fork: Command = async (context, words) => {
+  requireRest(context);
+  const last = (await storedJournals().peek(context.session.id)).seq;
+  const seq = words === '' ? last : readSeq('/fork', words);
+  if (seq > last) throw new NotNow(`The journal ends at ${last}.`);
+  const id = await forkHere(context, seq);
+  await context.move({
+    resume: id,
+    rights: liveRights(context.view.state),
+    said: forkText(context.session.id, seq),
+  });
+};
+
+export const clear: Command = async (context) => {
+  requireRest(context);
+  const { model } = context.view.state.session.settings;
+  await context.move({
+    resume: null,
+    model,
+    said: `a new session · the one before: /resume ${context.session.id}`,
+  });
+};
+
+/** The user's inputs of the last turn, and the journal line before them; null if there was no input yet. */
+const findLastInput = async (
+  sessionId: string,
+): Promise<{ readonly before: number; readonly texts: readonly string[] } | null> => {
+  let found: { before: number; texts: string[] } | null = null;
+  let resting = true;
+  let last = 0;
+  await foldStored(sessionId, undefined, ({ event, state, seq }) => {
+    if (event.type === 'UserInput') {
+      if (resting || found === null) found = { before: last, texts: [] };
+      found.texts.push(event.text);
+    }
+    resting = !isBusy(state);
+    last = seq ?? last;
+  });
+  return found;
+};
+
+/** Escape twice: forks the session before the last input, and puts that input into the line to edit. */
+export const editLast = async (context: CommandContext, typedOf: (text: string) => string): Promise<void> => {
+  requireRest(context);
+  const said = await findLastInput(context.session.id);
+  if (said === null) throw new NotNow('This session has no message yet.');
+  const id = await forkHere(context, said.before);
+  const text = said.texts.map(typedOf).join('\n');
+  const rights = liveRights(context.view.state);
+  await context.move({ resume: id, rights, said: forkText(context.session.id, said.before), text });
+};
+
+/** `/diff`: all changes since HEAD, or only the edits and writes of this session. */
+
+const LINES_MAX = 2_000;
+
+type Written = {
+  /** One diff for each edit or write, in order. */
+  readonly diffs: string[];
+  /** Real path to the sha256 of the file as the session, or a formatter after it, left it. */
+  readonly left: Map<string, string>;
+};
+
+const noteChange = ({ diffs, left }: Written, event: Event): void => {
+  if (event.type === 'ToolCompleted' && event.outcome.diff !== undefined) {
+    diffs.push(event.outcome.diff);
+    for (const { path: file, sha256 } of event.outcome.seen ?? []) left.set(file, sha256);
+  }
+  if (event.type === 'HookCompleted')
+    for (const { path: file, sha256 } of event.seen ?? []) if (left.has(file)) left.set(file, sha256);
+};
+
+/** A warning for each file that changed after the session wrote it: the diffs don't show that. */
+const changedSince = async ({ left }: Written, workspace: string): Promise<readonly Safe[]> => {
+  const rows: Safe[] = [];
+  for (const [file, sha256] of left) {
+    if (hashLoaded(await loadFile(file)) === sha256) continue;
+    const shown = oneLine(path.relative(workspace, file), Number.POSITIVE_INFINITY);
+    rows.push(safe`  ${shown} has changed since this session wrote it, by a command or by somebody else`);
+  }
+  return rows;
+};
+
+type ShownDiff = {
+  readonly what: string;
+  /** Printed if `text` is empty. */
+  readonly nothing: string;
+  readonly text: string;
+  readonly notes: readonly Safe[];
+};
+
+const changesBySession = async ({ session, workspace }: CommandContext, before = ''): Promise<ShownDiff> => {
+  const written: Written = { diffs: [], left: new Map() };
+  await foldStored(session.id, undefined, ({ event }) => noteChange(written, event));
+  return {
+    what: `${before}edits of this session in order, without changes by commands`,
+    nothing: `${before}no edit of this session has changed a file.`,
+    text: written.diffs.join('\n'),
+    notes: await changedSince(written, workspace),
+  };
+};
+
+const changesSinceHead = async (context: CommandContext): Promise<ShownDiff> => {
+  const { signal } = new AbortController();
+  const since = await diffSinceHead({ workspace: context.workspace, environment: process.env, signal });
+  if (since === null) return changesBySession(context, 'There is no git repository here: ');
+  return { what: since.title, nothing: since.nothing, text: since.diff, notes: [] };
+};
+
+export const diff: Command = async (context, words) => {
+  const { view, look } = context;
+  if (words !== '' && words !== 'session')
+    throw new NotNow(`There is no /diff ${words}, only /diff and /diff session.`);
+  const { what, nothing, text, notes } =
+    words === '' ? await changesSinceHead(context) : await changesBySession(context);
+  if (text.trim() === '') return view.print(safe`  ${makeSafe(nothing)}`);
+  const lines = paintDiff(look, text);
+  const left = lines.length - LINES_MAX;
+  const head = paint(look, 'bold', safe`  ${makeSafe(what)}`);
+  view.print(joinSafe([head, ...lines.slice(0, LINES_MAX)], safe`\n`));
+  if (left > 0) view.print(paint(look, 'dim', safe`  … ${left} more lines`));
+  if (notes.length > 0) view.print(paint(look, 'yellow', joinSafe(notes, safe`\n`)));
+};
+
+/** `/export`: writes the conversation to a Markdown file. */
+
+type Part = Message['parts'][number];
+
+const partMarkdown = (part: Part): string => {
+  switch (part.type) {
+    case 'text':
+      return 'origin' in part && part.origin !== 'user' ? `*(${part.origin})* ${part.text}` : part.text;
+    case 'reasoning':
+      return part.text
+        .split('\n')
+        .map((line) => `> ${line}`)
+        .join('\n');
+    case 'call':
+      return `**${part.tool}**\n\n${codeFence(part.rawInput ?? JSON.stringify(part.input, null, 2), 'json')}`;
+    case 'result':
+      return `**${part.tool}** ${part.failed ? 'failed' : 'answered'}\n\n${codeFence(part.text)}`;
+    default:
+      return part satisfies never;
+  }
+};
+
+const messageHeading = ({ role, parts }: Message): string => {
+  if (role === 'assistant') return '## Pawl';
+  return parts[0]?.type === 'result' ? '## Results' : '## You';
+};
+
+const conversationMarkdown = (title: string, messages: readonly Message[]): string =>
+  [
+    `# ${title}`,
+    ...messages.map((message) => [messageHeading(message), ...message.parts.map(partMarkdown)].join('\n\n')),
+  ]
+    .join('\n\n')
+    .concat('\n');
+
+const isSummary = (part: Part): boolean => 'origin' in part && part.origin === 'summary';
+
+/** The messages that a compaction removed. If the summary shares its message with unanswered text, that message stays. */
+const compactedMessages = (
+  before: readonly Message[],
+  [first, ...kept]: readonly Message[],
+): readonly Message[] => {
+  const joins = first?.parts.some((part) => !isSummary(part)) ?? false;
+  return before.slice(0, before.length - kept.length - (joins ? 1 : 0));
+};
+
+/** All messages of the session, including those that compactions replaced by summaries. */
+const allMessages = async (sessionId: string): Promise<readonly Message[]> => {
+  const gone: Message[] = [];
+  let conversation = emptyConversation;
+  await foldStored(sessionId, undefined, ({ event, state }) => {
+    const before = conversation;
+    ({ conversation } = state.session);
+    if (event.type === 'CompactionCompleted' && conversation !== before)
+      gone.push(...compactedMessages(messagesOf(before), messagesOf(conversation)));
+  });
+  return [...gone, ...messagesOf(conversation)];
+};
+
+export const exportConversation: Command = async ({ view, session, workspace }, words) => {
+  const force = words.startsWith('--force ');
+  const name = force ? words.slice('--force '.length).trim() : words;
+  const file = path.resolve(workspace, name);
+  const messages = await allMessages(session.id);
+  const text = conversationMarkdown(`Session ${session.id}`, messages);
+  try {
+    await writeFile(file, text, { flag: force ? 'w' : 'wx', mode: 0o600 });
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST')
+      throw new NotNow(`${file} already exists and was not changed. To replace it: /export --force ${name}`);
+    throw error;
+  }
+  view.print(
+    safe`  ${messages.length} ${messages.length === 1 ? safe`message` : safe`messages`} in ${makeSafe(file)}`,
+  );
+};

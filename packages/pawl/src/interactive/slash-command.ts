@@ -1,0 +1,48 @@
+import type { SessionServers } from '@pawl/agent/extensions/mcp/session-servers';
+import type { Session } from '@pawl/agent/session/create-agent';
+import type { SessionRights } from '@pawl/agent/session/session-settings';
+import type { Look } from '@pawl/terminal/paint';
+import type { SessionPrompts } from '../sessions/typed-input.js';
+import type { RunFlags } from '../settings/flags.js';
+import type { InteractiveView } from './view.js';
+
+/** The session to open next in this terminal. */
+export type NextSession = {
+  /** The session to resume; null for a new one. */
+  readonly resume: string | null;
+  /** The model of a new session. */
+  readonly model?: string;
+  /** Of a fork: the rights of the session that it was made from. */
+  readonly rights?: SessionRights;
+  /** Printed when it is open. */
+  readonly said: string;
+  /** Put into the input line. */
+  readonly text?: string;
+};
+
+/** What commands use of a view. */
+export type CommandView = Pick<InteractiveView, 'state' | 'print' | 'pick' | 'redraw'>;
+
+/** The session, the view and the operations that a slash command can use. */
+export type CommandContext = {
+  readonly session: Session;
+  /** Real absolute path. */
+  readonly workspace: string;
+  readonly flags: RunFlags;
+  readonly look: Look;
+  readonly view: CommandView;
+  readonly prompts: SessionPrompts;
+  /** The MCP servers of the session; null without any. */
+  readonly servers: Pick<SessionServers, 'status' | 'reconnect'> | null;
+  /** Opens the other session, then leaves this one. If it can't be opened, rejects and changes nothing. */
+  move(to: NextSession): Promise<void>;
+  /** Attaches the clipboard's picture to the input line; one at a time. */
+  paste(): Promise<void>;
+  quit(): void;
+};
+
+/** A slash command. `words` is the text after its name. A rejection is shown to the user. */
+export type Command = (context: CommandContext, words: string) => void | Promise<void>;
+
+/** A command that can't run now, or whose words were not understood. The message is for the user. */
+export class NotNow extends Error {}

@@ -1,0 +1,512 @@
+/** Slash commands, by name. Those about stored sessions are in session-commands.ts. */
+
+import type { ConnectionStatus } from '@pawl/agent/extensions/mcp/connection';
+import type { ServerStatus } from '@pawl/agent/extensions/mcp/session-servers';
+import type { Dimension, Effort, Grant, Limits, Settings } from '@pawl/agent/machine/settings';
+import { costOf, type State } from '@pawl/agent/machine/state';
+import { isLimited, type Limit, type Prices, readLimit } from '@pawl/agent/machine/usage';
+import { factsOf, knownModels, modelsLike } from '@pawl/agent/models/catalogue';
+import { plural } from '@pawl/agent/platform/text';
+import type { CommandPlace, PolicyRule, Preset, WrittenRule } from '@pawl/agent/policy/presets';
+import { describeRule } from '@pawl/agent/policy/rules';
+import type { ModelFacts } from '@pawl/agent/ports/model';
+import type { Input } from '@pawl/agent/ports/session';
+import type { Job } from '@pawl/agent/ports/tool';
+import { aboutPresets, presetNames, presetSettings } from '@pawl/agent/session/session-settings';
+import type { Inspector } from '@pawl/inspector/server/inspector-server';
+import type { Choice } from '@pawl/terminal/choices';
+import {
+  formatCost,
+  formatTokens,
+  harmless,
+  indentWords,
+  type Look,
+  oneLine,
+  paint,
+  wrapWords,
+} from '@pawl/terminal/paint';
+import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
+import { endingOfError } from '../process/exit-codes.js';
+import { type CommandName, keyHelp, slashHelp } from '../sessions/typed-input.js';
+import { clear, diff, exportConversation, fork, resume } from './session-commands.js';
+import { type Command, type CommandContext, NotNow } from './slash-command.js';
+import { grantText } from './view.js';
+
+/** Characters that /help shows of the description of a skill. */
+const ABOUT_MAX = 100;
+
+/** A heading, then names with their descriptions beside them, or below them in a narrow window. */
+const groupRows = (
+  look: Look,
+  heading: Safe,
+  group: readonly (readonly [string, string])[],
+): readonly Safe[] => {
+  const wide = 4 + Math.max(...group.map(([usage]) => usage.length));
+  const rows = group.flatMap(([usage, about]) => {
+    const name = safe`  ${makeSafe(usage)}`;
+    if (look.columns < 2 * wide) {
+      const below = wrapWords(makeSafe(about), look.columns - 5);
+      return [paint(look, 'bold', name), ...below.map((row) => safe`    ${row}`)];
+    }
+    return wrapWords(makeSafe(about), look.columns - wide - 1).map((row, index) =>
+      index === 0
+        ? safe`${paint(look, 'bold', name.padEnd(wide))}${row}`
+        : safe`${safe``.padEnd(wide)}${row}`,
+    );
+  });
+  return [paint(look, 'heading', heading), ...rows];
+};
+
+const helpRows = (look: Look, own: readonly Choice[]): readonly Safe[] => [
+  ...groupRows(look, safe`Commands`, slashHelp),
+  safe``,
+  ...(own.length === 0
+    ? []
+    : [
+        ...groupRows(
+          look,
+          safe`Skills and commands of your own`,
+          own.map(({ text, about }) => [`/${text}`, about.slice(0, ABOUT_MAX)] as const),
+        ),
+        safe``,
+      ]),
+  ...groupRows(look, safe`Keys`, keyHelp),
+];
+
+const help: Command = ({ view, look, prompts }) =>
+  view.print(joinSafe(helpRows(look, prompts.choices), safe`\n`));
+
+const compact: Command = async ({ session }, words) =>
+  void (await session.send({ type: 'CompactRequested', ...(words === '' ? {} : { instructions: words }) }));
+
+const retry: Command = async ({ session, view }) =>
+  void (await session.send({ type: view.state.name === 'Error' ? 'RetryNow' : 'RetryLast' }));
+
+const model: Command = async (context, words) => {
+  const { view, session } = context;
+  const before = view.state.session.settings.model;
+  const chosen = await findModel(context, words);
+  if (chosen === null)
+    return view.print(safe`  The model is ${makeSafe(before)}. To change it: /model PROVIDER/NAME`);
+  if (chosen === before) return view.print(safe`  The model is already ${makeSafe(before)}.`);
+  const now = await session.useModel(chosen);
+  view.print(safe`  The next call goes to ${makeSafe(now.id)}\n  ${makeSafe(aboutFacts(now.facts))}`);
+};
+
+const effort: Command = async (context, words) => {
+  const { view, session } = context;
+  const { effort: now = 'auto' } = view.state.session.settings;
+  const chosen = words === '' ? await pickEffort(context, now) : readEffort(words);
+  if (chosen === null || chosen === now) return view.print(safe`  effort ${makeSafe(now)} holds.`);
+  await session.send({ type: 'SettingsChanged', patch: { effort: chosen } });
+  view.print(
+    safe`  effort ${makeSafe(chosen)} holds from the next call on: ${makeSafe(aboutEfforts[chosen])}`,
+  );
+  const { id, facts } = await session.model();
+  if (chosen !== 'auto' && facts.effort === 'none')
+    view.print(safe`  ${makeSafe(id)} can't be told how much to think, and ignores it.`);
+};
+
+const preset: Command = async (context, words) => {
+  const { settings } = context.view.state.session;
+  const chosen = words === '' ? await pickPreset(context, settings.preset) : readPreset(words);
+  if (chosen === null || chosen === settings.preset)
+    return context.view.print(makeSafe(`  The preset is ${settings.preset ?? 'unnamed'}.`));
+  const patch = await presetSettings(settings, chosen);
+  await context.session.send({ type: 'SettingsChanged', patch });
+  context.view.print(
+    makeSafe(`  The preset is now ${chosen}: ${aboutPresets[chosen]} · sandbox ${patch.sandbox}`),
+  );
+};
+
+const permissions: Command = async ({ view, session, look }, words) => {
+  const { settings, grants } = view.state.session;
+  if (words === '')
+    return view.print(
+      joinSafe(wrapWords(makeSafe(permissionsText(settings, grants)), look.columns - 1), safe`\n`),
+    );
+  const revoke = /^revoke\s+(\S+)$/i.exec(words);
+  if (revoke === null)
+    throw new NotNow(
+      '/permissions shows the rules and your permissions; /permissions revoke 1 takes one back.',
+    );
+  const left = grantsWithout(grants, revoke[1] ?? '');
+  if (left === null) throw new NotNow(`You have no permission ${revoke[1]}. /permissions lists them.`);
+  await session.send({ type: 'SettingsChanged', patch: {}, grants: left });
+  const taken = grants.filter((grant) => !left.includes(grant)).map((grant) => grantText(grant));
+  view.print(
+    taken.length === 0 ? safe`  Nothing was allowed.` : makeSafe(`  asks again for: ${taken.join(', ')}`),
+  );
+};
+
+/** `/cost` and `/budget`: what the session has cost, and its limits. */
+
+const cost: Command = ({ view }) => {
+  const { usage, settings } = view.state.session;
+  const unpriced = usage.unpriced === 0 ? '' : ` · ${usage.unpriced} calls without a known price`;
+  const text = [
+    `  input ${formatTokens(usage.inputTokens)} · cache read ${formatTokens(usage.cacheReadTokens)}`,
+    `cache write ${formatTokens(usage.cacheWriteTokens)} · output ${formatTokens(usage.outputTokens)}`,
+    formatCost(costOf(view.state)) + unpriced,
+  ].join(' · ');
+  const { prices } = factsOf(settings.model);
+  const price =
+    prices === null
+      ? ''
+      : `\n  ${settings.model}: $${prices.input} in, $${prices.output} out per million tokens`;
+  view.print(makeSafe(text + price));
+};
+
+const budget: Command = async ({ view, session, flags }, words) => {
+  const { state } = view;
+  if (words === '') return view.print(makeSafe(budgetText(state)));
+  const read = readBudget(words);
+  if (read === null)
+    throw new NotNow(
+      `'${words}' is not a limit. Write for example /budget 5, /budget 200k tokens, 30 rounds or 10 minutes.`,
+    );
+  const event = budgetEvent(state, read);
+  const dollars = event.type === 'SettingsChanged' && isLimited(event.patch.limits?.usd);
+  const { model } = state.session.settings;
+  if (dollars && factsOf(model).prices === null && !flags.allowUnknownPrice)
+    throw new NotNow(
+      `The price of ${model} is unknown, so a limit in dollars has no effect. Limit tokens: /budget 200k tokens`,
+    );
+  await session.send(event);
+  const goesOn = event.type === 'ApproveBudget' ? '\n  /retry goes on.' : '';
+  view.print(makeSafe(budgetText(view.state).split('\n').slice(0, -1).join('\n') + goesOn));
+};
+
+const jobs: Command = async ({ view, session }, words) => {
+  const all = session.jobs();
+  const say = (text: string): void => view.print(harmless(text));
+  if (words === '') {
+    const hint = '  /jobs read 1 shows its output, /jobs kill 1 ends it';
+    return say(
+      all.length === 0 ? '  Nothing runs in the background.' : [...all.map(jobRow), hint].join('\n'),
+    );
+  }
+  const wish = /^(read|kill)\s+(?:job-)?(\d+)$/i.exec(words);
+  if (wish === null)
+    throw new NotNow(
+      '/jobs lists the background commands; /jobs read 1 shows the output of one, /jobs kill 1 ends it.',
+    );
+  const job = all.find(({ jobId }) => jobId === `job-${wish[2]}`);
+  if (job === undefined) throw new NotNow(`There is no job-${wish[2]}. /jobs lists them.`);
+  if (wish[1]?.toLowerCase() === 'kill') await job.kill();
+  else say(indentOutput(job.output()) || '    (no output yet)');
+  say(jobRow(job));
+};
+
+const mcp: Command = async ({ view, servers }, words) => {
+  const say = (text: string): void => view.print(harmless(text));
+  if (servers === null) return say('  No MCP servers. In a shell: pawl mcp add NAME -- COMMAND ARGS');
+  if (words === '') return say([...servers.status().map(serverRow), MCP_HINT].join('\n'));
+  if (words === 'connect') {
+    await servers.reconnect();
+    return say(servers.status().map(serverRow).join('\n'));
+  }
+  const all = servers.status();
+  const found = all.find(({ name }) => name.toLowerCase() === words.toLowerCase());
+  if (found === undefined)
+    throw new NotNow(`There is no MCP server ${words}. There are ${all.map(({ name }) => name).join(', ')}.`);
+  say([serverRow(found), ...found.tools.map((tool) => `    ${oneLine(tool, WHY_MAX)}`)].join('\n'));
+};
+
+/** `/inspect`: prints the address at which a browser shows this session while it works. */
+const inspect: Command = async ({ view, session }) => {
+  inspectorServer ??= import('../sessions/inspector-page.js').then(({ openInspector }) => openInspector());
+  try {
+    const { addressOf } = await inspectorServer;
+    view.print(safe`  ${makeSafe(addressOf(session.id))}`);
+    view.print(safe`  Open it in a browser on this computer. It only shows; it ends with this program.`);
+  } catch (error) {
+    inspectorServer = null;
+    throw error;
+  }
+};
+
+const commands: Readonly<Record<CommandName, Command>> = {
+  help,
+  model,
+  effort,
+  compact,
+  cost,
+  budget,
+  resume,
+  fork,
+  clear,
+  permissions,
+  preset,
+  jobs,
+  mcp,
+  diff,
+  export: exportConversation,
+  inspect,
+  retry,
+  paste: ({ paste }) => paste(),
+  quit: ({ quit }) => quit(),
+};
+
+/** Runs `work`. A failure is printed, not thrown. */
+export const attemptFor = async (
+  { view, look }: CommandContext,
+  work: () => void | Promise<void>,
+): Promise<void> => {
+  try {
+    await work();
+  } catch (error) {
+    const message = error instanceof NotNow ? error.message : endingOfError(error).message;
+    view.print(paint(look, 'yellow', indentWords(makeSafe(message), look.columns)));
+  }
+  view.redraw();
+};
+
+export const runCommand = (context: CommandContext, name: CommandName, words: string): Promise<void> =>
+  attemptFor(context, () => commands[name](context, words));
+
+/** `/model`: shows or changes the model. */
+
+const priceText = (prices: Prices | null): string =>
+  prices === null ? 'price unknown' : `$${prices.input} in, $${prices.output} out`;
+
+const aboutFacts = ({ windowTokens, prices }: Pick<ModelFacts, 'windowTokens' | 'prices'>): string =>
+  `${formatTokens(windowTokens)} window · ${priceText(prices)}`;
+
+/**
+ * Lets the user pick one of the models; null if none was picked. The current model is shown with the session's window,
+ * which may differ from the catalogue's.
+ */
+const pickModel = async ({ view }: CommandContext, ids: readonly string[]): Promise<string | null> => {
+  const { model, windowTokens } = view.state.session.settings;
+  const choices = ids.map((id) => {
+    const facts = factsOf(id);
+    const about = id === model ? `${aboutFacts({ ...facts, windowTokens })} · current` : aboutFacts(facts);
+    return { text: id, about };
+  });
+  return ids[(await view.pick('Model (dollars per million tokens):', choices)) ?? -1] ?? null;
+};
+
+/** The model id that the words name: `provider/name` as it is, otherwise a choice of models whose ids contain the words. */
+const findModel = async (context: CommandContext, words: string): Promise<string | null> => {
+  const before = context.view.state.session.settings.model;
+  if (words.includes('/')) return words;
+  const like = words === '' ? [...new Set([before, ...knownModels()])] : modelsLike(words);
+  if (like.length === 0)
+    throw new NotNow(
+      `'${words}' is not a model. Write provider/name, for example ${before}. /model lists the models.`,
+    );
+  return pickModel(context, like);
+};
+
+/** `/effort`: shows or changes how much the model is to think. */
+
+const EFFORTS: readonly Effort[] = ['auto', 'low', 'medium', 'high'];
+
+const aboutEfforts: Readonly<Record<Effort, string>> = {
+  auto: 'as the model sees fit',
+  low: 'quick and cheap',
+  medium: 'between the two',
+  high: 'longest, and most expensive',
+};
+
+const pickEffort = async ({ view }: CommandContext, now: Effort): Promise<Effort | null> => {
+  const choices = EFFORTS.map((name) => ({
+    text: name,
+    about: name === now ? `${aboutEfforts[name]} (now)` : aboutEfforts[name],
+  }));
+  return EFFORTS[(await view.pick('Effort:', choices)) ?? -1] ?? null;
+};
+
+const readEffort = (words: string): Effort => {
+  const found = EFFORTS.find((name) => name === words.toLowerCase());
+  if (found === undefined)
+    throw new NotNow(`There is no effort '${words}'. There are ${EFFORTS.join(', ')}.`);
+  return found;
+};
+
+/** `/preset`: shows or changes the preset of this session. */
+
+const pickPreset = async ({ view }: CommandContext, now: Preset | undefined): Promise<Preset | null> => {
+  const choices = presetNames.map((name) => ({
+    text: name,
+    about: name === now ? `${aboutPresets[name]} (now)` : aboutPresets[name],
+  }));
+  return presetNames[(await view.pick('Preset:', choices)) ?? -1] ?? null;
+};
+
+const readPreset = (words: string): Preset => {
+  const found = presetNames.find((name) => name === words.toLowerCase());
+  if (found === undefined)
+    throw new NotNow(`There is no preset '${words}'. There are ${presetNames.join(', ')}.`);
+  return found;
+};
+
+/** `/permissions`: lists the rules and the user's own grants, and revokes grants. */
+
+const commandPlaces: Readonly<Record<CommandPlace, string>> = {
+  sandboxed: 'commands in the sandbox',
+  leaving: 'commands that leave it',
+  unfenced: 'commands without a sandbox',
+  missing: 'commands where none works',
+  mcpServer: 'tools of MCP servers',
+};
+
+const hostsText = (hosts: readonly string[]): string =>
+  hosts.includes('*') ? 'hosts of the network' : hosts.join(', ');
+
+const policyRuleText = ({ decision, tool, where, touches, runs, hosts, why }: PolicyRule): string => {
+  if (hosts !== undefined) return `  ${decision.padEnd(5)}  ${hostsText(hosts)}: ${why}`;
+  const does =
+    runs === undefined
+      ? { reads: 'reading', mutates: 'changes', anything: 'anything' }[touches]
+      : commandPlaces[runs];
+  const place = { inside: ' in the folder', outside: ' outside the folder', anywhere: '' }[where];
+  return `  ${decision.padEnd(5)}  ${does}${place}${tool === '*' ? '' : ` by ${tool}`}: ${why}`;
+};
+
+/** The places where commands can run at this level. Rules for other places are not listed. */
+const placesWith = (sandbox: NonNullable<Settings['sandbox']>): readonly CommandPlace[] => {
+  if (sandbox === 'off') return ['unfenced', 'mcpServer'];
+  return sandbox === 'missing' ? ['missing', 'mcpServer'] : ['sandboxed', 'leaving', 'mcpServer'];
+};
+
+const writtenRulesText = (rules: readonly WrittenRule[]): readonly string[] =>
+  rules.length === 0
+    ? []
+    : [
+        '  Rules from files: deny wins over ask, ask wins over allow.',
+        ...rules.map((rule) => `  ${describeRule(rule)}`),
+      ];
+
+const permissionsText = (
+  { rules, writtenRules = [], preset, sandbox = 'off' }: Settings,
+  grants: readonly Grant[],
+): string =>
+  [
+    `  ${preset === undefined ? '' : `Preset ${preset}. `}The first matching rule decides; calls without a match are denied.`,
+    ...rules
+      .filter(({ runs }) => runs === undefined || placesWith(sandbox).includes(runs))
+      .map(policyRuleText),
+    ...writtenRulesText(writtenRules),
+    ...(grants.length === 0
+      ? ['  You have added no permissions.']
+      : [
+          '  Your permissions in this session, where a rule asks:',
+          ...grants.map((grant, index) => `  ${index + 1}  ${grantText(grant)}`),
+          '  /permissions revoke 1 takes one back, /permissions revoke all takes all back',
+        ]),
+  ].join('\n');
+
+/** The grants that remain after a revocation; null if the words name no grant. */
+const grantsWithout = (grants: readonly Grant[], words: string): readonly Grant[] | null => {
+  if (/^all$/i.test(words)) return [];
+  const index = Number(words) - 1;
+  return grants[index] === undefined ? null : grants.filter((_, each) => each !== index);
+};
+
+type Unit = 'usd' | 'tokens' | 'rounds' | 'time';
+
+const UNITS: Readonly<Record<string, Unit>> = {
+  $: 'usd',
+  usd: 'usd',
+  dollar: 'usd',
+  dollars: 'usd',
+  token: 'tokens',
+  tokens: 'tokens',
+  round: 'rounds',
+  rounds: 'rounds',
+  minute: 'time',
+  minutes: 'time',
+  min: 'time',
+};
+const FACTORS: Readonly<Record<string, number>> = { '': 1, k: 1_000, m: 1_000_000 };
+
+/** A limit as the user typed it; `unit` is null if only an amount was given. Zero means no limit. */
+type Budget = { readonly amount: number; readonly unit: Unit | null };
+
+/** Parses `5`, `$5`, `200k tokens`, `30 rounds`, `10 minutes`; null for anything else. */
+export const readBudget = (words: string): Budget | null => {
+  const found = /^(\$?)\s*(\d+(?:\.\d+)?)\s*(?:(k|m)(?![a-z]))?\s*(\$|[a-z]+)?$/i.exec(words.trim());
+  if (found === null) return null;
+  const [, sign = '', digits = '', factor = '', word = ''] = found;
+  const amount = Number(digits) * (FACTORS[factor.toLowerCase()] ?? 1);
+  const unit = UNITS[(sign || word).toLowerCase()] ?? null;
+  if (unit === null && word !== '') return null;
+  return { amount, unit };
+};
+
+/** The limit that stopped the turn; null if none did. */
+const stoppedBy = (state: State): Dimension | null =>
+  state.name === 'WaitingForUserInput' && state.reason.kind === 'budget' ? state.reason.dimension : null;
+
+const namesOf: Readonly<Record<Unit, keyof Limits>> = {
+  usd: 'usd',
+  tokens: 'tokens',
+  rounds: 'rounds',
+  time: 'timeMs',
+};
+
+/** The event that sets a limit. Without a unit it is the limit that stopped the turn, or else dollars. */
+export const budgetEvent = (state: State, { amount, unit }: Budget): Input => {
+  const stopped = stoppedBy(state);
+  const dimension: Dimension = unit ?? stopped ?? 'usd';
+  const limit = readLimit(dimension === 'time' ? Math.ceil(amount * 60_000) : amount);
+  if (dimension === stopped && amount > 0) return { type: 'ApproveBudget', dimension, limit };
+  const name = unit === null ? (dimension === 'time' ? 'timeMs' : dimension) : namesOf[unit];
+  return { type: 'SettingsChanged', patch: { limits: { ...state.session.settings.limits, [name]: limit } } };
+};
+
+const limitText = (limit: Limit, show: (limit: number) => string): string =>
+  limit === 'unlimited' ? 'no limit' : `of ${show(limit)}`;
+
+const budgetText = (state: State): string => {
+  const { limits } = state.session.settings;
+  const { usage, turn } = state.session;
+  const tokens = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.outputTokens;
+  const count = (limit: number): string => String(limit);
+  return [
+    `  dollars  ${formatCost(costOf(state))}, ${limitText(limits.usd, formatCost)}`,
+    `  tokens   ${formatTokens(tokens)}, ${limitText(limits.tokens, formatTokens)}`,
+    `  rounds   ${turn.rounds} in this turn, ${limitText(limits.rounds, count)}`,
+    `  minutes  ${limitText(limits.timeMs, (limit) => count(limit / 60_000))} for a turn`,
+    '  /budget 5 limits dollars; /budget 200k tokens, 30 rounds, 10 minutes the others; 0 removes a limit',
+  ].join('\n');
+};
+
+/** `/jobs`: lists, reads and kills background commands of the agent. */
+
+const COMMAND_COLUMNS = 50;
+
+const jobRow = ({ jobId, command, status }: Job): string => {
+  return `  ${jobId}  ${status()}  ${oneLine(command, COMMAND_COLUMNS)}`;
+};
+
+const indentOutput = (text: string): string => text.trimEnd().replace(/^/gm, '    ');
+
+/** `/mcp`: the MCP servers of the session, the tools of one, and connecting again. */
+
+const WHY_MAX = 300;
+
+const connectionText = (connection: ConnectionStatus): string => {
+  switch (connection.kind) {
+    case 'off':
+      return 'not connected yet';
+    case 'connecting':
+    case 'connected':
+      return connection.kind;
+    case 'failed':
+      return `failed: ${oneLine(connection.why, WHY_MAX)}`;
+  }
+};
+
+const serverRow = ({ name, connection, tools, declined }: ServerStatus): string => {
+  const asked = declined === 0 ? '' : `  ${plural(declined, 'question')} declined`;
+  return `  ${name}  ${plural(tools.length, 'tool')}  ${connectionText(connection)}${asked}`;
+};
+
+const MCP_HINT = `  /mcp NAME lists the tools of one; /mcp connect tries again what failed. Tools that a server has changed, and
+  changes of your config.toml, come with a new session: /clear`;
+
+/** One server for all sessions of this process. It ends with the process, and costs nothing while nobody looks. */
+let inspectorServer: Promise<Inspector> | null = null;

@@ -1,0 +1,331 @@
+/** Screen, keyboard and input line for the whole run of the program, across sessions. */
+
+import { createHash } from 'node:crypto';
+import { appendFileSync, mkdirSync, renameSync, statSync } from 'node:fs';
+import { homedir } from 'node:os';
+import path, { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { attemptNow } from '@pawl/agent/platform/attempt';
+import { type Clock, systemClock } from '@pawl/agent/platform/clock';
+import { readTextOrEmptySync } from '@pawl/agent/platform/files';
+import { ripgrepProgram } from '@pawl/agent/platform/find-program';
+import { startProgram } from '@pawl/agent/platform/start-program';
+import { type Choice, ranked } from '@pawl/terminal/choices';
+import { Composer, type NamePaste } from '@pawl/terminal/composer';
+import { type Pressed, readKeyboard, readLines } from '@pawl/terminal/keys';
+import { type Screen, suspend } from '@pawl/terminal/live-area';
+import { type Background, type Look, lookOf, watchBackground, windowSize } from '@pawl/terminal/paint';
+import { writeWindow } from '@pawl/terminal/write';
+import { listenToSignals } from '../process/exit-codes.js';
+import { openStateFolder } from '../sessions/stored-sessions.js';
+import { commandChoices, pictureMention, readTypedInput } from '../sessions/typed-input.js';
+
+/** Receives the keys and signals of the terminal. */
+type TerminalListener = {
+  take(pressed: Pressed): void;
+  interrupt(): void;
+  /** On SIGTERM, or when the terminal has closed. */
+  terminate(): void;
+  redraw(): void;
+};
+
+/**
+ * Screen, keyboard and input line for the whole run of the program, across sessions. Keys that arrive without a listener
+ * wait for the next one.
+ */
+export type TerminalSession = {
+  readonly screen: Screen;
+  readonly look: Look;
+  readonly clock: Clock;
+  readonly composer: Composer;
+  readonly history: HistoryFile;
+  /** Names to complete after `/` in addition to the built-in ones. */
+  offer(choices: readonly Choice[], mentioned: () => readonly Choice[]): void;
+  attach(listener: TerminalListener): void;
+  detach(): void;
+  suspend(): void;
+  /** Disconnects, saves unsent text in the history, and removes the live area. */
+  close(): void;
+};
+
+type Notification = (listener: TerminalListener) => void;
+
+const connect = (
+  screen: Screen,
+  plain: boolean,
+  notify: (notification: Notification) => void,
+  hear: (text: string) => void,
+): (() => void) => {
+  const take = (pressed: Pressed): void => notify((listener) => listener.take(pressed));
+  const redraw = (): void => notify((listener) => listener.redraw());
+  screen.take();
+  const stopKeys = plain
+    ? readLines(process.stdin, { take })
+    : readKeyboard(process.stdin, { take, receive: hear });
+  const goOn = (): void => {
+    screen.take();
+    redraw();
+  };
+  const interrupt = (): void => notify((listener) => listener.interrupt());
+  const terminate = (): void => notify((listener) => listener.terminate());
+  const stopSignals = listenToSignals({ interrupt, interruptAgain: interrupt, terminate });
+  process.stdout.on('resize', redraw);
+  process.on('SIGCONT', goOn);
+  return () => {
+    stopSignals();
+    process.off('SIGCONT', goOn);
+    process.stdout.off('resize', redraw);
+    stopKeys();
+  };
+};
+
+/** Reads width and background on each use, since both can change. */
+const currentLook = (plain: boolean, background: () => Background): Look => {
+  const { colour, depth } = lookOf(process.stdout, process.env);
+  return {
+    colour: plain ? 'no' : colour,
+    plain: plain ? 'yes' : 'no',
+    ...(depth === undefined ? {} : { depth }),
+    get columns() {
+      return windowSize(process.stdout.columns).columns;
+    },
+    get background() {
+      return background();
+    },
+  };
+};
+
+export const openTerminalSession = (screen: Screen, plain: boolean, workspace: string): TerminalSession => {
+  const background = watchBackground(process.env, writeWindow);
+  const look = currentLook(plain, () => background.known());
+  let listener: TerminalListener | null = null;
+  const early: Notification[] = [];
+  const notify = (notification: Notification): void => {
+    if (listener === null) early.push(notification);
+    else notification(listener);
+  };
+  const files = createWorkspaceFiles(workspace);
+  // In a plain terminal every line arrives as a paste, so a paste means nothing special.
+  const namePaste = plain ? undefined : namePastesIn(workspace, process.env.HOME || homedir());
+  let commands = commandChoices;
+  let mentions: () => readonly Choice[] = () => [];
+  const completer = {
+    get commands() {
+      return commands;
+    },
+    files: async (words: string, signal: AbortSignal) => {
+      const own = mentions();
+      const found = await files(words, signal);
+      return own.length === 0 ? found : ranked(words, [...own, ...found]);
+    },
+  };
+  const composer = new Composer(completer, () => listener?.redraw(), namePaste);
+  const history = openHistory(openStateFolder(process.env), workspace);
+  composer.addEarlier(history.read());
+  const disconnect = connect(screen, plain, notify, background.read);
+  if (look.colour === 'yes') background.ask();
+  return {
+    screen,
+    look,
+    clock: systemClock,
+    composer,
+    history,
+    offer(choices, mentioned) {
+      commands = [...commandChoices, ...choices];
+      mentions = mentioned;
+    },
+    attach(next) {
+      listener = next;
+      for (const notification of early.splice(0)) notification(next);
+    },
+    detach() {
+      listener = null;
+    },
+    suspend: () => suspend(screen, () => listener?.redraw()),
+    close() {
+      disconnect();
+      history.add(composer.text);
+      screen.area.clear();
+      screen.giveBack();
+    },
+  };
+};
+
+/**
+ * The texts typed in a folder, across sessions: history/HASH.jsonl in the state folder, one JSON object per line.
+ *
+ * 1. Lines are appended in one write each, so several programs can write at once.
+ * 2. At most two files of BYTES_MAX: a full file replaces HASH.old.jsonl.
+ * 3. History is a convenience. Faults while reading or writing are ignored.
+ */
+export type HistoryFile = {
+  /** Oldest first. */
+  read(): readonly string[];
+  add(text: string): void;
+};
+
+const HISTORY_BYTES_MAX = 512 * 1024;
+/** Longer texts are not stored here. The journal has them. */
+const HISTORY_TEXT_MAX = 32 * 1024;
+
+const historyText = (line: string): readonly string[] => {
+  try {
+    const entry: unknown = JSON.parse(line);
+    const text = typeof entry === 'object' && entry !== null && 'text' in entry ? entry.text : null;
+    return typeof text === 'string' ? [text] : [];
+  } catch {
+    return []; // a line whose writer was killed
+  }
+};
+
+/** No lines if the file is missing or unreadable (rule 3). */
+const historyLines = (file: string): readonly string[] =>
+  readTextOrEmptySync(file, 2 * HISTORY_BYTES_MAX)
+    .split('\n')
+    .filter(Boolean);
+
+export const openHistory = (stateFolder: string, workspace: string): HistoryFile => {
+  const folder = join(stateFolder, 'history');
+  const name = createHash('sha256').update(workspace).digest('hex').slice(0, 16);
+  const file = join(folder, `${name}.jsonl`);
+  const old = join(folder, `${name}.old.jsonl`);
+  return {
+    read: () => [...historyLines(old), ...historyLines(file)].flatMap(historyText),
+    add(text) {
+      if (text.trim() === '' || text.length > HISTORY_TEXT_MAX) return;
+      try {
+        mkdirSync(folder, { recursive: true, mode: 0o700 });
+        const status = statSync(file, { throwIfNoEntry: false });
+        if (status !== undefined && !status.isFile()) return; // opening a pipe would block
+        if ((status?.size ?? 0) > HISTORY_BYTES_MAX) renameSync(file, old);
+        appendFileSync(file, `${JSON.stringify({ text })}\n`, { mode: 0o600 });
+      } catch {
+        // rule 3: the text itself was sent
+      }
+    },
+  };
+};
+
+/** The files of a workspace, for the completion of `@`. */
+
+const FILES_MAX = 20_000;
+/** An older list is read again on the next use. */
+const FRESH_MS = 5_000;
+
+const LISTING = ['--files', '--no-config', '--hidden', '--no-require-git', '--glob=!.git'];
+
+/** Relative paths of up to FILES_MAX files that are not ignored, unsorted. Stops when `signal` does. */
+const listFiles = async (workspace: string, signal: AbortSignal): Promise<readonly string[]> => {
+  const program = await ripgrepProgram();
+  return new Promise((resolve, reject) => {
+    const child = startProgram(program, LISTING, { cwd: workspace, stdio: ['ignore', 'pipe', 'pipe'] });
+    child.stderr.resume(); // messages about unreadable files don't matter here
+    const stop = (): void => void child.kill('SIGKILL'); // it changes nothing
+    const files: string[] = [];
+    createInterface({ input: child.stdout }).on('line', (file) => {
+      if (files.length < FILES_MAX) files.push(file);
+      else stop();
+    });
+    signal.addEventListener('abort', stop, { once: true });
+    if (signal.aborted) stop();
+    child.once('error', reject);
+    child.once('close', () => {
+      signal.removeEventListener('abort', stop);
+      if (signal.aborted) reject(new Error('the list of files is not wanted any more'));
+      else resolve(files);
+    });
+  });
+};
+
+/** The files and all folders that contain them. Folders end with a slash. */
+const withFolders = (files: readonly string[]): readonly string[] => {
+  const folders = new Set<string>();
+  for (const file of files) {
+    for (let at = file.indexOf('/'); at >= 0; at = file.indexOf('/', at + 1))
+      folders.add(file.slice(0, at + 1));
+  }
+  return [...folders, ...files].sort();
+};
+
+type WorkspaceFiles = (words: string, signal: AbortSignal) => Promise<readonly Choice[]>;
+
+const createWorkspaceFiles = (workspace: string): WorkspaceFiles => {
+  let listed: { readonly at: number; readonly choices: readonly Choice[] } | null = null;
+  return async (words, signal) => {
+    if (listed === null || performance.now() - listed.at > FRESH_MS) {
+      const files = withFolders(await listFiles(workspace, signal));
+      listed = { at: performance.now(), choices: files.map((text) => ({ text, about: '' })) };
+    }
+    return ranked(words, listed.choices);
+  };
+};
+
+/** A file that is dragged into the window arrives as a pasted path. Each terminal quotes it differently. */
+
+const CHARACTERS_MAX = 4_096;
+/** Limit on the pictures in one paste, since each one needs a look at the disk. */
+const PASTED_FILES_MAX = 20;
+
+const SHELL_WORDS = /(?:[^\s\\'"]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+/g;
+
+/** The words of the paste as a shell would divide them; none if a quote is not closed. */
+const shellWordsOf = (text: string): readonly string[] =>
+  text.replace(SHELL_WORDS, '').trim() === '' ? (text.match(SHELL_WORDS) ?? []) : [];
+
+const QUOTED = /\\(.)|'([^']*)'|"((?:[^"\\]|\\.)*)"/g;
+
+/** The text without shell quotes, if a shell would read it as one word. */
+const unquoted = (text: string): string | null =>
+  shellWordsOf(text)[0] === text
+    ? text.replace(
+        QUOTED,
+        (_, escaped?: string, single?: string, double?: string) =>
+          escaped ?? single ?? (double ?? '').replace(/\\(["\\$`])/g, '$1'),
+      )
+    : null;
+
+const pathOfUrl = (text: string): string | null => {
+  if (!/^file:\/\//i.test(text)) return null;
+  const read = attemptNow(() => fileURLToPath(text));
+  return read.kind === 'done' ? read.value : null; // a file on another machine, or no URL: treat it as text
+};
+
+/**
+ * Absolute paths that a paste may mean, the likeliest first. Relative paths are excluded: terminals never paste them, and
+ * `logo.png` may be a word in a sentence.
+ */
+export const pathsMeant = (pasted: string, home: string): readonly string[] => {
+  const text = pasted.trim();
+  if (text.length > CHARACTERS_MAX || /\p{Cc}/u.test(text)) return [];
+  const read = [text, unquoted(text), pathOfUrl(text)].filter((each) => each !== null);
+  const whole = read.map((each) => (each.startsWith('~/') ? path.join(home, each.slice(2)) : each));
+  return [...new Set(whole)].filter((each) => path.isAbsolute(each) && !/\p{Cc}/u.test(each));
+};
+
+const isFile = (file: string): boolean => {
+  const found = attemptNow(() => statSync(file).isFile());
+  return found.kind === 'done' && found.value; // an inaccessible path is not treated as a file
+};
+
+/** Relative inside the workspace, absolute outside. */
+const asSeenFrom = (workspace: string, file: string): string => {
+  const relative = path.relative(workspace, file);
+  return relative.startsWith('..') ? file : relative;
+};
+
+/** Replaces pasted paths of pictures with mentions, except in lines that no model reads, such as `!open …`. */
+export const namePastesIn = (workspace: string, home: string): NamePaste => {
+  const nameOf = (pasted: string): string | null => {
+    const file = pathsMeant(pasted, home).find((each) => pictureMention(each) !== null && isFile(each));
+    return file === undefined ? null : pictureMention(asSeenFrom(workspace, file));
+  };
+  const namesOf = (pasted: string): string | null => {
+    const words = pasted.length > CHARACTERS_MAX ? [] : shellWordsOf(pasted);
+    if (words.length < 2 || words.length > PASTED_FILES_MAX) return null;
+    const names = words.map(nameOf).filter((name) => name !== null);
+    return names.length === words.length ? names.join(' ') : null;
+  };
+  return (pasted, before) =>
+    readTypedInput(`${before}@`, 'steer').kind === 'say' ? (nameOf(pasted) ?? namesOf(pasted)) : null;
+};

@@ -1,0 +1,655 @@
+/** The view of one session: what the screen shows, and which part receives each key. */
+
+import {
+  type FieldValue,
+  type QuestionField,
+  readTyped,
+  type ServerAnswer,
+  type ServerQuestion,
+} from '@pawl/agent/extensions/mcp/question';
+import type { JournalStep } from '@pawl/agent/journal/steps';
+import type { ApprovalAnswer, ApprovalScope, Event, InputMode } from '@pawl/agent/machine/event';
+import type { Grant } from '@pawl/agent/machine/settings';
+import type { State } from '@pawl/agent/machine/state';
+import { type Clock, isSoonAfter } from '@pawl/agent/platform/clock';
+import {
+  type ApprovalChoice,
+  type ApprovalDescription,
+  describeGrant,
+  scopeOfAnswer,
+} from '@pawl/agent/policy/approval-question';
+import type { Stepped } from '@pawl/agent/ports/session';
+import { type Choice, openPicker, type Picker, pick, pickerFrame } from '@pawl/terminal/choices';
+import type { Composer, ComposerResult } from '@pawl/terminal/composer';
+import type { Key, Pressed } from '@pawl/terminal/keys';
+import type { Frame, LiveArea } from '@pawl/terminal/live-area';
+import {
+  harmless,
+  indentWords,
+  type Look,
+  oneLine,
+  paint,
+  paintTyped,
+  shortened,
+} from '@pawl/terminal/paint';
+import { letterOf, questionRows } from '@pawl/terminal/question-rows';
+import { type AnsweredQuestion, Questions, questionFrame, type WindowSize } from '@pawl/terminal/questions';
+import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
+import { isBusy, statusRow } from '@pawl/terminal/status-row';
+import { Transcript } from '@pawl/terminal/transcript';
+import type { RecentTurns } from '../sessions/open-session.js';
+import { readTypedInput, type TypedInput } from '../sessions/typed-input.js';
+
+type ViewParts = {
+  readonly area: LiveArea;
+  readonly look: Look;
+  readonly clock: Clock;
+  readonly composer: Composer;
+  /** Rows of the window. */
+  rows(): number;
+};
+
+/** Two interrupts, or two Escapes at rest, within this time have their own meaning. */
+const TWICE_MS = 2_000;
+const ESCAPES_MS = 800;
+
+type OpenPicker = { readonly picker: Picker; done(index: number | null): void };
+
+/**
+ * The screen of one session: what it shows, and which part receives each key.
+ *
+ * 1. Typed text leaves the input line only on Enter or by the user's edits. Up brings back a refused line. Queued text
+ *    that was not sent returns to the line.
+ * 2. Only keys pressed at a question answer it (see Questions).
+ */
+export class InteractiveView {
+  readonly #area: LiveArea;
+  readonly #look: Look;
+  readonly #clock: Clock;
+  readonly #composer: Composer;
+  readonly #rows: () => number;
+  readonly #handlers: ViewHandlers;
+  readonly #workspace: string;
+  readonly #transcript: Transcript;
+  readonly #questions: Questions;
+  readonly #plainQuestions: PlainQuestions;
+  /** Questions of MCP servers. */
+  readonly serverForms: ServerForms;
+  #state: State;
+  #picking: OpenPicker | null = null;
+  /** Texts sent while the session worked. Each is printed when its event arrives, below the output before it. */
+  #sent: readonly Safe[] = [];
+  #interruptedAt = Number.NEGATIVE_INFINITY;
+  #escapedAt = Number.NEGATIVE_INFINITY;
+
+  constructor({ area, look, clock, composer, rows }: ViewParts, handlers: ViewHandlers, state: State) {
+    this.#area = area;
+    this.#look = look;
+    this.#clock = clock;
+    this.#composer = composer;
+    this.#rows = rows;
+    this.#handlers = handlers;
+    this.#state = state;
+    this.#workspace = state.session.settings.workspace;
+    this.#transcript = new Transcript(look, this.#workspace);
+    this.#transcript.startFrom(state);
+    this.#questions = new Questions(clock, {
+      open: () => this.#opened(),
+      answered: (answers) => this.#answered(answers),
+      unanswered: (reply) => this.#keepReply(reply),
+      isTyping: () => !composer.isEmpty,
+      changed: () => {
+        this.#picking?.done(null); // the list would cover the question
+        this.redraw();
+      },
+    });
+    this.serverForms = new ServerForms(look, (text) => {
+      this.print(text);
+      this.redraw();
+    });
+    this.#plainQuestions = createPlainQuestions(this.#questions, look, (text) => this.print(text));
+  }
+
+  get state(): State {
+    return this.#state;
+  }
+
+  print(text: Safe): void {
+    this.#area.print(text);
+  }
+
+  /** Index of the user's choice, or null. A plain terminal only prints the list and returns null. */
+  pick(title: string, all: readonly Choice[]): Promise<number | null> {
+    if (this.#look.plain === 'yes') {
+      this.print(makeSafe([title, ...all.map(({ text, about }) => `  ${text}  ${about}`)].join('\n')));
+      return Promise.resolve(null);
+    }
+    this.#picking?.done(null);
+    return new Promise((resolve) => {
+      const done = (index: number | null): void => {
+        this.#picking = null;
+        resolve(index);
+      };
+      this.#picking = { picker: openPicker(title, all), done };
+      this.redraw();
+    });
+  }
+
+  /** Draws the live area again, for a new time or a new window size. */
+  redraw(): void {
+    this.#area.draw(() => this.#frame());
+  }
+
+  take(pressed: Pressed): void {
+    this.#questions.keyPressed();
+    if (pressed.kind !== 'key' || !this.#takeEverywhere(pressed.key)) {
+      if (this.#picking !== null) this.#takeAtPicker(this.#picking, pressed);
+      else if (this.#questions.takesKeys) this.#takeAtQuestion(pressed);
+      else this.#composed(this.#composer.take(pressed));
+    }
+    this.redraw();
+  }
+
+  /** Ctrl-C, or the signal. */
+  interrupt(): void {
+    const twice = isSoonAfter(this.#interruptedAt, this.#clock.now(), TWICE_MS);
+    this.#interruptedAt = this.#clock.now();
+    if (twice) this.#handlers.end('hard');
+    else if (this.#picking !== null) this.#picking.done(null);
+    else if (this.#handlers.stopUserCommand()) this.print(paint(this.#look, 'dim', safe`  stopped`));
+    else if (isBusy(this.#state)) this.#handlers.cancel();
+    else if (!this.#composer.isEmpty) this.#composer.setText('');
+    else this.print(paint(this.#look, 'dim', safe`Press Ctrl-C again or Ctrl-D to leave.`));
+    this.redraw();
+  }
+
+  /** Prints the last turns of a resumed session. */
+  showRecentTurns(past: RecentTurns): void {
+    const text = renderRecentTurns(past, this.#transcript, this.#look);
+    if (text !== '') this.print(text);
+  }
+
+  see(stepped: Stepped): void {
+    this.#state = stepped.state;
+    if (stepped.event.type === 'UserInput') this.#printSent();
+    const text = this.#transcript.see(stepped);
+    if (text !== '') this.print(text);
+    const refusal = refusalText(stepped, this.#look);
+    if (refusal !== '') this.print(refusal);
+    this.#questions.see(stepped);
+    for (const action of stepped.actions) {
+      if (action.type === 'RestoreQueue') this.takeBack(this.#handlers.withoutShellOutput(action.texts));
+    }
+    this.redraw();
+  }
+
+  /** Handles keys that mean the same in the input line, a list and a question. */
+  #takeEverywhere(key: Key): boolean {
+    if (key.name === 'escape') this.#escape();
+    else if (!key.control || key.alt) return false;
+    else if (key.name === 'c') this.interrupt();
+    else if (key.name === 'z') this.#handlers.suspend();
+    else if (key.name === 'o') this.#expand();
+    else if (key.name !== 'd' || !this.#composer.isEmpty || this.#questions.replied !== '') return false;
+    else this.#handlers.end('clean');
+    return true;
+  }
+
+  #escape(): void {
+    const twice = isSoonAfter(this.#escapedAt, this.#clock.now(), ESCAPES_MS);
+    this.#escapedAt = Number.NEGATIVE_INFINITY;
+    if (this.#picking !== null) this.#picking.done(null);
+    else if (this.#composer.isOpen) this.#composer.escape();
+    else if (this.#handlers.stopUserCommand()) this.print(paint(this.#look, 'dim', safe`  stopped`));
+    else if (isBusy(this.#state)) this.#handlers.cancel();
+    else if (twice) this.#handlers.editLast();
+    else this.#escapedAt = this.#clock.now();
+  }
+
+  #expand(): void {
+    const whole = this.#transcript.expand();
+    this.print(whole === '' ? paint(this.#look, 'dim', safe`  nothing is folded`) : whole);
+  }
+
+  #takeAtPicker({ picker, done }: OpenPicker, pressed: Pressed): void {
+    const picked = pick(picker, pressed);
+    if (picked.kind === 'taken') done(picked.index);
+    else this.#picking = { picker: picked.picker, done };
+  }
+
+  #takeAtQuestion(pressed: Pressed): void {
+    if (this.#look.plain !== 'yes') this.#questions.take(pressed, this.#window());
+    else if (pressed.kind === 'paste') this.#plainQuestions.take(pressed.text); // each line arrives as a paste and an Enter
+  }
+
+  #answered(answers: readonly AnsweredQuestion[]): void {
+    for (const answered of answers) {
+      const { batchId, call } = answered.question;
+      this.#handlers.answer(batchId, call.callId, scopedAnswer(answered));
+    }
+  }
+
+  #composed(composed: ComposerResult): void {
+    if (composed.kind === 'paste') this.#handlers.pastePicture();
+    if (composed.kind !== 'submit' || this.serverForms.take(composed.text)) return;
+    const mode = composed.mode === 'now' ? 'steer' : 'followUp';
+    const wish = readTypedInput(composed.text, mode, this.#composer.commandNames);
+    if (wish.kind === 'refused') this.#warn(`${wish.why} Up brings your line back.`);
+    // Enter on an empty line during the wait before a retry.
+    const retriesNow = wish.kind === 'nothing' && this.#state.name === 'Error';
+    if (retriesNow) this.#handlers.runCommand({ kind: 'command', name: 'retry', words: '' });
+    if (wish.kind === 'refused' || wish.kind === 'nothing') return;
+    const shown = paintTyped(this.#look, composed.shown);
+    if (wish.kind === 'say' && isBusy(this.#state)) this.#sent = [...this.#sent, shown];
+    else this.print(shown);
+    if (wish.kind === 'say') this.#handlers.say(wish.text, wish.mode);
+    else this.#handlers.runCommand(wish);
+  }
+
+  /** Prints the oldest of the sent texts. */
+  #printSent(): void {
+    const [first, ...more] = this.#sent;
+    this.#sent = more;
+    if (first !== undefined) this.print(first);
+  }
+
+  /** Says why a typed line had no effect. */
+  #warn(why: string): void {
+    this.print(paint(this.#look, 'yellow', indentWords(makeSafe(why), this.#look.columns)));
+  }
+
+  /** Puts texts that were not sent into the input line. In a plain terminal nobody sees that line, so they are printed. */
+  takeBack(texts: readonly string[]): void {
+    if (this.#look.plain === 'yes') this.print(safe`· not sent: ${makeSafe(texts.join('\n'))}`);
+    else this.#join([...texts, this.#composer.text]);
+  }
+
+  /** Puts texts into the input line, one per line. */
+  #join(texts: readonly string[]): void {
+    this.#composer.setText(texts.filter((text) => text !== '').join('\n'));
+  }
+
+  /** Keeps a reason whose question went away. A single letter was an answer and is dropped. */
+  #keepReply(reply: string): void {
+    if (reply.trim().length > 1) this.#join([this.#composer.text, reply]);
+  }
+
+  /** Called when a question starts to accept answers. */
+  #opened(): void {
+    if (this.#look.plain === 'yes') this.#plainQuestions.open();
+    this.redraw();
+  }
+
+  #window(): WindowSize {
+    return { columns: this.#look.columns, rows: this.#rows() };
+  }
+
+  #frame(): Frame {
+    const { columns } = this.#look;
+    const now = this.#clock.now();
+    const seen = { streamed: this.#transcript.streamed, typing: !this.#composer.isEmpty };
+    const status = paint(this.#look, 'dim', statusRow(this.#state, columns, now, seen));
+    const { row } = this.serverForms;
+    const above = [...this.#transcript.rows(columns, now), status, ...(row === null ? [] : [row])];
+    if (this.#picking === null && this.#questions.current !== null) {
+      const line = this.#questions.takesKeys ? null : this.#below(columns);
+      return questionFrame(this.#questions, this.#look, this.#window(), above, line);
+    }
+    const below = this.#below(columns);
+    return {
+      rows: [...above, ...below.rows],
+      cursor: below.cursor === null ? null : { ...below.cursor, row: below.cursor.row + above.length },
+    };
+  }
+
+  /** The list or input line below the status. */
+  #below(columns: number): Frame {
+    const mark = (row: Safe): Safe => paint(this.#look, 'mark', row);
+    if (this.#picking !== null) return pickerFrame(this.#picking.picker, columns, mark);
+    return this.#composer.frame(columns, Math.max(3, Math.floor(this.#rows() / 3)), mark);
+  }
+}
+
+/** Requests of the user to the session. The view does not wait for them; their results arrive as steps. */
+export type ViewHandlers = {
+  say(text: string, mode: InputMode): void;
+  cancel(): void;
+  answer(batchId: string, callId: string, answer: ScopedAnswer): void;
+  /** Runs a slash command or a shell command. */
+  runCommand(wish: Extract<TypedInput, { readonly kind: 'command' | 'shell' }>): void;
+  /** Stops the user's shell command; false if none runs. */
+  stopUserCommand(): boolean;
+  /** Queued texts as they were typed, without attached shell output. */
+  withoutShellOutput(texts: readonly string[]): readonly string[];
+  /** Inserts the clipboard's picture into the input line. */
+  pastePicture(): void;
+  /** Opens the last input for editing in a fork of the session. */
+  editLast(): void;
+  /** Gives the terminal back to the shell until SIGCONT. */
+  suspend(): void;
+  /** `hard`: at once, and children are killed. */
+  end(how: 'clean' | 'hard'): void;
+};
+
+/** Questions in a plain terminal (`--plain`): printed in full, answered by a typed line. */
+
+const EVERY_COLUMN = Number.MAX_SAFE_INTEGER;
+
+/** The whole question; its lines are neither wrapped nor cut. */
+const printedQuestion = (description: ApprovalDescription, look: Look, place: Safe): Safe =>
+  joinSafe(
+    [safe`? ${makeSafe(description.tool)}${place}`, ...questionRows(description, look, EVERY_COLUMN)],
+    safe`\n`,
+  );
+
+/** The answers that can be typed. */
+const lineChoices = (questions: Questions): string => {
+  const letters = (questions.description?.choices ?? []).map(({ answer }) => letterOf(answer));
+  const several = questions.all.length > 1 ? `, all for yes to all ${questions.all.length}` : '';
+  return `Answer with ${letters.slice(0, -1).join(', ')}, or n and a reason${several}, then Enter.`;
+};
+
+type PlainQuestions = {
+  /** Prints the question that now takes answers. */
+  open(): void;
+  /** A line typed at the question. */
+  take(line: string): void;
+};
+
+const createPlainQuestions = (
+  questions: Questions,
+  look: Look,
+  print: (text: Safe) => void,
+): PlainQuestions => {
+  let printed = new Set<ApprovalDescription>();
+  const tell = (text: string): void => print(indentWords(makeSafe(text), look.columns));
+  const show = (description: ApprovalDescription): void => {
+    if (printed.has(description)) return;
+    printed = new Set([...questions.all.filter((one) => printed.has(one)), description]);
+    const { all } = questions;
+    const place = all.length > 1 ? safe` (${all.indexOf(description) + 1} of ${all.length})` : safe``;
+    print(printedQuestion(description, look, place));
+  };
+  const takeAll = (): void => {
+    const unread = questions.all.filter((one) => !printed.has(one));
+    if (unread.length === 0) {
+      questions.answerAll();
+      return;
+    }
+    for (const one of unread) show(one);
+    tell('All questions are printed now. Type all again to allow all of them.');
+  };
+  return {
+    open() {
+      if (questions.description !== null) show(questions.description);
+      tell(lineChoices(questions));
+    },
+    take(line) {
+      if (/^\s*(A|all|yes to all)\s*$/.test(line) && questions.all.length > 1) {
+        takeAll();
+        return;
+      }
+      const read = readAnswer(line);
+      if (read === null) {
+        tell(`'${line.trim().slice(0, 20)}' is not an answer. ${lineChoices(questions)}`);
+        return;
+      }
+      if (questions.offers(read.answer)) questions.answer(read.answer, read.reason);
+      else tell(`That answer is not possible for this call. ${lineChoices(questions)}`);
+    },
+  };
+};
+
+const GRANT_COLUMNS = 100;
+
+export type ScopedAnswer = { readonly answer: ApprovalAnswer; readonly scope: ApprovalScope };
+
+const ANSWER_WORDS: Readonly<Record<string, ApprovalChoice['answer']>> = {
+  y: 'once',
+  yes: 'once',
+  a: 'always',
+  always: 'always',
+  p: 'prefix',
+  prefix: 'prefix',
+  s: 'session',
+  session: 'session',
+};
+
+type TypedAnswer = { readonly answer: ApprovalChoice['answer']; readonly reason: string };
+
+/** Reads `y`, `a`, `p`, `s`, or `n` and a reason; null for anything else. */
+export const readAnswer = (typed: string): TypedAnswer | null => {
+  const text = typed.trim();
+  const answer = ANSWER_WORDS[text.toLowerCase()];
+  if (answer !== undefined && Object.hasOwn(ANSWER_WORDS, text.toLowerCase())) return { answer, reason: '' };
+  const refused = /^no?(?:[\s,:]+(.*))?$/is.exec(text);
+  return refused === null ? null : { answer: 'no', reason: refused[1]?.trim() ?? '' };
+};
+
+/** The answer with its scope, as the machine takes it. */
+const scopedAnswer = (answered: AnsweredQuestion): ScopedAnswer =>
+  answered.answer === 'no'
+    ? { answer: { kind: 'deny', reason: answered.reason }, scope: 'once' }
+    : { answer: { kind: 'allow' }, scope: scopeOfAnswer(answered.answer) };
+
+/** A grant in one line. */
+export const grantText = (grant: Grant, workspace = ''): string =>
+  oneLine(describeGrant(grant, workspace), GRANT_COLUMNS);
+
+/**
+ * The questions of MCP servers in a terminal, answered by typed lines, one question at a time.
+ *
+ * 1. A line goes to the server only after the user has typed `y`. Until then every other line goes to the agent.
+ * 2. Nothing is filled in: what the server gets was typed for it.
+ */
+
+type OpenForm = {
+  readonly question: ServerQuestion;
+  /** The next field; null while the user has not said whether to answer. */
+  field: number | null;
+  readonly content: [string, FieldValue][];
+  answered(answer: ServerAnswer): void;
+};
+
+const DECLINED: ServerAnswer = { action: 'decline' };
+const YES = /^\s*y(es)?\s*$/i;
+const NO = /^\s*no?\s*$/i;
+
+const formFields = ({ asks }: ServerQuestion): readonly QuestionField[] =>
+  asks.kind === 'form' ? asks.fields : [];
+
+const fieldHint = ({ type }: QuestionField): string => {
+  if (type.kind === 'boolean') return ' (y or n)';
+  if (type.kind === 'choice') return ' (a number of the list)';
+  if (type.kind === 'choices') return ' (numbers of the list, with commas)';
+  return type.kind === 'text' ? '' : ' (a number)';
+};
+
+/** What is asked, indented and made safe: the words and the names are the server's. */
+const serverQuestionRows = ({ server, message, asks }: ServerQuestion, columns: number): readonly Safe[] => {
+  const fields = formFields({ server, message, asks }).map(({ label, isRequired }) =>
+    makeSafe(`- ${label}${isRequired ? '' : ' (may be left out)'}`),
+  );
+  const address =
+    asks.kind === 'address' ? [safe`Open it yourself if you trust it: ${harmless(asks.url)}`] : [];
+  return [
+    safe`? The MCP server ${oneLine(server, columns)} asks:`,
+    ...[harmless(message), ...fields, ...address].map((text) => indentWords(text, columns)),
+  ];
+};
+
+class ServerForms {
+  readonly #look: Look;
+  readonly #print: (text: Safe) => void;
+  #open: OpenForm | null = null;
+
+  constructor(look: Look, print: (text: Safe) => void) {
+    this.#look = look;
+    this.#print = print;
+  }
+
+  /** Asks the user. The caller asks one question at a time. */
+  ask(question: ServerQuestion, signal: AbortSignal): Promise<ServerAnswer> {
+    return new Promise((resolve) => {
+      const withdraw = (): void => {
+        open.answered({ action: 'cancel' });
+        this.#tell('withdrawn: the call has ended');
+      };
+      const open: OpenForm = {
+        question,
+        field: null,
+        content: [],
+        answered: (answer) => {
+          signal.removeEventListener('abort', withdraw);
+          this.#open = null;
+          resolve(answer);
+        },
+      };
+      signal.addEventListener('abort', withdraw, { once: true });
+      this.#open = open;
+      this.#print(joinSafe(serverQuestionRows(question, this.#look.columns), safe`\n`));
+      if (this.#look.plain === 'yes') this.#print(this.#words(open));
+    });
+  }
+
+  /** What the next line answers; null if it goes to the agent. */
+  get row(): Safe | null {
+    if (this.#open === null) return null;
+    const { columns } = this.#look;
+    return paint(this.#look, 'yellow', oneLine(this.#words(this.#open), columns - 1));
+  }
+
+  /** Takes a typed line; false if it is not for the server. */
+  take(typed: string): boolean {
+    const open = this.#open;
+    if (open === null) return false;
+    if (open.field === null) return this.#takeFirst(open, typed);
+    const field = formFields(open.question)[open.field];
+    if (field !== undefined) this.#takeField(open, field, typed);
+    return true;
+  }
+
+  #takeFirst(open: OpenForm, typed: string): boolean {
+    if (NO.test(typed)) {
+      this.#tell('declined');
+      open.answered(DECLINED);
+      return true;
+    }
+    if (!YES.test(typed)) return false;
+    this.#next(open, 0);
+    return true;
+  }
+
+  #takeField(open: OpenForm, field: QuestionField, typed: string): void {
+    const at = (open.field ?? 0) + 1;
+    const isEmpty = typed.trim() === '';
+    const read = isEmpty ? null : readTyped(typed, field);
+    if (isEmpty && field.isRequired) {
+      this.#tell('declined: it needs an answer here');
+      open.answered(DECLINED);
+    } else if (read?.kind === 'invalid') this.#tell(read.why);
+    else {
+      if (read !== null) open.content.push([field.name, read.value]);
+      if (read !== null) this.#tell(`${field.label}: ${typed}`);
+      this.#next(open, at);
+    }
+  }
+
+  #next(open: OpenForm, at: number): void {
+    const field = formFields(open.question)[at];
+    open.field = at;
+    if (field === undefined) {
+      this.#tell(`sent to ${open.question.server}`);
+      open.answered({ action: 'accept', content: Object.fromEntries(open.content) });
+    } else {
+      const choices = 'choices' in field.type ? field.type.choices : [];
+      for (const [index, { label }] of choices.entries()) this.#tell(`${index + 1}  ${label}`);
+      if (this.#look.plain === 'yes') this.#print(this.#words(open));
+    }
+  }
+
+  #words({ question, field: at }: OpenForm): Safe {
+    const server = oneLine(question.server, 40);
+    if (at === null) {
+      const isForm = question.asks.kind === 'form';
+      return safe`${server} asks: y and Enter ${isForm ? safe`to answer` : safe`once you have done it`}, n and Enter to decline`;
+    }
+    const field = formFields(question)[at];
+    if (field === undefined) return server;
+    const alone = field.isRequired ? safe`Enter alone declines` : safe`Enter alone leaves it out`;
+    return safe`for ${server}, not the agent: ${oneLine(field.label, 60)}${makeSafe(fieldHint(field))} · ${alone}`;
+  }
+
+  #tell(text: string): void {
+    this.#print(paint(this.#look, 'dim', indentWords(harmless(text), this.#look.columns)));
+  }
+}
+
+/** Draws the last turns of a resumed session by the same code as live ones. */
+
+/** Limit on the rows that are printed again. */
+const RESUMED_ROWS_MAX = 200;
+
+/** The reasoning stored with a reply; its deltas are not in the journal. */
+const reasoningIn = ({ event }: JournalStep): string =>
+  event.type === 'LlmCompleted'
+    ? (event.message?.parts ?? [])
+        .flatMap((part) => (part.type === 'reasoning' ? [part.text] : []))
+        .join('\n')
+    : '';
+
+/** Inserts the reasoning of each reply before its first text. */
+const withReasoning = (steps: readonly JournalStep[]): readonly JournalStep[] => {
+  const texts = new Map<string, string>();
+  for (const stepped of steps) {
+    const text = reasoningIn(stepped);
+    if (text !== '' && stepped.event.type === 'LlmCompleted') texts.set(stepped.event.requestId, text);
+  }
+  return steps.flatMap((stepped): readonly JournalStep[] => {
+    const { event, before } = stepped;
+    if (event.type !== 'TextDelta' && event.type !== 'LlmCompleted') return [stepped];
+    const { requestId, at } = event;
+    const text = texts.get(requestId);
+    texts.delete(requestId);
+    if (text === undefined) return [stepped];
+    const delta = { type: 'ReasoningDelta', at, requestId, text } as const;
+    return [{ ...stepped, event: delta, state: before, actions: [], path: [], diagnostics: [] }, stepped];
+  });
+};
+
+/** The lines as they were printed originally. `transcript` is then ready for the live steps. */
+const renderRecentTurns = (
+  { before, steps, left }: RecentTurns,
+  transcript: Transcript,
+  look: Look,
+): Safe => {
+  transcript.startFrom(before);
+  const lines = withReasoning(steps).flatMap((stepped) => {
+    const { event } = stepped;
+    const typed = event.type === 'UserInput' ? [paintTyped(look, shortened(event.text))] : [];
+    const text = transcript.see(stepped);
+    return text === '' ? typed : [...typed, text];
+  });
+  const rows = joinSafe(lines, safe`\n`).split('\n');
+  const isCut = left === 'some' || rows.length > RESUMED_ROWS_MAX;
+  const note = isCut
+    ? [safe``, paint(look, 'dim', safe`… earlier turns are not shown; /export FILE writes all of them`)]
+    : [];
+  return lines.length === 0 ? safe`` : joinSafe([...note, ...rows.slice(-RESUMED_ROWS_MAX)], safe`\n`);
+};
+
+const COMMAND_EVENTS: readonly Event['type'][] = [
+  'CompactRequested',
+  'RetryLast',
+  'RetryNow',
+  'ApproveBudget',
+];
+
+/** Says why the machine ignored a command; empty if it did not. */
+const refusalText = ({ event, diagnostics }: Stepped, look: Look): Safe =>
+  COMMAND_EVENTS.includes(event.type)
+    ? joinSafe(
+        diagnostics.map(({ why }) => paint(look, 'yellow', safe`  not now: ${makeSafe(why)}`)),
+        safe`\n`,
+      )
+    : safe``;

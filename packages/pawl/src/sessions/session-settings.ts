@@ -1,0 +1,251 @@
+/** The model and the settings of a session, from flags, configuration, frontend and its earlier settings. */
+
+import { defaultSettings, type Limits, type SandboxLevel, type Settings } from '@pawl/agent/machine/settings';
+import { isLimited } from '@pawl/agent/machine/usage';
+import { allowHosts, type Preset, presetRules } from '@pawl/agent/policy/presets';
+import type { Model } from '@pawl/agent/ports/model';
+import { narrower, narrowerLimits } from '@pawl/agent/session/session-settings';
+import { isBare } from '@pawl/terminal/paint';
+import { exitCodes, Stop } from '../process/exit-codes.js';
+import { type Configured, withConfig } from '../settings/configuration.js';
+import {
+  connectModel,
+  patience,
+  sessionWorkspace,
+  type Warn,
+  warnOfEffort,
+  warnOfUnknown,
+} from '../settings/connect-model.js';
+import {
+  afterToolsOf,
+  allowedHostsOf,
+  effortOf,
+  limitsOf,
+  onAskOf,
+  picturesOf,
+  presetOf,
+  profileOf,
+  type RunFlags,
+  sandboxOf,
+} from '../settings/flags.js';
+import type { RecordedSettings } from './stored-sessions.js';
+
+const readProfile = async (flags: RunFlags): Promise<Partial<Settings>> => {
+  const name = profileOf(flags);
+  return name === null ? {} : (await import('@pawl/verify/projections/all-projections')).profiles[name];
+};
+
+/** Checks all flags before configuration and model, so that errors of the command line come first. */
+export const refuseBadFlags = (flags: RunFlags): void => {
+  for (const read of [
+    limitsOf,
+    onAskOf,
+    effortOf,
+    picturesOf,
+    presetOf,
+    sandboxOf,
+    allowedHostsOf,
+    afterToolsOf,
+    profileOf,
+  ])
+    read(flags);
+};
+
+/**
+ * The sandbox level that the user chose. Only a flag can widen the read-only level of the preset `plan`; a level in a
+ * configuration file can't.
+ */
+const chooseSandboxLevel = (given: RunFlags, all: RunFlags, preset: Preset): SandboxLevel | null => {
+  const chosen = sandboxOf(all);
+  const widens = chosen === 'workspace' || chosen === 'workspace+net';
+  return preset === 'plan' && widens ? sandboxOf(given) : chosen;
+};
+
+/** Everything that is settled before a session is opened. */
+type PreparedSession = {
+  readonly flags: RunFlags & Configured;
+  readonly workspace: string;
+  /** Settings of the session that is resumed; null for a new one, and for one from elsewhere. */
+  readonly before: Settings | null;
+  readonly model: Model;
+  readonly limits: Limits;
+  readonly profile: Partial<Settings>;
+};
+
+type PrepareOptions = {
+  /** The session to resume; null for a new one. */
+  readonly resume: string | null;
+  readonly place: Place;
+  readonly warn: Warn;
+  /** Whether configuration files and variables apply. */
+  readonly configured: boolean;
+};
+
+/**
+ * The flags that a user gives for one session. Those of a program that opens sessions for others hold like a configuration.
+ */
+const sessionFlags = (given: RunFlags, place: Place): RunFlags =>
+  place === 'terminal' || place === 'headless' ? given : {};
+
+/** The limits of flags and configuration. What a resumed session had counts where it is tighter and no flag is given. */
+const limitsFrom = (fresh: Limits, before: Settings | null, wishes: Partial<Limits>): Limits =>
+  before === null ? fresh : { ...narrowerLimits(fresh, before.limits), ...wishes };
+
+/** Checks flags, configuration, model and limits before a session exists. Throws a `Stop`. */
+export const prepareFromFlags = async (
+  given: RunFlags,
+  folder: string,
+  { resume, place, warn, configured }: PrepareOptions,
+  recorded: RecordedSettings | null,
+): Promise<PreparedSession> => {
+  const before = recorded?.origin === 'own' ? recorded.settings : null;
+  const workspace = sessionWorkspace(
+    given.workspace === undefined && before !== null ? before.workspace : folder,
+  );
+  const flags: RunFlags & Configured = configured
+    ? await withConfig(given, workspace, {
+        command: 'run',
+        resumed: resume !== null && before !== null,
+        warn,
+      })
+    : given;
+  const profile = await readProfile(flags);
+  const model = await connectModel(flags.model ?? before?.model, flags, process.cwd());
+  warnOfUnknown(model, warn);
+  warnOfEffort(model, effortOf(flags) ?? before?.effort ?? null, warn);
+  const ofProfile = limitsOfProfile(profile, model, flags, warn);
+  const fresh = { ...defaultLimits(place), ...ofProfile, ...limitsOf(flags) };
+  const limits = limitsFrom(fresh, before, { ...ofProfile, ...limitsOf(sessionFlags(given, place)) });
+  refuseUnpriced(model, limits, flags);
+  return { flags, workspace, before, model, limits, profile };
+};
+
+type ChosenSettings = {
+  readonly preset: Preset;
+  /** null: that of the preset. */
+  readonly sandbox: SandboxLevel | null;
+  readonly settings: Partial<Settings>;
+};
+
+export const chooseSettings = (given: RunFlags, prepared: PreparedSession, place: Place): ChosenSettings => {
+  const { flags, before } = prepared;
+  const preset =
+    presetOf(sessionFlags(given, place)) ??
+    narrower('preset', presetOf(flags) ?? defaultPreset(place), before?.preset);
+  const sandbox = chooseSandboxLevel(given, flags, preset);
+  const onAsk = preset === 'ci' ? 'deny' : onAskAt(place, onAskOf(flags));
+  return { preset, sandbox, settings: { ...settingsFrom(prepared, place, preset), onAsk } };
+};
+
+/** Everything of a new session that another part opens. Throws a `Stop`. */
+export const chooseNewSession = async (
+  given: RunFlags,
+  folder: string,
+  place: Place,
+  warn: Warn,
+): Promise<Pick<PreparedSession, 'flags' | 'model'> & ChosenSettings> => {
+  refuseBadFlags(given);
+  const prepared = await prepareFromFlags(
+    given,
+    folder,
+    { resume: null, place, warn, configured: true },
+    null,
+  );
+  return { ...prepared, ...chooseSettings(given, prepared, place) };
+};
+
+/** The settings of a session, from its flags and the configuration. */
+
+/** Rules that also allow the hosts of `--allow-hosts`; nothing without that flag. */
+const rulesFrom = (flags: RunFlags, preset: Preset): Partial<Pick<Settings, 'rules'>> => {
+  const hosts = allowedHostsOf(flags);
+  return hosts === null ? {} : { rules: allowHosts(presetRules[preset], hosts) };
+};
+
+/** Rules from the configuration files, as they are now. */
+const writtenFrom = ({ writtenRules = [] }: Configured): Partial<Pick<Settings, 'writtenRules'>> =>
+  writtenRules.length === 0 ? {} : { writtenRules };
+
+type SettledSession = {
+  readonly flags: RunFlags & Configured;
+  readonly limits: Limits;
+  readonly profile: Partial<Settings>;
+};
+
+/** All settings but who is asked. */
+const settingsFrom = (
+  { flags, limits, profile }: SettledSession,
+  place: Place,
+  preset: Preset,
+): Partial<Settings> => {
+  const effort = effortOf(flags);
+  return {
+    ...patience(flags),
+    ...(effort === null ? {} : { effort }),
+    queueOnCancel: queueOnCancelAt(place, flags),
+    ...profile,
+    ...afterToolsOf(flags),
+    ...rulesFrom(flags, preset),
+    ...writtenFrom(flags),
+    limits,
+  };
+};
+
+/** The limits of a session: those of a profile, and whether a limit in dollars can be kept. */
+
+const refuseUnpriced = (model: Model, limits: Limits, flags: RunFlags): void => {
+  if (!isLimited(limits.usd) || model.facts.prices !== null || flags.allowUnknownPrice) return;
+  const message = [
+    `The price of ${model.id} is unknown, so --max-usd has no effect.`,
+    'Limit the session with --max-tokens, --max-rounds or --max-minutes,',
+    'or start it with --allow-unknown-price: calls of unknown price then count as free.',
+  ].join('\n');
+  throw new Stop(exitCodes.configuration, 'configuration', message);
+};
+
+/** Limits of a profile. If the model's price is unknown, the dollar limit is dropped with a warning: the user did not set it. */
+const limitsOfProfile = (
+  profile: Partial<Settings>,
+  model: Model,
+  flags: RunFlags,
+  warn: Warn,
+): Partial<Limits> => {
+  const { limits } = profile;
+  if (limits === undefined || !isLimited(limits.usd) || flags.maxUsd !== undefined) return limits ?? {};
+  if (model.facts.prices !== null || flags.allowUnknownPrice) return limits;
+  warn(
+    `the profile ${flags.profile} stops at $${limits.usd}, but the price of ${model.id} is unknown: the limit has no effect. Limit the session with --max-tokens, --max-rounds or --max-minutes.`,
+  );
+  return { ...limits, usd: 'unlimited' };
+};
+
+/**
+ * Where the user of a session is: at a terminal, in an editor, at a program that a node serves (`pawl serve`), or nowhere.
+ */
+export type Place = 'terminal' | 'editor' | 'node' | 'headless';
+
+const isWatched = (place: Place): boolean => place === 'terminal' || place === 'editor';
+
+/**
+ * A headless turn has no limit in rounds: money, tokens and time limit it, and loop detection ends it. The thresholds are
+ * high because a model that waits for something repeats a call several times and gets the same result.
+ */
+const headlessLimits: Partial<Limits> = { rounds: 0, repeats: 20, errors: 20, sameResults: 20 };
+
+const defaultLimits = (place: Place): Limits => ({
+  ...defaultSettings.limits,
+  ...(isWatched(place) ? {} : headlessLimits),
+});
+
+/** The preset of a new session. */
+const defaultPreset = (place: Place): Preset => (isWatched(place) ? 'careful' : 'auto');
+
+/** Whether a user can be asked there; `chosen` is the wish for a place that nobody watches. */
+const onAskAt = (place: Place, chosen: 'stop' | 'deny' | null): Settings['onAsk'] => {
+  if (isWatched(place)) return 'ask';
+  return chosen ?? (place === 'node' ? 'ask' : 'stop');
+};
+
+/** Queued input goes back into the input line of a terminal. Elsewhere there is no such line, so it is held. */
+const queueOnCancelAt = (place: Place, { plain }: RunFlags): Settings['queueOnCancel'] =>
+  place === 'terminal' && !isBare(process.env) && plain !== true ? 'restore' : 'hold';

@@ -1,0 +1,347 @@
+/** What a typed line means: a slash command, a shell command, or a message with the skills and pictures that it names. */
+
+import { realpath } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import path from 'node:path';
+import {
+  type PromptFault,
+  type PromptFiles,
+  type PromptSources,
+  promptPlaces,
+} from '@pawl/agent/extensions/skills/prompt-file';
+import type { InputMode } from '@pawl/agent/machine/event';
+import type { Image } from '@pawl/agent/machine/message';
+import { attempt } from '@pawl/agent/platform/attempt';
+import { configFolder } from '@pawl/agent/platform/environment';
+import { nearestWord } from '@pawl/agent/platform/text';
+import type { Tool } from '@pawl/agent/ports/tool';
+import type { Session } from '@pawl/agent/session/create-agent';
+import { imagesFault } from '@pawl/agent/session/model-call';
+import { loadFile } from '@pawl/agent/tools/files';
+import type { Choice } from '@pawl/terminal/choices';
+import type { Configured } from '../settings/configuration.js';
+
+/** Meaning of a submitted line: a message, a slash command, or a shell command. */
+export type TypedInput =
+  | { readonly kind: 'say'; readonly text: string; readonly mode: InputMode }
+  | { readonly kind: 'command'; readonly name: CommandName; readonly words: string }
+  /** `!command`: runs at once; the model gets the output with the next message. */
+  | { readonly kind: 'shell'; readonly command: string }
+  | { readonly kind: 'nothing' }
+  /** Looks like a command but is none: nothing is sent. */
+  | { readonly kind: 'refused'; readonly why: string };
+
+/** Name, arguments, description. Help, completion and documentation are made from this table. */
+export const slashCommands = [
+  ['help', '', 'show this list'],
+  ['model', '[NAME]', 'choose the model for the next calls'],
+  ['effort', '[LEVEL]', 'how much the model should think: auto, low, medium or high'],
+  ['compact', '[WHAT]', 'summarise the conversation to free context; WHAT says what the summary must keep'],
+  ['cost', '', 'tokens and cost of this session'],
+  [
+    'budget',
+    '[LIMIT]',
+    'show the limits and the amounts used; 5 or $5, 200k tokens, 30 rounds, 10 minutes set a limit',
+  ],
+  ['resume', '[ID]', 'continue another session of this folder'],
+  ['fork', '[SEQ]', 'continue in a copy of this session, from now or from a line of its journal'],
+  ['clear', '', 'start a new session; this one is kept'],
+  ['preset', '[NAME]', 'what the agent may do without asking in this session: plan, careful, auto or ci'],
+  ['permissions', '[revoke N]', 'show the rules and your permissions; revoke takes one back'],
+  [
+    'jobs',
+    '[read N, kill N]',
+    'background commands of the agent: list them, read the output of one, or kill one',
+  ],
+  ['mcp', '[NAME, connect]', 'the MCP servers and their state; the tools of one; connect again'],
+  [
+    'diff',
+    '[session]',
+    "all changes since HEAD, the agent's and others'; session: only the edits of this session",
+  ],
+  ['export', 'FILE', 'write the conversation as Markdown'],
+  ['inspect', '', 'look into this session in a browser while it works'],
+  ['retry', '', 'send the last message again; during the wait before a retry: retry now'],
+  ['later', 'TEXT', 'send TEXT after this turn (Alt+Enter does the same)'],
+  ['paste', '', "insert the clipboard's picture into the input line (Ctrl-V does the same)"],
+  ['quit', '', 'leave; the session can be resumed'],
+] as const;
+
+export type CommandName = Exclude<(typeof slashCommands)[number][0], 'later'>;
+
+/** Names that no skill or command of the user can have. */
+export const builtInNames: readonly string[] = [...slashCommands.map(([name]) => name), 'exit'];
+
+export const slashHelp: readonly (readonly [string, string])[] = slashCommands.map(([name, words, about]) => [
+  `/${name} ${words}`.trim(),
+  about,
+]);
+
+/** Command names with descriptions, for completion. */
+export const commandChoices: readonly { readonly text: string; readonly about: string }[] = slashCommands.map(
+  ([name, words, about]) => ({ text: name, about: words === '' ? about : `${words}  ${about}` }),
+);
+
+export const keyHelp: readonly (readonly [string, string])[] = [
+  ['Enter', 'send; during a turn: with the next tool results'],
+  ['Alt+Enter', 'send after this turn'],
+  ['Enter on an empty line', 'during the wait before a retry: retry now'],
+  ['Ctrl-J, Shift+Enter, \\ Enter', 'new line'],
+  ['@', 'mention a file of this folder; Tab completes its name'],
+  ['Ctrl-V', "insert the clipboard's picture; you can also drag a file here"],
+  ['!COMMAND', 'run a shell command; the model gets its output with your next message'],
+  ['Escape, Ctrl-C', 'stop the turn; queued messages return to the input line'],
+  ['Escape twice', 'when nothing runs: edit your last message in a copy of the session'],
+  ['Up, Down, Ctrl-R', 'earlier messages; search them'],
+  ['Ctrl-_, Ctrl-Y', 'undo; paste the last cut text'],
+  ['Ctrl-C twice, Ctrl-D', 'leave'],
+  ['Ctrl-Z', 'back to the shell; fg returns'],
+];
+
+const refused = (why: string): TypedInput => ({ kind: 'refused', why });
+
+const noCommand = (name: string, prompts: readonly string[]): TypedInput => {
+  const close = nearestWord(name, [...slashCommands.map(([known]) => known), ...prompts]);
+  if (close !== undefined)
+    return refused(`There is no /${name}. Did you mean /${close}? /help lists them all.`);
+  return refused(`There is no /${name}. There are ${slashHelp.map(([usage]) => usage).join(', ')}.`);
+};
+
+const readCommand = (written: string, words: string, prompts: readonly string[]): TypedInput => {
+  const lower = written.toLowerCase();
+  const wanted = lower === 'exit' ? 'quit' : lower;
+  const known = slashCommands.find(([name]) => name === wanted);
+  if (known === undefined) return noCommand(written, prompts);
+  const [name, usage] = known;
+  if (name === 'later') {
+    return words === ''
+      ? refused('There is no text: /later TEXT')
+      : { kind: 'say', text: words, mode: 'followUp' };
+  }
+  if (usage === '' && words !== '') return refused(`/${name} takes no arguments.`);
+  if (words === '' && usage !== '' && !usage.startsWith('['))
+    return refused(`/${name} needs an argument: /${name} ${usage}`);
+  return { kind: 'command', name, words };
+};
+
+/** Words that run a command when they stand alone in a line: as a message they would only cost a reply. */
+const SINGLE_WORDS: Readonly<Record<string, CommandName>> = {
+  '?': 'help',
+  help: 'help',
+  exit: 'quit',
+  quit: 'quit',
+};
+
+/**
+ * Parses a submitted line. `/word` is a command for the terminal; a path like /etc/hosts is text. `prompts`: names of
+ * skills and commands of the user, whose lines are messages that are expanded when they are sent.
+ */
+export const readTypedInput = (
+  typed: string,
+  mode: InputMode,
+  prompts: readonly string[] = [],
+): TypedInput => {
+  const text = typed.trim();
+  if (text === '') return { kind: 'nothing' };
+  const alone = Object.hasOwn(SINGLE_WORDS, text) ? SINGLE_WORDS[text] : undefined;
+  if (alone !== undefined) return { kind: 'command', name: alone, words: '' };
+  // Not a shell command: a text of several lines, or one that begins with a Markdown image (`![`).
+  const shell = /^!(?!\[)\s*(.*)$/.exec(text);
+  if (shell !== null) {
+    const command = shell[1] ?? '';
+    return command === '' ? refused('There is no command: !COMMAND') : { kind: 'shell', command };
+  }
+  const found = /^\/([\w:-]*)(?:\s+(.*))?$/s.exec(text);
+  if (found === null) return { kind: 'say', text, mode };
+  const name = found[1] ?? '';
+  if (prompts.includes(name) && !builtInNames.includes(name)) return { kind: 'say', text, mode };
+  return readCommand(name, (found[2] ?? '').trim(), prompts);
+};
+
+/** The skills and commands of a session: what the model is told of them, and what the user can name. */
+
+/** `fault`: why a skill could not be read. The message then says so, and nothing that was typed is lost. */
+export type ExpandedText = { readonly text: string; readonly fault: string | null };
+
+export type SessionPrompts = {
+  /** The tool `skill`, if there are skills. */
+  readonly tools: readonly Tool[];
+  /** For the instructions; empty without skills. */
+  readonly section: string;
+  /** Names that the user can type after `/`. */
+  readonly choices: readonly Choice[];
+  /** What the user can mention after `@` besides files. */
+  mentions(): readonly Choice[];
+  /** Whether `expand` may change this text. */
+  expands(typed: string): boolean;
+  /** The message for a typed text: for `/NAME WORDS` the line, and below it the text of the skill or command. */
+  expand(typed: string): Promise<ExpandedText>;
+};
+
+/** Faults that are printed when a session starts. */
+const FAULTS_PRINTED_MAX = 3;
+
+export const NO_PROMPTS: SessionPrompts = {
+  tools: [],
+  section: '',
+  choices: [],
+  mentions: () => [],
+  expands: () => false,
+  expand: async (text) => ({ text, fault: null }),
+};
+
+export const promptSources = (workspace: string, { claudeFiles }: Configured): PromptSources => ({
+  workspace,
+  home: process.env.HOME || homedir(),
+  configFolder: configFolder(process.env),
+  claude: claudeFiles === 'off' ? 'no' : 'yes',
+});
+
+const warnOfFaults = (
+  faults: readonly PromptFault[],
+  faultText: (fault: PromptFault) => string,
+  warn: (text: string) => void,
+): void => {
+  // Faults of a project must not hide that it replaces what the user would expect.
+  const told = (['replaced', 'skipped'] as const).flatMap((wanted) =>
+    faults.filter(({ weight }) => weight === wanted),
+  );
+  for (const fault of told.slice(0, FAULTS_PRINTED_MAX)) warn(faultText(fault));
+  const left = told.length - FAULTS_PRINTED_MAX;
+  if (left > 0) warn(`${left} more faults in skills and commands: pawl skills lists them.`);
+};
+
+/** `/NAME` at the start of a line, and the words behind it. */
+const PROMPT_LINE = /^\/([\w:-]+)(?:\s+([\s\S]*))?$/;
+
+const expandWith =
+  ({ files }: PromptFiles): SessionPrompts['expand'] =>
+  async (typed) => {
+    const [, name = '', words = ''] = PROMPT_LINE.exec(typed.trim()) ?? [];
+    const found = builtInNames.includes(name) ? undefined : files.find((file) => file.name === name);
+    if (found === undefined) return { text: typed, fault: null };
+    const { readPromptBlock } = await import('@pawl/agent/extensions/skills/read-skill');
+    const block = await readPromptBlock(found, words.trim());
+    if (block.kind === 'text') return { text: `${typed.trim()}\n\n${block.text}`, fault: null };
+    const fault = `The ${found.kind} ${name} can't be read: ${found.file}: ${block.why}`;
+    return { text: `${typed.trim()}\n\n(${fault})`, fault };
+  };
+
+export type SessionPromptsOptions = {
+  readonly workspace: string;
+  readonly flags: Configured;
+  readonly isResumed: boolean;
+  readonly warn: (text: string) => void;
+};
+
+export const openSessionPrompts = async (options: SessionPromptsOptions): Promise<SessionPrompts> => {
+  const { workspace, flags, isResumed, warn } = options;
+  const sources = promptSources(workspace, flags);
+  // Most folders have none: nothing is loaded then. The tools of a resumed session were settled when it began.
+  if (promptPlaces(sources).length === 0 && !isResumed) return NO_PROMPTS;
+  const [{ loadPromptFiles }, { faultText }, { offerSkills }, { createSkillTool }] = await Promise.all([
+    import('@pawl/agent/extensions/skills/load-skills'),
+    import('@pawl/agent/extensions/skills/prompt-file'),
+    import('@pawl/agent/extensions/skills/load-skills'),
+    import('@pawl/agent/extensions/skill-tool'),
+  ]);
+  const loaded = await loadPromptFiles(sources, builtInNames);
+  warnOfFaults(loaded.faults, faultText, warn);
+  const { skills, section, warning } = offerSkills(loaded.files);
+  if (warning !== '' && !isResumed) warn(warning);
+  const choices = loaded.files
+    .filter(({ name }) => !builtInNames.includes(name))
+    .map(({ name, hint, description }) => ({
+      text: name,
+      about: hint === '' ? description : `${hint}  ${description}`,
+    }));
+  return {
+    tools: skills.length > 0 || isResumed ? [createSkillTool(skills)] : [],
+    section: section ?? '',
+    choices,
+    mentions: () => [],
+    expands: (typed) => typed.startsWith('/') && choices.length > 0,
+    expand: expandWith(loaded),
+  };
+};
+
+/**
+ * Pictures that a text mentions as `@shot.png` or `@"my shot.png"`. They are sent with the text, also when the text is
+ * sent again. A missing picture does not stop the text.
+ */
+
+const PICTURE_MENTION =
+  /(?<=^|\s)@(?:"([^"\n]+\.(?:png|jpe?g|gif|webp))"|([^\s"]\S*\.(?:png|jpe?g|gif|webp))(?=$|[\s,;:.!?)]))/gi;
+
+/** The mentioned paths as written, without duplicates. */
+export const picturesNamed = (text: string): readonly string[] => [
+  ...new Set([...text.matchAll(PICTURE_MENTION)].map(([, quoted, bare]) => quoted ?? bare ?? '')),
+];
+
+/** The mention for a picture; null for other files, and for paths that no mention can express. */
+export const pictureMention = (file: string): string | null =>
+  [`@${file}`, `@"${file}"`].find((text) => picturesNamed(text)[0] === file) ?? null;
+
+type Pictures = {
+  readonly images: readonly Image[];
+  /** One line for each picture that the model will not see, with the reason. */
+  readonly faults: readonly string[];
+};
+
+const readPicture = async (file: string): Promise<Uint8Array> => {
+  const real = await realpath(file).catch(() => file); // a missing file is reported below
+  const loaded = await loadFile(real);
+  switch (loaded.kind) {
+    case 'file':
+      return loaded.bytes;
+    case 'absent':
+      throw new Error('there is no such file');
+    case 'folder':
+      throw new Error('it is a folder');
+    case 'unreadable':
+      throw new Error(`it can't be read: ${loaded.why}`);
+    default:
+      return loaded satisfies never;
+  }
+};
+
+/** Stores the pictures that a text mentions. Never rejects. */
+export const storePictures = async (
+  names: readonly string[],
+  workspace: string,
+  keep: (bytes: Uint8Array) => Promise<Image>,
+): Promise<Pictures> => {
+  const keepNamed = async (name: string): Promise<Pictures> => {
+    const kept = await attempt(async () => keep(await readPicture(path.resolve(workspace, name))));
+    return kept.kind === 'done'
+      ? { images: [kept.value], faults: [] }
+      : { images: [], faults: [`${name} is not sent: ${kept.fault.message}`] };
+  };
+  const tried = await Promise.all(names.map(keepNamed));
+  return {
+    images: tried.flatMap(({ images }) => images),
+    faults: tried.flatMap(({ faults }) => faults),
+  };
+};
+
+/**
+ * The pictures for a text of this session. Never rejects. A picture that the current model can't see is still sent, since
+ * a later model may be able to.
+ */
+export const attachPictures = async (
+  names: readonly string[],
+  workspace: string,
+  session: Session,
+): Promise<Pictures> => {
+  const kept = await storePictures(names, workspace, session.keepPicture);
+  if (kept.images.length === 0) return kept;
+  const asked = await attempt(session.model);
+  const withFault = (fault: string): Pictures => ({ ...kept, faults: [...kept.faults, fault] });
+  if (asked.kind === 'fault')
+    return withFault(`It is unknown whether the model gets the pictures: ${asked.fault.message}`);
+  const why = imagesFault(asked.value);
+  if (why === null) return kept;
+  const advice =
+    asked.value.facts.images === undefined ? ' If it accepts pictures, start with --pictures yes.' : '';
+  return withFault(`The model does not get the pictures: ${why}.${advice}`);
+};

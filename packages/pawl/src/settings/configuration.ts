@@ -1,0 +1,608 @@
+/** From configuration files, variables and flags to the values of the settings. */
+
+import { existsSync } from 'node:fs';
+import { realpath } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import path from 'node:path';
+import { type HookDeclaration, readHookTable } from '@pawl/agent/extensions/hooks/hook-config';
+import { type McpServer, readMcpTable } from '@pawl/agent/extensions/mcp/server-config';
+import { DEFAULT_MODEL, defaultProvider, keyVariables, providers } from '@pawl/agent/models/provider-table';
+import { configFolder, type ProcessEnvironment } from '@pawl/agent/platform/environment';
+import { isWithin, readRegular, readRegularSync } from '@pawl/agent/platform/files';
+import { isOfOtherUser, repositoryFolders } from '@pawl/agent/platform/repository-folders';
+import { nearestWord, plural } from '@pawl/agent/platform/text';
+import { isTable, type ParsedTable } from '@pawl/agent/platform/untrusted-input';
+import type { WrittenRule } from '@pawl/agent/policy/presets';
+import { describeRule } from '@pawl/agent/policy/rules';
+import { exitCodes, Stop } from '../process/exit-codes.js';
+import { type ReadRule, readRules } from './permission-rules.js';
+import {
+  attributeOf,
+  checkValue,
+  checkVariable,
+  flagName,
+  type Setting,
+  settings,
+  showValue,
+  type Value,
+} from './setting-table.js';
+import { findLines } from './toml-keys.js';
+
+/** Settings without a flag, and values of provider variables from the user's file. */
+export type Configured = {
+  readonly maxRetries?: string;
+  readonly retryMs?: string;
+  readonly reasoningSummaries?: string;
+  readonly firstByteMs?: string;
+  readonly silenceMs?: string;
+  readonly cellMs?: string;
+  readonly claudeFiles?: string;
+  /** Names of variables, separated by commas. */
+  readonly passEnv?: string;
+  readonly telemetry?: string;
+  readonly telemetryEndpoint?: string;
+  readonly variables?: Readonly<Record<string, string>>;
+  /** Rules from the user's file, and those of the project's file that ask or deny. */
+  readonly writtenRules?: readonly WrittenRule[];
+  /** MCP servers from the user's file. */
+  readonly mcpServers?: readonly McpServer[];
+  /** Hooks from the user's file, and from the project's files. */
+  readonly userHooks?: readonly HookDeclaration[];
+  readonly projectHooks?: readonly ProjectHook[];
+};
+
+const faultLines = (faults: readonly PlacedFault[]): string =>
+  faults.map(({ where, text }) => `${where}: ${text}`).join('\n');
+
+type Flags = Readonly<Record<string, unknown>>;
+
+const givenByFlags = (flags: Flags): readonly Given[] =>
+  settings.flatMap((setting): Given[] => {
+    const flag = flagName(setting);
+    const value = flags[attributeOf(setting)];
+    if (flag === null || value === undefined) return [];
+    return [{ setting, value: value as Value, origin: { layer: 'flag', flag } }]; // the parser returns text or a boolean
+  });
+
+/** Keys that a profile sets. A profile flag overrides the user's file and variables, but not the project's file. */
+const profiled = /^(max_|retry_|hooks$|formatter$|auto_commit$)/;
+
+const withProfile = (layers: Layers, flags: Flags): Layers => {
+  if (flags.profile === undefined) return layers;
+  const without = (list: readonly Given[]): readonly Given[] =>
+    list.filter(({ setting }) => !profiled.test(setting.key));
+  return { ...layers, user: without(layers.user), environment: without(layers.environment) };
+};
+
+export type Consulted = Omit<Loaded, 'layers'> & { readonly resolved: readonly Resolved[] };
+
+/** Loads all settings for a workspace: values, their sources, and faults in the files. */
+export const consult = async (
+  workspace: string,
+  environment: ProcessEnvironment,
+  flags: Flags,
+): Promise<Consulted> => {
+  const { layers, ...others } = await loadConfig(workspace, environment);
+  const all = withProfile({ ...layers, flags: givenByFlags(flags) }, flags);
+  return { resolved: resolve(all, DEFAULT_MODEL), ...others };
+};
+
+const KEY_BYTES_MAX = 64 * 1024;
+
+const wholePath = (file: string): string =>
+  file.startsWith('~/') ? path.join(process.env.HOME || homedir(), file.slice(2)) : file;
+
+/** Reads an API key from a file. Error messages never contain the file's content. */
+const readKey = (file: string): string => {
+  const whole = wholePath(file);
+  const stop = (why: string): Stop =>
+    new Stop(exitCodes.configuration, 'configuration', `The key in ${file} can't be used: ${why}`);
+  const loaded = readRegularSync(whole, KEY_BYTES_MAX);
+  if (loaded.kind === 'absent') throw stop(`there is no file ${whole}.`);
+  if (loaded.kind === 'folder') throw stop(`${whole} is a folder.`);
+  if (loaded.kind === 'unusable') throw stop(`${loaded.why}.`);
+  if ((loaded.status.mode & 0o077) !== 0)
+    throw stop(`others may read it. Make it yours alone: chmod 600 ${whole}`);
+  const key = loaded.bytes.toString('utf8').trim();
+  if (/^\S+$/.test(key)) return key;
+  throw stop('it is empty or contains more than one word. It must contain only the key.');
+};
+
+const asText = (value: Value): string => String(value);
+
+/** Values from the user's file for provider variables that the environment does not set. */
+export const variablesOf = (
+  resolved: readonly Resolved[],
+  environment: ProcessEnvironment,
+): Record<string, string> => {
+  const found: Record<string, string> = {};
+  for (const { name, keyVariables, urlVariable } of providers) {
+    const written = (key: string): Value | null =>
+      resolved.find(({ setting }) => setting.key === `providers.${name}.${key}`)?.value ?? null;
+    const [url, file] = [written('base_url'), written('api_key_file')];
+    if (url !== null && !environment[urlVariable]) found[urlVariable] = asText(url);
+    const isSet = keyVariables.some((variable) => environment[variable]);
+    if (file !== null && !isSet) found[keyVariables[0]] = readKey(asText(file));
+  }
+  return found;
+};
+
+/** The variables that hold API keys. */
+export const keysIn = (variables: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(variables).filter(([name]) => keyVariables.includes(name)));
+
+const isGivenByFlag = (setting: Setting, flags: Flags): boolean => flags[attributeOf(setting)] !== undefined;
+
+/** A setting in the form of a flag. `false` is left out like a missing flag, except for `auto_commit`, which has `--no-`. */
+const asFlag = ({ setting, value }: Resolved): readonly (readonly [string, unknown])[] => {
+  if (value === null) return [];
+  const name = attributeOf(setting);
+  if (typeof value !== 'boolean') return [[name, asText(value)]];
+  return value || setting.key === 'auto_commit' ? [[name, value]] : [];
+};
+
+type GivenOptions = {
+  /** `ask` also takes the settings whose key begins with `ask.`. */
+  readonly command: 'run' | 'ask';
+  /** A resumed session keeps its frozen settings. */
+  readonly resumed: boolean;
+  /** Called for each setting of the project's file that is ignored. */
+  readonly warn: (text: string) => void;
+};
+
+const commandOf = ({ key }: Setting): string => (key.startsWith('ask.') ? 'ask' : 'run');
+
+const wantedIn = ({ command, resumed }: GivenOptions, { setting }: Resolved): boolean => {
+  if (setting.key.startsWith('providers.')) return false;
+  const fits = commandOf(setting) === 'run' || command === 'ask';
+  return fits && !(resumed && setting.frozen);
+};
+
+/** The flags, completed from files and variables. Throws a `Stop` if any of those is faulty. */
+export const withConfig = async <F extends Flags>(
+  flags: F,
+  workspace: string,
+  asked: GivenOptions,
+): Promise<F & Configured> => {
+  const given = { ...flags };
+  const consulted = await consult(workspace, process.env, given);
+  const { resolved, faults, rules, refused, mcpServers, mcpRefused } = consulted;
+  const { userHooks, projectHooks } = consulted;
+  if (faults.length > 0)
+    throw new Stop(
+      exitCodes.configuration,
+      'configuration',
+      `The configuration is faulty.\n${faultLines(faults)}`,
+    );
+  for (const { key, value, origin, why } of refusedOf(resolved)) {
+    const where = origin.layer === 'project' ? `${origin.file}:${origin.line}` : '';
+    asked.warn(`${where}: ${key} = ${showValue(value)} is ignored: ${why}.`);
+  }
+  for (const rule of refused)
+    asked.warn(`${describeRule(rule)} is ignored: a project may only ask and deny.`);
+  for (const file of mcpRefused)
+    asked.warn(`${file}: [mcp.servers] is ignored: a project names its servers in .mcp.json.`);
+  const open = resolved.filter((one) => wantedIn(asked, one) && !isGivenByFlag(one.setting, given));
+  const filled = Object.fromEntries(open.flatMap(asFlag));
+  const variables = variablesOf(resolved, process.env);
+  const tables = { writtenRules: rules, mcpServers, userHooks, projectHooks };
+  return { ...filled, ...given, variables, ...tables } as F & Configured; // each added attribute has the name and form of a flag
+};
+
+/** Resolves a setting: its value, the source that won, the sources that were overruled. */
+
+export type Origin =
+  | { readonly layer: 'user' | 'project'; readonly file: string; readonly line: number }
+  | { readonly layer: 'environment'; readonly variable: string }
+  | { readonly layer: 'flag'; readonly flag: string };
+
+export type Given = { readonly setting: Setting; readonly value: Value; readonly origin: Origin };
+
+export type Overruled = { readonly value: Value; readonly origin: Origin; readonly why: string };
+
+export type Resolved = {
+  readonly setting: Setting;
+  /** null for the built-in value. */
+  readonly value: Value | null;
+  readonly origin: Origin | null;
+  readonly overruled: readonly Overruled[];
+};
+
+/** From the weakest to the strongest layer. In the project's layer the nearest file comes last. */
+export type Layers = {
+  readonly user: readonly Given[];
+  readonly project: readonly Given[];
+  readonly environment: readonly Given[];
+  readonly flags: readonly Given[];
+};
+
+const isAmong = (some: string, all: string): boolean =>
+  some.split(',').every((host) => all.split(',').includes(host));
+
+/** Negative if `one` is stricter than `other`. null means no limit. */
+const compareStrictness = ({ kind }: Setting, one: Value, other: Value | null): number => {
+  if (other === null) return -1;
+  if (kind.type === 'hosts') return isAmong(String(one), String(other)) ? 0 : 1;
+  if (kind.type === 'words') return kind.words.indexOf(String(one)) - kind.words.indexOf(String(other));
+  return Number(one) - Number(other);
+};
+
+const LOOSER_TEXTS: Readonly<Record<Setting['kind']['type'], string>> = {
+  number: 'a project may only lower it',
+  switch: 'a project may only switch it off',
+  words: 'a project may only choose what is stricter',
+  model: 'a project may only choose a model of the provider that is used anyway',
+  hosts: 'a project may only name hosts that you have named',
+  url: 'a project may not set it',
+  file: 'a project may not set it',
+  names: 'a project may not set it',
+};
+
+const providerOf = (model: Value): string => String(model).split('/')[0] ?? '';
+
+const outOfRange = ({ projectRange }: Setting, value: Value): string | null => {
+  const [least, most] = projectRange ?? [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
+  if (Number(value) < least) return `a project may not go below ${least}`;
+  return Number(value) > most ? `a project may not go above ${most}` : null;
+};
+
+/** Why a project's value is refused; null if it is accepted. */
+const refusal = (
+  setting: Setting,
+  value: Value,
+  current: Value | null,
+  builtInModel: string,
+): string | null => {
+  const away = outOfRange(setting, value);
+  if (away !== null) return away;
+  switch (setting.project) {
+    case 'free':
+      return null;
+    case 'no':
+      return 'a project may not set it';
+    case 'tighten':
+      return compareStrictness(setting, value, current ?? setting.tightest) <= 0
+        ? null
+        : LOOSER_TEXTS[setting.kind.type];
+    case 'raise':
+      return compareStrictness(setting, value, current ?? setting.tightest) >= 0
+        ? null
+        : 'a project may only raise it';
+    case 'sameProvider': {
+      const provider = providerOf(current ?? builtInModel);
+      const isSame = providerOf(value) === provider && provider !== 'scripted';
+      return isSame ? null : LOOSER_TEXTS.model;
+    }
+    default:
+      return setting.project satisfies never;
+  }
+};
+
+type Winner = Pick<Given, 'value' | 'origin'>;
+
+const resolveOne = (setting: Setting, layers: Layers, builtInModel: string): Resolved => {
+  let now: Winner | null = null;
+  const overruled: Overruled[] = [];
+  const take = (given: Given, by: string): void => {
+    if (now !== null) overruled.push({ ...now, why: by });
+    now = { value: given.value, origin: given.origin };
+  };
+  const { user, project, environment, flags } = layers;
+  const own = (list: readonly Given[]): readonly Given[] =>
+    list.filter((given) => given.setting.key === setting.key);
+  for (const given of own(user)) take(given, 'another file comes later');
+  for (const given of own(project)) {
+    const current = (now as Winner | null)?.value ?? null; // `take` assigns it, which the compiler does not see
+    const why = refusal(setting, given.value, current, builtInModel);
+    if (why === null)
+      take(given, setting.project === 'raise' ? 'the project raises it' : 'the project is stricter');
+    else overruled.push({ value: given.value, origin: given.origin, why });
+  }
+  for (const given of own(environment)) take(given, 'the environment wins over files');
+  for (const given of own(flags)) take(given, 'flags win');
+  const winner = now as Winner | null; // the same
+  return { setting, value: winner?.value ?? null, origin: winner?.origin ?? null, overruled };
+};
+
+/** Every setting, in the order of the table. */
+export const resolve = (layers: Layers, builtInModel: string): readonly Resolved[] =>
+  settings.map((setting) => resolveOne(setting, layers, builtInModel));
+
+/** Values that a project may never set. The user is told about them, but not about values that a stricter one overrules. */
+export const refusedOf = (resolved: readonly Resolved[]): readonly (Overruled & { readonly key: string })[] =>
+  resolved.flatMap(({ setting, overruled }) =>
+    overruled
+      .filter(({ origin, why }) => origin.layer === 'project' && why.startsWith('a project may'))
+      .filter(() => setting.kind.type !== 'number')
+      .map((one) => ({ ...one, key: setting.key })),
+  );
+
+/** Finds and reads the files and variables with settings. Loads the TOML parser only if there is a file. */
+
+/** `where`: a file and its line, or a variable. */
+type PlacedFault = { readonly where: string; readonly text: string };
+
+/** A hook in a project's file. `folder`: the folder that has `.pawl`. */
+export type ProjectHook = { readonly declaration: HookDeclaration; readonly folder: string };
+
+type Loaded = {
+  readonly layers: Omit<Layers, 'flags'>;
+  /** Existing files, the user's first. */
+  readonly files: readonly string[];
+  readonly faults: readonly PlacedFault[];
+  readonly rules: readonly WrittenRule[];
+  /** Rules of a project that allow something. A project may not do that. */
+  readonly refused: readonly WrittenRule[];
+  /** MCP servers of the user's file. */
+  readonly mcpServers: readonly McpServer[];
+  /** Project files that name MCP servers, which only `.mcp.json` may do. */
+  readonly mcpRefused: readonly string[];
+  /** Hooks of the user's file. */
+  readonly userHooks: readonly HookDeclaration[];
+  /** Hooks of the project's files. Of equal names the nearest file has the one that counts. */
+  readonly projectHooks: readonly ProjectHook[];
+};
+
+export const CONFIG_BYTES_MAX = 16 * 1024;
+
+export const userFile = (environment: ProcessEnvironment): string =>
+  path.join(configFolder(environment), 'config.toml');
+
+/** Configuration files from the repository's root down to the workspace, without files of other users. */
+const projectFiles = (workspace: string): readonly string[] =>
+  repositoryFolders(workspace)
+    .folders.map((folder) => path.join(folder, '.pawl'))
+    .filter((folder) => !isOfOtherUser(folder, workspace))
+    .map((folder) => path.join(folder, 'config.toml'))
+    .filter((file) => path.dirname(path.dirname(file)) === workspace || !isOfOtherUser(file, workspace))
+    .reverse();
+
+/** Whether the project has a file of its own, which may hold hooks. */
+export const hasProjectFile = (workspace: string): boolean =>
+  projectFiles(workspace).some((file) => existsSync(file));
+
+type FileContent =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'unusable'; readonly why: string };
+
+/** The text of a file. An unreadable file is a fault, because it may contain stricter settings. */
+const readContent = async (file: string): Promise<FileContent> => {
+  const loaded = await readRegular(file, CONFIG_BYTES_MAX);
+  if (loaded.kind === 'folder') return { kind: 'unusable', why: 'it is a folder' };
+  if (loaded.kind !== 'file') return loaded;
+  try {
+    return { kind: 'text', text: new TextDecoder('utf-8', { fatal: true }).decode(loaded.bytes) };
+  } catch {
+    return { kind: 'unusable', why: 'it is not text in UTF-8' };
+  }
+};
+
+type ConfigFile = {
+  readonly given: readonly Given[];
+  readonly rules: readonly WrittenRule[];
+  readonly mcpServers: readonly McpServer[];
+  readonly hooks: readonly HookDeclaration[];
+  readonly faults: readonly PlacedFault[];
+  readonly there: boolean;
+};
+
+const NO_FILE = {
+  given: [],
+  rules: [],
+  mcpServers: [],
+  hooks: [],
+  faults: [],
+  there: false,
+} satisfies ConfigFile;
+
+/** A project's file must be in the project, as `.mcp.json` must: what a link leads to elsewhere is not the project's. */
+const leadsOut = async (file: string, workspace: string): Promise<boolean> => {
+  const real = await realpath(file).catch(() => null); // it is not there, or can't be read: that is said elsewhere
+  return real !== null && !isWithin(real, repositoryFolders(workspace).folders.at(-1) ?? workspace);
+};
+
+/** `project`: the workspace of a project's file; null for the user's own file. */
+const readFile = async (file: string, project: string | null): Promise<ConfigFile> => {
+  const read = await readContent(file);
+  const isOutside = read.kind === 'text' && project !== null && (await leadsOut(file, project));
+  const content: FileContent = isOutside ? { kind: 'unusable', why: 'it leads out of the project' } : read;
+  const layer = project === null ? 'user' : 'project';
+  if (content.kind === 'absent') return NO_FILE;
+  if (content.kind === 'unusable')
+    return {
+      ...NO_FILE,
+      faults: [{ where: file, text: `it can't be used: ${content.why}.` }],
+      there: true,
+    };
+  const { parse } = await import('smol-toml');
+  const { values, rules, mcpServers, hooks, faults }: ParsedConfig = parseConfig(content.text, (text) =>
+    parse(text),
+  );
+  const given = values.map(({ setting, value, line }) => ({
+    setting,
+    value,
+    origin: { layer, file, line } satisfies Origin,
+  }));
+  const place = ({ line, text }: LineFault): PlacedFault => ({ where: `${file}:${line}`, text });
+  const placed = rules.map(({ line, ...rule }): WrittenRule => ({ ...rule, origin: `${file}:${line}` }));
+  return { given, rules: placed, mcpServers, hooks, faults: faults.map(place), there: true };
+};
+
+/** Reads Pawl's own variables. Those of providers are read together with the keys. */
+const readVariables = (environment: ProcessEnvironment): Pick<ConfigFile, 'given' | 'faults'> => {
+  const given: Given[] = [];
+  const faults: PlacedFault[] = [];
+  for (const setting of settings.filter(({ variable }) => variable.startsWith('PAWL_'))) {
+    const { variable, kind } = setting;
+    const text = environment[variable] ?? '';
+    if (text === '') continue;
+    const checked = checkVariable(kind, text);
+    if (checked.kind === 'ok')
+      given.push({ setting, value: checked.value, origin: { layer: 'environment', variable } });
+    else faults.push({ where: variable, text: `it ${checked.why}.` });
+  }
+  return { given, faults };
+};
+
+/** The user's rules, and the project's rules that ask or deny. */
+export const stricterRules = (
+  user: readonly WrittenRule[],
+  project: readonly WrittenRule[],
+): readonly WrittenRule[] => [...user, ...project.filter(({ decision }) => decision !== 'allow')];
+
+/** Replaces `~/` with the user's home folder. */
+const inHome = (rule: WrittenRule, environment: ProcessEnvironment): WrittenRule => {
+  if (rule.kind !== 'path' || !rule.pattern.startsWith('~/')) return rule;
+  return { ...rule, pattern: path.join(environment.HOME || homedir(), rule.pattern.slice(2)) };
+};
+
+const folderOf = (file: string): string => path.dirname(path.dirname(file));
+
+const nearestHooks = (hooks: readonly ProjectHook[]): readonly ProjectHook[] => [
+  ...new Map(hooks.map((hook) => [hook.declaration.name, hook])).values(),
+];
+
+/** Loads all layers except flags. Faulty content becomes a fault, never a rejection. `workspace`: a real path. */
+export const loadConfig = async (workspace: string, environment: ProcessEnvironment): Promise<Loaded> => {
+  const mine = userFile(environment);
+  const projects = projectFiles(workspace).filter((file) => file !== mine);
+  const [user, ...project] = await Promise.all([
+    readFile(mine, null),
+    ...projects.map((file) => readFile(file, workspace)),
+  ]);
+  const variables = readVariables(environment);
+  const ofProjects = project.flatMap(({ rules }) => rules);
+  const present = [mine, ...projects].filter((_, index) => [user, ...project][index]?.there);
+  return {
+    layers: {
+      user: user.given,
+      project: project.flatMap(({ given }) => given),
+      environment: variables.given,
+    },
+    files: present,
+    rules: stricterRules(user.rules, ofProjects).map((rule) => inHome(rule, environment)),
+    mcpServers: user.mcpServers,
+    mcpRefused: projects.filter((_, index) => (project[index]?.mcpServers.length ?? 0) > 0),
+    userHooks: user.hooks,
+    projectHooks: nearestHooks(
+      projects.flatMap((file, index) =>
+        (project[index]?.hooks ?? []).map((declaration) => ({ declaration, folder: folderOf(file) })),
+      ),
+    ),
+    refused: ofProjects.filter(({ decision }) => decision === 'allow'),
+    faults: [...user.faults, ...project.flatMap(({ faults }) => faults), ...variables.faults],
+  };
+};
+
+/** Parses one config.toml into settings with their line numbers. Lists all its faults. */
+
+type LineFault = { readonly line: number; readonly text: string };
+
+type ParsedConfig = {
+  readonly values: readonly { readonly setting: Setting; readonly value: Value; readonly line: number }[];
+  readonly rules: readonly ReadRule[];
+  readonly mcpServers: readonly McpServer[];
+  readonly hooks: readonly HookDeclaration[];
+  readonly faults: readonly LineFault[];
+};
+
+type Parse = (text: string) => ParsedTable;
+
+/** Tables of settings: `ask`, `providers`, `providers.anthropic`, … */
+const tables = new Set(
+  settings.flatMap(({ key }) => {
+    const parts = key.split('.');
+    return parts.slice(1).map((_, index) => parts.slice(0, index + 1).join('.'));
+  }),
+);
+
+const looksLikeSecret = (name: string): boolean => /key|token|secret|password|credential/i.test(name);
+
+/** Longer than any setting's name, so longer keys get no suggestion. */
+const NAME_MAX = 60;
+/** Faults to show. Further ones are counted. */
+const FAULTS_MAX = 10;
+
+const shorten = (key: string): string => (key.length > NAME_MAX ? `${key.slice(0, NAME_MAX)}…` : key);
+
+const unknownKey = (key: string): string => {
+  const name = key.split('.').at(-1) ?? key;
+  const names = [...settings.map((setting) => setting.key), ...tables, 'rules', 'mcp', 'hook'];
+  const close = key.length > NAME_MAX ? undefined : nearestWord(key, names);
+  if (close !== undefined) return `there is no setting ${key}. Did you mean ${close}?`;
+  if (looksLikeSecret(name)) {
+    return `${shorten(key)} is no setting: keys do not belong into a file that is copied and shown. Set the variable of the provider, for example ${defaultProvider.keyVariables[0]}, or name a file in your own config.toml: providers.${defaultProvider.name}.api_key_file.`;
+  }
+  return `there is no setting ${shorten(key)}. pawl config lists them.`;
+};
+
+const tableAdvice = (key: string): string =>
+  key === 'hooks' ? ' A hook of your own is a table [hook.NAME].' : '';
+
+type FoundKey = { readonly key: string; readonly keys: readonly string[]; readonly raw: unknown };
+
+const flatten = (table: ParsedTable, above: readonly string[] = []): readonly FoundKey[] =>
+  Object.entries(table).flatMap(([name, raw]) => {
+    const keys = [...above, name];
+    const key = keys.join('.');
+    return isTable(raw) && tables.has(key) ? flatten(raw, keys) : [{ key, keys, raw }];
+  });
+
+/** Only the first line of the parser's message. The lines below quote the file, which may contain a secret. */
+const syntaxFault = (error: unknown): LineFault => {
+  const line = error instanceof Error && 'line' in error && typeof error.line === 'number' ? error.line : 1;
+  const why = (error instanceof Error ? error.message : String(error)).split('\n')[0] ?? '';
+  const text = why.replace(/^Invalid TOML document: /, '');
+  return { line, text: `this is no TOML: ${text}. A line reads: name = "text", name = 1 or name = true.` };
+};
+
+type PendingFault = { readonly line: number; readonly tell: () => string };
+
+/** The first faults in order of their lines, and the number of the others. */
+const firstFaults = (wrong: readonly PendingFault[]): readonly LineFault[] => {
+  const sorted = wrong.toSorted((one, other) => one.line - other.line);
+  const told = sorted.slice(0, FAULTS_MAX).map(({ line, tell }) => ({ line, text: tell() }));
+  const next = sorted[FAULTS_MAX];
+  if (next === undefined) return told;
+  const left = plural(sorted.length - FAULTS_MAX, 'more fault');
+  return [...told, { line: next.line, text: `${left} from here on.` }];
+};
+
+/** Reads the whole file, so that all faults are found. */
+export const parseConfig = (text: string, parse: Parse): ParsedConfig => {
+  let table: ParsedTable;
+  try {
+    table = parse(text);
+  } catch (error) {
+    return { values: [], rules: [], mcpServers: [], hooks: [], faults: [syntaxFault(error)] };
+  }
+  const values: ParsedConfig['values'][number][] = [];
+  const wrong: PendingFault[] = [];
+  const lineOf = findLines(text, parse);
+  const { rules: written, mcp, hook, ...others } = table;
+  const ruled = written === undefined ? { rules: [], faults: [] } : readRules(written, lineOf);
+  for (const { line, text: why } of ruled.faults) wrong.push({ line, tell: () => why });
+  const connected = mcp === undefined ? { servers: [], faults: [] } : readMcpTable(mcp);
+  for (const { keys, text: why } of connected.faults) wrong.push({ line: lineOf(keys), tell: () => why });
+  const hooked = hook === undefined ? { hooks: [], faults: [] } : readHookTable(hook);
+  for (const { keys, text: why } of hooked.faults) wrong.push({ line: lineOf(keys), tell: () => why });
+  for (const { key, keys, raw } of flatten(others)) {
+    const line = lineOf(keys);
+    const setting = settings.find((known) => known.key === key);
+    if (setting === undefined) {
+      wrong.push({ line, tell: () => (tables.has(key) ? `${key} is a table: [${key}]` : unknownKey(key)) });
+      continue;
+    }
+    const checked = checkValue(setting.kind, raw);
+    if (checked.kind === 'ok') values.push({ setting, value: checked.value, line });
+    else wrong.push({ line, tell: () => `${key} ${checked.why}.${isTable(raw) ? tableAdvice(key) : ''}` });
+  }
+  return {
+    values,
+    rules: ruled.rules,
+    mcpServers: connected.servers,
+    hooks: hooked.hooks,
+    faults: firstFaults(wrong),
+  };
+};

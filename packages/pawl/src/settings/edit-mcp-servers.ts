@@ -1,0 +1,146 @@
+/**
+ * Adds and removes MCP servers in the text of a config.toml.
+ *
+ * 1. All other text stays as it is: comments, order, line ends.
+ * 2. The new text is parsed. It must say what the old one said, and differ in this one server; otherwise nothing changes.
+ */
+
+import { isDeepStrictEqual } from 'node:util';
+import { readMcpTable } from '@pawl/agent/extensions/mcp/server-config';
+import { isTable, type ParsedTable } from '@pawl/agent/platform/untrusted-input';
+import { findStatements, type TomlStatement } from './toml-keys.js';
+
+export type TomlFormat = {
+  parse(text: string): ParsedTable;
+  stringify(table: object): string;
+};
+
+export type EditedConfig =
+  | { readonly kind: 'edited'; readonly text: string }
+  /** `why`: a sentence for the user. */
+  | { readonly kind: 'refused'; readonly why: string };
+
+const refused = (why: string): EditedConfig => ({ kind: 'refused', why });
+
+const parsed = (text: string, { parse }: TomlFormat): ParsedTable | null => {
+  try {
+    return parse(text);
+  } catch {
+    return null; // the caller says so; `pawl doctor` names the line
+  }
+};
+
+const NO_TOML = 'it has an error, which pawl doctor names. Repair it first.';
+
+/** The servers by name, and everything else; null if `mcp` or `mcp.servers` is not a table. */
+const splitServers = (
+  table: ParsedTable,
+): { readonly servers: ParsedTable; readonly rest: ParsedTable } | null => {
+  const { mcp = {}, ...others } = table;
+  if (!isTable(mcp)) return null;
+  const { servers = {}, ...rest } = mcp;
+  return isTable(servers) ? { servers, rest: { ...others, ...rest } } : null;
+};
+
+/** Equal values. Tables of the parser have no prototype, so they equal no other objects for Node. */
+const isSame = (one: unknown, other: unknown): boolean => {
+  if (Array.isArray(one) && Array.isArray(other))
+    return one.length === other.length && one.every((value, index) => isSame(value, other[index]));
+  if (!isTable(one) || !isTable(other)) return isDeepStrictEqual(one, other);
+  const keys = Object.keys(one);
+  return (
+    keys.length === Object.keys(other).length &&
+    keys.every((key) => Object.hasOwn(other, key) && isSame(one[key], other[key]))
+  );
+};
+
+/** Whether `after` says what `before` says, with `servers` in the place of its servers (rule 2). */
+const changesOnlyServers = (
+  before: ParsedTable,
+  after: ParsedTable | null,
+  servers: ParsedTable,
+): boolean => {
+  const [old, now] = [splitServers(before), after === null ? null : splitServers(after)];
+  return old !== null && now !== null && isSame(now.rest, old.rest) && isSame(now.servers, servers);
+};
+
+const detectLineEnd = (text: string): string => (text.includes('\r\n') ? '\r\n' : '\n');
+
+/** `name = value` as one line: tables are written inline. */
+const serializeLine = (name: string, value: unknown, format: TomlFormat): string => {
+  const assign = (key: string, one: unknown): string => format.stringify({ [key]: one }).trim();
+  if (!isTable(value)) return assign(name, value);
+  const inside = Object.entries(value).map(([key, one]) => assign(key, one));
+  return `${name} = { ${inside.join(', ')} }`;
+};
+
+/** Adds the table of a server at the end of the text. */
+export const addServer = (
+  text: string,
+  name: string,
+  server: ParsedTable,
+  format: TomlFormat,
+): EditedConfig => {
+  const before = parsed(text, format);
+  if (before === null) return refused(NO_TOML);
+  const servers = splitServers(before)?.servers;
+  if (servers === undefined) return refused('mcp and mcp.servers must be tables.');
+  const same = Object.keys(servers).find((known) => known.toLowerCase() === name.toLowerCase());
+  if (same !== undefined)
+    return refused(`it already has an MCP server ${same}. First: pawl mcp remove ${same}`);
+  const [fault] = readMcpTable({ servers: { [name]: server } }).faults;
+  if (fault !== undefined) return refused(fault.text);
+  const lineEnd = detectLineEnd(text);
+  const lines = [
+    `[mcp.servers.${name}]`,
+    ...Object.entries(server).map(([key, value]) => serializeLine(key, value, format)),
+  ];
+  const above = text === '' ? '' : `${text.replace(/(\r?\n)*$/, '')}${lineEnd}${lineEnd}`;
+  const edited = `${above}${lines.join(lineEnd)}${lineEnd}`;
+  if (!changesOnlyServers(before, parsed(edited, format), { ...servers, [name]: server }))
+    return refused(`it has its servers in a form that can't be extended. Add ${name} by hand.`);
+  return { kind: 'edited', text: edited };
+};
+
+const startsWith = (names: readonly string[], start: readonly string[]): boolean =>
+  start.every((name, index) => names[index] === name);
+
+/** The whole lines of a statement, with a comment behind it. */
+const lineSpan = (text: string, { start, end }: TomlStatement): readonly [from: number, to: number] => {
+  const next = text.indexOf('\n', end);
+  return [text.lastIndexOf('\n', start - 1) + 1, next < 0 ? text.length : next + 1];
+};
+
+/** Joins the texts before and behind a cut, without a second blank line. */
+const joinBlank = (before: string, behind: string): string => {
+  if (before !== '' && !/(^|\n)\r?\n$/.test(before)) return before + behind;
+  return behind === '' ? before.replace(/\r?\n$/, '') : before + behind.replace(/^\r?\n/, '');
+};
+
+/** Removes what the text says about a server. Comments between its lines go with it, all others stay. */
+export const removeServer = (text: string, name: string, format: TomlFormat): EditedConfig => {
+  const before = parsed(text, format);
+  if (before === null) return refused(NO_TOML);
+  const servers = splitServers(before)?.servers ?? {};
+  if (!Object.hasOwn(servers, name)) {
+    const known = Object.keys(servers).join(', ');
+    return refused(`it has no MCP server ${name}. ${known === '' ? 'It has none.' : `It has ${known}.`}`);
+  }
+  let edited = '';
+  let from = 0;
+  let wasOurs = false;
+  for (const statement of findStatements(text, format.parse)) {
+    const isOurs = startsWith(statement.names, ['mcp', 'servers', name]);
+    const [start, end] = lineSpan(text, statement);
+    if (isOurs) {
+      if (!wasOurs) edited += text.slice(from, start);
+      from = end;
+    }
+    wasOurs = isOurs;
+  }
+  edited = joinBlank(edited, text.slice(from));
+  const { [name]: _, ...left } = servers;
+  if (!changesOnlyServers(before, parsed(edited, format), left))
+    return refused(`it names ${name} in a form that can't be cut out. Remove it by hand.`);
+  return { kind: 'edited', text: edited };
+};

@@ -1,0 +1,196 @@
+import type { Effort, Limits, SandboxLevel, Settings } from '@pawl/agent/machine/settings';
+import { providers } from '@pawl/agent/models/provider-table';
+import type { Preset } from '@pawl/agent/policy/presets';
+import type { ProfileName } from '@pawl/verify/projections/all-projections';
+import { exitCodes, Stop } from '../process/exit-codes.js';
+import { checkVariable, settingOf, settings } from './setting-table.js';
+
+/** Flag and help text of a setting. */
+export const flagOf = (key: string): readonly [string, string] => {
+  const { flag, help } = settingOf(key);
+  return [flag ?? key, help];
+};
+
+/** Providers without a default address: the user must give one. */
+const withoutAddress = providers
+  .filter(({ address }) => address === null)
+  .map(({ name }) => `${name}/NAME`)
+  .join(', ');
+
+/** Also a flag of `pawl ask`. */
+export const TAKE_OVER: readonly [string, string] = [
+  '--take-over',
+  'open a session even if another process may have it open; that process stops before it writes again',
+];
+
+/** The flags of every command that runs the agent: one list for parser, help, completion and documentation. */
+export const runFlags: readonly (readonly [string, string])[] = [
+  [
+    '-p, --print [prompt]',
+    'run one turn without a terminal and print the result. Piped input is added to the prompt; without a prompt, or with - after it, stdin is read to its end. For a prompt that looks like a flag: -p -- PROMPT',
+  ],
+  flagOf('model'),
+  flagOf('effort'),
+  ['--base-url <url>', `address of the provider, if not its usual one; required for ${withoutAddress}`],
+  ['--workspace <folder>', 'the folder to work in (default: this one)'],
+  ['--json', 'JSON lines on stdout (docs/json-stream.schema.json)'],
+  ...[
+    'max_usd',
+    'max_rounds',
+    'max_tokens',
+    'max_minutes',
+    'preset',
+    'sandbox',
+    'allow_hosts',
+    'on_ask',
+    'hooks',
+    'formatter',
+  ].map(flagOf),
+  flagOf('pictures'),
+  flagOf('explore'),
+  flagOf('tasks'),
+  flagOf('auto_commit'),
+  ['--no-auto-commit', 'turn auto-commit off again in a resumed session'],
+  flagOf('profile'),
+  ['--continue', 'continue the last session of this folder'],
+  ['--resume [id]', 'continue a session; without an id, choose one from a list'],
+  TAKE_OVER,
+  flagOf('allow_unknown_price'),
+  ['--plain', 'print whole lines and never redraw, for screen readers; the same as PAWL_PLAIN=1'],
+  ['--verbose', 'print more details to stderr'],
+];
+
+/** Flags as the parser returns them. Values are still text. */
+export type RunFlags = {
+  readonly print?: string | true;
+  readonly model?: string;
+  readonly effort?: string;
+  readonly baseUrl?: string;
+  readonly workspace?: string;
+  readonly json?: true;
+  readonly maxUsd?: string;
+  readonly maxRounds?: string;
+  readonly maxTokens?: string;
+  readonly maxMinutes?: string;
+  readonly preset?: string;
+  readonly sandbox?: string;
+  readonly allowHosts?: string;
+  readonly onAsk?: string;
+  readonly hooks?: string;
+  readonly formatter?: string;
+  readonly pictures?: string;
+  readonly autoCommit?: boolean;
+  readonly profile?: string;
+  readonly explore?: true;
+  readonly tasks?: true;
+  readonly continue?: true;
+  readonly resume?: string | true;
+  readonly takeOver?: true;
+  readonly allowUnknownPrice?: true;
+  readonly plain?: true;
+  readonly verbose?: true;
+};
+
+export const usageStop = (message: string): Stop => new Stop(exitCodes.usage, 'usage', message);
+
+export const readAmount = (flag: string, text: string, kind: 'whole' | 'any'): number => {
+  const amount = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+  if (!(amount > 0) || (kind === 'whole' && !Number.isSafeInteger(amount))) {
+    throw usageStop(`${flag} needs a ${kind === 'whole' ? 'whole ' : ''}number above zero, not '${text}'.`);
+  }
+  return amount;
+};
+
+export const refuseTakeOver = ({ takeOver }: { readonly takeOver?: true }): void => {
+  if (takeOver) throw usageStop('--take-over needs a session to go on with: --continue or --resume ID.');
+};
+
+/** The limits that flags set. Others keep the session's values. */
+export const limitsOf = (flags: RunFlags): Partial<Limits> => ({
+  ...(flags.maxUsd === undefined ? {} : { usd: readAmount('--max-usd', flags.maxUsd, 'any') }),
+  ...(flags.maxRounds === undefined ? {} : { rounds: readAmount('--max-rounds', flags.maxRounds, 'whole') }),
+  ...(flags.maxTokens === undefined ? {} : { tokens: readAmount('--max-tokens', flags.maxTokens, 'whole') }),
+  ...(flags.maxMinutes === undefined
+    ? {}
+    : { timeMs: Math.ceil(readAmount('--max-minutes', flags.maxMinutes, 'any') * 60_000) }),
+});
+
+export const chooseWord = <Word extends string>(flag: string, text: string, words: readonly Word[]): Word => {
+  const found = words.find((word) => word === text);
+  if (found === undefined) throw usageStop(`${flag} needs one of ${words.join(', ')}, not '${text}'.`);
+  return found;
+};
+
+export const presetOf = (flags: RunFlags): Preset | null =>
+  flags.preset === undefined
+    ? null
+    : chooseWord<Preset>('--preset', flags.preset, ['plan', 'careful', 'auto', 'ci']);
+
+export const sandboxOf = (flags: RunFlags): SandboxLevel | null =>
+  flags.sandbox === undefined
+    ? null
+    : chooseWord<SandboxLevel>('--sandbox', flags.sandbox, [
+        'workspace',
+        'workspace+net',
+        'read-only',
+        'off',
+      ]);
+
+export const onAskOf = (flags: RunFlags): 'stop' | 'deny' | null =>
+  flags.onAsk === undefined ? null : chooseWord<'stop' | 'deny'>('--on-ask', flags.onAsk, ['stop', 'deny']);
+
+export const effortOf = ({ effort }: Pick<RunFlags, 'effort'>): Effort | null =>
+  effort === undefined ? null : chooseWord<Effort>('--effort', effort, ['auto', 'low', 'medium', 'high']);
+
+/** Whether pictures are sent to the model; `auto`: only if it is known to accept them. */
+export type PicturesWish = 'auto' | 'yes' | 'no';
+
+export const picturesOf = ({ pictures = 'auto' }: Pick<RunFlags, 'pictures'>): PicturesWish =>
+  chooseWord<PicturesWish>('--pictures', pictures, ['auto', 'yes', 'no']);
+
+/** Hosts that need no approval; null without the flag. */
+export const allowedHostsOf = ({ allowHosts }: RunFlags): readonly string[] | null => {
+  if (allowHosts === undefined) return null;
+  const checked = checkVariable(settingOf('allow_hosts').kind, allowHosts);
+  if (checked.kind === 'bad') throw usageStop(`--allow-hosts ${checked.why}.`);
+  return String(checked.value).split(',');
+};
+
+/** Settings of the hooks that run after tools, as far as flags set them. */
+export const afterToolsOf = (
+  flags: RunFlags,
+): Partial<Pick<Settings, 'hooks' | 'formatter' | 'autoCommit'>> => {
+  const hooks =
+    flags.hooks === undefined
+      ? null
+      : chooseWord<Settings['hooks']>('--hooks', flags.hooks, ['mutating', 'mutatingOk', 'always', 'never']);
+  const formatter =
+    flags.formatter === undefined
+      ? null
+      : chooseWord<'on' | 'off'>('--formatter', flags.formatter, ['on', 'off']);
+  const needed = flags.autoCommit === true ? '--auto-commit' : formatter === 'on' ? '--formatter on' : null;
+  if (hooks === 'never' && needed !== null) throw usageStop(`${needed} does nothing with --hooks never.`);
+  return {
+    ...(hooks === null ? {} : { hooks }),
+    ...(formatter === null ? {} : { formatter: formatter === 'on' ? 'onChanges' : 'off' }),
+    ...(flags.autoCommit === undefined ? {} : { autoCommit: flags.autoCommit ? 'on' : 'off' }),
+  };
+};
+
+export const profileOf = (flags: RunFlags): ProfileName | null =>
+  flags.profile === undefined
+    ? null
+    : chooseWord<ProfileName>('--profile', flags.profile, ['minimal', 'loom', 'sketch', 'tools', 'full']);
+
+/** Parses a line number of a journal. `flag` is named in the error. */
+export const readSeq = (flag: string, text: string): number => readAmount(flag, text, 'whole');
+
+export type ConfigFlags = RunFlags & { readonly origin?: true };
+
+/** The flags of `pawl config`: its own, and those of settings, whose effect it shows. */
+export const configFlags: readonly (readonly [string, string])[] = [
+  ['--origin', 'name the source of each value, and the values it overrules'],
+  ['--json', 'as JSON lines'],
+  ['--workspace <folder>', 'the folder whose settings to print (default: this one)'],
+  ...settings.filter(({ flag, key }) => flag !== null && !key.includes('.')).map(({ key }) => flagOf(key)),
+];

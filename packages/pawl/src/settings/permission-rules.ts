@@ -1,0 +1,116 @@
+/**
+ * The table `rules` of a configuration file. A rule allows, asks or denies by the words of a command, by path, by host
+ * or by the tool of an MCP server.
+ *
+ * A project's file may only ask and deny. Its `allow` is ignored with a warning.
+ */
+
+import type { Needs } from '@pawl/agent/machine/call';
+import { nearestWord } from '@pawl/agent/platform/text';
+import { isTable, type ParsedTable } from '@pawl/agent/platform/untrusted-input';
+import { isHostPattern, isMcpPattern, patternFault } from '@pawl/agent/policy/patterns';
+import type { Decision, RuleSubject } from '@pawl/agent/policy/presets';
+
+export type ReadRule = RuleSubject & { readonly decision: Decision; readonly line: number };
+
+type ReadRules = {
+  readonly rules: readonly ReadRule[];
+  readonly faults: readonly { readonly line: number; readonly text: string }[];
+};
+
+type ParsedRule = { readonly subject: RuleSubject } | { readonly fault: string };
+type List = { readonly keys: readonly string[]; readonly decision: Decision; make(text: string): ParsedRule };
+
+const RULES_MAX = 500;
+
+/** Words that need no quotes in a shell. A command whose first words need quotes is a mistake. */
+const PLAIN_WORDS = /^[^\s'"\\$`;&|<>(){}*?[\]#~!]+( [^\s'"\\$`;&|<>(){}*?[\]#~!]+)*$/;
+
+const command =
+  (needs?: Needs) =>
+  (text: string): ParsedRule =>
+    PLAIN_WORDS.test(text)
+      ? { subject: { kind: 'command', words: text.split(' '), ...(needs === undefined ? {} : { needs }) } }
+      : { fault: 'is the plain words that a command begins with, with one blank between them: "npm test"' };
+
+const path =
+  (touches: 'reads' | 'anything') =>
+  (text: string): ParsedRule => {
+    const fault = patternFault(text);
+    return fault === null ? { subject: { kind: 'path', pattern: text, touches } } : { fault };
+  };
+
+const host = (text: string): ParsedRule =>
+  isHostPattern(text)
+    ? { subject: { kind: 'host', pattern: text.toLowerCase() } }
+    : { fault: 'is a host without scheme and path: "example.com" or "*.example.org"' };
+
+const mcp = (text: string): ParsedRule =>
+  isMcpPattern(text)
+    ? { subject: { kind: 'mcp', pattern: text } }
+    : {
+        fault:
+          'is an MCP server, one of its tools, or the beginning of their names: "github", "github/get_issue" or "github/get_*"',
+      };
+
+const lists: readonly List[] = [
+  { keys: ['allow'], decision: 'allow', make: command() },
+  { keys: ['allow_network'], decision: 'allow', make: command('network') },
+  { keys: ['allow_outside'], decision: 'allow', make: command('outside') },
+  { keys: ['ask'], decision: 'ask', make: command() },
+  { keys: ['deny'], decision: 'deny', make: command() },
+  { keys: ['paths', 'read'], decision: 'allow', make: path('reads') },
+  { keys: ['paths', 'allow'], decision: 'allow', make: path('anything') },
+  { keys: ['paths', 'ask'], decision: 'ask', make: path('anything') },
+  { keys: ['paths', 'deny'], decision: 'deny', make: path('anything') },
+  { keys: ['hosts', 'allow'], decision: 'allow', make: host },
+  { keys: ['hosts', 'ask'], decision: 'ask', make: host },
+  { keys: ['hosts', 'deny'], decision: 'deny', make: host },
+  { keys: ['mcp', 'allow'], decision: 'allow', make: mcp },
+  { keys: ['mcp', 'ask'], decision: 'ask', make: mcp },
+  { keys: ['mcp', 'deny'], decision: 'deny', make: mcp },
+];
+
+const NAMES = lists.map(({ keys }) => `rules.${keys.join('.')}`);
+
+const unknown = (name: string): string => {
+  const close = nearestWord(name, NAMES);
+  return `there is no ${name}. ${close === undefined ? `There are ${NAMES.join(', ')}.` : `Did you mean ${close}?`}`;
+};
+
+type Entry = readonly [keys: readonly string[], raw: unknown];
+
+const INNER_TABLES = new Set(['paths', 'hosts', 'mcp']);
+
+const ruleEntries = (table: ParsedTable): readonly Entry[] =>
+  Object.entries(table).flatMap(([name, raw]): readonly Entry[] =>
+    INNER_TABLES.has(name) && isTable(raw)
+      ? Object.entries(raw).map(([inner, value]) => [[name, inner], value])
+      : [[[name], raw]],
+  );
+
+/** Reads the table. `lineOf` expects the whole key. */
+export const readRules = (table: unknown, lineOf: (keys: readonly string[]) => number): ReadRules => {
+  if (!isTable(table))
+    return { rules: [], faults: [{ line: lineOf(['rules']), text: 'rules is a table: [rules]' }] };
+  const rules: ReadRule[] = [];
+  const faults: { line: number; text: string }[] = [];
+  for (const [keys, raw] of ruleEntries(table)) {
+    const line = lineOf(['rules', ...keys]);
+    const name = `rules.${keys.join('.')}`.slice(0, 60);
+    const list = lists.find((one) => one.keys.join('.') === keys.join('.'));
+    if (list === undefined) faults.push({ line, text: unknown(name) });
+    else if (!Array.isArray(raw)) faults.push({ line, text: `${name} is a list of texts: ["…"].` });
+    else
+      for (const text of raw) {
+        const made = typeof text === 'string' ? list.make(text) : { fault: 'is a text in quotes' };
+        if ('fault' in made) faults.push({ line, text: `a rule of ${name} ${made.fault}.` });
+        else rules.push({ ...made.subject, decision: list.decision, line });
+      }
+  }
+  if (rules.length <= RULES_MAX) return { rules, faults };
+  return {
+    rules: [],
+    faults: [...faults, { line: lineOf(['rules']), text: `there are more than ${RULES_MAX} rules.` }],
+  };
+};

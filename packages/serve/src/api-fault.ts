@@ -1,0 +1,94 @@
+/**
+ * Faults of the HTTP API. Each is one JSON shape, `{ "error": { "code", "message" } }`: the code is for programs, the
+ * message says what happened and what to do.
+ */
+
+const statuses = {
+  badRequest: 400,
+  wrongToken: 401,
+  notAllowed: 403,
+  notFound: 404,
+  wrongMethod: 405,
+  conflict: 409,
+  workspaceGone: 409,
+  tooLarge: 413,
+  wrongType: 415,
+  tooManyRequests: 429,
+  tooManySessions: 429,
+  tooManyStreams: 429,
+  internal: 500,
+  draining: 503,
+  unavailable: 503,
+} as const;
+
+type ApiFaultCode = keyof typeof statuses;
+
+export class ApiFault extends Error {
+  override readonly name = 'ApiFault';
+  readonly code: ApiFaultCode;
+  /** Seconds after which the request may succeed; null if waiting does not help. */
+  readonly retryAfter: number | null;
+
+  constructor(code: ApiFaultCode, message: string, retryAfter: number | null = null) {
+    super(message);
+    this.code = code;
+    this.retryAfter = retryAfter;
+  }
+
+  get status(): number {
+    return statuses[this.code];
+  }
+}
+
+/** Kinds of errors of journals that a client can cause or repair. Compared by name: the store is not loaded for it. */
+const journalFaults: Readonly<Record<string, ApiFaultCode>> = {
+  notFound: 'notFound',
+  outOfRange: 'badRequest',
+  otherMachine: 'notFound',
+  locked: 'conflict',
+  takenOver: 'conflict',
+  foreignChange: 'conflict',
+};
+
+const journalKind = (error: Error): string =>
+  error.name === 'JournalError' && 'kind' in error && typeof error.kind === 'string' ? error.kind : '';
+
+/** The same for a runtime on an engine: by the status of the engine's answer. */
+const engineFaults: ReadonlyMap<unknown, ApiFaultCode> = new Map([
+  [400, 'badRequest'],
+  [404, 'notFound'],
+  [409, 'conflict'],
+  [413, 'tooLarge'],
+]);
+
+const ENGINE_RETRY_SECONDS = 5;
+
+const faultOf = (code: ApiFaultCode, message: string): ApiFault => {
+  if (code === 'notFound')
+    return new ApiFault(code, 'There is no such session. GET /v1/sessions lists yours.');
+  if (code === 'tooLarge')
+    return new ApiFault(
+      code,
+      'The input is larger than the engine of this node takes. Put the text into a file.',
+    );
+  return new ApiFault(code, message);
+};
+
+const engineFaultOf = (error: Error): ApiFault | null => {
+  if (error.name !== 'EngineError' || !('status' in error)) return null;
+  const code = engineFaults.get(error.status);
+  if (code !== undefined) return faultOf(code, error.message);
+  return new ApiFault(
+    'unavailable',
+    'The engine that keeps the sessions does not answer this node. Look into the events, then send the request again.',
+    ENGINE_RETRY_SECONDS,
+  );
+};
+
+/** The fault that an error of a runtime means for the client; null if it is one of the node's own. */
+export const apiFaultOf = (error: unknown): ApiFault | null => {
+  if (error instanceof ApiFault) return error;
+  if (!(error instanceof Error)) return null;
+  const code = journalFaults[journalKind(error)];
+  return code === undefined ? engineFaultOf(error) : faultOf(code, error.message);
+};

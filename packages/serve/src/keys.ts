@@ -1,0 +1,203 @@
+/** The keys of a node: who may use it, and how much. */
+
+import { createHash, timingSafeEqual } from 'node:crypto';
+import * as v from 'valibot';
+import { ApiFault } from './api-fault.js';
+
+export type KeyLimits = {
+  /** Sessions that are open at once. */
+  readonly sessions: number;
+  /** Bytes of the body of one request. */
+  readonly inputBytes: number;
+  readonly requestsPerMinute: number;
+  /** Streams of events that are read at once. */
+  readonly streams: number;
+};
+
+export const defaultKeyLimits: KeyLimits = {
+  sessions: 20,
+  inputBytes: 16 * 1024 * 1024,
+  requestsPerMinute: 600,
+  streams: 100,
+};
+
+/** A body becomes one line of a journal, in which a character may take six bytes. */
+const INPUT_BYTES_MAX = 48 * 1024 * 1024;
+/** A shorter token could be guessed. */
+const TOKEN_LENGTH_MIN = 16;
+
+export type ServeKey = {
+  readonly name: string;
+  /** sha256 of the token: the text itself is not kept. */
+  readonly digest: Buffer;
+  readonly limits: KeyLimits;
+};
+
+const whole = (most: number) =>
+  v.pipe(
+    v.number(),
+    v.integer('must be a whole number'),
+    v.minValue(1, 'must be at least 1'),
+    v.maxValue(most, `must be at most ${most}`),
+  );
+
+const token = v.pipe(
+  v.string(),
+  v.regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces'),
+  v.minLength(TOKEN_LENGTH_MIN, `must have at least ${TOKEN_LENGTH_MIN} characters`),
+);
+
+const keySchema = v.strictObject({
+  name: v.pipe(
+    v.string(),
+    v.regex(
+      /^[a-z0-9][a-z0-9._-]{0,62}$/i,
+      'must have 1 to 63 letters, digits, dots, underscores or hyphens',
+    ),
+  ),
+  token,
+  sessions: v.optional(whole(100_000), defaultKeyLimits.sessions),
+  inputBytes: v.optional(whole(INPUT_BYTES_MAX), defaultKeyLimits.inputBytes),
+  requestsPerMinute: v.optional(whole(1_000_000), defaultKeyLimits.requestsPerMinute),
+  streams: v.optional(whole(100_000), defaultKeyLimits.streams),
+});
+const fileSchema = v.strictObject({
+  keys: v.pipe(v.array(keySchema), v.minLength(1, 'must have at least one key')),
+});
+
+const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest();
+
+export type ReadKeys =
+  | { readonly kind: 'ok'; readonly keys: readonly ServeKey[] }
+  /** `why` never repeats a token. */
+  | { readonly kind: 'invalid'; readonly why: string };
+
+const invalid = (why: string): ReadKeys => ({ kind: 'invalid', why });
+
+const firstIssue = (issues: readonly v.BaseIssue<unknown>[]): string => {
+  const [issue] = issues;
+  const path = issue?.path?.map(({ key }) => String(key)).join('.') ?? '';
+  // The default texts repeat what was received, which may be a token.
+  const said = issue?.message.replace(/ but received .*$/s, '') ?? 'it is invalid';
+  return `${path === '' ? 'the file' : path}: ${said}`;
+};
+
+/** Reads the text of a file of keys. */
+export const readKeys = (text: string): ReadKeys => {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    return invalid('it is not JSON'); // the parser's message would show a part of the file
+  }
+  const parsed = v.safeParse(fileSchema, json);
+  if (!parsed.success) return invalid(firstIssue(parsed.issues));
+  const keys = parsed.output.keys.map(({ name, token: given, ...limits }) => ({
+    name,
+    digest: digestOf(given),
+    limits,
+  }));
+  const twice = keys.find(({ name }, index) => keys.findIndex((other) => other.name === name) !== index);
+  if (twice !== undefined)
+    return invalid(`two keys have the name ${twice.name}: their sessions would be shared`);
+  const same = keys.find(
+    ({ digest }, index) => keys.findIndex((other) => other.digest.equals(digest)) !== index,
+  );
+  return same === undefined
+    ? { kind: 'ok', keys }
+    : invalid(`the key ${same.name} has the token of another key`);
+};
+
+/** The only key of a node whose token is given by a variable. */
+export const keyOfToken = (given: string): ReadKeys => {
+  const parsed = v.safeParse(token, given);
+  if (!parsed.success) return invalid(`the token ${firstIssue(parsed.issues).replace(/^the file: /, '')}`);
+  return { kind: 'ok', keys: [{ name: 'default', digest: digestOf(given), limits: defaultKeyLimits }] };
+};
+
+/** The key of an `Authorization: Bearer` header. Takes as long for every token, right or wrong. */
+export const findKey = (keys: readonly ServeKey[], authorization: string | undefined): ServeKey | null => {
+  const given = digestOf(/^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1] ?? '');
+  let found: ServeKey | null = null;
+  for (const key of keys) if (timingSafeEqual(given, key.digest)) found = key;
+  return found;
+};
+
+/** What the keys use at the moment. */
+
+type Use = {
+  /** Requests that may be sent now: the bucket is full with a minute's share. */
+  tokens: number;
+  at: number;
+  /** Sessions that are being created. */
+  creating: number;
+  streams: number;
+};
+
+const MINUTE_MS = 60_000;
+
+export class KeyUse {
+  readonly #uses = new Map<string, Use>();
+  readonly #now: () => number;
+
+  /** `now`: a clock in milliseconds that is never set. */
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** Counts a request. Returns the seconds to wait if there are too many. */
+  countRequest(key: ServeKey): number {
+    const use = this.#of(key);
+    const perMs = key.limits.requestsPerMinute / MINUTE_MS;
+    const now = this.#now();
+    use.tokens = Math.min(key.limits.requestsPerMinute, use.tokens + (now - use.at) * perMs);
+    use.at = now;
+    if (use.tokens < 1) return Math.max(1, Math.ceil((1 - use.tokens) / perMs / 1_000));
+    use.tokens -= 1;
+    return 0;
+  }
+
+  /** Reserves a place for a session during `work`. `open`: the sessions of the key that are open. */
+  async withPlace<T>(key: ServeKey, open: number, work: () => Promise<T>): Promise<T> {
+    const use = this.#of(key);
+    const { sessions } = key.limits;
+    if (open + use.creating >= sessions)
+      throw new ApiFault(
+        'tooManySessions',
+        `The key ${key.name} has ${sessions} sessions open, its limit. Close one: POST /v1/sessions/ID/close.`,
+      );
+    use.creating += 1;
+    try {
+      return await work();
+    } finally {
+      use.creating -= 1;
+    }
+  }
+
+  /** Counts a stream until the returned function is called. */
+  openStream(key: ServeKey): () => void {
+    const use = this.#of(key);
+    if (use.streams >= key.limits.streams)
+      throw new ApiFault(
+        'tooManyStreams',
+        `The key ${key.name} reads ${key.limits.streams} streams, its limit. End one of them first.`,
+      );
+    use.streams += 1;
+    let isOpen = true;
+    return () => {
+      if (isOpen) use.streams -= 1;
+      isOpen = false;
+    };
+  }
+
+  #of(key: ServeKey): Use {
+    const use = this.#uses.get(key.name) ?? {
+      tokens: key.limits.requestsPerMinute,
+      at: this.#now(),
+      creating: 0,
+      streams: 0,
+    };
+    this.#uses.set(key.name, use);
+    return use;
+  }
+}

@@ -1,0 +1,289 @@
+/** The runtime behind a node, in its process or on an engine, and what the node remembers of each session. */
+
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import type { Limits, Settings } from '@pawl/agent/machine/settings';
+import { readTextOrEmpty, writePrivate } from '@pawl/agent/platform/files';
+import type { Preset } from '@pawl/agent/policy/presets';
+import type { StartedBy } from '@pawl/agent/ports/journal';
+import type { NewSession, Runtime } from '@pawl/agent/ports/session';
+import type { SessionDependencies } from '@pawl/agent/session/equipment';
+import * as v from 'valibot';
+
+/** What a client chooses for its new session. Everything else is the operator's choice. */
+export type NodeSessionWish = {
+  /** Real absolute path of the folder to work in. */
+  readonly workspace: string;
+  /** null: the node's own. */
+  readonly preset: Preset | null;
+  readonly limits: Partial<Limits>;
+};
+
+/** Where the workspaces of sessions are, if several nodes share the sessions. */
+type SessionPlaces = {
+  /** This node. */
+  readonly node: string;
+  /** The node with the session's workspace. */
+  nodeOf(sessionId: string): Promise<string>;
+  /** Whether that node works. */
+  answers(node: string): Promise<boolean>;
+  /** Ends what runs of the session, closes it, and lets its tools run here from now on. */
+  moveHere(sessionId: string): Promise<void>;
+};
+
+export type NodeRuntime = Omit<Runtime, 'create'> & {
+  create(wanted: NodeSessionWish): Promise<string>;
+  /** Opens a stored session, so that it takes inputs; does nothing if it is open. */
+  open(sessionId: string): Promise<void>;
+  /** Its sessions run in this process and are closed with the node. Otherwise they go on elsewhere. */
+  readonly endsWithNode: boolean;
+  /** Absent: all workspaces are on this node. */
+  readonly places?: SessionPlaces;
+  /** Absent: this node keeps the records of its sessions. */
+  readonly records?: RecordStore;
+};
+
+/** A runtime that outlives the node. `open`: for sessions that were closed. */
+export type LastingRuntime = Runtime & { open?(sessionId: string): Promise<unknown> };
+
+/** A runtime that several nodes use. */
+export type SharedRuntime = LastingRuntime & {
+  place(sessionId: string): Promise<{ readonly node: string }>;
+  answers(node: string): Promise<boolean>;
+  move(sessionId: string, node: string): Promise<void>;
+  /** What the nodes keep with a session: plain JSON. */
+  metadata(sessionId: string): Promise<unknown>;
+  setMetadata(sessionId: string, value: unknown): Promise<void>;
+  allMetadata(): Promise<readonly unknown[]>;
+};
+
+const placesOf = (runtime: SharedRuntime, node: string): SessionPlaces => ({
+  node,
+  nodeOf: async (sessionId) => (await runtime.place(sessionId)).node,
+  answers: async (other) => other === node || runtime.answers(other),
+  moveHere: (sessionId) => runtime.move(sessionId, node),
+});
+
+const recordsOf = (runtime: SharedRuntime): RecordStore => ({
+  get: async (sessionId) => checkRecord(await runtime.metadata(sessionId)) ?? undefined,
+  all: async () => (await runtime.allMetadata()).flatMap((stored) => checkRecord(stored) ?? []),
+  put: (record) => runtime.setMetadata(record.sessionId, record),
+});
+
+type Prepare = (wanted: NodeSessionWish) => Promise<NewSession>;
+
+/** The runtime of a node whose sessions go on without it. */
+export const lastingSessions = (runtime: LastingRuntime, prepare: Prepare): NodeRuntime => ({
+  create: async (wanted) => runtime.create(await prepare(wanted)),
+  open: async (sessionId) => {
+    const { state } = await runtime.state(sessionId);
+    if (state.name === 'ShuttingDown') await runtime.open?.(sessionId);
+  },
+  endsWithNode: false,
+  send: (sessionId, input) => runtime.send(sessionId, input),
+  read: (sessionId, from) => runtime.read(sessionId, from),
+  watch: (sessionId, watcher) => runtime.watch(sessionId, watcher),
+  state: (sessionId) => runtime.state(sessionId),
+  fork: (sessionId, seq) => runtime.fork(sessionId, seq),
+  list: () => runtime.list(),
+  close: (sessionId) => runtime.close(sessionId),
+});
+
+/** The same for a node that serves its sessions together with others. */
+export const sharedSessions = (runtime: SharedRuntime, prepare: Prepare, node: string): NodeRuntime => ({
+  ...lastingSessions(runtime, prepare),
+  places: placesOf(runtime, node),
+  records: recordsOf(runtime),
+});
+
+/** What a node remembers of its sessions besides their journals: whose they are, and where they work. */
+
+const workspaceSchema = v.variant('kind', [
+  v.object({ kind: v.literal('folder'), path: v.string() }),
+  v.object({
+    kind: v.literal('worktree'),
+    path: v.string(),
+    /** The name under which the operator offers the repository. */
+    repository: v.string(),
+    /** The hash at which a fresh worktree begins. */
+    commit: v.string(),
+    /** `removed`: by this node, with nothing lost; it is made again when the session goes on. */
+    state: v.picklist(['present', 'removed']),
+  }),
+]);
+
+const recordSchema = v.object({
+  version: v.literal(1),
+  sessionId: v.string(),
+  /** The name of the key that created it. */
+  key: v.string(),
+  workspace: workspaceSchema,
+  /** Its client has not closed it. */
+  isOpen: v.boolean(),
+  /** Told to the model before the next input; empty if there is nothing to tell. */
+  notice: v.string(),
+});
+
+export type NodeWorkspace = v.InferOutput<typeof workspaceSchema>;
+export type NodeSessionRecord = v.InferOutput<typeof recordSchema>;
+
+/** Each change is durable when its promise resolves. */
+export type RecordStore = {
+  get(sessionId: string): Promise<NodeSessionRecord | undefined>;
+  all(): Promise<readonly NodeSessionRecord[]>;
+  put(record: NodeSessionRecord): Promise<void>;
+};
+
+const BYTES_MAX = 1024 * 1024;
+
+/** A record that was stored elsewhere; null if it is none. */
+const checkRecord = (stored: unknown): NodeSessionRecord | null => {
+  const parsed = v.safeParse(recordSchema, stored);
+  return parsed.success ? parsed.output : null;
+};
+
+const parseRecord = (text: string): NodeSessionRecord | null => {
+  try {
+    return checkRecord(JSON.parse(text));
+  } catch {
+    return null; // not JSON: it is reported like any other text that is no record
+  }
+};
+
+/** The records of a folder. One process at a time writes there. */
+export class SessionRecords implements RecordStore {
+  readonly #folder: string;
+  readonly #all = new Map<string, NodeSessionRecord>();
+
+  private constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** Reads all records. `report` gets the ones that can't be read: their sessions are unknown to every key. */
+  static async open(folder: string, report: (fault: Error) => void): Promise<SessionRecords> {
+    const records = new SessionRecords(folder);
+    const names = await readdir(folder).catch(() => []); // none yet
+    for (const name of names.filter((one) => one.endsWith('.json'))) {
+      const file = path.join(folder, name);
+      const record = parseRecord(await readTextOrEmpty(file, BYTES_MAX));
+      if (record !== null && name === `${record.sessionId}.json`) records.#all.set(record.sessionId, record);
+      else
+        report(new Error(`${file} is no record of a session, and is left out: no key can use the session.`));
+    }
+    return records;
+  }
+
+  async get(sessionId: string): Promise<NodeSessionRecord | undefined> {
+    return this.#all.get(sessionId);
+  }
+
+  async all(): Promise<readonly NodeSessionRecord[]> {
+    return [...this.#all.values()];
+  }
+
+  async put(record: NodeSessionRecord): Promise<void> {
+    await writePrivate(this.#fileOf(record.sessionId), `${JSON.stringify(record)}\n`);
+    this.#all.set(record.sessionId, record);
+  }
+
+  #fileOf(sessionId: string): string {
+    return path.join(this.#folder, `${sessionId}.json`);
+  }
+}
+
+/** What `pawl serve --engine` starts a node with; a package with an engine takes it. */
+
+export type SessionToEquip = {
+  readonly settings: Settings;
+  readonly sessionId: string;
+  readonly startedBy?: StartedBy;
+  readonly isNew: boolean;
+  /** Whether the session's workspace is on this node; if not, only models are called here. */
+  readonly isHere: boolean;
+};
+
+export type EngineNodeOptions = {
+  /** The name of the node; it stays the same for ever. */
+  readonly name: string;
+  /** Where the engine takes calls, and where it takes orders. */
+  readonly ingressUrl: string;
+  readonly adminUrl: string;
+  /** A name or an address by which the engine and the other nodes reach this computer. */
+  readonly address: string;
+  /**
+   * The first of three ports: of what any node can do, of what only this one can do, of the live channel. They stay the
+   * same, since the engine goes on there with what it has begun.
+   */
+  readonly firstPort: number;
+  /** Reaches the first port of all nodes; null: this is the only node. */
+  readonly sharedUrl: string | null;
+  /** The live channels of the other nodes. */
+  readonly peers: readonly string[];
+  /** The secret of all live channels; null: this is the only node. */
+  readonly liveToken: string | null;
+  readonly identityKeys: readonly string[];
+  /** The same for all nodes. */
+  readonly blobs: BlobPlace;
+  equip(session: SessionToEquip): Promise<SessionDependencies>;
+  report(fault: Error): void;
+};
+
+/** Where the nodes on an engine keep long texts: a folder that all of them reach, or a bucket of an S3-compatible store. */
+
+export type S3Place = {
+  readonly kind: 's3';
+  readonly bucket: string;
+  /** Precedes the names of the objects; empty, or ends with `/`. */
+  readonly prefix: string;
+  /** null: that of the environment (AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL), or Amazon's. */
+  readonly endpoint: string | null;
+  /** null: that of the environment (AWS_REGION) or of the shared configuration files. */
+  readonly region: string | null;
+};
+
+export type BlobPlace = { readonly kind: 'folder'; readonly path: string } | S3Place;
+
+const S3_FORM =
+  's3://BUCKET/PREFIX?endpoint=http://HOST:PORT&region=REGION, of which all after BUCKET may be left out';
+
+const isEndpoint = (text: string): boolean => {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  return url !== null && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.search === '';
+};
+
+const s3Fault = (url: URL): string | null => {
+  if (url.username !== '' || url.password !== '')
+    return 'it has credentials in it. Put them into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY';
+  if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(url.host)) return 'it names no bucket';
+  if (!/^(\/[\w.-]+)*\/?$/.test(url.pathname))
+    return 'its prefix may have letters, digits, "-", "_", "." and "/" only';
+  const wrong = [...url.searchParams.keys()].find((name) => name !== 'endpoint' && name !== 'region');
+  if (wrong !== undefined) return `it has the unknown parameter ${wrong}`;
+  const endpoint = url.searchParams.get('endpoint');
+  if (endpoint === null || isEndpoint(endpoint)) {
+    const { username = '', password = '' } = endpoint === null ? {} : new URL(endpoint);
+    return username + password === ''
+      ? null
+      : 'its endpoint has credentials in it. Put them into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY';
+  }
+  return 'its endpoint is not http://HOST:PORT or https://HOST:PORT';
+};
+
+type ReadS3Place = { readonly place: S3Place } | { readonly fault: string };
+
+/** Reads `s3://BUCKET/PREFIX?endpoint=…&region=…`. The fault does not repeat the text, which may hold a secret. */
+export const readS3Place = (text: string): ReadS3Place => {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const fault = url === null ? 'it is no address' : s3Fault(url);
+  if (url === null || fault !== null) return { fault: `it can't be used: ${fault}. The form is ${S3_FORM}.` };
+  const prefix = url.pathname.replace(/^\//, '');
+  return {
+    place: {
+      kind: 's3',
+      bucket: url.host,
+      prefix: prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`,
+      endpoint: url.searchParams.get('endpoint')?.replace(/\/$/, '') ?? null,
+      region: url.searchParams.get('region'),
+    },
+  };
+};

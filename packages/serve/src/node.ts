@@ -1,0 +1,179 @@
+/**
+ * A node: runs sessions for others over HTTP.
+ *
+ * Draining loses nothing: the node takes no new sessions and inputs, waits for running turns up to a deadline, interrupts
+ * the rest, closes the sessions and ends the streams with a last event. Every event was in the journal before. Sessions
+ * that don't end with the node are neither interrupted nor closed.
+ */
+
+import { attempt } from '@pawl/agent/platform/attempt';
+import { ApiFault } from './api-fault.js';
+import { type ApiExchange, openNodeServer } from './http.js';
+import { KeyUse, type ServeKey } from './keys.js';
+import { NodeMetrics } from './metrics.js';
+import { type NodeRuntime, type RecordStore, SessionRecords } from './node-runtime.js';
+import { defaultStreamLimits, EventStream, OpenSessions, type StreamLimits } from './open-sessions.js';
+import { ServedSessions } from './served-sessions.js';
+import { NodeWorkspaces, type WorkspaceOptions } from './workspaces.js';
+
+export type NodeOptions = {
+  readonly runtime: NodeRuntime;
+  readonly keys: readonly ServeKey[];
+  readonly host: string;
+  /** 0 takes a free port. */
+  readonly port: number;
+  readonly names: readonly string[];
+  /** Holds the records of the sessions, unless the runtime keeps them. */
+  readonly recordsFolder: string;
+  readonly workspaces: WorkspaceOptions;
+  readonly streams?: Partial<StreamLimits>;
+  /** A clock in milliseconds that is never set. */
+  readonly now?: () => number;
+  readonly report: (fault: Error) => void;
+};
+
+export type ServingNode = {
+  readonly address: string;
+  /**
+   * Ends the node. `deadlineMs`: how long running turns may take; the signal ends the wait. Resolves when every session
+   * that ends with the node is closed, and every connection has ended.
+   */
+  drain(deadlineMs: number, signal?: AbortSignal): Promise<void>;
+};
+
+const RETRY_AFTER_SECONDS = 5;
+/** A session that rests is followed for one to two of these. */
+const SWEEP_MS = 30_000;
+/** Requests that are being answered have this long when all sessions are closed. */
+const LAST_ANSWERS_MS = 2_000;
+
+const seqOf = ({ incoming }: ApiExchange): number => {
+  const query = new URLSearchParams((incoming.url ?? '').split('?')[1]);
+  const given = incoming.headers['last-event-id'] ?? query.get('after') ?? '0';
+  const seq = /^\d{1,15}$/.test(String(given)) ? Number(given) : Number.NaN;
+  if (Number.isSafeInteger(seq)) return seq;
+  throw new ApiFault('badRequest', 'Last-Event-ID must be the seq of an entry, or 0 for all entries.');
+};
+
+class Node {
+  readonly #options: NodeOptions;
+  readonly #metrics = new NodeMetrics();
+  readonly #use: KeyUse;
+  readonly #open: OpenSessions;
+  readonly #sessions: ServedSessions;
+  readonly #streams = new Set<EventStream>();
+  #isDraining = false;
+  #isOver = false;
+
+  constructor(options: NodeOptions, records: RecordStore) {
+    const { runtime, report, now = () => performance.now() } = options;
+    this.#options = options;
+    this.#use = new KeyUse(now);
+    this.#open = new OpenSessions(runtime, this.#metrics, report);
+    const workspaces = new NodeWorkspaces(options.workspaces);
+    this.#sessions = new ServedSessions({ runtime, records, workspaces, open: this.#open, use: this.#use });
+  }
+
+  async start(): Promise<ServingNode> {
+    const { host, port, names, keys, report } = this.#options;
+    const server = await openNodeServer({
+      host,
+      port,
+      names,
+      keys,
+      report,
+      use: this.#use,
+      isDraining: () => this.#isDraining,
+      ended: (...request) => this.#metrics.requestEnded(...request),
+      routes: {
+        sessions: this.#sessions,
+        refuseWhileDraining: () => this.#refuseWhileDraining(),
+        stream: (exchange) => this.#stream(exchange),
+        metrics: () =>
+          this.#metrics.text({
+            sessions: this.#open.count,
+            streams: this.#streams.size,
+            requests: server.active(),
+            bufferedBytes: [...this.#streams].reduce((sum, stream) => sum + stream.bufferedBytes, 0),
+            residentBytes: process.memoryUsage.rss(),
+          }),
+      },
+    });
+    const sweeping = setInterval(() => this.#open.sweep(), SWEEP_MS).unref();
+    return {
+      address: server.address,
+      drain: async (deadlineMs, signal) => {
+        this.#isDraining = true;
+        clearInterval(sweeping);
+        await this.#drain(deadlineMs, signal);
+        await server.close(LAST_ANSWERS_MS);
+        await this.#closeSessions(); // those that requests opened meanwhile
+      },
+    };
+  }
+
+  #refuseWhileDraining(): void {
+    if (!this.#isDraining) return;
+    const why =
+      'This node shuts down and takes no new work. Send the request again, to this node or another one.';
+    throw new ApiFault('draining', why, RETRY_AFTER_SECONDS);
+  }
+
+  async #stream(exchange: ApiExchange): Promise<void> {
+    const { key, sessionId, outgoing } = exchange;
+    const after = seqOf(exchange);
+    const source = await this.#sessions.source(key, sessionId, after);
+    const leave = this.#use.openStream(key);
+    const limits = { ...defaultStreamLimits, ...this.#options.streams };
+    const stream = new EventStream(outgoing, source, after, limits);
+    this.#streams.add(stream);
+    try {
+      if (this.#isDraining) stream.expectDrain();
+      if (this.#isOver) stream.end('draining');
+      this.#metrics.streamEnded(await stream.run());
+    } finally {
+      this.#streams.delete(stream);
+      leave();
+    }
+  }
+
+  async #drain(deadlineMs: number, signal: AbortSignal | undefined): Promise<void> {
+    for (const stream of this.#streams) stream.expectDrain();
+    await this.#awaitTurns(deadlineMs, signal);
+    await this.#closeSessions();
+    this.#isOver = true;
+    for (const stream of this.#streams) stream.end('draining');
+  }
+
+  async #closeSessions(): Promise<void> {
+    if (!this.#options.runtime.endsWithNode) return;
+    await Promise.all(
+      this.#open.ids().map(async (sessionId) => {
+        const closed = await attempt(() => this.#open.close(sessionId));
+        // What stopped it was reported, and what it did is in its journal.
+        if (closed.kind === 'fault') this.#options.report(closed.fault);
+      }),
+    );
+  }
+
+  /** Resolves when no turn runs any more, at the deadline, or when the signal aborts. */
+  async #awaitTurns(deadlineMs: number, signal: AbortSignal | undefined): Promise<void> {
+    if (signal?.aborted) return;
+    let giveUp = (): void => undefined;
+    const patience = new Promise<void>((resolve) => {
+      giveUp = resolve;
+      signal?.addEventListener('abort', () => resolve(), { once: true });
+    });
+    const timer = setTimeout(giveUp, deadlineMs);
+    const rests = this.#open.ids().map((sessionId) => this.#open.feed(sessionId)?.rest());
+    await Promise.race([Promise.all(rests), patience]);
+    clearTimeout(timer);
+  }
+}
+
+/** Starts a node. Rejects if it can't listen. */
+export const startNode = async (options: NodeOptions): Promise<ServingNode> => {
+  const records =
+    options.runtime.records ?? (await SessionRecords.open(options.recordsFolder, options.report));
+  return new Node(options, records).start();
+};

@@ -1,0 +1,293 @@
+/** Where the sessions of a node work, and what a session loses with its worktree. */
+
+import { createHash, randomBytes } from 'node:crypto';
+import { lstat, mkdir, realpath, rename, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { collectPastFiles } from '@pawl/agent/machine/past-files';
+import { attempt } from '@pawl/agent/platform/attempt';
+import type { ProcessEnvironment } from '@pawl/agent/platform/environment';
+import { isWithin, openRegular } from '@pawl/agent/platform/files';
+import type { Entry } from '@pawl/agent/ports/journal';
+import {
+  addWorktree,
+  hasWorktree,
+  lookAtWorktree,
+  newestKept,
+  removeWorktree,
+  resolveCommit,
+  type WorktreePlace,
+} from '@pawl/agent/workspace/session-worktrees';
+import { ApiFault } from './api-fault.js';
+import type { NodeWorkspace } from './node-runtime.js';
+
+/**
+ * Where the sessions of a node work: in folders that the operator allowed, or in worktrees of repositories that the
+ * operator offers, at the commit that the client names.
+ */
+
+export type WorkspaceOptions = {
+  /** Real paths of the folders in which, and below which, sessions may work. */
+  readonly folders: readonly string[];
+  /** Real paths of the offered repositories by name. */
+  readonly repositories: ReadonlyMap<string, string>;
+  /** Holds the worktrees. */
+  readonly dataFolder: string;
+  readonly environment: ProcessEnvironment;
+  readonly signal: AbortSignal;
+};
+
+export type WantedWorkspace =
+  | { readonly folder: string }
+  | { readonly repository: string; readonly commit: string };
+
+/** What became of a workspace whose session was closed. */
+export type ReleasedWorkspace =
+  | { readonly kind: 'untouched' }
+  | { readonly kind: 'removed' }
+  | { readonly kind: 'kept'; readonly path: string; readonly why: string };
+
+type Worktree = Extract<NodeWorkspace, { readonly kind: 'worktree' }>;
+
+const listed = (names: Iterable<string>): string => [...names].join(', ') || 'none';
+
+const NAMED_MAX = 5;
+const someOf = (paths: readonly string[]): string =>
+  paths.length <= NAMED_MAX
+    ? paths.join(', ')
+    : `${paths.slice(0, NAMED_MAX).join(', ')} and ${paths.length - NAMED_MAX} more`;
+
+export class NodeWorkspaces {
+  readonly #options: WorkspaceOptions;
+
+  constructor(options: WorkspaceOptions) {
+    this.#options = options;
+  }
+
+  /** Prepares the workspace of a new session. Rejects with an ApiFault if the operator has not allowed it. */
+  async prepare(wanted: WantedWorkspace): Promise<NodeWorkspace> {
+    return 'folder' in wanted ? this.#folder(wanted.folder) : this.#newWorktree(wanted);
+  }
+
+  /** Makes a worktree again that was removed with nothing lost. Rejects with an ApiFault if the workspace is gone. */
+  async ensure(workspace: NodeWorkspace): Promise<NodeWorkspace> {
+    if (workspace.kind === 'worktree' && workspace.state === 'removed') {
+      await addWorktree(this.#place(workspace), workspace.commit);
+      return { ...workspace, state: 'present' };
+    }
+    if (await this.isPresent(workspace)) return workspace;
+    const repair =
+      workspace.kind === 'worktree'
+        ? 'Move the session to a fresh worktree: POST /v1/sessions/ID/move. What was not committed is lost.'
+        : 'Put the folder back: only sessions in a worktree can be moved.';
+    throw new ApiFault('workspaceGone', `The workspace ${workspace.path} of this session is gone. ${repair}`);
+  }
+
+  async isPresent({ kind, path: folder }: NodeWorkspace): Promise<boolean> {
+    if (kind === 'worktree') return hasWorktree(folder);
+    return (await attempt(async () => (await stat(folder)).isDirectory())).kind === 'done';
+  }
+
+  /** Removes a worktree if nothing would be lost by it. Never rejects. */
+  async release(workspace: NodeWorkspace): Promise<ReleasedWorkspace> {
+    if (workspace.kind === 'folder' || workspace.state === 'removed') return { kind: 'untouched' };
+    const place = this.#place(workspace);
+    const kept = (why: string): ReleasedWorkspace => ({ kind: 'kept', path: workspace.path, why });
+    const looked = await attempt(() => lookAtWorktree(place, workspace.commit));
+    if (looked.kind === 'fault') return kept(`git could not tell what is in it: ${looked.fault.message}`);
+    const { changed, hasOwnCommits } = looked.value;
+    if (changed.length > 0) return kept(`not committed: ${someOf(changed)}`);
+    if (hasOwnCommits) return kept('it holds commits that no branch has');
+    const removed = await attempt(() => removeWorktree(place));
+    return removed.kind === 'done' ? { kind: 'removed' } : kept(removed.fault.message);
+  }
+
+  /**
+   * A fresh worktree at the same path, in place of one that is gone. `commits`: those that the session made. What still
+   * stands at the path is set aside and returned.
+   */
+  async renew(
+    workspace: Worktree,
+    commits: readonly string[],
+  ): Promise<{ readonly workspace: Worktree; readonly setAside: string | null }> {
+    const place = this.#place(workspace);
+    const setAside = await this.#setAside(workspace.path);
+    // Git may have no record of the old one: then there is nothing to remove.
+    await attempt(() => removeWorktree(place));
+    const commit = await newestKept(place, workspace.commit, commits);
+    await addWorktree(place, commit);
+    return { workspace: { ...workspace, commit, state: 'present' }, setAside };
+  }
+
+  async #setAside(folder: string): Promise<string | null> {
+    if ((await attempt(() => lstat(folder))).kind === 'fault') return null; // nothing stands there
+    const aside = `${folder}.kept-${randomBytes(4).toString('hex')}`;
+    await rename(folder, aside);
+    return aside;
+  }
+
+  async #folder(folder: string): Promise<NodeWorkspace> {
+    const real = path.isAbsolute(folder) ? await attempt(() => realpath(folder)) : null;
+    const { folders } = this.#options;
+    const isAllowed = real?.kind === 'done' && folders.some((allowed) => isWithin(real.value, allowed));
+    if (!isAllowed)
+      throw new ApiFault(
+        'notAllowed',
+        `The operator of this node has not allowed the folder ${folder}. Allowed: ${listed(folders)}.`,
+      );
+    if (!(await stat(real.value)).isDirectory())
+      throw new ApiFault('badRequest', `${folder} is not a folder. Name the folder of a project.`);
+    return { kind: 'folder', path: real.value };
+  }
+
+  async #newWorktree({ repository, commit }: { repository: string; commit: string }): Promise<NodeWorkspace> {
+    const { repositories, dataFolder } = this.#options;
+    if (!repositories.has(repository))
+      throw new ApiFault(
+        'notAllowed',
+        `This node does not offer the repository ${repository}. It offers: ${listed(repositories.keys())}.`,
+      );
+    await mkdir(dataFolder, { recursive: true, mode: 0o700 });
+    const folder = path.join(await realpath(dataFolder), `${repository}-${randomBytes(6).toString('hex')}`);
+    const worktree: Worktree = { kind: 'worktree', path: folder, repository, commit, state: 'present' };
+    const place = this.#place(worktree);
+    const hash = await resolveCommit(place, commit);
+    if (hash === null)
+      throw new ApiFault(
+        'badRequest',
+        `The repository ${repository} of this node has no commit ${commit}. Fetch it there first, or name another one.`,
+      );
+    await addWorktree(place, hash);
+    return { ...worktree, commit: hash };
+  }
+
+  #place({ repository, path: folder }: Worktree): WorktreePlace {
+    const { repositories, environment, signal } = this.#options;
+    const source = repositories.get(repository);
+    if (source === undefined)
+      throw new ApiFault(
+        'conflict',
+        `This node no longer offers the repository ${repository} of this session.`,
+      );
+    return { repository: source, path: folder, environment, signal };
+  }
+}
+
+/** What a session loses with its worktree, from its journal. */
+
+/** A command that may have changed files. `commits`: how many commits were made before it. */
+type PastCommand = { readonly text: string; readonly commits: number };
+
+type PastWork = {
+  /** sha256 of the files that its tools read or wrote, by real path. */
+  readonly seen: ReadonlyMap<string, string>;
+  /** The commits that were found after its calls, the oldest first. */
+  readonly commits: readonly string[];
+  readonly commands: readonly PastCommand[];
+};
+
+/** Commands that were started. */
+const collectCommands = () => {
+  const judged = new Map<string, string>();
+  const started: PastCommand[] = [];
+  return {
+    started,
+    see(event: Entry['event'], commits: number): void {
+      if (event.type === 'LlmCompleted') {
+        judged.clear();
+        for (const { callId, facts, traits } of event.calls)
+          if (facts.shell !== undefined && traits.effect !== 'pure') judged.set(callId, facts.shape);
+      } else if (event.type === 'ToolStarted') {
+        const text = judged.get(event.callId);
+        if (text !== undefined) started.push({ text, commits });
+      }
+    },
+  };
+};
+
+/** Reads the entries up to `last`. */
+export const collectPastWork = async (entries: AsyncIterable<Entry>, last: number): Promise<PastWork> => {
+  const files = collectPastFiles();
+  const commits: string[] = [];
+  const commands = collectCommands();
+  if (last > 0)
+    for await (const { seq, event } of entries) {
+      files.see(event);
+      commands.see(event, commits.length);
+      if (event.type === 'HookCompleted') commits.push(...event.commits.map(({ hash }) => hash));
+      if (seq >= last) break;
+    }
+  return { seen: files.past().seen, commits, commands: commands.started };
+};
+
+const FILE_BYTES_MAX = 64 * 1024 * 1024;
+
+const hashOf = async (file: string): Promise<string | null> => {
+  const read = await attempt(async () => {
+    const { file: opened, status } = await openRegular(file);
+    try {
+      return status.size > FILE_BYTES_MAX
+        ? null
+        : createHash('sha256')
+            .update(await opened.readFile())
+            .digest('hex');
+    } finally {
+      await opened.close();
+    }
+  });
+  return read.kind === 'done' ? read.value : null;
+};
+
+/** The files of the worktree that are not as the session last saw them, relative to it and sorted. */
+export const lostFiles = async ({ seen }: PastWork, worktree: string): Promise<readonly string[]> => {
+  const lost: string[] = [];
+  for (const [file, sha256] of seen) {
+    if (!isWithin(file, worktree) || (await hashOf(file)) === sha256) continue;
+    lost.push(path.relative(worktree, file));
+  }
+  return lost.toSorted();
+};
+
+/** The commands that ran after the commit that the fresh worktree has: what they changed may be lost. */
+export const lostCommands = ({ commits, commands }: PastWork, commit: string): readonly string[] => {
+  const kept = commits.lastIndexOf(commit) + 1;
+  return [...new Set(commands.filter((command) => command.commits >= kept).map(({ text }) => text))];
+};
+
+type LostWork = {
+  readonly commit: string;
+  readonly files: readonly string[];
+  readonly commands: readonly string[];
+};
+
+const LISTED_MAX = 100;
+const TEXT_MAX = 200;
+
+const inOneLine = (text: string): string => {
+  const quoted = JSON.stringify(text).slice(1, -1);
+  return quoted.length > TEXT_MAX ? `${quoted.slice(0, TEXT_MAX)}…` : quoted;
+};
+
+/** The last ones count most. */
+const list = (texts: readonly string[]): readonly string[] => {
+  const more = texts.length - LISTED_MAX;
+  return [
+    ...texts.slice(-LISTED_MAX).map((text) => `- ${inOneLine(text)}`),
+    ...(more > 0 ? [`- and ${more} more`] : []),
+  ];
+};
+
+/** What the model is told before the next input. */
+export const moveNotice = ({ commit, files, commands }: LostWork): string =>
+  [
+    `[The workspace was lost. It is now a fresh worktree at commit ${commit.slice(0, 12)}, at the same path.`,
+    ...(files.length === 0
+      ? ['No file that you read or wrote with a tool is lost.']
+      : [
+          'These files are not as you last saw them, since their changes were not committed:',
+          ...list(files),
+        ]),
+    ...(commands.length === 0
+      ? []
+      : ['What these commands changed since that commit may be lost too:', ...list(commands)]),
+    'Ignored files such as installed packages are gone, and background commands have ended. Read files again before you rely on them.]',
+  ].join('\n');

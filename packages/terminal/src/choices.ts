@@ -1,0 +1,185 @@
+/** Lists of choices: completion of a typed word, and the list from which the user picks one. */
+
+import type { Pressed } from './keys.js';
+import type { Frame } from './live-area.js';
+import { makeSafe, type Safe, safe } from './safe-text.js';
+
+export type Choice = { readonly text: string; readonly about: string };
+
+/** A word before the cursor that has completions. */
+export type CompletionStem = {
+  readonly kind: 'command' | 'file';
+  /** Start of the word, including its first character (`/` or `@`). */
+  readonly start: number;
+  readonly words: string;
+  /** Whether the word begins with a quote, as in `@"my file`. Spaces then belong to the word. */
+  readonly quoted: boolean;
+};
+
+/** The word before the cursor, if it can be completed. */
+export const stemAt = (text: string, cursor: number): CompletionStem | null => {
+  const before = text.slice(0, cursor);
+  const command = /^\/([\w:-]*)$/.exec(before)?.[1];
+  if (command !== undefined) return { kind: 'command', start: 0, words: command, quoted: false };
+  const quoted = /(?:^|\s)@"([^"\n]*)$/.exec(before)?.[1];
+  if (quoted !== undefined)
+    return { kind: 'file', start: cursor - quoted.length - 2, words: quoted, quoted: true };
+  const bare = /(?:^|\s)@([^\s@"][^\s@]*|)$/.exec(before)?.[1];
+  return bare === undefined
+    ? null
+    : { kind: 'file', start: cursor - bare.length - 1, words: bare, quoted: false };
+};
+
+const BOUNDARY = /[/\-_. :]/;
+
+/**
+ * Score of `text` for a fuzzy search; null if `text` lacks the letters of `words` in this order. Higher for letters in a
+ * row, letters at the start of a word and letters in the file's own name; lower for long texts.
+ */
+const scoreOf = (words: string, text: string): number | null => {
+  const [wanted, there] = [words.toLowerCase(), text.toLowerCase()];
+  const name = there.lastIndexOf('/', there.length - 2) + 1;
+  const whole = there.indexOf(wanted, name);
+  if (whole >= 0) return 1_000 - text.length / 10 + (whole === name ? 100 : 0);
+  const anywhere = there.indexOf(wanted);
+  if (anywhere >= 0) return 500 - text.length / 10;
+  let fit = 0;
+  let at = -1;
+  for (const letter of wanted) {
+    const next = there.indexOf(letter, at + 1);
+    if (next < 0) return null;
+    fit += next === at + 1 ? 8 : BOUNDARY.test(there[next - 1] ?? '/') ? 6 : 1;
+    at = next;
+  }
+  return fit - text.length / 10;
+};
+
+const CHOICES_MAX = 50;
+
+/** The choices that match, best first. Choices with the same score keep their order. */
+export const ranked = (words: string, choices: readonly Choice[]): readonly Choice[] =>
+  words === ''
+    ? choices.slice(0, CHOICES_MAX)
+    : choices
+        .map((choice) => ({ choice, fit: scoreOf(words, choice.text) }))
+        .filter((rated): rated is typeof rated & { readonly fit: number } => rated.fit !== null)
+        .sort((a, b) => b.fit - a.fit)
+        .slice(0, CHOICES_MAX)
+        .map(({ choice }) => choice);
+
+/** The choices for a stem, and the index of the selected one. */
+export type CompletionList = {
+  readonly stem: CompletionStem;
+  /** Never empty. */
+  readonly choices: readonly Choice[];
+  readonly chosen: number;
+};
+
+export const chosenBy = (offer: CompletionList, by: -1 | 1): CompletionList => ({
+  ...offer,
+  chosen: (offer.chosen + by + offer.choices.length) % offer.choices.length,
+});
+
+/** Text and cursor after the selected word has replaced the stem. */
+export const completed = (
+  text: string,
+  cursor: number,
+  { stem, choices, chosen }: CompletionList,
+): { readonly text: string; readonly cursor: number } => {
+  const word = choices[chosen]?.text ?? '';
+  // A path that contains a quote can't be quoted.
+  const quote = stem.kind === 'file' && (stem.quoted || /\s/.test(word)) && !word.includes('"') ? '"' : '';
+  const begun = (stem.kind === 'command' ? '/' : '@') + quote + word;
+  const rest = text.slice(cursor).slice(stem.quoted && text[cursor] === '"' ? 1 : 0);
+  // After a folder the user types on, inside the quotes; after anything else comes a space.
+  const isFolder = word.endsWith('/');
+  const after = isFolder || /^\s/.test(rest) ? '' : ' ';
+  return {
+    text: text.slice(0, stem.start) + begun + quote + after + rest,
+    cursor: stem.start + begun.length + (isFolder ? 0 : quote.length + after.length),
+  };
+};
+
+/** Whether the text already equals the selected completion. */
+export const isTyped = (text: string, cursor: number, offer: CompletionList): boolean =>
+  completed(text, cursor, offer).text.trimEnd() === text.trimEnd() && cursor <= text.length;
+
+const ROWS_MAX = 6;
+
+/** The rows of a completion list around the selected choice. `mark` highlights that choice. */
+export const offerRows = (
+  { choices, chosen }: CompletionList,
+  columns: number,
+  mark: (row: Safe) => Safe,
+): readonly Safe[] => {
+  const first = Math.max(0, Math.min(chosen - 2, choices.length - ROWS_MAX));
+  const shown = choices
+    .slice(first, first + ROWS_MAX)
+    .map(({ text, about }) => ({ text: makeSafe(text), about: makeSafe(about) }));
+  const wide = Math.min(Math.max(...shown.map(({ text }) => text.length)), Math.max(10, columns - 4));
+  return shown.map(({ text, about }, index) => {
+    const isChosen = first + index === chosen;
+    // The end of a long path tells more than its beginning.
+    const name = text.length > wide ? safe`…${text.slice(1 - wide)}` : text.padEnd(wide);
+    const sign = isChosen ? safe`›` : safe` `;
+    const row = safe`${sign} ${name}  ${about}`.trimEnd().slice(0, columns - 1);
+    return isChosen ? mark(row) : row;
+  });
+};
+
+/** A list to choose from: arrows move, letters filter, Enter selects, Escape closes. */
+export type Picker = {
+  readonly title: string;
+  readonly all: readonly Choice[];
+  readonly words: string;
+  /** null if no choice matches. */
+  readonly offer: CompletionList | null;
+};
+
+const offerOf = (all: readonly Choice[], words: string): CompletionList | null => {
+  const choices = ranked(words, all);
+  return choices.length === 0
+    ? null
+    : { stem: { kind: 'command', start: 0, words, quoted: false }, choices, chosen: 0 };
+};
+
+export const openPicker = (title: string, all: readonly Choice[]): Picker => ({
+  title,
+  all,
+  words: '',
+  offer: offerOf(all, ''),
+});
+
+/** Result of a key: the changed picker, or the index of the selected choice. */
+type PickerResult =
+  | { readonly kind: 'open'; readonly picker: Picker }
+  | { readonly kind: 'taken'; readonly index: number };
+
+const withWords = (picker: Picker, words: string): PickerResult => ({
+  kind: 'open',
+  picker: { ...picker, words, offer: offerOf(picker.all, words) },
+});
+
+export const pick = (picker: Picker, pressed: Pressed): PickerResult => {
+  const same: PickerResult = { kind: 'open', picker };
+  if (pressed.kind === 'paste') return same;
+  const { name, text } = pressed.key;
+  const { offer, words, all } = picker;
+  if (text !== '') return withWords(picker, words + text);
+  if (name === 'backspace') return withWords(picker, words.slice(0, -1));
+  if (offer === null) return same;
+  if (name === 'up' || name === 'down')
+    return { kind: 'open', picker: { ...picker, offer: chosenBy(offer, name === 'up' ? -1 : 1) } };
+  const taken = offer.choices[offer.chosen];
+  return name === 'enter' && taken !== undefined ? { kind: 'taken', index: all.indexOf(taken) } : same;
+};
+
+export const pickerFrame = (picker: Picker, columns: number, mark: (row: Safe) => Safe): Frame => {
+  const row = makeSafe(`${picker.title} ${picker.words}`);
+  const offered = picker.offer === null ? [safe`  nothing fits`] : offerRows(picker.offer, columns, mark);
+  const hint = safe`  ↑ ↓ move · type to filter · Enter selects · Escape closes`;
+  return {
+    rows: [row.slice(0, columns - 1), ...offered, hint.slice(0, columns - 1)],
+    cursor: { row: 0, column: Math.min(row.length, columns - 1) },
+  };
+};

@@ -1,0 +1,483 @@
+/** How text looks: styles and colours, columns and rows, and every control sequence that Pawl sends to a terminal. */
+
+import { eastAsianWidth } from 'get-east-asian-width';
+import { cutSafe, joinSafe, keepStyles, makeSafe, type Safe, safe, styleSafe } from './safe-text.js';
+
+/** How to draw: colours, width, background. */
+export type Look = {
+  readonly colour: 'yes' | 'no';
+  readonly columns: number;
+  readonly background?: Background;
+  /** Default: `sixteen`. */
+  readonly depth?: Depth;
+  /** `yes`: whole lines, no redrawing. For screen readers, and terminals that can't move the cursor. */
+  readonly plain?: 'yes' | 'no';
+};
+
+const isSet = (value: string | undefined): boolean => value !== undefined && value !== '' && value !== '0';
+
+/** Size of the window. A terminal that reports 0 (a serial line, some CI) gets the usual size. */
+export const windowSize = (columns?: number, rows?: number) => ({
+  columns: columns || 80,
+  rows: rows || 24,
+});
+
+/** Whether to print whole lines only. Read from the environment alone: drawing begins before any file is read. */
+export const isBare = (environment: NodeJS.ProcessEnv): boolean =>
+  environment.TERM === 'dumb' || isSet(environment.PAWL_PLAIN);
+
+/** Colours are for terminals only. `NO_COLOR` and `TERM=dumb` turn them off, `FORCE_COLOR` on. */
+const wantsColour = (stream: NodeJS.WriteStream, environment: NodeJS.ProcessEnv): boolean => {
+  if (isBare(environment) || environment.FORCE_COLOR === '0') return false;
+  if (isSet(environment.FORCE_COLOR)) return true;
+  return stream.isTTY && (environment.NO_COLOR ?? '') === '';
+};
+
+export const lookOf = (stream: NodeJS.WriteStream, environment: NodeJS.ProcessEnv): Look => ({
+  colour: wantsColour(stream, environment) ? 'yes' : 'no',
+  get columns() {
+    return windowSize(stream.columns).columns;
+  },
+  background: backgroundIn(environment),
+  depth: depthIn(environment),
+  plain: isBare(environment) ? 'yes' : 'no',
+});
+
+export const paint = (look: Look, style: Style, text: Safe): Safe => {
+  if (look.colour === 'no' || text === '') return text;
+  const code = codeOf(style, look.background ?? 'unknown', look.depth);
+  return styleSafe(text, code, endOf(code));
+};
+
+/** Untrusted text, made safe. A lone carriage return, as in a progress bar, starts a new line. */
+export const harmless = (text: string): Safe => makeSafe(text.replace(/\r\n?/g, '\n'));
+
+/** Untrusted text as one line, cut to `columns` with an ellipsis. */
+export const oneLine = (text: string, columns: number): Safe => {
+  const line = makeSafe(text.replace(/\s+/g, ' ').trim());
+  return line.length <= columns ? line : safe`${line.slice(0, Math.max(1, columns - 1))}…`;
+};
+
+/** Whether the terminal can draw background colours. */
+export const hasBackdrops = ({ colour, background = 'unknown', depth = 'sixteen' }: Look): boolean =>
+  colour === 'yes' && backdropOf('typed', background, depth) !== null;
+
+/** Text on a background colour; unchanged if there are none. */
+export const paintOn = (look: Look, backdrop: Backdrop, text: Safe): Safe => {
+  const code = backdropOf(backdrop, look.background ?? 'unknown', look.depth ?? 'sixteen');
+  return look.colour === 'no' || code === null || text === '' ? text : styleSafe(text, code, endOf(code));
+};
+
+/** Text padded with spaces to `columns`. */
+export const padded = (text: Safe, columns: number): Safe =>
+  safe`${text}${safe` `.repeat(Math.max(0, columns - columnsOf(text)))}`;
+
+/** The user's prompt in the transcript: on a background colour, or bold without one. */
+export const paintTyped = (look: Look, text: string): Safe => {
+  const lines = makeSafe(text.trim()).split('\n');
+  const rows = lines.flatMap((line, index) =>
+    wrapWords(line, Math.max(8, look.columns - 4)).map((row, part) =>
+      index + part === 0 ? safe`> ${row}` : safe`  ${row}`,
+    ),
+  );
+  if (!hasBackdrops(look))
+    return joinSafe([safe``, ...rows.map((row) => paint(look, 'bold', row))], safe`\n`);
+  const wide = Math.max(...rows.map(columnsOf)) + 1;
+  const painted = rows.map((row) => paintOn(look, 'typed', paint(look, 'bold', padded(row, wide))));
+  return joinSafe([safe``, ...painted], safe`\n`);
+};
+
+/** Lines of a long prompt that a resumed session shows: the first and the last ones. */
+const FIRST_LINES = 8;
+const LAST_LINES = 4;
+
+/** A prompt without its middle if it is long, for example because of a paste. */
+export const shortened = (text: string): string => {
+  const lines = text.trim().split('\n');
+  const left = lines.length - FIRST_LINES - LAST_LINES;
+  if (left < 2) return text;
+  return [...lines.slice(0, FIRST_LINES), `… ${left} more lines`, ...lines.slice(-LAST_LINES)].join('\n');
+};
+
+/** A unified diff with its added and removed lines coloured. */
+export const paintDiff = (look: Look, diff: string): readonly Safe[] =>
+  makeSafe(diff.trimEnd())
+    .split('\n')
+    .filter((line) => !/^(Index:|={5,}|\\ No newline)/.test(line))
+    .map((line) => {
+      if (line.startsWith('+')) return paint(look, 'green', line);
+      if (line.startsWith('-')) return paint(look, 'red', line);
+      return line.startsWith('@@') ? paint(look, 'cyan', line) : line;
+    });
+
+export const formatCost = (costUsd: number | null): Safe => {
+  if (costUsd === null) return safe`price unknown`;
+  return costUsd > 0 && costUsd < 0.01 ? safe`<$0.01` : safe`$${makeSafe(costUsd.toFixed(2))}`;
+};
+
+export const formatTokens = (count: number): Safe => {
+  if (count < 1_000) return safe`${count}`;
+  return count < 1_000_000
+    ? safe`${makeSafe((count / 1_000).toFixed(1))}k`
+    : safe`${makeSafe((count / 1_000_000).toFixed(1))}M`;
+};
+
+const twoDigits = (part: number): Safe => makeSafe(String(part).padStart(2, '0'));
+
+/** With tenths below ten seconds, whole seconds above. */
+export const formatSeconds = (durationMs: number): Safe => {
+  if (durationMs < 9_950) return safe`${makeSafe((Math.max(0, durationMs) / 1_000).toFixed(1))}s`;
+  const seconds = Math.round(durationMs / 1_000);
+  return seconds < 60 ? safe`${seconds}s` : safe`${Math.floor(seconds / 60)}m${twoDigits(seconds % 60)}s`;
+};
+
+export const warningText = (text: string): Safe => safe`! ${harmless(text)}`;
+
+/** Local date and time, to the minute. */
+export const formatWhen = (at: number): Safe => {
+  const time = new Date(at);
+  const day = safe`${time.getFullYear()}-${twoDigits(time.getMonth() + 1)}-${twoDigits(time.getDate())}`;
+  return safe`${day} ${twoDigits(time.getHours())}:${twoDigits(time.getMinutes())}`;
+};
+
+/** Background of the terminal. For `unknown` the colours must be readable on both. */
+export type Background = 'light' | 'dark' | 'unknown';
+
+/** Codes of Select Graphic Rendition. */
+const STYLE_CODES = {
+  dim: '2',
+  bold: '1',
+  italic: '3',
+  underline: '4',
+  struck: '9',
+  red: '31',
+  green: '32',
+  yellow: '33',
+  blue: '34',
+  cyan: '36',
+  heading: '36',
+  link: '36',
+  mark: '36',
+  code: '36',
+  keyword: '35',
+  string: '32',
+  number: '33',
+} as const;
+
+export type Style = keyof typeof STYLE_CODES;
+
+/** The bright colours of the sixteen are unreadable on white; darker ones of the 256 replace them. */
+const LIGHT_CODES: Partial<Record<Style, string>> = {
+  green: '38;5;28',
+  string: '38;5;28',
+  yellow: '38;5;130',
+  number: '38;5;130',
+  cyan: '38;5;30',
+  heading: '38;5;25',
+  link: '38;5;25',
+  mark: '38;5;30',
+  code: '38;5;30',
+};
+/** The blue of the sixteen colours is unreadable on black. */
+const DARK_CODES: Partial<Record<Style, string>> = { blue: '94', link: '94' };
+
+const CODES_BY_BACKGROUND: Readonly<Record<Background, Partial<Record<Style, string>>>> = {
+  light: LIGHT_CODES,
+  dark: DARK_CODES,
+  unknown: {},
+};
+
+/** `sixteen` uses only codes that every colour terminal knows. */
+export const codeOf = (style: Style, background: Background, depth: Depth = 'indexed'): string => {
+  const changed = CODES_BY_BACKGROUND[background][style];
+  return changed === undefined || (depth === 'sixteen' && changed.includes(';'))
+    ? STYLE_CODES[style]
+    : changed;
+};
+
+/** Colour depth: 16, 256 or true colour. */
+export type Depth = 'sixteen' | 'indexed' | 'true';
+
+export const depthIn = (environment: NodeJS.ProcessEnv): Depth => {
+  if (/^(truecolor|24bit)$/i.test(environment.COLORTERM ?? '') || environment.FORCE_COLOR === '3')
+    return 'true';
+  return /256/.test(environment.TERM ?? '') ? 'indexed' : 'sixteen';
+};
+
+/** Background colours: the user's prompt, changed lines of a diff, changed words in them. */
+type Backdrop = 'typed' | 'added' | 'addedWord' | 'removed' | 'removedWord';
+
+type Backdrops = Readonly<Record<Backdrop, Readonly<Record<Exclude<Depth, 'sixteen'>, string>>>>;
+
+const BACKDROPS: Readonly<Record<Exclude<Background, 'unknown'>, Backdrops>> = {
+  dark: {
+    typed: { true: '48;2;48;51;58', indexed: '48;5;237' },
+    added: { true: '48;2;22;54;37', indexed: '48;5;22' },
+    addedWord: { true: '48;2;38;100;64', indexed: '48;5;28' },
+    removed: { true: '48;2;70;28;32', indexed: '48;5;52' },
+    removedWord: { true: '48;2;130;46;52', indexed: '48;5;88' },
+  },
+  light: {
+    typed: { true: '48;2;236;238;243', indexed: '48;5;255' },
+    added: { true: '48;2;224;246;230', indexed: '48;5;194' },
+    addedWord: { true: '48;2;164;226;184', indexed: '48;5;157' },
+    removed: { true: '48;2;253;231;231', indexed: '48;5;224' },
+    removedWord: { true: '48;2;247;184;188', indexed: '48;5;217' },
+  },
+};
+
+/** null if text could become unreadable: on an unknown background, or with sixteen colours. */
+export const backdropOf = (backdrop: Backdrop, background: Background, depth: Depth): string | null =>
+  background === 'unknown' || depth === 'sixteen' ? null : BACKDROPS[background][backdrop][depth];
+
+/** The code that ends only the style of `code`. */
+const endOf = (code: string): string => {
+  const first = Number(code.split(';')[0]);
+  if (first === 1 || first === 2) return '22';
+  if (first === 3 || first === 4 || first === 7 || first === 9) return String(first + 20);
+  return first >= 40 && first < 50 ? '49' : '39';
+};
+
+/** `COLORFGBG` is `foreground;background` (rxvt, Konsole), as numbers of the sixteen colours. */
+export const backgroundIn = (environment: NodeJS.ProcessEnv): Background => {
+  const last = environment.COLORFGBG?.split(';').at(-1) ?? '';
+  if (!/^\d{1,2}$/.test(last)) return 'unknown';
+  return Number(last) === 7 || Number(last) === 15 ? 'light' : 'dark';
+};
+
+const REPLY = /\u001b\]11;rgba?:([\da-f]{1,4})\/([\da-f]{1,4})\/([\da-f]{1,4})/i;
+/** Longer than any reply, so that a reply in several pieces is still found. */
+const REPLY_UNITS_MAX = 64;
+/** Threshold between dark and light, of 255. */
+const LIGHT_FROM = 128;
+
+/** Judges a colour by its perceived brightness. */
+const lightOf = (parts: readonly string[]): Background => {
+  const [red = 0, green = 0, blue = 0] = parts.map(
+    (part) => (Number.parseInt(part, 16) / (16 ** part.length - 1)) * 255,
+  );
+  return 0.299 * red + 0.587 * green + 0.114 * blue >= LIGHT_FROM ? 'light' : 'dark';
+};
+
+/** The terminal's background. The answer may come late; rows drawn after it use it. */
+type BackgroundWatch = {
+  /** Asks the terminal, unless the environment has the answer. */
+  ask(): void;
+  /** Looks for the terminal's reply in the keyboard input. The key reader removes the reply from it. */
+  read(typed: string): void;
+  known(): Background;
+};
+
+export const watchBackground = (
+  environment: NodeJS.ProcessEnv,
+  write: (text: Safe) => void,
+): BackgroundWatch => {
+  let known = backgroundIn(environment);
+  let pending = '';
+  return {
+    ask() {
+      if (known === 'unknown') write(ASK_BACKGROUND);
+    },
+    read(typed) {
+      if (known !== 'unknown') return;
+      pending = (pending + typed).slice(-REPLY_UNITS_MAX);
+      const found = REPLY.exec(pending);
+      // The last number is complete only if another character follows.
+      if (found === null || found.index + found[0].length === pending.length) return;
+      known = lightOf(found.slice(1));
+    },
+    known: () => known,
+  };
+};
+
+/** Every control sequence that Pawl sends to a terminal. No other file composes one. */
+
+/** `code`: digits and semicolons of Select Graphic Rendition. */
+const beginStyle = (code: string): Safe => keepStyles(`\u001b[${code}m`);
+export const CLOSE_STYLES = safe`\u001b[0m`;
+
+/** Begin and end of a synchronized update. The terminal shows all of it in one frame. */
+export const BEGIN_UPDATE = safe`\u001b[?2026h`;
+export const END_UPDATE = safe`\u001b[?2026l`;
+export const WRAP_OFF = safe`\u001b[?7l`;
+export const WRAP_ON = safe`\u001b[?7h`;
+export const HIDE_CURSOR = safe`\u001b[?25l`;
+export const SHOW_CURSOR = safe`\u001b[?25h`;
+export const ROW_START = safe`\r`;
+export const NEXT_ROW = safe`\r\n`;
+export const ERASE_ROW = safe`\r\u001b[K`;
+export const ERASE_BELOW = safe`\r\u001b[J`;
+
+export const moveUp = (rows: number): Safe => safe`\u001b[${Math.trunc(rows)}A`;
+export const moveDown = (rows: number): Safe => safe`\u001b[${Math.trunc(rows)}B`;
+export const moveRight = (columns: number): Safe => safe`\u001b[${Math.trunc(columns)}C`;
+
+/** Asks the terminal for its background colour. A terminal that doesn't know the question doesn't answer. */
+const ASK_BACKGROUND = safe`\u001b]11;?\u0007`;
+
+/** Turns on bracketed paste and the Kitty keyboard, which tells Enter from Shift+Enter and Escape from Alt. */
+export const ENABLE_INPUT_MODES = safe`\u001b[?2004h\u001b[>1u`;
+/** Restores the shell's terminal modes, also after a half-drawn row. */
+export const RESTORE_TERMINAL = safe`\u001b[?2004l\u001b[<u\u001b[?7h\u001b[?25h\u001b[0m`;
+
+/** Counts columns of text and breaks it into rows. Colours (CSI … m) and hyperlinks (OSC 8) have no width. */
+
+const ESCAPE = /\u001b\[[\d;]*m|\u001b\]8;[^\u0007\u001b]*(?:\u0007|\u001b\\)/y;
+const ESCAPES = new RegExp(ESCAPE.source, 'g');
+/** Combining characters. Only text with them needs the slow segmenter. */
+const COMPOSED = /[\u200d\ufe0f\u{1f1e6}-\u{1f1ff}\u{1f3fb}-\u{1f3ff}]/u;
+const PLAIN = /^[ -~]*$/;
+
+/** The graphemes of text without escapes. */
+const piecesOfText = (text: string): Iterable<string> => (COMPOSED.test(text) ? graphemesOf(text) : text);
+
+export const columnsOf = (text: string): number => {
+  const bare = text.includes('\u001b') ? text.replace(ESCAPES, '') : text;
+  if (PLAIN.test(bare)) return bare.length;
+  let columns = 0;
+  for (const sign of piecesOfText(bare)) columns += columnsOfGrapheme(sign);
+  return columns;
+};
+
+type Piece = { readonly text: string; readonly columns: number };
+
+/** Escapes and graphemes, in order. */
+function* piecesOf(line: string): Generator<Piece> {
+  let at = 0;
+  while (at < line.length) {
+    ESCAPE.lastIndex = at;
+    const found = ESCAPE.exec(line)?.[0];
+    if (found !== undefined) {
+      yield { text: found, columns: 0 };
+      at += found.length;
+      continue;
+    }
+    const next = line.indexOf('\u001b', at + 1);
+    const plain = line.slice(at, next < 0 ? line.length : next);
+    for (const sign of piecesOfText(plain)) yield { text: sign, columns: columnsOfGrapheme(sign) };
+    at += plain.length;
+  }
+}
+
+const TAB = '    ';
+/** Codes that only end a style. */
+const ENDS = new Set(['22', '23', '24', '29', '39', '49']);
+
+const cutText = (text: string, columns: number): string => {
+  const flat = text.replaceAll('\t', TAB);
+  if (columnsOf(flat) <= columns) return flat;
+  let cut = '';
+  let used = 0;
+  for (const piece of piecesOf(flat)) {
+    if (used + piece.columns > columns - 1) break;
+    cut += piece.text;
+    used += piece.columns;
+  }
+  return `${cut}…${cut.includes('\u001b') ? CLOSE_STYLES : ''}`;
+};
+
+/** Cuts a line to `columns`, with an ellipsis for the missing part. Colours are closed. */
+export const cutLine = (line: Safe, columns: number): Safe =>
+  joinSafe(cutSafe(line, (text) => [cutText(text, columns)]));
+
+/** The active colours after `code`. */
+const colourWith = (on: readonly string[], sequence: string): readonly string[] => {
+  const code = /^\u001b\[([\d;]*)m$/.exec(sequence)?.[1];
+  if (code === undefined) return on;
+  if (code === '' || code === '0') return [];
+  const left = on.filter((other) => endOf(other) !== code);
+  return left.length < on.length || ENDS.has(code) ? left : [...on, code];
+};
+
+const wrapLine = (line: string, columns: number): readonly string[] => {
+  if (columnsOf(line) <= columns) return [line];
+  const rows: string[] = [];
+  let row = '';
+  let used = 0;
+  let on: readonly string[] = [];
+  for (const piece of piecesOf(line)) {
+    if (used + piece.columns > columns) {
+      rows.push(on.length === 0 ? row : row + CLOSE_STYLES);
+      row = on.map(beginStyle).join('');
+      used = 0;
+    }
+    row += piece.text;
+    used += piece.columns;
+    if (piece.columns === 0) on = colourWith(on, piece.text);
+  }
+  return [...rows, row];
+};
+
+/** Breaks `text` into rows of at most `columns`. A colour continues in the next row of its line. */
+export const wrapText = (text: Safe, columns: number): readonly Safe[] =>
+  cutSafe(text, (whole) =>
+    whole
+      .replaceAll('\t', TAB)
+      .split('\n')
+      .flatMap((line) => wrapLine(line, Math.max(2, columns))),
+  );
+
+/** Like `wrapText`, but breaks between words. For text without escapes. */
+export const wrapWords = (text: Safe, columns: number): readonly Safe[] =>
+  text.split('\n').flatMap((line) => {
+    const rows: Safe[] = [];
+    let row = safe``;
+    for (const word of line.split(/(?<= )(?=[^ ])/)) {
+      if (row.trim() !== '' && columnsOf((row + word).trimEnd()) > columns) {
+        rows.push(row.trimEnd());
+        row = safe``;
+      }
+      row = safe`${row}${word}`;
+    }
+    return [...rows, row.trimEnd()].flatMap((whole) => wrapText(whole, columns));
+  });
+
+/** Wrapped words, indented, for a window of `columns`. */
+export const indentWords = (text: Safe, columns: number): Safe =>
+  joinSafe(
+    wrapWords(text, columns - 3).map((row) => safe`  ${row}`),
+    safe`\n`,
+  );
+
+/** Splits text into graphemes (the characters that a person sees) and counts their columns. */
+
+let segmenter: Intl.Segmenter | null = null;
+
+/** Creates the segmenter with the first text beyond ASCII: creating it takes longer than drawing a screen. */
+const graphemesBeyondAscii = (text: string): readonly string[] => {
+  segmenter ??= new Intl.Segmenter(undefined, { granularity: 'grapheme' });
+  return Array.from(segmenter.segment(text), ({ segment }) => segment);
+};
+
+const ASCII = /^[\u0000-\u007f]*$/;
+
+/** The graphemes of a text. Each has one or more code points. */
+export const graphemesOf = (text: string): readonly string[] =>
+  ASCII.test(text) ? text.split('') : graphemesBeyondAscii(text);
+
+const NO_WIDTH = /^[\p{Mark}\p{Default_Ignorable_Code_Point}\p{Control}]$/u;
+
+const columnsOfPoint = (character: string): number =>
+  NO_WIDTH.test(character) ? 0 : eastAsianWidth(character.codePointAt(0) ?? 0);
+
+const columnsOfGrapheme = (sign: string): number => {
+  if (sign >= ' ' && sign <= '~' && sign.length === 1) return 1;
+  if (COMPOSED.test(sign)) return 2;
+  let columns = 0;
+  for (const character of sign) columns += columnsOfPoint(character);
+  return columns;
+};
+
+/** End of the grapheme at `at`; at the end of the text its length. */
+export const graphemeEnd = (text: string, at: number): number => {
+  const lineEnd = text.indexOf('\n', at);
+  const [first] = graphemesOf(text.slice(at, lineEnd === at ? at + 1 : lineEnd < 0 ? text.length : lineEnd));
+  return Math.min(text.length, at + (first?.length ?? 0));
+};
+
+/** Start of the grapheme that ends at `at`; at the start of the text 0. */
+export const graphemeStart = (text: string, at: number): number => {
+  const lineStart = at > 0 && text[at - 1] === '\n' ? at - 1 : text.lastIndexOf('\n', at - 1) + 1;
+  const last = graphemesOf(text.slice(lineStart, at)).at(-1);
+  return Math.max(0, at - (last?.length ?? 0));
+};

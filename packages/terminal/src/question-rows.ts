@@ -1,0 +1,314 @@
+/**
+ * All rows of a question: the command or the change, its circumstances, and the answers.
+ *
+ * Each row of the command or change begins with a bar, so its text can't imitate ours.
+ */
+
+import type { ApprovalChoice, ApprovalDescription, OddCharacter } from '@pawl/agent/policy/approval-question';
+import { hasBackdrops, type Look, padded, paint, paintOn } from './paint.js';
+import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
+
+/** Bars at the start of a line, and of its continuation. */
+const LINE_BAR = safe`│ `;
+const CONTINUATION_BAR = safe`┆ `;
+const BAR_COLUMNS = 2;
+/** Some terminals draw the bars two columns wide. */
+const MARGIN = 2;
+
+type RowStyle = { readonly look: Look; readonly columns: number; readonly show: ShowMark };
+
+const textRows = (text: string, { columns, show, look }: RowStyle): readonly Safe[] =>
+  text
+    .split('\n')
+    .flatMap((line) =>
+      revealLine(line, columns - BAR_COLUMNS - MARGIN, show).map(
+        (row, index) => safe`${paint(look, 'dim', index === 0 ? LINE_BAR : CONTINUATION_BAR)}${row}`,
+      ),
+    );
+
+const HUNK = /^@@ -(\d+)(?:,\d+)? \+(\d+)/;
+const COLOURS = { '+': 'green', '-': 'red' } as const;
+type Sign = keyof typeof COLOURS | ' ';
+const isSign = (text: string): text is Sign => text === ' ' || text in COLOURS;
+
+/** Filled with its background colour to the full width, so that a changed line is seen at a glance. */
+const paintLine = (look: Look, sign: Sign, text: Safe, columns: number): Safe => {
+  if (sign === ' ') return text;
+  if (!hasBackdrops(look)) return paint(look, COLOURS[sign], text);
+  return paintOn(look, sign === '+' ? 'added' : 'removed', padded(text, columns));
+};
+
+/** A unified diff with line numbers. */
+const diffRows = (diff: string, paper: RowStyle): readonly Safe[] => {
+  const { look, columns, show } = paper;
+  const lines = diff.split('\n');
+  if (lines.at(-1) === '') lines.pop();
+  const digits = String(
+    lines.length + Math.max(0, ...lines.map((line) => Number(HUNK.exec(line)?.[2] ?? 0))),
+  ).length;
+  const room = Math.max(6, columns - digits - 5 - MARGIN);
+  const rows: Safe[] = [];
+  let before = 0;
+  let after = 0;
+  for (const line of lines) {
+    const hunk = HUNK.exec(line);
+    const sign = line.slice(0, 1);
+    if (hunk !== null) {
+      if (before + after > 0) rows.push(safe`  ${paint(look, 'dim', safe`⋮`)}`);
+      before = Number(hunk[1]);
+      after = Number(hunk[2]);
+      continue;
+    }
+    if (before + after === 0) continue; // the header repeats the file's name
+    if (!isSign(sign)) {
+      rows.push(...textRows(line, paper));
+      continue;
+    }
+    const number = String(sign === '-' ? before : after);
+    if (sign !== '+') before += 1;
+    if (sign !== '-') after += 1;
+    for (const [index, part] of revealLine(line.slice(1), room, show).entries()) {
+      const numbered = makeSafe((index === 0 ? number : '').padStart(digits));
+      const text = safe`${makeSafe(index === 0 ? sign : '┆')} ${part}`;
+      rows.push(safe`  ${paint(look, 'dim', numbered)} ${paintLine(look, sign, text, room + 2)}`);
+    }
+  }
+  return rows;
+};
+
+const oddText = (odd: readonly OddCharacter[]): string =>
+  odd
+    .map(({ code, name, count }) =>
+      name === 'run of blanks' ? `${count} blanks in a row` : `${code} ${name} ×${count}`,
+    )
+    .join(', ');
+
+const minutes = (limitMs: number): string =>
+  limitMs < 60_000 ? `${limitMs / 1_000} s` : `${Math.round(limitMs / 6_000) / 10} min`;
+
+const NEEDS = {
+  repository: 'can change the repository (.git); its history is kept',
+  network: 'leaves the sandbox: it can use the network',
+  outside: 'leaves the sandbox and the workspace: it can do what you can do',
+} as const;
+
+const nearPath = (path: string, folder: string): string =>
+  path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : path;
+
+/** Facts about the call, one line each. */
+export const factLines = (description: ApprovalDescription): readonly string[] => {
+  const { subject, folder, timeLimitMs, background, needs, paths, hosts, programs, why } = description;
+  const isCommand = subject.kind === 'command';
+  const files = isCommand ? [] : paths.map((path) => `file: ${nearPath(path, folder)}`);
+  return [
+    ...files,
+    ...programs.map((program) => `program: ${program}`),
+    ...(isCommand ? [`folder: ${folder}`] : []),
+    ...(hosts.length === 0 ? [] : [`host: ${hosts.join(', ')}`]),
+    ...(isCommand && timeLimitMs !== null && !background ? [`time limit: ${minutes(timeLimitMs)}`] : []),
+    ...(background ? ['keeps running in the background until the session ends'] : []),
+    ...description.protectedPaths
+      .filter((path) => !why.includes(path))
+      .map((path) => `protected: ${nearPath(path, folder)}`),
+    ...(needs === null ? [] : [isCommand ? NEEDS[needs] : 'leaves the workspace']),
+    ...(description.oddCharacters.length === 0
+      ? []
+      : [`unusual characters: ${oddText(description.oddCharacters)}`]),
+    `reason: ${why}`,
+  ];
+};
+
+const LETTERS: Readonly<Record<ApprovalChoice['answer'], string>> = {
+  once: 'y',
+  always: 'a',
+  prefix: 'p',
+  session: 's',
+  no: 'n',
+};
+const WORDS: Readonly<Record<ApprovalChoice['answer'], string>> = {
+  once: 'yes, once',
+  always: 'always',
+  prefix: 'always',
+  session: 'this session',
+  no: 'no',
+};
+
+export const letterOf = (answer: ApprovalChoice['answer']): string => LETTERS[answer];
+
+/** The letter, then its meaning; further rows are indented. */
+const choiceRows = (
+  answer: ApprovalChoice['answer'],
+  allows: string,
+  { look, columns, show }: RowStyle,
+): readonly Safe[] =>
+  revealWords(`${WORDS[answer]}: ${allows}`, columns - 5 - MARGIN, show).map((row, index) =>
+    index === 0 ? safe`  ${paint(look, 'bold', makeSafe(LETTERS[answer]))}  ${row}` : safe`     ${row}`,
+  );
+
+const WARNED = /^(protected|leaves|odd|goes on)/;
+
+/** A text or a unified diff in full, at most `columns` wide. */
+export const contentRows = (
+  content: string,
+  kind: 'text' | 'diff',
+  look: Look,
+  columns: number,
+): readonly Safe[] => {
+  const paper: RowStyle = { look, columns, show: (mark) => paint(look, 'yellow', mark) };
+  return kind === 'diff' ? diffRows(content, paper) : textRows(content, paper);
+};
+
+/** All rows, at most `columns` wide. */
+export const questionRows = (
+  description: ApprovalDescription,
+  look: Look,
+  columns: number,
+): readonly Safe[] => {
+  const paper: RowStyle = { look, columns, show: (mark) => paint(look, 'yellow', mark) };
+  const { subject, choices } = description;
+  const indented = (text: string, style: 'dim' | 'yellow'): readonly Safe[] =>
+    revealWords(text, columns - 2 - MARGIN, paper.show).map((row) => safe`  ${paint(look, style, row)}`);
+  return [
+    ...(subject.kind === 'change' ? diffRows(subject.text, paper) : textRows(subject.text, paper)),
+    ...factLines(description).flatMap((line) => indented(line, WARNED.test(line) ? 'yellow' : 'dim')),
+    ...choices.flatMap(({ answer, allows }) => choiceRows(answer, allows, paper)),
+  ];
+};
+
+/**
+ * Lays out text so that nothing in it can hide.
+ *
+ * 1. Every character is visible. Marks stand for invisible characters, characters that control a terminal or reorder
+ *    text, and runs of spaces. Text can't imitate a mark: brackets of marks in the text are marked themselves.
+ * 2. No row is wider than the window on any terminal: every character beyond ASCII counts as two columns.
+ */
+
+/** A run of at least this many spaces becomes a mark, and so does every run at the end of a line. */
+const BLANKS_MIN = 5;
+/** Combining characters on one letter. The ones beyond this number become marks. */
+const COMBINING_MAX = 2;
+
+const PLAIN = /^[!-~]$/;
+const SEEN = /^[\p{L}\p{N}\p{P}\p{S}]$/u;
+const COMBINING = /^\p{M}$/u;
+const UNSEEN = /^[\p{Default_Ignorable_Code_Point}\u27e8\u27e9\u2400-\u2426\u2800\ufffc]$/u;
+const LETTER = /^[\p{L}\p{M}]$/u;
+
+/** A character or a mark, and the most columns it can take. */
+type Piece = { readonly text: string; readonly columns: number; readonly mark: boolean };
+
+const markOf = (character: string): string => {
+  const point = character.codePointAt(0) ?? 0;
+  if (point < 0x20) return String.fromCodePoint(0x2400 + point);
+  if (point === 0x7f) return '␡';
+  return `⟨U+${point.toString(16).toUpperCase().padStart(4, '0')}⟩`;
+};
+
+const mark = (text: string): Piece => ({ text, columns: text.length, mark: true });
+const markCharacter = (character: string): Piece => {
+  const text = markOf(character);
+  // Some terminals draw pictures of control characters two columns wide.
+  return { text, columns: text.length === 1 ? 2 : text.length + 2, mark: true };
+};
+
+const blanks = (length: number, isEnd: boolean): readonly Piece[] => {
+  if (length >= BLANKS_MIN || isEnd)
+    return [
+      {
+        ...mark(`⟨${length} ${length === 1 ? 'blank' : 'blanks'}⟩`),
+        columns: `⟨${length} blanks⟩`.length + 2,
+      },
+    ];
+  return Array.from({ length }, () => ({ text: ' ', columns: 1, mark: false }));
+};
+
+const piecesOf = (line: string): readonly Piece[] => {
+  const pieces: Piece[] = [];
+  let run = 0;
+  let combined = 0;
+  let before = '';
+  for (const character of line) {
+    if (character === ' ') {
+      run += 1;
+      continue;
+    }
+    if (run > 0) pieces.push(...blanks(run, false));
+    run = 0;
+    const combines = COMBINING.test(character);
+    combined = combines ? combined + 1 : 0;
+    if (PLAIN.test(character)) pieces.push({ text: character, columns: 1, mark: false });
+    else if (SEEN.test(character) && !UNSEEN.test(character))
+      pieces.push({ text: character, columns: 2, mark: false });
+    else if (combines && !UNSEEN.test(character) && combined <= COMBINING_MAX && LETTER.test(before))
+      pieces.push({ text: character, columns: 2, mark: false });
+    else pieces.push(markCharacter(character));
+    before = pieces.at(-1)?.mark === true ? '' : character;
+  }
+  if (run > 0) pieces.push(...blanks(run, true));
+  return pieces;
+};
+
+/** Divides a piece that is wider than a row. */
+const split = ({ text, mark: isMark }: Piece, columns: number): readonly Piece[] => {
+  const size = Math.max(1, Math.floor(columns / 2));
+  const parts: Piece[] = [];
+  for (let at = 0; at < text.length; at += size)
+    parts.push({ text: text.slice(at, at + size), columns: size * 2, mark: isMark });
+  return parts;
+};
+
+/** Styles a mark. */
+type ShowMark = (mark: Safe) => Safe;
+
+const drawn = (pieces: readonly Piece[], show: ShowMark): Safe => {
+  const parts: Safe[] = [];
+  let plain = '';
+  const flush = (): void => {
+    if (plain !== '') parts.push(makeSafe(plain));
+    plain = '';
+  };
+  for (const { text, mark: isMark } of pieces) {
+    if (isMark) {
+      flush();
+      parts.push(show(makeSafe(text)));
+    } else plain += text;
+  }
+  flush();
+  return joinSafe(parts);
+};
+
+/** Like `revealLine`, but breaks between words and drops the space at a break. For Pawl's own sentences. */
+const revealWords = (line: string, columns: number, show: ShowMark): readonly Safe[] => {
+  const lines: string[] = [];
+  let row = '';
+  for (const word of line.split(/(?<=[^ ]) (?=[^ ])/)) {
+    const longer = row === '' ? word : `${row} ${word}`;
+    if (row !== '' && revealLine(longer, columns, show).length > 1) {
+      lines.push(row);
+      row = word;
+    } else row = longer;
+  }
+  return [...lines, row].flatMap((one) => revealLine(one, columns, show));
+};
+
+/** One line as rows of at most `columns`. An empty line is one empty row. */
+const revealLine = (line: string, columns: number, show: ShowMark): readonly Safe[] => {
+  const rows: Safe[] = [];
+  let row: Piece[] = [];
+  let used = 0;
+  const room = Math.max(BLANKS_MIN + 4, columns);
+  for (const whole of piecesOf(line)) {
+    for (const piece of whole.columns > room ? split(whole, room) : [whole]) {
+      if (used + piece.columns > room) {
+        // A space at the end of a row is invisible, so it starts the next row.
+        const end = row.findLastIndex(({ text }) => text !== ' ') + 1;
+        rows.push(drawn(row.slice(0, end), show));
+        row = row.slice(end);
+        used = row.length;
+      }
+      row.push(piece);
+      used += piece.columns;
+    }
+  }
+  return [...rows, drawn(row, show)];
+};

@@ -1,0 +1,664 @@
+/** Questions that the user answers with a key, after reading them to the end. */
+
+import type { Clock } from '@pawl/agent/platform/clock';
+import {
+  type ApprovalChoice,
+  type ApprovalDescription,
+  type ApprovalRequest,
+  describeQuestion,
+} from '@pawl/agent/policy/approval-question';
+import type { Stepped } from '@pawl/agent/ports/session';
+import { applyKey, type Editor, editorFrame, emptyEditor, insertPaste, wholeText } from './editor.js';
+import type { Pressed } from './keys.js';
+import type { Frame } from './live-area.js';
+import { cutLine, type Look, oneLine, paint, wrapWords } from './paint.js';
+import { contentRows, letterOf, questionRows } from './question-rows.js';
+import { makeSafe, type Safe, safe } from './safe-text.js';
+
+/** An answer to one question. A yes to all is one answer for each. */
+export type AnsweredQuestion =
+  | { readonly question: ApprovalRequest; readonly answer: Exclude<ApprovalChoice['answer'], 'no'> }
+  | { readonly question: ApprovalRequest; readonly answer: 'no'; readonly reason: string };
+
+type QuestionHandlers = {
+  /** The question is visible and accepts answers from now on. */
+  open(question: ApprovalRequest): void;
+  /** Several answers if one key answers all questions. */
+  answered(answers: readonly AnsweredQuestion[]): void;
+  /** The question disappeared while the user typed a reason. */
+  unanswered(reply: string): void;
+  /** Whether the user is typing a text. A question waits longer then. */
+  isTyping(): boolean;
+  changed(): void;
+};
+
+/** A narrower window could cut rows off. */
+const COLUMNS_MIN = 20;
+
+type OpenQuestion = {
+  readonly question: ApprovalRequest;
+  readonly description: ApprovalDescription;
+  readonly reading: ReadingWindow;
+};
+
+/** `off` accepts a yes to unread text. Only for the control of the test that such a yes is never accepted. */
+export type ReadingGuard = 'on' | 'off';
+
+/**
+ * Calls that wait for the user's approval. One is in focus; the others are listed.
+ *
+ * 1. Keys answer a question only after it was visible and the keyboard was quiet for a moment. Earlier keys go where the
+ *    user was typing.
+ * 2. A yes counts only after every row was on the screen, at the current size of the window. A yes to all needs this for
+ *    each question.
+ * 3. A text typed at one question never answers the next one. If the question disappears, the text is given back.
+ */
+export class Questions {
+  readonly #arming: ArmingDelay;
+  readonly #handlers: QuestionHandlers;
+  readonly #guard: ReadingGuard;
+  #asked: readonly OpenQuestion[] = [];
+  #current: OpenQuestion | null = null;
+  #reason: Editor | null = null;
+  #advice = '';
+  #drawn: WindowSize | null = null;
+  /** The rows of the last layout. */
+  #layout: { readonly asked: OpenQuestion; readonly key: string; readonly rows: readonly Safe[] } | null =
+    null;
+
+  constructor(clock: Clock, wishes: QuestionHandlers, guard: ReadingGuard = 'on') {
+    this.#arming = new ArmingDelay(clock, {
+      isTyping: () => wishes.isTyping(),
+      shown: () => wishes.changed(),
+      armed: () => {
+        if (this.#current !== null) wishes.open(this.#current.question);
+      },
+    });
+    this.#handlers = wishes;
+    this.#guard = guard;
+  }
+
+  /** The question in focus, or null. */
+  get current(): ApprovalRequest | null {
+    return this.#arming.phase === 'hidden' ? null : (this.#current?.question ?? null);
+  }
+
+  get description(): ApprovalDescription | null {
+    return this.#arming.phase === 'hidden' ? null : (this.#current?.description ?? null);
+  }
+
+  /** Whether keys go to the question. */
+  get takesKeys(): boolean {
+    return this.#arming.phase === 'armed' || this.#arming.phase === 'next';
+  }
+
+  /** All open questions, in the order of the calls. */
+  get all(): readonly ApprovalDescription[] {
+    return this.#asked.map(({ description }) => description);
+  }
+
+  /** Number of the question in focus, from 1. */
+  get position(): number {
+    return this.#current === null ? 0 : this.#asked.indexOf(this.#current) + 1;
+  }
+
+  /** Why the last key did nothing; empty if it did something. */
+  get advice(): string {
+    return this.#advice;
+  }
+  /** The reason of a refusal while the user types it, or null. */
+  get reason(): Editor | null {
+    return this.#reason;
+  }
+
+  get replied(): string {
+    return this.#reason === null ? '' : wholeText(this.#reason);
+  }
+
+  /** Call for every key. */
+  keyPressed(): void {
+    this.#arming.keyPressed();
+  }
+
+  see({ actions, state }: Stepped): void {
+    if (state.name !== 'ExecutingTools') {
+      this.#keep([], false);
+      return;
+    }
+    const { workspace } = state.session.settings;
+    let kept = this.#asked;
+    for (const action of actions) {
+      if (action.type === 'RequestApproval') {
+        const description = describeQuestion(action, workspace);
+        kept = [...kept, { question: action, description, reading: new ReadingWindow() }];
+      }
+      if (action.type === 'WithdrawApproval')
+        kept = kept.filter(({ question }) => question.call.callId !== action.callId);
+    }
+    const order = (state.calls ?? []).map(({ judged }) => judged.callId);
+    const placeOf = ({ question }: OpenQuestion): number => order.indexOf(question.call.callId);
+    const isIncomplete = (state.calls ?? []).some(({ status }) => status === 'previewing');
+    this.#keep(
+      kept.toSorted((one, other) => placeOf(one) - placeOf(other)),
+      isIncomplete,
+    );
+  }
+
+  /** The rows that fit. Calling this marks them as read, so call it only to draw them. */
+  rows(look: Look, height: number, window: WindowSize): readonly Safe[] {
+    const current = this.#current;
+    if (current === null) return [];
+    // Advice about the old size may be wrong now, and all is to be read again.
+    if (this.#drawn !== null && !isSameSize(this.#drawn, window)) this.#advice = '';
+    this.#drawn = window;
+    const rows = this.#lay(current, look, window.columns);
+    const top = current.reading.show(rows.length, height, window);
+    return rows.slice(top, top + height);
+  }
+
+  /** Number of rows of the question. Marks nothing as read. */
+  height(look: Look, columns: number): number {
+    return this.#current === null ? 0 : this.#lay(this.#current, look, columns).length;
+  }
+
+  #lay(asked: OpenQuestion, look: Look, columns: number): readonly Safe[] {
+    const key = `${columns} ${look.colour} ${look.background}`;
+    if (this.#layout?.asked !== asked || this.#layout.key !== key)
+      this.#layout = { asked, key, rows: questionRows(asked.description, look, columns) };
+    return this.#layout.rows;
+  }
+
+  /** Number of unread rows. */
+  get left(): number {
+    return this.#current?.reading.left ?? 0;
+  }
+
+  #isRead({ reading }: OpenQuestion, window: WindowSize): boolean {
+    return this.#guard === 'off' || (window.columns >= COLUMNS_MIN && reading.isRead(window));
+  }
+
+  take(pressed: Pressed, window: WindowSize): void {
+    this.#advice = '';
+    const current = this.#current;
+    if (current === null) return;
+    if (this.#reason !== null) {
+      this.#takeReason(current, this.#reason, pressed);
+      return;
+    }
+    if (pressed.kind === 'paste') {
+      this.#advice = 'answer with one key; the paste was ignored';
+      return;
+    }
+    const { name, text } = pressed.key;
+    if (this.#move(current, name === '' ? text : name)) return;
+    if (this.#arming.phase !== 'armed') {
+      this.#advice = 'this is a new question: read it first';
+      return;
+    }
+    this.#takeLetter(current, text, window);
+  }
+
+  /** Answers the question in focus, without a key. */
+  answer(answer: ApprovalChoice['answer'], reason = ''): void {
+    const current = this.#current;
+    if (current === null || this.#arming.phase !== 'armed') return;
+    if (answer === 'no') this.#give([{ question: current.question, answer, reason }]);
+    else this.#give([{ question: current.question, answer }]);
+  }
+
+  /** Allows all open questions once. */
+  answerAll(): void {
+    if (this.#arming.phase === 'armed')
+      this.#give(this.#asked.map(({ question }) => ({ question, answer: 'once' })));
+  }
+
+  offers(answer: ApprovalChoice['answer']): boolean {
+    return this.#current?.description.choices.some((choice) => choice.answer === answer) === true;
+  }
+
+  /** Scrolls, or moves to another question. Returns whether the key does that. */
+  #move({ reading }: OpenQuestion, key: string): boolean {
+    if (reading.takeKey(key)) return true;
+    if (key === 'tab' || key === 'right') this.#focusNext(1);
+    else if (key === 'left') this.#focusNext(-1);
+    else return false;
+    return true;
+  }
+
+  #focusNext(by: number): void {
+    const index = this.position - 1 + by;
+    this.#current = this.#asked[(index + this.#asked.length) % this.#asked.length] ?? this.#current;
+  }
+
+  #takeLetter(current: OpenQuestion, letter: string, window: WindowSize): void {
+    const quick = /^[nN](.+)$/s.exec(letter)?.[1]; // typed so fast that `n` and the reason came together
+    if (quick !== undefined) {
+      this.#reason = insertPaste(emptyEditor, quick);
+      return;
+    }
+    const { choices } = current.description;
+    const answer = choices.find(
+      (one) => letterOf(one.answer) === (/^[YN]$/.test(letter) ? letter.toLowerCase() : letter),
+    )?.answer;
+    if (letter === 'A' && this.#asked.length > 1) {
+      this.#takeAll(window);
+      return;
+    }
+    if (answer === undefined) {
+      const why =
+        'aps'.includes(letter) && letter !== ''
+          ? 'this call does not offer that answer'
+          : `'${letter}' is no answer`;
+      if (letter !== '') this.#advice = why;
+    } else if (answer === 'no') this.#reason = emptyEditor;
+    else if (!this.#isRead(current, window)) {
+      const isNarrow = window.columns < COLUMNS_MIN;
+      this.#advice = isNarrow ? 'the window is too narrow' : 'read to the end first: ↓ or space';
+      current.reading.nextPage();
+    } else this.#give([{ question: current.question, answer }]);
+  }
+
+  #takeAll(window: WindowSize): void {
+    const unread = this.#asked.find((asked) => !this.#isRead(asked, window));
+    if (unread !== undefined) {
+      this.#advice = 'read all of them to the end first: tab and ↓';
+      this.#current = unread;
+    } else this.answerAll();
+  }
+
+  #takeReason({ question }: OpenQuestion, reason: Editor, pressed: Pressed): void {
+    if (pressed.kind === 'paste') this.#reason = insertPaste(reason, pressed.text);
+    else if (pressed.key.name === 'enter' && !pressed.key.alt)
+      this.#give([{ question, answer: 'no', reason: wholeText(reason).trim() }]);
+    else if (pressed.key.name === 'backspace' && wholeText(reason) === '') this.#reason = null;
+    else this.#reason = applyKey(reason, pressed.key);
+  }
+
+  #give(answers: readonly AnsweredQuestion[]): void {
+    this.#reason = null;
+    this.#keep(
+      this.#asked.filter(({ question }) => !answers.some((one) => one.question === question)),
+      false,
+    );
+    this.#handlers.answered(answers);
+  }
+
+  #keep(kept: readonly OpenQuestion[], isIncomplete: boolean): void {
+    const before = this.#current;
+    this.#asked = kept;
+    if (before !== null && kept.includes(before)) return;
+    const { replied } = this;
+    this.#reason = null;
+    this.#advice = '';
+    if (replied !== '') this.#handlers.unanswered(replied);
+    // While the list is incomplete, no question is in focus: the first one may still change.
+    this.#current = isIncomplete ? null : (kept[0] ?? null);
+    if (this.#current === null) this.#arming.stop();
+    else this.#arming.begin();
+  }
+}
+
+/** The frame of a question: its head, the rows that fit, the other questions, the keys. */
+
+/** The other questions are listed only in windows of at least this height, and at most this many. */
+const LIST_ROWS_MIN = 16;
+const LISTED_MAX = 5;
+const REASON_ROWS = 3;
+
+const nearPaths = ({ paths, folder }: ApprovalDescription): string =>
+  paths.map((path) => (path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : path)).join(' ');
+
+/** A question in a few words, for the list of the other questions. */
+const questionTitle = (description: ApprovalDescription): string => {
+  const { tool, subject } = description;
+  return `${tool} ${subject.kind === 'change' ? nearPaths(description) : subject.text}`;
+};
+
+const questionList = (questions: Questions, look: Look, window: WindowSize): readonly Safe[] => {
+  if (questions.all.length < 2 || window.rows < LIST_ROWS_MIN) return [];
+  const rows = questions.all.slice(0, LISTED_MAX).map((description, index) => {
+    const marker = index + 1 === questions.position ? safe`›` : safe` `;
+    const title = oneLine(`${index + 1} ${questionTitle(description)}`, window.columns - 5);
+    return safe`  ${paint(look, 'dim', cutLine(safe`${marker} ${title}`, window.columns - 3))}`;
+  });
+  const left = questions.all.length - LISTED_MAX;
+  return [...rows, ...(left > 0 ? [paint(look, 'dim', safe`    … ${left} more`)] : [])];
+};
+
+const SUBJECT_TEXTS = {
+  command: safe`runs a command`,
+  address: safe`reads an address`,
+  input: safe`is to run`,
+} as const;
+
+const questionHead = (questions: Questions, look: Look, { columns }: WindowSize): Safe => {
+  const description = questions.description;
+  if (description === null) return safe``;
+  const count = questions.all.length;
+  const place = count > 1 ? safe` · ${questions.position} of ${count}` : safe``;
+  const { subject, tool } = description;
+  const about =
+    subject.kind === 'change' ? oneLine(nearPaths(description), columns) : SUBJECT_TEXTS[subject.kind];
+  const head = safe`${makeSafe(tool)} ${about}${place}`;
+  return safe`${paint(look, 'yellow', safe`?`)} ${paint(look, 'bold', cutLine(head, columns - 3))}`;
+};
+
+/** One row with the keys that work now. */
+const questionKeys = (questions: Questions, look: Look, window: WindowSize): Safe => {
+  const { description, advice, left } = questions;
+  if (description === null) return safe``;
+  if (advice !== '') return paint(look, 'yellow', cutLine(safe`  ${makeSafe(advice)}`, window.columns - 1));
+  const letters = makeSafe(description.choices.map(({ answer }) => letterOf(answer)).join(' '));
+  const several = questions.all.length > 1;
+  const all = several ? safe` · A yes to all ${questions.all.length} · tab next` : safe``;
+  const more = left > 0 ? safe`↓ ${left} more ${left === 1 ? safe`row` : safe`rows`} · ` : safe``;
+  return paint(look, 'dim', cutLine(safe`  ${more}${letters}${all} · Escape stops`, window.columns - 1));
+};
+
+/**
+ * The whole frame. `above`: rows that are left out if there is no room. `below`: the input line, while keys still go to
+ * it.
+ */
+export const questionFrame = (
+  questions: Questions,
+  look: Look,
+  window: WindowSize,
+  above: readonly Safe[],
+  below: Frame | null,
+): Frame => {
+  const room = Math.max(1, window.rows - 1);
+  const { reason } = questions;
+  const typed = below ?? (reason === null ? null : editorFrame(reason, window.columns, REASON_ROWS, safe`n`));
+  const footRows = Math.max(0, Math.min(typed?.rows.length ?? 1, room - 1));
+  const head = room - footRows >= 2 ? [questionHead(questions, look, window)] : [];
+  const list = questionList(questions, look, window);
+  const listed = room - footRows - head.length - list.length >= 3 ? list : [];
+  const left = room - footRows - head.length - listed.length;
+  const body = questions.rows(look, Math.min(left, questions.height(look, window.columns)), window);
+  // The number of unread rows is known only now.
+  const foot = (typed === null ? [questionKeys(questions, look, window)] : typed.rows).slice(0, footRows);
+  const spare = left - body.length;
+  const upper = spare > 0 ? above.slice(-spare) : [];
+  const rows = [...upper, ...head, ...body, ...listed, ...foot];
+  const cursor = typed?.cursor ?? null;
+  if (cursor === null || cursor.row >= foot.length) return { rows, cursor: null };
+  return { rows, cursor: { ...cursor, row: cursor.row + rows.length - foot.length } };
+};
+
+export type ContentToRead = {
+  /** One line: what is asked. */
+  readonly title: string;
+  readonly content: string;
+  readonly kind: 'text' | 'diff';
+  /** A sentence below the content: what a yes means. */
+  readonly meaning: string;
+  /** The keys that say yes; `y` alone without it. */
+  readonly yes?: readonly YesKey[];
+};
+
+/** A small letter, and two or three words for what it does. */
+export type YesKey = { readonly key: string; readonly means: string };
+
+export const ALLOW: readonly YesKey[] = [{ key: 'y', means: 'allow' }];
+
+/** `later`: no answer was given. */
+export type ContentAnswer = YesKey | 'no' | 'later';
+
+type ContentHandlers = { answered(answer: ContentAnswer): void; changed(): void };
+
+/**
+ * A question about a text that the user must have seen.
+ *
+ * 1. Keys answer only after the question was visible and the keyboard was quiet for a moment.
+ * 2. A yes counts only after every row was on the screen, at the current size of the window.
+ */
+export class ContentQuestion {
+  readonly #asked: ContentToRead;
+  readonly #handlers: ContentHandlers;
+  readonly #arming: ArmingDelay;
+  readonly #reading = new ReadingWindow();
+  #advice = '';
+  #drawn: WindowSize | null = null;
+
+  constructor(asked: ContentToRead, clock: Clock, handlers: ContentHandlers) {
+    this.#asked = asked;
+    this.#handlers = handlers;
+    const changed = (): void => handlers.changed();
+    this.#arming = new ArmingDelay(clock, { isTyping: () => false, shown: changed, armed: changed });
+  }
+
+  /** Shows the question after a quiet moment. */
+  open(): void {
+    this.#arming.begin();
+  }
+
+  /** Call only to draw: the rows count as read. */
+  frame(look: Look, window: WindowSize): Frame {
+    if (this.#arming.phase === 'hidden') return { rows: [], cursor: null };
+    if (this.#drawn !== null && !isSameSize(this.#drawn, window)) this.#advice = ''; // about the old size
+    this.#drawn = window;
+    const { title } = this.#asked;
+    const head = safe`${paint(look, 'yellow', safe`?`)} ${paint(look, 'bold', oneLine(title, window.columns - 3))}`;
+    const all = this.rows(look, window.columns);
+    const height = Math.max(1, window.rows - 2 - this.#footHeight(all.length, window));
+    const top = this.#reading.show(all.length, height, window);
+    return { rows: [head, ...all.slice(top, top + height), ...this.#foot(look, window)], cursor: null };
+  }
+
+  /** All rows below the title. */
+  rows(look: Look, columns: number): readonly Safe[] {
+    const { content, kind, meaning } = this.#asked;
+    const below = wrapWords(makeSafe(meaning), columns - 4).map((row) => safe`  ${paint(look, 'dim', row)}`);
+    return [...contentRows(content, kind, look, columns), ...below];
+  }
+
+  /** The rows that the keys take at most, so that the height of the text does not change while it is read. */
+  #footHeight(total: number, { columns }: WindowSize): number {
+    return wrapWords(this.#keys(total), columns - 3).length;
+  }
+
+  #foot(look: Look, { columns }: WindowSize): readonly Safe[] {
+    if (this.#advice !== '')
+      return [paint(look, 'yellow', cutLine(safe`  ${makeSafe(this.#advice)}`, columns - 1))];
+    if (this.#arming.phase !== 'armed') return [paint(look, 'dim', safe`  read it first`)];
+    return wrapWords(this.#keys(this.#reading.left), columns - 3).map(
+      (row) => safe`  ${paint(look, 'dim', row)}`,
+    );
+  }
+
+  /** `left`: rows below the window. */
+  #keys(left: number): Safe {
+    const more = left > 0 ? safe`↓ ${left} more ${left === 1 ? safe`row` : safe`rows`} · ` : safe``;
+    const { yes = ALLOW } = this.#asked;
+    const others =
+      yes.length > 1 ? 'n never · Escape later' : 'n never run this · Escape ask again next time';
+    return safe`${more}${makeSafe([...yes.map(({ key, means }) => `${key} ${means}`), others].join(' · '))}`;
+  }
+
+  take(pressed: Pressed, window: WindowSize): void {
+    this.#arming.keyPressed();
+    this.#advice = '';
+    if (pressed.kind === 'paste') this.#advice = 'answer with one key; the paste was ignored';
+    else this.#takeKey(pressed.key.name === '' ? pressed.key.text : pressed.key.name, window);
+    this.#handlers.changed();
+  }
+
+  #takeKey(key: string, window: WindowSize): void {
+    if (this.#reading.takeKey(key)) return;
+    if (key === 'escape') this.#handlers.answered('later');
+    else if (this.#arming.phase !== 'armed') this.#advice = 'this is a new question: read it first';
+    else if (/^n$/i.test(key)) this.#handlers.answered('no');
+    else this.#sayYes(key, window);
+  }
+
+  #sayYes(typed: string, window: WindowSize): void {
+    const yes = (this.#asked.yes ?? ALLOW).find(({ key }) => key === typed.toLowerCase());
+    if (yes === undefined) this.#advice = `'${typed.slice(0, 10)}' is no answer`;
+    else if (window.columns < COLUMNS_MIN) this.#advice = 'the window is too narrow';
+    else if (this.#reading.isRead(window)) this.#handlers.answered(yes);
+    else {
+      this.#advice = 'read to the end first: ↓ or space';
+      this.#reading.nextPage();
+    }
+  }
+
+  /** Ends the delay, so that no timer is left. */
+  close(): void {
+    this.#arming.stop();
+  }
+}
+
+/** The keyboard must be quiet for this long before keys count as an answer; longer while the user is typing a text. */
+const QUIET_MS = 300;
+const QUIET_TYPING_MS = 1_000;
+
+/**
+ * `hidden`: no question. `shown`: the question is visible, and keys still go to the input line. `next`: the question
+ * follows another one, and keys are ignored. `armed`: keys answer the question.
+ */
+type ArmingPhase = 'hidden' | 'shown' | 'next' | 'armed';
+
+type ArmingHandlers = {
+  isTyping(): boolean;
+  shown(): void;
+  armed(): void;
+};
+
+/** The delay before a question accepts keys: it appears after a quiet moment, and is armed after another one. */
+class ArmingDelay {
+  readonly #clock: Clock;
+  readonly #handlers: ArmingHandlers;
+  #phase: ArmingPhase = 'hidden';
+  #lastKeyAt = Number.NEGATIVE_INFINITY;
+  #shownAt = 0;
+  /** Number of the current delay. A timer of an earlier delay does nothing. */
+  #round = 0;
+
+  constructor(clock: Clock, wishes: ArmingHandlers) {
+    this.#clock = clock;
+    this.#handlers = wishes;
+  }
+
+  get phase(): ArmingPhase {
+    return this.#phase;
+  }
+
+  /** Call for every key. */
+  keyPressed(): void {
+    this.#lastKeyAt = this.#clock.now();
+  }
+
+  /** Starts the delay of the first question, or of the one after an answer. */
+  begin(): void {
+    this.#phase = this.#phase === 'hidden' ? 'hidden' : 'next';
+    this.#shownAt = this.#clock.now();
+    this.#round += 1;
+    this.#wait(this.#round);
+  }
+
+  /** There is no question any more. */
+  stop(): void {
+    this.#phase = 'hidden';
+    this.#round += 1;
+  }
+
+  #wait(round: number): void {
+    if (round !== this.#round || this.#phase === 'armed') return;
+    const isTyping = this.#phase === 'shown' && this.#handlers.isTyping();
+    const quietMs = isTyping ? QUIET_TYPING_MS : QUIET_MS;
+    const since = this.#phase === 'hidden' ? this.#lastKeyAt : Math.max(this.#shownAt, this.#lastKeyAt);
+    const left = since + quietMs - this.#clock.now();
+    if (left > 0) {
+      this.#clock.after(left, () => this.#wait(round));
+      return;
+    }
+    if (this.#phase !== 'hidden') {
+      this.#phase = 'armed';
+      this.#handlers.armed();
+      return;
+    }
+    this.#phase = 'shown';
+    this.#shownAt = this.#clock.now();
+    this.#handlers.shown();
+    this.#wait(round);
+  }
+}
+
+/** Size of the window in which a text is read. */
+export type WindowSize = { readonly columns: number; readonly rows: number };
+
+const isSameSize = (one: WindowSize, other: WindowSize): boolean =>
+  one.columns === other.columns && one.rows === other.rows;
+
+/**
+ * How far the user has read a text that is longer than the window.
+ *
+ * 1. A row is read once it was drawn. Rows are read in order; none is skipped.
+ * 2. A change of the window's size marks all rows as unread.
+ */
+class ReadingWindow {
+  #window: WindowSize = { columns: 0, rows: 0 };
+  #top = 0;
+  #height = 1;
+  #total = 0;
+  /** Number of rows that were on the screen, from the first one. */
+  #seen = 0;
+
+  /** Draws up to `height` of `total` rows; returns the index of the first one. */
+  show(total: number, height: number, window: WindowSize): number {
+    if (!this.#fits(window)) {
+      this.#window = window;
+      this.#top = 0;
+      this.#seen = 0;
+    }
+    this.#total = total;
+    this.#height = Math.max(1, height);
+    this.#top = Math.min(this.#top, this.#last);
+    if (this.#top <= this.#seen) this.#seen = Math.max(this.#seen, Math.min(total, this.#top + this.#height));
+    return this.#top;
+  }
+
+  /** Scrolls if the key does that; returns whether it does. */
+  takeKey(key: string): boolean {
+    const steps: Readonly<Record<string, number>> = {
+      up: -1,
+      down: 1,
+      enter: 1,
+      pageup: -this.#height,
+      pagedown: this.#height,
+      ' ': this.#height,
+      home: Number.NEGATIVE_INFINITY,
+      end: Number.POSITIVE_INFINITY,
+    };
+    const step = steps[key];
+    if (step !== undefined) this.scroll(step);
+    return step !== undefined;
+  }
+
+  nextPage(): void {
+    this.scroll(this.#height);
+  }
+
+  /** Scrolls at most to the first unread row (rule 1). */
+  scroll(by: number): void {
+    this.#top = Math.max(0, Math.min(this.#top + by, this.#last, this.#seen));
+  }
+
+  /** Unread rows. */
+  get left(): number {
+    return Math.max(0, this.#total - this.#seen);
+  }
+
+  /** Whether all rows were on a screen of this size. */
+  isRead(window: WindowSize): boolean {
+    return this.#fits(window) && this.#total > 0 && this.left === 0;
+  }
+
+  get #last(): number {
+    return Math.max(0, this.#total - this.#height);
+  }
+
+  #fits(window: WindowSize): boolean {
+    return isSameSize(window, this.#window);
+  }
+}

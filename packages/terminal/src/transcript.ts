@@ -1,0 +1,545 @@
+import type { Action } from '@pawl/agent/machine/action';
+import { titleOf } from '@pawl/agent/machine/call';
+import type { FailureKind } from '@pawl/agent/machine/event';
+import type { State } from '@pawl/agent/machine/state';
+import { tokensOf } from '@pawl/agent/machine/usage';
+import { describeGrant } from '@pawl/agent/policy/approval-question';
+import type { Stepped } from '@pawl/agent/ports/session';
+import { clearPart, createBlocks, renderMarkdown } from './markdown.js';
+import {
+  cutLine,
+  formatCost,
+  formatSeconds,
+  formatTokens,
+  harmless,
+  type Look,
+  oneLine,
+  paint,
+  type Style,
+  wrapWords,
+} from './paint.js';
+import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
+import { isBusy } from './status-row.js';
+import { createJudgedCalls, type JudgedCalls, resumedNote, type ToolResult } from './step-lines.js';
+import { callRows } from './tool-call-rows.js';
+
+/** Limits of the unfinished part. Only its last rows are shown, so that each delta redraws little. */
+const LIVE_ROWS = 14;
+const LIVE_BYTES = 2_400;
+
+const hints: Readonly<Record<FailureKind, string>> = {
+  rateLimited: 'Too many requests: wait a little, then /retry.',
+  overloaded: 'The provider is overloaded: wait a little, then /retry.',
+  unreachable: 'Check the network and the base URL, then /retry.',
+  timeout: 'It took too long: /retry tries again.',
+  contextOverflow: 'The conversation is too large for the model: /compact, then /retry.',
+  auth: 'Keys are set in the shell: leave with Ctrl-D, set the key, then pawl --continue.',
+  badRequest: '/retry tries again; /model changes the model.',
+  quotaExhausted: 'The account has no credit left: add some or choose another /model, then /retry.',
+  refused: 'Try other words.',
+  malformed: '/retry tries again; if it fails again, choose another /model.',
+  input: 'Your text is not lost: Up brings it back.',
+  tools: '/retry asks the model again.',
+  compaction: '/compact tries again.',
+};
+
+const hintFor = (state: State): string =>
+  state.name === 'WaitingForUserInput' && state.reason.kind === 'error' ? hints[state.reason.error] : '';
+
+/** The last rows within the limits. */
+const lastRows = (rows: readonly Safe[]): readonly Safe[] => {
+  let bytes = 0;
+  let first = rows.length;
+  while (first > 0 && rows.length - first < LIVE_ROWS) {
+    bytes += Buffer.byteLength(rows[first - 1] ?? '');
+    if (bytes > LIVE_BYTES && first < rows.length) break;
+    first -= 1;
+  }
+  return rows.slice(first);
+};
+
+const SUMMARY_ROWS = 8;
+/** A call with more rows gets an empty line after it. */
+const LARGE_ROWS = 4;
+const CUT_OFF = '(cut off here)';
+const VOID = '(the reply broke off: its text above does not count)';
+
+/** Kinds of entries. An empty line separates entries of different kinds, and the blocks of an answer. */
+type EntryKind = 'answer' | 'call' | 'note';
+
+/**
+ * The visible history of a session. Finished entries are printed once and never change; `rows` shows the unfinished ones.
+ *
+ * 1. All text of an answer is printed once: block by block, the last block when the answer ends.
+ * 2. If a reply is retracted after a part of it was printed, a note says that this part does not count.
+ * 3. `rows` depends only on the steps so far and on the time.
+ */
+export class Transcript {
+  readonly #look: Look;
+  readonly #workspace: string;
+  readonly #calls: JudgedCalls;
+  readonly #running: RunningCalls;
+  readonly #answer: AnswerStream;
+  readonly #thought: ReasoningRow;
+  readonly #turnEnds: TurnSummaries = createTurnSummaries();
+  #state: State | null = null;
+  #last: EntryKind | 'end' = 'end';
+  #batchId = '';
+  /** Whether the current reply has text. */
+  #answers = false;
+  /** UTF-16 units of the current reply, including reasoning and tool calls. */
+  #streamed = 0;
+  #folded: readonly Safe[] = [];
+  #list: readonly Safe[] = [];
+  #lines: Safe[] = [];
+
+  constructor(look: Look, workspace: string) {
+    this.#look = look;
+    this.#workspace = workspace;
+    this.#calls = createJudgedCalls(workspace);
+    this.#running = createRunningCalls(look, this.#calls, workspace);
+    this.#answer = createAnswerStream(look);
+    this.#thought = createReasoningRow(look);
+  }
+
+  /** Starts from an existing state: that of a resumed session. */
+  startFrom(state: State): void {
+    this.#state = state;
+    this.#turnEnds.startFrom(state);
+  }
+
+  /** UTF-16 units of the current reply that are not in any usage report yet. */
+  get streamed(): number {
+    return this.#streamed;
+  }
+
+  /** Processes a step. Returns the lines to print; empty for none. */
+  see(stepped: Stepped): Safe {
+    const { event, actions, path } = stepped;
+    this.#lines = [];
+    const before = this.#state;
+    this.#state = stepped.state;
+    this.#count(stepped);
+    this.#calls.see(stepped);
+    this.#running.see(stepped);
+    if (event.type === 'UserInput') this.#last = 'end';
+    if (event.type === 'ReasoningDelta') this.#thought.add(event.text);
+    for (const action of actions) {
+      if (action.type === 'DisplayText') this.#stream(action.text);
+    }
+    const left = path.some((edge) => edge.from === 'CallingLlm' && edge.to !== 'CallingLlm');
+    // A reply that was cut off by the end of the program is requested again, not continued.
+    if (left || event.type === 'Resumed') {
+      this.#endThought();
+      this.#endAnswer(stepped);
+    }
+    const resumed = resumedNote(stepped);
+    if (resumed !== '') this.#say('dim', safe`·`, resumed);
+    for (const action of actions) this.#tell(action, stepped);
+    this.#tellStart(stepped);
+    if (before !== null) this.#tellGrants(before, stepped);
+    this.#tellTurnEnd(stepped);
+    return joinSafe(this.#lines, safe`\n`);
+  }
+
+  /** The unfinished entries as rows of at most `columns`, with an empty row below. */
+  rows(columns: number, now: number): readonly Safe[] {
+    if (this.#look.plain === 'yes') return [];
+    const state = this.#state;
+    const running = state === null ? [] : this.#running.rows(state, columns, now);
+    return [
+      ...lastRows([
+        ...this.#apart('note', this.#thought.rows(columns)),
+        ...this.#apart('answer', this.#answer.live(columns)),
+        ...this.#apart('call', running),
+      ]),
+      ...this.#listRows(columns),
+      safe``,
+    ];
+  }
+
+  /** The full text of the calls and reasoning that were folded last. A second call returns nothing. */
+  expand(): Safe {
+    const whole = joinSafe(this.#folded, safe`\n`);
+    this.#folded = [];
+    return whole;
+  }
+
+  /** The to-do list is visible while the session works. */
+  #listRows(columns: number): readonly Safe[] {
+    if (this.#state === null || !isBusy(this.#state)) return [];
+    const rows = todoRows(this.#look, this.#list, columns);
+    return rows.length === 0 ? [] : [safe``, ...rows];
+  }
+
+  #apart(kind: EntryKind, rows: readonly Safe[]): readonly Safe[] {
+    const near = kind === this.#last && kind !== 'answer';
+    return rows.length === 0 || near ? rows : [safe``, ...rows];
+  }
+
+  #put(kind: EntryKind, rows: readonly Safe[]): void {
+    this.#lines.push(...this.#apart(kind, rows));
+    if (rows.length > 0) this.#last = kind;
+  }
+
+  #say(style: Style, mark: Safe, said: string): void {
+    const rows = wrapWords(harmless(said), this.#look.columns - 2);
+    this.#put(
+      'note',
+      rows.map((row, index) => paint(this.#look, style, safe`${index === 0 ? mark : safe` `} ${row}`)),
+    );
+  }
+
+  #stream(text: string): void {
+    this.#endThought();
+    this.#answers = true;
+    for (const block of this.#answer.add(text)) this.#put('answer', block);
+  }
+
+  #endThought(): void {
+    const ended = this.#thought.end();
+    if (ended === null) return;
+    this.#folded = ended.whole;
+    this.#put('note', [ended.row]);
+  }
+
+  #endAnswer({ event, actions }: Stepped): void {
+    if (!this.#answers) return;
+    this.#answers = false;
+    if (actions.some((action) => action.type === 'RetractPartial')) {
+      if (this.#answer.drop() === 'yes') this.#say('dim', safe`·`, VOID);
+      return;
+    }
+    for (const block of this.#answer.finish()) this.#put('answer', block);
+    if (event.type !== 'LlmCompleted') this.#say('dim', safe`·`, CUT_OFF);
+  }
+
+  #tell(action: Action, stepped: Stepped): void {
+    if (action.type === 'DisplayToolResult') this.#fold(action, stepped);
+    if (action.type === 'DisplayWarning') this.#say('yellow', safe`!`, action.text);
+    // The status row shows queued messages.
+    if (action.type === 'DisplayNotice' && action.kind !== 'queued') {
+      for (const line of action.text.split('\n')) this.#say('dim', safe`·`, line);
+      if (action.summary !== undefined) this.#summarise(action.summary);
+    }
+    if (action.type !== 'DisplayError') return;
+    this.#say('red', safe`!`, action.text);
+    const hint = hintFor(stepped.state);
+    if (hint !== '') this.#say('dim', safe` `, hint);
+  }
+
+  /** Prints the start of the summary that replaced the messages. `expand` has the rest. */
+  #summarise(summary: string): void {
+    const rows = wrapWords(harmless(summary).trim(), this.#look.columns - 2);
+    const left = rows.length - SUMMARY_ROWS;
+    const shown = left > 0 ? [...rows.slice(0, SUMMARY_ROWS), safe`… ${left} more`] : rows;
+    const quoted = (all: readonly Safe[]) => all.map((row) => paint(this.#look, 'dim', safe`│ ${row}`));
+    this.#put('note', quoted(shown));
+    this.#folded = left > 0 ? quoted(rows) : [];
+  }
+
+  #fold(result: ToolResult, { event }: Stepped): void {
+    const { callId, batchId } = result;
+    if (this.#batchId !== batchId) this.#folded = [];
+    this.#batchId = batchId;
+    const call = this.#calls.get(callId);
+    if (call?.traits.shown === 'list' && result.status === 'ok') this.#list = openTodos(result.text);
+    const title = this.#calls.title(result);
+    const tookMs = this.#running.tookMs(callId, event.at);
+    const { rows, whole } = callRows(result, { call, title, tookMs }, this.#look);
+    this.#put('call', rows);
+    // An empty line follows a large entry.
+    if (rows.length > LARGE_ROWS) this.#last = 'end';
+    this.#folded = [...this.#folded, ...whole];
+  }
+
+  #count({ event, actions, state }: Stepped): void {
+    const delta =
+      event.type === 'TextDelta' || event.type === 'ReasoningDelta' || event.type === 'ToolCallDelta';
+    if (delta) this.#streamed += event.text.length;
+    if (state.name !== 'CallingLlm' || actions.some(({ type }) => type === 'SendLlmRequest'))
+      this.#streamed = 0;
+  }
+
+  #tellGrants(before: State, { event, state: { session } }: Stepped): void {
+    if (event.type !== 'ApprovalAnswered') return;
+    for (const grant of session.grants.filter((each) => !before.session.grants.includes(each))) {
+      const text = `· allowed (/permissions revokes it): ${describeGrant(grant, this.#workspace)}`;
+      this.#put('note', [paint(this.#look, 'dim', oneLine(text, this.#look.columns - 1))]);
+    }
+  }
+
+  #tellTurnEnd(stepped: Stepped): void {
+    const line = this.#turnEnds.see(stepped);
+    // A horizontal rule means nothing to a screen reader.
+    if (line === null || this.#look.plain === 'yes') return;
+    this.#lines.push(safe``, paint(this.#look, 'dim', line));
+    this.#last = 'end';
+  }
+
+  /** A plain terminal prints one line when a call starts. */
+  #tellStart({ event }: Stepped): void {
+    if (this.#look.plain !== 'yes' || event.type !== 'ToolStarted') return;
+    const call = this.#calls.get(event.callId);
+    if (call !== undefined) this.#put('call', [makeSafe(`▸ ${call.tool} ${titleOf(call, this.#workspace)}`)]);
+  }
+}
+
+/** Rows, at least one. */
+type Block = readonly Safe[];
+
+/**
+ * Lays out a streamed answer. Each finished block is returned once, as rows; `live` shows the unfinished block.
+ *
+ * Returned rows are final: later text can't change them.
+ */
+type AnswerStream = {
+  /** Adds text. Returns the rows of the blocks that it finishes. */
+  add(text: string): readonly Block[];
+  /** Rows of the unfinished block. */
+  live(columns: number): readonly Safe[];
+  /** Ends the answer. Returns the rows of the unfinished block. */
+  finish(): readonly Block[];
+  /** Drops the unfinished block. `yes`: earlier rows of this answer were already returned. */
+  drop(): 'yes' | 'no';
+};
+
+/** Characters of an unfinished block to lay out; more than a screen holds. */
+const BLOCK_UNITS_MAX = 6_000;
+
+/** The end of a long block. A code block keeps its opening line. */
+const endOfBlock = (text: string): string => {
+  if (text.length <= BLOCK_UNITS_MAX) return text;
+  const from = text.indexOf('\n', text.length - BLOCK_UNITS_MAX) + 1;
+  const opening = /^ {0,3}(?:`{3,}|~{3,})[^\n]*\n/.exec(text)?.[0] ?? '';
+  return opening + text.slice(from > 0 ? from : -BLOCK_UNITS_MAX);
+};
+
+const createAnswerStream = (look: Look): AnswerStream => {
+  const blocks = createBlocks();
+  let begun = false;
+  const given = (texts: readonly string[]): readonly Block[] => {
+    const rendered = texts
+      .map((text) => renderMarkdown(look, text, look.columns, true))
+      .filter((rows) => rows.length > 0);
+    begun ||= rendered.length > 0;
+    return rendered;
+  };
+  return {
+    add: (text) => given(blocks.add(text)),
+    live: (columns) => renderMarkdown(look, clearPart(endOfBlock(blocks.rest())), columns, false),
+    finish() {
+      const rest = given([blocks.take()]);
+      begun = false;
+      return rest;
+    },
+    drop() {
+      blocks.take();
+      const shown = begun;
+      begun = false;
+      return shown ? 'yes' : 'no';
+    },
+  };
+};
+
+/** The model's reasoning: its last rows while it streams, one line afterwards. */
+type ReasoningRow = {
+  add(text: string): void;
+  rows(columns: number): readonly Safe[];
+  /** Ends the reasoning: its one line, and its whole text. null without reasoning. */
+  end(): { readonly row: Safe; readonly whole: readonly Safe[] } | null;
+};
+
+const REASONING_ROWS = 2;
+
+const TITLE = '· thought: ';
+
+/** The first words, without the Markdown marks of reasoning summaries. */
+const beginning = (text: Safe, columns: number): Safe =>
+  oneLine(text.replace(/[*_`#]+/g, ''), Math.max(8, columns));
+
+const createReasoningRow = (look: Look): ReasoningRow => {
+  let text = '';
+  return {
+    add(more) {
+      text += more;
+    },
+    rows(columns) {
+      const end = text
+        .slice(-columns * (REASONING_ROWS + 2))
+        .replace(/\s+/g, ' ')
+        .trim();
+      if (end === '') return [];
+      return wrapWords(makeSafe(end), columns - 2)
+        .slice(-REASONING_ROWS)
+        .map((row) => paint(look, 'dim', safe`│ ${row}`));
+    },
+    end() {
+      const whole = harmless(text).trim();
+      text = '';
+      if (whole === '') return null;
+      return {
+        row: paint(look, 'dim', safe`· thought: ${beginning(whole, look.columns - TITLE.length - 3)}`),
+        whole: wrapWords(whole, look.columns - 2).map((row) => paint(look, 'dim', safe`│ ${row}`)),
+      };
+    },
+  };
+};
+
+/** The running calls, each with its last line of output. */
+type RunningCalls = {
+  see(stepped: Stepped): void;
+  rows(state: State, columns: number, now: number): readonly Safe[];
+  /** Time since the start of a call; null if its start was not seen. */
+  tookMs(callId: string, now: number): number | null;
+};
+
+/** Characters of output to keep for each running call. */
+const OUTPUT_UNITS_MAX = 2_000;
+/** Further calls are only counted. */
+const CALLS_MAX = 8;
+
+const lastLine = (text: string): Safe =>
+  harmless(text)
+    .split('\n')
+    .findLast((line) => line.trim() !== '') ?? safe``;
+
+const createRunningCalls = (look: Look, calls: JudgedCalls, workspace: string): RunningCalls => {
+  const startedAt = new Map<string, number>();
+  const output = new Map<string, string>();
+  /** The call that the model is writing now. */
+  let written: { readonly tool: string; readonly length: number } | null = null;
+
+  const callRows = (callId: string, columns: number, now: number): readonly Safe[] => {
+    const call = calls.get(callId);
+    if (call === undefined) return [];
+    const began = startedAt.get(callId);
+    const time = began === undefined ? safe`` : formatSeconds(now - began);
+    const tool = makeSafe(call.tool);
+    const title = oneLine(titleOf(call, workspace), columns - tool.length - time.length - 4);
+    const said = lastLine(output.get(callId) ?? '');
+    return [
+      cutLine(
+        safe`${paint(look, 'cyan', safe`▸`)} ${paint(look, 'bold', tool)} ${title} ${paint(look, 'dim', time)}`,
+        columns,
+      ),
+      ...(said === '' ? [] : [paint(look, 'dim', cutLine(safe`    ${said}`, columns))]),
+    ];
+  };
+
+  return {
+    see({ event, state }) {
+      if (event.type === 'ToolCallDelta') {
+        const before = written?.tool === event.tool ? written.length : 0;
+        written = { tool: event.tool, length: before + event.text.length };
+      }
+      if (state.name !== 'CallingLlm') written = null;
+      if (event.type === 'LlmCompleted') {
+        startedAt.clear();
+        output.clear();
+      }
+      if (event.type === 'ToolStarted') startedAt.set(event.callId, event.at);
+      if (event.type === 'ToolProgress') {
+        output.set(event.callId, ((output.get(event.callId) ?? '') + event.text).slice(-OUTPUT_UNITS_MAX));
+      }
+    },
+    rows(state, columns, now) {
+      if (written !== null) {
+        const text = safe`▸ ${makeSafe(written.tool)} … ${written.length} characters`;
+        return [paint(look, 'dim', cutLine(text, columns))];
+      }
+      if (state.name !== 'ExecutingTools') return [];
+      const running = state.calls.filter((call) => call.status === 'running' || call.status === 'starting');
+      const left = running.length - CALLS_MAX;
+      const rows = running.slice(0, CALLS_MAX).flatMap((call) => callRows(call.judged.callId, columns, now));
+      return left > 0 ? [...rows, paint(look, 'dim', safe`  … ${left} more`)] : rows;
+    },
+    tookMs(callId, now) {
+      const began = startedAt.get(callId);
+      return began === undefined ? null : now - began;
+    },
+  };
+};
+
+/** Rows of the model's to-do list above the input line. */
+
+const TODOS_MAX = 5;
+const TODO_COLUMNS_MAX = 70;
+
+const isDone = (line: string): boolean => line.startsWith('[x]');
+
+/** Lines of a to-do list: a heading with counts, then one item per line with a mark in brackets. Empty if all are done. */
+const openTodos = (text: string): readonly Safe[] => {
+  const lines = harmless(text).trimEnd().split('\n');
+  return lines.slice(1).some((line) => !isDone(line)) ? lines : [];
+};
+
+/** Items in progress and the next ones. Finished items are only counted. */
+const todoRows = (
+  look: Look,
+  [head = safe``, ...items]: readonly Safe[],
+  columns: number,
+): readonly Safe[] => {
+  if (items.length === 0) return [];
+  const open = items.filter((line) => !isDone(line));
+  const left = open.length - TODOS_MAX;
+  const rows = [head, ...open.slice(0, TODOS_MAX), ...(left > 0 ? [safe`… ${left} more`] : [])];
+  return rows.map((row, index) => {
+    const text = cutLine(index === 0 ? row : safe`  ${row}`, Math.min(columns, TODO_COLUMNS_MAX));
+    return row.startsWith('[>]') ? text : paint(look, 'dim', text);
+  });
+};
+
+/** The line below an ended turn: its duration and cost. */
+type TurnSummaries = {
+  /** Starts from an existing state: that of a resumed session. */
+  startFrom(state: State): void;
+  /** The line if this step ended a turn, otherwise null. */
+  see(stepped: Stepped): Safe | null;
+};
+
+const ENDS: readonly string[] = ['EndOfTurn', 'Cancelled', 'BudgetExceeded', 'Failed'];
+
+type TurnStart = {
+  readonly turn: number;
+  readonly at: number;
+  readonly tokens: number;
+  /** null if the price of a call is unknown. */
+  readonly costUsd: number | null;
+};
+
+const turnStartIn = ({ session: { counters, turn, usage } }: State): TurnStart => ({
+  turn: counters.turn,
+  at: turn.startedAt,
+  tokens: tokensOf(usage),
+  costUsd: usage.unpriced > 0 ? null : usage.costUsd,
+});
+
+const turnSummary = (begun: TurnStart, { event, state: { session } }: Stepped): Safe => {
+  const { usage } = session;
+  const tokens = tokensOf(usage) - begun.tokens;
+  const costUsd = usage.unpriced > 0 || begun.costUsd === null ? 0 : usage.costUsd - begun.costUsd;
+  const parts = [
+    formatSeconds(event.at - begun.at),
+    tokens > 0 ? safe`${formatTokens(tokens)} tokens` : safe``,
+    costUsd > 0 ? formatCost(costUsd) : safe``,
+  ].filter((part) => part !== '');
+  return safe`─── ${joinSafe(parts, safe` · `)} ───`;
+};
+
+const createTurnSummaries = (): TurnSummaries => {
+  let begun: TurnStart | null = null;
+  return {
+    startFrom(state) {
+      begun = turnStartIn(state);
+    },
+    see(stepped) {
+      const { event, path, state } = stepped;
+      const ended = path.some(({ from, to }) => to === 'WaitingForUserInput' && ENDS.includes(from));
+      const line = ended && begun !== null && event.type !== 'Resumed' ? turnSummary(begun, stepped) : null;
+      // A step can end one turn and begin the next. The new turn has spent nothing yet.
+      if (begun?.turn !== state.session.counters.turn) begun = turnStartIn(state);
+      return line;
+    },
+  };
+};

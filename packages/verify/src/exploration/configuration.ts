@@ -1,0 +1,216 @@
+/** Configurations of an exploration: bounds, settings and possible events. */
+
+import type { CallVerdict, JudgedCall } from '@pawl/agent/machine/call';
+import type { On, StopReason } from '@pawl/agent/machine/event';
+import type { AssistantMessage, AssistantPart } from '@pawl/agent/machine/message';
+import type { Limits, Settings } from '@pawl/agent/machine/settings';
+import type { Usage } from '@pawl/agent/machine/usage';
+import type { Preset } from '@pawl/agent/policy/presets';
+
+/** Bounds of an exploration. `Any number`: a value from 1 allows the events everywhere, without a limit. */
+export type Bounds = {
+  /** Calls of the largest batch: reads, then edits. */
+  readonly reads: number;
+  readonly edits: number;
+  /** Retries of a model call. */
+  readonly retries: number;
+  /** Messages queued at once, by mode. */
+  readonly steers: number;
+  readonly followUps: number;
+  /** Replies that cost more than the session's limit. */
+  readonly budgetStops: number;
+  /** Any number: calls that need approval, and answers. */
+  readonly approvals: number;
+  /** Any number: requests to compact, full windows, overflows. */
+  readonly compactions: number;
+  /** Any number: cancels of the turn or of one call. */
+  readonly cancels: number;
+  /** Any number: the session is closed and resumed. */
+  readonly shutdowns: number;
+  /** Any number: the program crashes and the session is resumed. */
+  readonly crashes: number;
+  /** Any number: late responses and late usage. */
+  readonly late: number;
+  /** Any number: duplicate and unsolicited events. */
+  readonly duplicates: number;
+};
+
+export const defaultBounds: Bounds = {
+  reads: 2,
+  edits: 1,
+  retries: 2,
+  steers: 1,
+  followUps: 1,
+  budgetStops: 1,
+  approvals: 1,
+  compactions: 1,
+  cancels: 1,
+  shutdowns: 1,
+  crashes: 1,
+  late: 1,
+  duplicates: 1,
+};
+
+/** The size and cost that a reply reports: `costly` crosses the session's limit, `dear` comes near to it. */
+type Spending = 'small' | 'filling' | 'overfull' | 'dear' | 'costly';
+
+/** A reply of the model. Calls are letters, see model-replies.ts. A null `message` is an unreadable reply. */
+export type ReplyKind = {
+  readonly text?: string;
+  readonly calls?: string;
+  readonly stop?: StopReason;
+  readonly spending?: Spending;
+  readonly message?: null;
+};
+
+/** `heldBack`: the user's stopping policy refused the call. */
+export type FailureChoice = 'passing' | 'final' | 'tooLong' | 'waitTooLong' | 'heldBack';
+export type HookChoice = 'clean' | 'dirty' | 'changed' | 'committed' | 'veto' | 'failed';
+/** `spent`: a spending call that reports usage beyond the session's limit. */
+export type OutcomeChoice = 'ok' | 'long' | 'failed' | 'timedOut' | 'cancelled' | 'lost' | 'spent';
+
+/** Settings of a trace: the differences from the defaults. */
+export type ExplorationSettings = Partial<Omit<Settings, 'limits'>> & { readonly limits?: Partial<Limits> };
+
+/** One exploration: settings of the machine and events of its environment. */
+export type Configuration = {
+  readonly name: string;
+  /** Its purpose, as a sentence. */
+  readonly about: string;
+  readonly preset: Preset;
+  readonly patch: ExplorationSettings;
+  readonly bounds: Bounds;
+  readonly replies: readonly ReplyKind[];
+  readonly failures: readonly FailureChoice[];
+  readonly outcomes: readonly OutcomeChoice[];
+  readonly hooks: readonly HookChoice[];
+  /** Scopes of answers to questions. */
+  readonly scopes: readonly ('once' | 'shape' | 'session')[];
+  /** Whether text is streamed before a reply. */
+  readonly streams: boolean;
+  /** Settings that the user may change during the session. */
+  readonly changes: readonly Partial<Settings>[];
+  /** Whether the computer's clock may jump while the session is closed. */
+  readonly clockJumps: boolean;
+  /** Whether events come for which the state has no edge. */
+  readonly misplaced: boolean;
+};
+
+/** Replies of the explored model, built once and shared by all steps. */
+
+/** Tokens of the window: so many that texts alone never reach a threshold. */
+export const windowTokens = 1_000_000;
+/** A dollar limit that a costly reply crosses and a dear reply comes near to. */
+export const usdLimit = 5;
+/** The value of a raised limit: more than an exploration can spend. */
+export const raisedLimit = 1_000;
+
+/** Letters for calls: R read, T read with the first id, E edit, P edit with preview, S spend, N unknown, I invalid. */
+const letters: Readonly<
+  Record<
+    string,
+    {
+      readonly name: string;
+      readonly mutating: boolean;
+      readonly verdict: CallVerdict;
+      readonly previews?: 'yes';
+      readonly spends?: 'yes';
+    }
+  >
+> = {
+  R: { name: 'grep', mutating: false, verdict: { kind: 'ok' } },
+  T: { name: 'grep', mutating: false, verdict: { kind: 'ok' } },
+  E: { name: 'edit', mutating: true, verdict: { kind: 'ok' } },
+  P: { name: 'patch', mutating: true, verdict: { kind: 'ok' }, previews: 'yes' },
+  S: { name: 'explore', mutating: false, verdict: { kind: 'ok' }, spends: 'yes' },
+  N: { name: 'teleport', mutating: false, verdict: { kind: 'noSuchTool', known: ['grep', 'edit'] } },
+  I: { name: 'edit', mutating: true, verdict: { kind: 'invalid', field: 'path', why: 'must be a string' } },
+};
+
+const path = 'a.ts';
+
+/** The calls for a word of letters: `RE` is a read and an edit. */
+const callsOf = (word: string): readonly JudgedCall[] =>
+  [...word].flatMap((letter, index) => {
+    const known = letters[letter];
+    if (known === undefined) return [];
+    const { name, mutating, verdict, previews, spends } = known;
+    return [
+      {
+        callId: letter === 'T' ? 'c1' : `c${index + 1}`,
+        tool: name,
+        input: { path },
+        verdict,
+        traits: {
+          effect: mutating ? ('probeable' as const) : ('pure' as const),
+          parallelSafe: !mutating,
+          mutating,
+          deadlineMs: 120_000,
+          ...(previews === undefined ? {} : { previews }),
+          ...(spends === undefined ? {} : { spends }),
+        },
+        facts: { argv: [], paths: [`/project/${path}`], hosts: [], shape: `${name} ${path}` },
+      },
+    ];
+  });
+
+const usageOf = (inputTokens: number, costUsd: number): Usage => ({
+  inputTokens,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  costUsd,
+});
+
+const smallTokens = 10;
+const manyTokens = 100_000;
+
+/** Usage of a reply. With a token limit small replies are free, so that the sums stay finite. */
+export const usageFor = (spending: Spending, limits: Limits): Usage => {
+  const free = limits.tokens !== 'unlimited' ? 0 : smallTokens;
+  switch (spending) {
+    case 'small':
+      return usageOf(free, 0);
+    case 'filling':
+      return usageOf(windowTokens * 0.95, 0);
+    case 'overfull':
+      return usageOf(windowTokens * 1.1, 0);
+    case 'dear':
+      return usageOf(limits.tokens !== 'unlimited' ? manyTokens * 0.8 : free, usdLimit * 0.8);
+    case 'costly':
+      return usageOf(limits.tokens !== 'unlimited' ? manyTokens : free, usdLimit + 1);
+    default:
+      return spending satisfies never;
+  }
+};
+
+export const tokensLimit = manyTokens;
+
+/** A reply without id and time. `costly`: it counts against the bound `budgetStops`. */
+export type ModelReply = Pick<On<'LlmCompleted'>, 'message' | 'calls' | 'stopReason' | 'usage'> & {
+  readonly costly: boolean;
+};
+
+export const replyOf = (kind: ReplyKind, limits: Limits): ModelReply => {
+  const calls = callsOf(kind.calls ?? '');
+  const stopReason = kind.stop ?? (calls.length > 0 ? 'toolUse' : 'end');
+  const spending = kind.spending ?? 'small';
+  const said: readonly AssistantPart[] = kind.text === undefined ? [] : [{ type: 'text', text: kind.text }];
+  const asked = calls.map(({ callId, tool, input }) => ({ type: 'call', callId, tool, input }) as const);
+  const message: AssistantMessage | null =
+    kind.message === null
+      ? null
+      : {
+          role: 'assistant',
+          model: 'test/model',
+          cut: stopReason === 'maxTokens',
+          parts: [...said, ...asked],
+        };
+  return {
+    message,
+    calls,
+    stopReason,
+    usage: usageFor(spending, limits),
+    costly: spending === 'dear' || spending === 'costly',
+  };
+};

@@ -1,0 +1,156 @@
+import { explore, type Progress } from '@pawl/machine/explorer/explore';
+import type { Edge } from '@pawl/machine/kernel/table';
+import type { Projection } from '../projections/projection.js';
+import type { Configuration } from './configuration.js';
+import { type AgentMachine, modelOf } from './exploration-model.js';
+import { traceOf } from './write-trace.js';
+
+/** Explores one configuration. `watch` receives the progress. */
+export const exploreOne = (
+  configuration: Configuration,
+  machine: AgentMachine,
+  projections: readonly Projection[],
+  statesMax: number,
+  watch: (progress: Progress) => void,
+): ExplorationResult => {
+  const { name, about } = configuration;
+  const { model, seen } = modelOf(configuration, machine, projections);
+  const { violation, ...figures } = explore(model, { statesMax, watch });
+  const takenOf = (projection: Projection): readonly string[] =>
+    projection.edges.filter((arrow) => seen.arrows.has(arrow)).map(({ id }) => id);
+  return {
+    name,
+    about,
+    ...figures,
+    violation:
+      violation === null
+        ? null
+        : {
+            configuration: name,
+            faults: violation.faults,
+            kind: violation.faults.some((fault) =>
+              projections.some(({ name }) => fault.startsWith(`${name}: `)),
+            )
+              ? 'view'
+              : 'promise',
+            events: violation.path.length,
+            trace: traceOf(
+              configuration,
+              violation.faults,
+              violation.path.map(({ event }) => event),
+            ),
+          },
+    edges: [...seen.edges].map(({ id }) => id),
+    arrows: Object.fromEntries(projections.map((projection) => [projection.name, takenOf(projection)])),
+  };
+};
+
+/** Results of explorations: plain values, since they may come from other processes. */
+
+type CheckViolation = {
+  readonly configuration: string;
+  readonly faults: readonly string[];
+  /** `view`: a projected step is illegal in the seed's table. `promise`: a rule of docs/rules.md is broken. */
+  readonly kind: 'promise' | 'view';
+  readonly events: number;
+  /** A shortest path to the violation, as a trace. */
+  readonly trace: string;
+};
+
+export type ExplorationResult = {
+  readonly name: string;
+  readonly about: string;
+  readonly states: number;
+  readonly steps: number;
+  readonly depth: number;
+  readonly complete: boolean;
+  readonly violation: CheckViolation | null;
+  /** Ids of the machine's edges that were taken. */
+  readonly edges: readonly string[];
+  /** Ids of the edges that were taken, by the name of the projection. */
+  readonly arrows: Readonly<Record<string, readonly string[]>>;
+};
+
+/** Edges of the machine that no configuration takes, by id, with their reasons. A reason for a taken edge is a fault. */
+export const excusedArrows: Readonly<Record<string, string>> = {};
+
+/** Coverage of a list of edges, with the reasons for missing ones. */
+export type Coverage = {
+  readonly reached: number;
+  readonly all: number;
+  readonly explained: readonly { readonly id: string; readonly why: string }[];
+  readonly missing: readonly string[];
+  /** Edges that were taken although they have a reason why they can't be. */
+  readonly mistaken: readonly string[];
+};
+
+const coverageOf = (
+  all: readonly string[],
+  taken: ReadonlySet<string>,
+  reasons: Readonly<Record<string, string>>,
+): Coverage => {
+  const left = all.filter((id) => !taken.has(id));
+  return {
+    reached: all.length - left.length,
+    all: all.length,
+    explained: left.flatMap((id) => (reasons[id] === undefined ? [] : [{ id, why: reasons[id] }])),
+    missing: left.filter((id) => reasons[id] === undefined),
+    mistaken: Object.keys(reasons).filter((id) => taken.has(id) || !all.includes(id)),
+  };
+};
+
+export type CheckResult = {
+  readonly complete: boolean;
+  readonly states: number;
+  readonly steps: number;
+  readonly violations: number;
+  readonly illegalProjections: number;
+  readonly configurations: readonly Omit<ExplorationResult, 'edges' | 'arrows' | 'violation'>[];
+  readonly edges: Coverage;
+  readonly views: readonly (Coverage & { readonly name: string })[];
+  /** The shortest violation. */
+  readonly violation: CheckViolation | null;
+};
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
+
+/** Combines the results of all configurations. */
+export const combineResults = (
+  explored: readonly ExplorationResult[],
+  edges: readonly Edge[],
+  projections: readonly Projection[],
+  unreached: Readonly<Record<string, string>>,
+): CheckResult => {
+  const found = explored.flatMap(({ violation }) => (violation === null ? [] : [violation]));
+  const taken = new Set(explored.flatMap((one) => one.edges));
+  return {
+    complete: explored.every(({ complete }) => complete),
+    states: sum(explored.map(({ states }) => states)),
+    steps: sum(explored.map(({ steps }) => steps)),
+    violations: found.filter(({ kind }) => kind === 'promise').length,
+    illegalProjections: found.filter(({ kind }) => kind === 'view').length,
+    configurations: explored.map(
+      ({ edges: _edges, arrows: _arrows, violation: _violation, ...figures }) => figures,
+    ),
+    edges: coverageOf(
+      edges.map(({ id }) => id),
+      taken,
+      unreached,
+    ),
+    views: projections.map((projection) => ({
+      name: projection.name,
+      ...coverageOf(
+        projection.edges.map(({ id }) => id),
+        new Set(explored.flatMap(({ arrows }) => arrows[projection.name] ?? [])),
+        projection.unreached,
+      ),
+    })),
+    violation: found.toSorted((one, other) => one.events - other.events)[0] ?? null,
+  };
+};
+
+/** Whether the check is complete and found no fault. */
+export const isSound = ({ complete, violation, edges, views }: CheckResult): boolean =>
+  complete &&
+  violation === null &&
+  [edges, ...views].every(({ missing, mistaken }) => missing.length === 0 && mistaken.length === 0);

@@ -1,0 +1,73 @@
+/** Hooks whose commits last. What is committed twice, or without a call, is a violation. */
+
+import type { HookContext, HookReport, Hooks } from '@pawl/agent/ports/hooks';
+import type { Life } from './process-life.js';
+
+const EMPTY: HookReport = {
+  commits: [],
+  changedFiles: [],
+  dirty: false,
+  note: '',
+  warning: '',
+  proceed: true,
+};
+
+const report = (name: string): HookReport => ({ ...EMPTY, commits: [{ hash: name, subject: 'a commit' }] });
+
+/** Makes the commit once: it is prepared in the journal before, and looked for after an interruption. */
+const commit = async (
+  life: Life,
+  { calls, interrupted, prepare, signal }: HookContext,
+): Promise<HookReport> => {
+  const { world } = life;
+  const callIds = calls.map(({ callId }) => callId);
+  const name = callIds.join('-');
+  const isPrepared =
+    interrupted?.some((effect) => effect.kind === 'commit' && effect.commit === name) === true;
+  if (isPrepared && callIds.every((callId) => world.commits.has(callId))) return report(name);
+  await prepare({
+    kind: 'commit',
+    gitFolder: '/workspace/.git',
+    claim: '',
+    ref: 'main',
+    before: null,
+    commit: name,
+  });
+  life.point('before a commit');
+  if (life.isDead || signal.aborted) return EMPTY;
+  for (const callId of callIds) {
+    const times = (world.commits.get(callId) ?? 0) + 1;
+    world.commits.set(callId, times);
+    if (times > 1) world.violate('commit-once', `the changes of ${callId} were committed ${times} times`);
+  }
+  world.meet('commit made');
+  world.say(`commit of ${name}`);
+  life.point('after a commit');
+  return report(name);
+};
+
+export const simulatedHooks = (life: Life): Hooks => ({
+  before: () => life.pause(0.5),
+  after: () => life.pause(0.5),
+  deadlinesMs: { CheckingGitCommits: 10_000, RunningAutoformatters: 30_000, AutoCommitting: 30_000 },
+  runNow: (phase) =>
+    phase === 'CheckingGitCommits' && !life.isDead && life.world.choices.chance(0.5)
+      ? { ...EMPTY, dirty: true }
+      : null,
+  run: async (phase, context) => {
+    const { world } = life;
+    const { choices } = world;
+    await life.pause(choices.pick(20, 900));
+    if (!world.isHealed && choices.chance(world.plan.toolFaults)) {
+      if (choices.chance(0.5)) await life.pause(100_000);
+      throw new Error('EPIPE: the hook has failed');
+    }
+    if (context.signal.aborted) throw new Error('aborted');
+    if (life.hasFailedToWrite || life.hasUsedReserve)
+      world.violate('no-effect-after-failed-write', `${phase} after the journal has failed`);
+    if (phase === 'CheckingGitCommits') return { ...EMPTY, dirty: true };
+    if (phase === 'RunningAutoformatters') return { ...EMPTY, dirty: true, changedFiles: ['/workspace/a'] };
+    if (choices.chance(0.3)) await context.write('name the commit', 'a change');
+    return context.signal.aborted ? EMPTY : commit(life, context);
+  },
+});

@@ -1,0 +1,349 @@
+/**
+ * A file system in memory that knows what is durable.
+ *
+ * 1. A change of a file is durable after a sync of the file; a change of names after a sync of their folder.
+ * 2. A power cut keeps, of the changes since, any number of the first ones; the next is torn: cut anywhere, its sectors
+ *    kept or not (then they read as zeros). Files and folders lose independently of each other.
+ * 3. A process that is killed loses nothing that it has written.
+ */
+
+import type { Choices } from './random-choices.js';
+
+type Change =
+  | { readonly kind: 'write'; readonly bytes: Buffer; readonly at: number }
+  | { readonly kind: 'truncate'; readonly size: number };
+
+export type FileNode = {
+  readonly kind: 'file';
+  readonly ino: number;
+  content: GrowingBytes;
+  durable: GrowingBytes;
+  pending: Change[];
+  changedAt: number;
+  /** Names that lead to it. */
+  links: number;
+};
+
+type NameChange = { readonly name: string; readonly node: DiskNode | null };
+
+export type FolderNode = {
+  readonly kind: 'folder';
+  readonly ino: number;
+  entries: Map<string, DiskNode>;
+  durable: Map<string, DiskNode>;
+  /** Changes of one list happen together, as those of a rename do. */
+  pending: (readonly NameChange[])[];
+  changedAt: number;
+};
+
+export type DiskNode = FileNode | FolderNode;
+
+const SECTOR_BYTES = 512;
+
+/** An error as the operating system gives it. */
+export const systemError = (code: string, what: string): Error => {
+  const error: Error & { code?: string } = new Error(`${code}: simulated, ${what}`);
+  error.code = code;
+  return error;
+};
+
+const applyChange = (bytes: GrowingBytes, change: Change): void => {
+  if (change.kind === 'write') bytes.write(change.bytes, change.at);
+  else bytes.truncate(change.size);
+};
+
+const countLink = (node: DiskNode | null | undefined, by: number): void => {
+  if (node?.kind === 'file') node.links += by;
+};
+
+const applyNames = (entries: Map<string, DiskNode>, changes: readonly NameChange[]): void => {
+  for (const { name, node } of changes) {
+    if (node === null) entries.delete(name);
+    else entries.set(name, node);
+  }
+};
+
+type Write = Extract<Change, { readonly kind: 'write' }>;
+
+/** What a power cut left in the place of lost bytes. `hole`: zeros before bytes of the same write. */
+export type Zeros = 'none' | 'atEnd' | 'hole';
+
+/** What remains of a write that the power cut interrupted. */
+const tear = (file: GrowingBytes, { bytes, at }: Write, choices: Choices, mayHaveHoles: boolean): Zeros => {
+  const kept = choices.chance(0.3) ? Math.max(0, bytes.length - 1) : choices.below(bytes.length + 1);
+  file.write(bytes.subarray(0, kept), at);
+  if (!choices.chance(0.3)) return 'none';
+  // the size was extended, but not every sector got its data
+  let hasHole = false;
+  for (let start = kept; start < bytes.length; start += SECTOR_BYTES) {
+    const sector = bytes.subarray(start, start + SECTOR_BYTES);
+    const isKept = mayHaveHoles && start > kept && choices.chance(0.5);
+    hasHole ||= isKept;
+    file.write(isKept ? sector : new Uint8Array(sector.length), at + start);
+  }
+  return hasHole ? 'hole' : 'atEnd';
+};
+
+export class Disk {
+  readonly root: FolderNode;
+  #inodes = 1;
+
+  constructor() {
+    this.root = this.#newFolder(0);
+    this.createFolder(['home'], 0);
+    this.sync(this.root);
+  }
+
+  #newFolder(changedAt: number): FolderNode {
+    return {
+      kind: 'folder',
+      ino: this.#inodes++,
+      entries: new Map(),
+      durable: new Map(),
+      pending: [],
+      changedAt,
+    };
+  }
+
+  /** The entry at a path below the root, as a list of names; undefined if there is none. */
+  find(names: readonly string[]): DiskNode | undefined {
+    let node: DiskNode = this.root;
+    for (const name of names) {
+      if (node.kind !== 'folder') throw systemError('ENOTDIR', names.join('/'));
+      const next = node.entries.get(name);
+      if (next === undefined) return undefined;
+      node = next;
+    }
+    return node;
+  }
+
+  folderOf(names: readonly string[]): FolderNode {
+    const folder = this.find(names.slice(0, -1));
+    if (folder === undefined) throw systemError('ENOENT', names.join('/'));
+    if (folder.kind !== 'folder') throw systemError('ENOTDIR', names.join('/'));
+    return folder;
+  }
+
+  setNames(folder: FolderNode, changes: readonly NameChange[], at: number): void {
+    for (const { name, node } of changes) {
+      countLink(folder.entries.get(name), -1);
+      countLink(node, 1);
+    }
+    applyNames(folder.entries, changes);
+    folder.pending.push(changes);
+    folder.changedAt = at;
+  }
+
+  createFile(names: readonly string[], at: number): FileNode {
+    const file: FileNode = {
+      kind: 'file',
+      ino: this.#inodes++,
+      content: new GrowingBytes(),
+      durable: new GrowingBytes(),
+      pending: [],
+      changedAt: at,
+      links: 0,
+    };
+    this.setNames(this.folderOf(names), [{ name: names.at(-1) ?? '', node: file }], at);
+    return file;
+  }
+
+  createFolder(names: readonly string[], at: number): void {
+    const folder = this.folderOf(names);
+    const name = names.at(-1) ?? '';
+    if (folder.entries.has(name)) throw systemError('EEXIST', names.join('/'));
+    this.setNames(folder, [{ name, node: this.#newFolder(at) }], at);
+  }
+
+  write(file: FileNode, bytes: Uint8Array, position: number, at: number): void {
+    const change: Change = { kind: 'write', bytes: keepBytes(bytes), at: position };
+    file.pending.push(change);
+    applyChange(file.content, change);
+    file.changedAt = at;
+  }
+
+  truncate(file: FileNode, size: number, at: number): void {
+    const change: Change = { kind: 'truncate', size };
+    file.pending.push(change);
+    applyChange(file.content, change);
+    file.changedAt = at;
+  }
+
+  sync(node: DiskNode): void {
+    if (node.kind === 'file') for (const change of node.pending) applyChange(node.durable, change);
+    else for (const changes of node.pending) applyNames(node.durable, changes);
+    node.pending = [];
+  }
+
+  /** Whether anything would be lost by a power cut. */
+  hasPending(): boolean {
+    const visit = (node: DiskNode): boolean =>
+      node.pending.length > 0 || (node.kind === 'folder' && [...node.entries.values()].some(visit));
+    return visit(this.root);
+  }
+
+  /** Rule 2. Returns the worst that it left: only file systems that write sizes before data leave zeros. */
+  cutPower(choices: Choices, mayHaveHoles: boolean): Zeros {
+    const left: Zeros[] = [];
+    const lose = (node: DiskNode): void => {
+      const kept = node.pending.length === 0 ? 0 : choices.below(node.pending.length + 1);
+      if (node.kind === 'folder') this.#loseNames(node, kept);
+      else left.push(this.#loseContent(node, kept, choices, mayHaveHoles));
+      if (node.kind === 'folder') for (const entry of node.entries.values()) lose(entry);
+    };
+    lose(this.root);
+    this.#countLinks();
+    if (left.includes('hole')) return 'hole';
+    return left.includes('atEnd') ? 'atEnd' : 'none';
+  }
+
+  #countLinks(): void {
+    const files: FileNode[] = [];
+    const visit = (node: DiskNode): void => {
+      if (node.kind === 'file') files.push(node);
+      else for (const entry of node.entries.values()) visit(entry);
+    };
+    visit(this.root);
+    for (const file of files) file.links = files.filter((other) => other === file).length;
+  }
+
+  #loseNames(folder: FolderNode, kept: number): void {
+    for (const changes of folder.pending.slice(0, kept)) applyNames(folder.durable, changes);
+    folder.entries = new Map(folder.durable);
+    folder.pending = [];
+  }
+
+  #loseContent(file: FileNode, kept: number, choices: Choices, mayHaveHoles: boolean): Zeros {
+    if (file.pending.length === 0) return 'none';
+    for (const change of file.pending.slice(0, kept)) applyChange(file.durable, change);
+    const next = file.pending[kept];
+    const zeros = next?.kind === 'write' ? tear(file.durable, next, choices, mayHaveHoles) : 'none';
+    file.content = file.durable.copy();
+    file.pending = [];
+    return zeros;
+  }
+}
+
+/** The process that calls, as the disk sees it. */
+export type Caller = {
+  readonly disk: Disk;
+  readonly isDead: boolean;
+  /** Called before each operation; returns the code of the error with which it fails. May end the life. */
+  enter(operation: string, isBlocking: boolean): string | null;
+  /** Time that an operation takes if the caller blocks. */
+  block(): void;
+  /** Runs `run` after the time that an operation takes in another thread; never if the process has ended. */
+  later(run: () => void): void;
+  /** Whether a write takes a part of its bytes only, and says so. */
+  writesShort(): boolean;
+  /** Wall clock. */
+  now(): number;
+};
+
+/** Zeros of any content, shared: space that is only reserved is never copied. */
+const ZEROS = Buffer.alloc(256 * 1024);
+/** Shorter ones are copied like other bytes. */
+const ZEROS_MIN = 4_096;
+const EMPTY = Buffer.alloc(0);
+
+/** Zeroed memory that contents take their room from: one large block costs less than many small ones. */
+const SLAB_BYTES = 256 * 1024;
+/** Larger contents get a block of their own. */
+const PIECE_MAX = 16 * 1024;
+let slab = EMPTY;
+let taken = 0;
+
+const zeroed = (bytes: number): Buffer => {
+  if (bytes > PIECE_MAX) return Buffer.alloc(bytes);
+  if (taken + bytes > slab.length) {
+    slab = Buffer.alloc(SLAB_BYTES);
+    taken = 0;
+  }
+  taken += bytes;
+  return slab.subarray(taken - bytes, taken);
+};
+
+/** A copy of the bytes; of many zeros, the shared ones. */
+const keepBytes = (bytes: Uint8Array): Buffer => {
+  const { length } = bytes;
+  const areZeros =
+    length >= ZEROS_MIN && length <= ZEROS.length && ZEROS.compare(bytes, 0, length, 0, length) === 0;
+  return areZeros ? ZEROS.subarray(0, length) : Buffer.from(bytes);
+};
+
+/** The content of a file: bytes that can be written anywhere, and cut. A hole reads as zeros. */
+export class GrowingBytes {
+  #bytes: Buffer;
+  /** Bytes that are stored; those after them, up to `length`, are zeros. */
+  #stored = 0;
+  length = 0;
+
+  constructor(content: Uint8Array = EMPTY) {
+    this.#bytes = content.length === 0 ? EMPTY : Buffer.from(content);
+    this.#stored = content.length;
+    this.length = content.length;
+  }
+
+  /** The same content, which later changes of either one do not reach. */
+  copy(): GrowingBytes {
+    const same = new GrowingBytes(this.#bytes.subarray(0, this.#stored));
+    same.length = this.length;
+    return same;
+  }
+
+  write(bytes: Uint8Array, at: number): void {
+    const end = at + bytes.length;
+    const isHole = bytes.buffer === ZEROS.buffer && at >= this.#stored;
+    if (!isHole) {
+      this.#store(end);
+      this.#bytes.set(bytes, at);
+    }
+    this.length = Math.max(this.length, end);
+  }
+
+  truncate(size: number): void {
+    if (size < this.#stored) this.#bytes.fill(0, size, this.#stored);
+    this.#stored = Math.min(this.#stored, size);
+    this.length = size;
+  }
+
+  /** Copies the bytes from `from` to `to` into a buffer at `offset`; returns how many there are. */
+  copyTo(into: Uint8Array, offset: number, from: number, to: number): number {
+    const end = Math.min(to, this.length);
+    this.#store(end);
+    return from >= end ? 0 : this.#bytes.copy(into, offset, from, end);
+  }
+
+  /** A view, valid until the next change. */
+  view(from = 0, to = this.length): Buffer {
+    const end = Math.min(to, this.length);
+    this.#store(end);
+    return this.#bytes.subarray(Math.min(from, this.length), end);
+  }
+
+  #store(end: number): void {
+    if (end > this.#bytes.length) {
+      const larger = zeroed(Math.max(end, this.#bytes.length * 2, 1_024));
+      this.#bytes.copy(larger, 0, 0, this.#stored);
+      this.#bytes = larger;
+    }
+    this.#stored = Math.max(this.#stored, end);
+  }
+}
+
+/** The names of folders, by their paths: most files stand in a few folders. */
+const folders = new Map<string, readonly string[]>();
+const FOLDERS_MAX = 1_000;
+
+/** The names in a path, from outside to inside. */
+export const namesOf = (path: string): readonly string[] => {
+  const last = path.lastIndexOf('/');
+  if (last === path.length - 1) return path.split('/').filter((name) => name !== '');
+  const folder = path.slice(0, last);
+  let names = folders.get(folder);
+  if (names === undefined) {
+    names = folder.split('/').filter((name) => name !== '');
+    if (folders.size < FOLDERS_MAX) folders.set(folder, names);
+  }
+  return [...names, path.slice(last + 1)];
+};

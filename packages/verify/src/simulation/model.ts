@@ -1,0 +1,314 @@
+/** A model that follows the session's plan: replies with calls or text, and all that networks and providers do wrong. */
+
+import type { ModelErrorKind } from '@pawl/agent/machine/event';
+import type { Message } from '@pawl/agent/machine/message';
+import type { Model, ModelPiece, ModelRequest, RawCall } from '@pawl/agent/ports/model';
+import type { Life } from './process-life.js';
+import { TOOL_NAMES } from './tools.js';
+import type { Situation } from './world.js';
+
+/** Ends a conversation that is to be summarised. */
+export const SUMMARISE = 'write the summary';
+/** Ends the names of inputs, so that no name is part of another. */
+export const INPUT_NAME = /input\d+;/g;
+
+const PRICES = { input: 1, output: 10, cacheRead: 0.1, cacheWrite: 1.25 };
+const OUTPUT_TOKENS_MAX = 60;
+/** What one reply can cost at most, given the tokens of its request. */
+export const replyCost = (inputTokens: number): number =>
+  (inputTokens * PRICES.input + OUTPUT_TOKENS_MAX * PRICES.output) / 1_000_000;
+
+type Failure = readonly [kind: ModelErrorKind, retryable: boolean, situation: Situation | null];
+
+const FAILURES: readonly Failure[] = [
+  ['rateLimited', true, 'rate limited'],
+  ['overloaded', true, 'server failed'],
+  ['unreachable', true, 'server failed'],
+  ['contextOverflow', false, 'context overflow'],
+  ['auth', false, null],
+  ['quotaExhausted', false, null],
+  ['badRequest', false, null],
+];
+
+type End =
+  | { readonly kind: 'reply' }
+  | { readonly kind: 'failed'; readonly failure: Failure }
+  | {
+      readonly kind:
+        | 'breaksOff'
+        | 'silent'
+        | 'throws'
+        | 'malformed'
+        | 'badUsage'
+        | 'empty'
+        | 'cut'
+        | 'refused';
+    };
+
+const endFor = ({ world }: Life): End => {
+  const { choices, plan, isHealed } = world;
+  if (isHealed) return { kind: 'reply' };
+  if (plan.isAboutRetries) return { kind: choices.pick('reply', 'breaksOff') };
+  if (!choices.chance(plan.modelFaults)) return { kind: 'reply' };
+  const kind = choices.pick(
+    'failed',
+    'failed',
+    'failed',
+    'breaksOff',
+    'silent',
+    'throws',
+    'malformed',
+    'badUsage',
+    'empty',
+    'cut',
+    'refused',
+  );
+  if (kind !== 'failed') return { kind };
+  return { kind, failure: FAILURES[choices.below(FAILURES.length)] ?? ['overloaded', true, null] };
+};
+
+const inputsIn = (messages: readonly Message[]): readonly string[] => [
+  ...new Set(
+    messages.flatMap(({ parts }) =>
+      parts.flatMap((part) => (part.type === 'text' ? (part.text.match(INPUT_NAME) ?? []) : [])),
+    ),
+  ),
+];
+
+const asksForSummary = ({ messages }: ModelRequest): boolean =>
+  messages.at(-1)?.parts.some((part) => part.type === 'text' && part.text.includes(SUMMARISE)) === true;
+
+/** Rounds of calls since the last text of the user. */
+const roundsIn = (messages: readonly Message[]): number => {
+  const last = messages.findLastIndex(
+    ({ role, parts }) =>
+      role === 'user' && parts.some((part) => part.type === 'text' && part.origin === 'user'),
+  );
+  return messages.length - 1 - last;
+};
+
+const callOf = (life: Life): RawCall => {
+  const { choices, isHealed } = life.world;
+  const tool = TOOL_NAMES[choices.below(TOOL_NAMES.length)] ?? 'look';
+  const callId = life.world.name('call');
+  const input = { file: choices.pick('a', 'b'), line: callId };
+  const isBroken = !isHealed && choices.chance(0.05);
+  const rawInput = isBroken ? choices.pick('{"file":', '[1]', 'no JSON') : JSON.stringify(input);
+  return { type: 'call', callId, tool: isBroken && choices.chance(0.3) ? 'no_such_tool' : tool, rawInput };
+};
+
+const partsFor = (life: Life, request: ModelRequest): Extract<ModelPiece, { type: 'completed' }>['parts'] => {
+  const { choices, plan, isHealed } = life.world;
+  if (request.tools.length === 0) return [{ type: 'text', text: 'a commit' }];
+  if (asksForSummary(request))
+    return [{ type: 'text', text: `so far: ${inputsIn(request.messages).join(' ')}` }];
+  const mayCall = request.toolChoice !== 'none' && roundsIn(request.messages) < (isHealed ? 2 : 8);
+  if (!mayCall || !choices.chance(0.6)) return [{ type: 'text', text: 'done' }];
+  const calls = Array.from({ length: choices.between(1, plan.callsMax) }, () => callOf(life));
+  return choices.chance(0.3) ? [{ type: 'text', text: 'I look' }, ...calls] : calls;
+};
+
+/** Checks what a provider would check, and what must be true whenever a request goes out. */
+const checkRequest = (life: Life, request: ModelRequest): void => {
+  const { world, state } = life;
+  const fault = requestFault(request.messages);
+  if (fault !== null) world.violate('valid-request', fault);
+  if (life.hasFailedToWrite || life.hasUsedReserve)
+    world.violate('no-effect-after-failed-write', 'a request after the journal has failed');
+  if (request.tools.length === 0 || state === null) return; // a side request of a hook
+  if (life.requests > 1) world.violate('one-request-at-once', `${life.requests} requests are open`);
+  const { unaccounted, settings } = state.session;
+  world.uncountedRequests = Math.max(0, unaccounted.filter((id) => id.startsWith('req-')).length - 1); // one is this request
+  const { limits } = settings;
+  if (limits.usd !== 'unlimited' && state.session.usage.costUsd >= limits.usd)
+    world.violate('spend-within-limit', `a request at $${state.session.usage.costUsd} of $${limits.usd}`);
+};
+
+/** Waits, but not longer than until the abort. True if it was aborted. */
+const pauseOrAbort = (life: Life, delayMs: number, signal: AbortSignal): Promise<boolean> =>
+  new Promise((resolve) => {
+    const finish = (): void => resolve(signal.aborted);
+    life.after(delayMs, finish);
+    if (signal.aborted) finish();
+    signal.addEventListener('abort', () => life.after(0, finish), { once: true });
+  });
+
+const HOUR = 3_600_000;
+/** A reply that broke off is journaled within this time, however slow the disk is. */
+const BROKEN_MS = 1_000;
+
+/** Lengths of messages as JSON: each request holds all messages before. */
+const lengths = new WeakMap<Message, number>();
+
+const lengthOf = (message: Message): number => {
+  const known = lengths.get(message);
+  if (known !== undefined) return known;
+  const { length } = JSON.stringify(message);
+  lengths.set(message, length);
+  return length;
+};
+
+const usageOf = (life: Life, request: ModelRequest) => {
+  // as JSON, with brackets and commas
+  const characters = request.messages.reduce((sum, message) => sum + lengthOf(message) + 1, 1);
+  const inputTokens = Math.ceil(characters / 4);
+  life.world.requestTokens = Math.max(life.world.requestTokens, inputTokens);
+  const outputTokens = life.world.choices.between(5, OUTPUT_TOKENS_MAX);
+  return { inputTokens, outputTokens, cacheReadTokens: 0, cacheWriteTokens: 0 };
+};
+
+const failedPiece = ({ world }: Life, [kind, retryable, situation]: Failure): ModelPiece => {
+  if (situation !== null) world.meet(situation);
+  const retryAfterMs = kind === 'rateLimited' ? world.choices.pick(null, 3_000, 400_000) : null;
+  return { type: 'failed', error: { kind, message: kind, retryable, retryAfterMs }, usage: null };
+};
+
+async function* replyTo(life: Life, request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelPiece> {
+  const { world } = life;
+  const { choices } = world;
+  const end = endFor(life);
+  world.say(`request of ${request.messages.length} messages: ${end.kind}`);
+  if (await pauseOrAbort(life, choices.pick(200, 20, 5_000), signal)) return;
+  if (end.kind === 'silent') {
+    world.meet('model fell silent');
+    if (await pauseOrAbort(life, HOUR, signal)) return;
+    world.violate('settles', 'the model was silent for an hour, and nobody ended the request');
+  }
+  for (let count = choices.pick(0, 1, 4); count > 0; count--) {
+    yield { type: choices.pick('text', 'reasoning'), text: `piece ${count}; ` };
+    if (await pauseOrAbort(life, choices.pick(10, 100), signal)) {
+      if (!choices.chance(0.3)) return;
+      world.meet('usage after an abort');
+      yield { type: 'completed', parts: [], stopReason: 'end', usage: usageOf(life, request) };
+      return;
+    }
+  }
+  life.point('the end of a reply');
+  if (life.isDead) return;
+  yield* endingOf(life, request, end);
+}
+
+/** A reply that has broken off is not waited for: the session hears of it at once, and not by the limit for silence. */
+const expectEnd = (life: Life): void => {
+  const { world, state } = life;
+  if (state?.name !== 'CallingLlm') return;
+  const { requestId } = state;
+  const { requestsMade } = life;
+  life.after(BROKEN_MS, () => {
+    const now = life.state;
+    if (life.requestsMade > requestsMade) return; // the session was opened again
+    if (
+      life.hasFailedToWrite ||
+      life.hasUsedReserve ||
+      now?.name !== 'CallingLlm' ||
+      now.requestId !== requestId
+    )
+      return;
+    world.violate('settles', `the reply to ${requestId} broke off, and the session still waits for it`);
+  });
+};
+
+function* endingOf(life: Life, request: ModelRequest, end: End): Generator<ModelPiece> {
+  const { world } = life;
+  switch (end.kind) {
+    case 'failed':
+      yield failedPiece(life, end.failure);
+      return;
+    case 'breaksOff':
+      world.meet('reply broke off');
+      expectEnd(life);
+      return;
+    case 'throws':
+      throw new Error('EPIPE: the connection is gone');
+    case 'malformed':
+      world.meet('malformed reply');
+      // what a careless adapter may yield
+      yield { type: 'completed', parts: 7, stopReason: 'end' } as unknown as ModelPiece;
+      return;
+    default:
+      yield completedPiece(life, request, end);
+  }
+}
+
+const completedPiece = (life: Life, request: ModelRequest, end: End): ModelPiece => {
+  const { world } = life;
+  if (end.kind === 'badUsage') world.meet('usage that can not be counted');
+  const counted = usageOf(life, request);
+  const usage =
+    end.kind === 'badUsage' ? { ...counted, inputTokens: world.choices.pick(Number.NaN, -5) } : counted;
+  const parts = end.kind === 'empty' ? [] : partsFor(life, request);
+  const calls = parts.some(({ type }) => type === 'call');
+  if (end.kind === 'cut') return { type: 'completed', parts, stopReason: 'maxTokens', usage };
+  if (end.kind === 'refused')
+    return { type: 'completed', parts: [{ type: 'text', text: 'no' }], stopReason: 'refusal', usage };
+  return { type: 'completed', parts, stopReason: calls ? 'toolUse' : 'end', usage };
+};
+
+export const simulatedModel = (life: Life): Model => ({
+  id: 'simulated/model',
+  facts: {
+    windowTokens: 128_000,
+    outputTokensMax: 1_000,
+    thinking: 'no',
+    tools: 'yes',
+    prices: PRICES,
+    source: 'simulated',
+  },
+  canAbort: 'yes',
+  async *stream(request, signal) {
+    life.point('a request');
+    if (life.isDead) await new Promise(() => undefined);
+    life.requestsMade += 1;
+    const isMain = request.tools.length > 0;
+    if (isMain) life.requests += 1;
+    let isOpen = isMain;
+    const close = (): void => {
+      if (isOpen) life.requests -= 1;
+      isOpen = false;
+    };
+    signal.addEventListener('abort', close, { once: true });
+    checkRequest(life, request);
+    for await (const piece of replyTo(life, request, signal)) {
+      if (piece.type === 'completed' || piece.type === 'failed') close();
+      yield piece;
+    }
+    close();
+  },
+});
+
+/** What a strict provider refuses of the messages of a request; written without the machine's own rules. */
+const userFault = (
+  parts: Extract<Message, { role: 'user' }>['parts'],
+  asked: readonly string[],
+  at: number,
+): string | null => {
+  const answered = parts.flatMap((part) => (part.type === 'result' ? [part.callId] : []));
+  if (answered.join() !== asked.join())
+    return `message ${at} answers [${answered}], and [${asked}] were asked`;
+  const firstText = parts.findIndex(({ type }) => type === 'text');
+  if (firstText >= 0 && parts.slice(firstText).some(({ type }) => type === 'result'))
+    return `message ${at} has a result after a text`;
+  return parts.some(
+    (part) => part.type === 'text' && part.text.trim() === '' && (part.images ?? []).length === 0,
+  )
+    ? `message ${at} has an empty text`
+    : null;
+};
+
+const requestFault = (messages: readonly Message[]): string | null => {
+  let asked: readonly string[] = [];
+  for (const [index, message] of messages.entries()) {
+    const wanted = index % 2 === 0 ? 'user' : 'assistant';
+    if (message.role !== wanted) return `message ${index} is the ${message.role}'s`;
+    if (message.parts.length === 0) return `message ${index} is empty`;
+    if (message.role === 'assistant') {
+      asked = message.parts.flatMap((part) => (part.type === 'call' ? [part.callId] : []));
+      if (new Set(asked).size < asked.length) return `message ${index} asks for a call twice`;
+      continue;
+    }
+    const fault = userFault(message.parts, asked, index);
+    if (fault !== null) return fault;
+    asked = [];
+  }
+  return messages.at(-1)?.role === 'user' ? null : "the last message is not the user's";
+};

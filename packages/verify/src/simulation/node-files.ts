@@ -1,0 +1,330 @@
+/**
+ * Puts simulated disks below `/@pawl/N/` of Node's own file functions, for as long as simulations run: production code
+ * works on them as it is. Every other path goes to the real system.
+ *
+ * N names a life of a process. A life that has ended changes nothing any more: its calls that wait never return.
+ */
+
+import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { type Caller, namesOf, systemError } from './disk.js';
+import { type Descriptor, DiskCalls, SimulatedHandle } from './file-operations.js';
+import { simulateSockets } from './sockets.js';
+
+const ROOT = '/@pawl/';
+const FIRST_DESCRIPTOR = 1_000_000;
+
+/** A process, and the file functions on its disk. */
+type Mounted = { readonly caller: Caller; readonly calls: DiskCalls };
+type Open = { readonly descriptor: Descriptor; readonly path: string };
+
+const mounted = new Map<number, Mounted>();
+/** What calls on an open descriptor reach. */
+const open = new Map<number, Place>();
+let lastDescriptor = FIRST_DESCRIPTOR;
+let current: Caller | null = null;
+
+/** The state folder of a life. */
+export const mountDisk = (life: number, caller: Caller): string => {
+  if (!mounted.has(life))
+    mounted.set(life, { caller, calls: new DiskCalls(caller.disk, () => caller.now()) });
+  current = caller;
+  runProcess(life);
+  return `${ROOT}${life}/home/state`;
+};
+
+/** Forgets all lives and descriptors. */
+export const unmountDisks = (): void => {
+  mounted.clear();
+  open.clear();
+  places.clear();
+  current = null;
+};
+
+/** The names below the root of a simulated path. */
+type Place = Mounted & { readonly names: readonly string[]; readonly open: Open | null };
+
+const NO_NAMES: readonly string[] = [];
+
+const descriptorIn = (path: string): Place | undefined =>
+  path.startsWith('/proc/self/fd/') ? open.get(Number(path.slice('/proc/self/fd/'.length))) : undefined;
+
+/** Paths that were looked up: most of them come again and again. */
+const places = new Map<string, Place | null>();
+
+const placeOf = (given: unknown): Place | null => {
+  if (typeof given === 'number') return open.get(given) ?? null;
+  if (typeof given !== 'string' || !given.startsWith('/')) return null;
+  const known = places.get(given);
+  if (known !== undefined) return known;
+  const reached = descriptorIn(given);
+  if (reached !== undefined) return reached; // its number means another file later
+  const place = given.startsWith(ROOT) ? placeBelow(given.slice(ROOT.length)) : null;
+  places.set(given, place);
+  return place;
+};
+
+const placeBelow = (path: string): Place | null => {
+  const end = path.indexOf('/');
+  const found = mounted.get(Number(end < 0 ? path : path.slice(0, end)));
+  if (found === undefined) return null;
+  return {
+    caller: found.caller,
+    calls: found.calls,
+    names: end < 0 ? NO_NAMES : namesOf(path.slice(end)),
+    open: null,
+  };
+};
+
+const opened = (place: Place, path: string, flags: unknown): number => {
+  const { caller, calls } = place;
+  const known = typeof flags === 'string' || typeof flags === 'number' ? flags : 'r';
+  const descriptor =
+    place.open === null ? calls.open(place.names, known) : calls.reopen(place.open.descriptor);
+  lastDescriptor += 1;
+  open.set(lastDescriptor, { caller, calls, names: NO_NAMES, open: { descriptor, path } });
+  return lastDescriptor;
+};
+
+type Operation = (place: Place, args: readonly unknown[]) => unknown;
+
+// Production code is type-checked against Node, so the arguments are what Node's functions take.
+const textOf = (value: unknown): string => value as string;
+const dataOf = (value: unknown): Uint8Array => value as Uint8Array; // likewise
+const namesIn = (value: unknown): readonly string[] => placeOf(value)?.names ?? [];
+const descriptorOf = ({ open: found }: Place): Descriptor => {
+  if (found === null) throw systemError('EBADF', 'no open file');
+  return found.descriptor;
+};
+const onPath =
+  (run: (calls: DiskCalls, names: readonly string[], args: readonly unknown[]) => unknown): Operation =>
+  ({ calls, names }, args) =>
+    run(calls, names, args);
+const onFile =
+  (run: (calls: DiskCalls, descriptor: Descriptor, args: readonly unknown[]) => unknown): Operation =>
+  (place, args) =>
+    run(place.calls, descriptorOf(place), args);
+const stat: Operation = (place, [, options]) =>
+  place.open === null ? place.calls.stat(place.names, options) : place.calls.statOf(place.open.descriptor);
+/** Modes, owners and times of files: no simulated session looks at them. */
+const unobserved = ['chmod', 'fchmod', 'utimes', 'futimes', 'chown', 'lchown'];
+const nothing: Operation = () => undefined;
+const sync = onFile((calls, descriptor) => calls.sync(descriptor));
+
+const numbers = (offset: unknown, length: unknown): [number | undefined, number | undefined] => [
+  typeof offset === 'number' ? offset : undefined,
+  typeof length === 'number' ? length : undefined,
+];
+
+/** By the names that they have as callbacks; the first argument, a path or descriptor, has been resolved. */
+const operations: Readonly<Record<string, Operation>> = {
+  open: (place, [path, flags]) => opened(place, textOf(path), flags),
+  close: (_place, [fd]) => void open.delete(Number(fd)),
+  stat,
+  lstat: stat,
+  fstat: stat,
+  fsync: sync,
+  fdatasync: sync,
+  read: onFile((calls, descriptor, [, into, offset, length, position]) =>
+    calls.read(
+      descriptor,
+      dataOf(into),
+      ...numbers(offset, length),
+      typeof position === 'number' ? position : null,
+    ),
+  ),
+  write: onFile((calls, descriptor, [, written, ...place]) =>
+    calls.write(descriptor, dataOf(written), ...place),
+  ),
+  ftruncate: onFile((calls, descriptor, [, size]) => calls.truncate(descriptor, Number(size ?? 0))),
+  truncate: (place, [, size]) => place.calls.truncate(place.calls.open(place.names, 'r+'), Number(size ?? 0)),
+  exists: onPath((calls, names) => calls.exists(names)),
+  access: onPath((calls, names) => void calls.stat(names)),
+  mkdir: onPath((calls, names, [, options]) => calls.mkdir(names, options)),
+  mkdtemp: ({ calls, names }, [path]) => `${textOf(path)}${calls.mkdtemp(names)}`,
+  rename: onPath((calls, names, [, to]) => calls.rename(names, namesIn(to))),
+  link: onPath((calls, names, [, to]) => calls.link(names, namesIn(to))),
+  unlink: onPath((calls, names) => calls.unlink(names)),
+  rm: onPath((calls, names, [, options]) => calls.rm(names, options)),
+  readdir: onPath((calls, names, [, options]) => calls.readdir(names, options)),
+  realpath: (_place, [path]) => path,
+  readlink: ({ open: found }) => found?.path ?? '',
+  readFile: (place, [, options]) =>
+    place.open === null
+      ? place.calls.readFile(place.names, options)
+      : place.calls.readAll(place.open.descriptor, options),
+  writeFile: (place, [, written, options]) =>
+    place.open === null
+      ? place.calls.writeFile(place.names, dataOf(written), options)
+      : void place.calls.write(place.open.descriptor, dataOf(written)),
+  appendFile: (place, [, written]) =>
+    place.open === null
+      ? place.calls.appendFile(place.names, dataOf(written))
+      : void place.calls.write(place.open.descriptor, dataOf(written)),
+  ...Object.fromEntries(unobserved.map((name) => [name, nothing])),
+};
+
+/** Writes the first half of the bytes; returns their number. */
+const writePart = (place: Place, [, written, offset, length, position]: readonly unknown[]): unknown => {
+  const bytes = dataOf(written);
+  const start = typeof offset === 'number' ? offset : 0;
+  const whole = typeof length === 'number' ? length : bytes.length - start;
+  return place.calls.write(descriptorOf(place), bytes, start, (whole + 1) >> 1, position);
+};
+
+const perform = (name: string, place: Place, args: readonly unknown[], code: string | null): unknown => {
+  const operation = operations[name];
+  if (operation === undefined) throw new Error(`the simulated disk has no ${name}`);
+  if (code === null) return operation(place, args);
+  // a disk that becomes full in the middle of a write takes a part of it
+  if (code === 'ENOSPC' && name === 'write' && typeof args[1] !== 'string') writePart(place, args);
+  throw systemError(code, name);
+};
+
+const never = (): Promise<never> => new Promise(() => undefined);
+
+/** One call of a promise that `fs/promises` or a file handle gives. */
+const callLater = (name: string, place: Place, args: readonly unknown[]): Promise<unknown> => {
+  const { caller } = place;
+  if (caller.isDead) return never();
+  const code = caller.enter(name, false);
+  return new Promise((resolve, reject) => {
+    caller.later(() => {
+      try {
+        resolve(perform(name, place, args, code));
+      } catch (error) {
+        reject(error);
+      }
+    });
+  });
+};
+
+const callNow = (name: string, place: Place, args: readonly unknown[]): unknown => {
+  const { caller } = place;
+  const code = caller.isDead ? 'EIO' : caller.enter(name, true);
+  if (caller.isDead) throw systemError('EIO', `${name} of a process that has ended`);
+  caller.block();
+  if (name === 'write' && code === null && caller.writesShort()) return writePart(place, args);
+  return perform(name, place, args, code);
+};
+
+const callHandle = (fd: number, name: string, ...args: readonly unknown[]): Promise<unknown> => {
+  const place = placeOf(fd);
+  return place === null ? Promise.reject(systemError('EBADF', name)) : callLater(name, place, [fd, ...args]);
+};
+
+type Functions = Record<string, unknown>;
+type Replaced = { readonly owner: Functions; readonly name: string; readonly original: unknown };
+const replaced: Replaced[] = [];
+
+const replace = (owner: Functions, name: string, make: (original: AnyFunction) => AnyFunction): void => {
+  const original = owner[name];
+  if (typeof original !== 'function') return;
+  replaced.push({ owner, name, original });
+  owner[name] = make((...args) => Reflect.apply(original, owner, args));
+};
+
+const asPromise =
+  (name: string) =>
+  (original: AnyFunction): AnyFunction =>
+  (...args) => {
+    const place = placeOf(args[0]);
+    const fromKernel = place === null && current !== null ? kernelFile(name, args[0]) : undefined;
+    if (fromKernel !== undefined) return Promise.resolve(fromKernel);
+    if (place === null) return current === null ? original(...args) : realFile(name, original, args);
+    const called = callLater(name, place, args);
+    // `open` gives the number of the descriptor
+    return name === 'open' ? called.then((fd) => new SimulatedHandle(Number(fd), callHandle)) : called;
+  };
+
+const asSync =
+  (name: string) =>
+  (original: AnyFunction): AnyFunction =>
+  (...args) => {
+    const place = placeOf(args[0]);
+    return place === null ? original(...args) : callNow(name, place, args);
+  };
+
+const asCallback =
+  (name: string) =>
+  (original: AnyFunction): AnyFunction =>
+  (...args) => {
+    const place = placeOf(args[0]);
+    const done = args.at(-1);
+    if (place === null || typeof done !== 'function') return original(...args);
+    callLater(name, place, args.slice(0, -1)).then(
+      (value) => done(null, value),
+      (error) => done(error),
+    );
+    return undefined;
+  };
+
+const nowhere = (path: string): never => {
+  throw new Error(`${path} is not simulated`);
+};
+
+/** Replaces Node's file functions. Returns a function that puts them back. */
+export const simulateFiles = (): (() => void) => {
+  // the objects behind `node:fs` and `node:fs/promises`, whose exports follow them
+  const [sync, promises] = [fs as unknown as Functions, fs.promises as unknown as Functions];
+  for (const name of Object.keys(promises)) replace(promises, name, asPromise(name));
+  for (const name of Object.keys(sync)) {
+    if (name.endsWith('Sync')) replace(sync, name, asSync(name.slice(0, -'Sync'.length)));
+    else if (name in operations) replace(sync, name, asCallback(name));
+  }
+  const useSockets = simulateSockets({
+    callerOf: (path) => (path.startsWith('\0') ? current : (placeOf(path)?.caller ?? null)),
+    create: (path) => void callNow('writeFile', placeOf(path) ?? nowhere(path), [path, '', { flag: 'wx' }]),
+    remove: (path) => void callNow('rm', placeOf(path) ?? nowhere(path), [path, { force: true }]),
+    nameOf: (path) => placeOf(path)?.names.join('/') ?? path,
+    exists: (path) => callNow('exists', placeOf(path) ?? nowhere(path), [path]) === true,
+  });
+  syncBuiltinESMExports();
+  return () => {
+    useSockets();
+    for (const { owner, name, original } of replaced.splice(0)) owner[name] = original;
+    syncBuiltinESMExports();
+  };
+};
+
+type AnyFunction = (...args: unknown[]) => unknown;
+
+/** What a simulated process must not do to the real system. */
+const CHANGES = new Set(['mkdtemp', 'mkdir', 'writeFile', 'appendFile', 'rename', 'link', 'unlink', 'rm']);
+
+/** A file of the real system, read at once: a simulated process must not wait for real time. */
+const realFile = async (name: string, original: AnyFunction, args: readonly unknown[]): Promise<unknown> => {
+  const now: unknown = Reflect.get(fs, `${name}Sync`);
+  if (CHANGES.has(name)) throw systemError('EROFS', name);
+  return typeof now === 'function' && name !== 'open' ? Reflect.apply(now, fs, args) : original(...args);
+};
+
+/** What the kernel tells of the simulated computer; the lock of a journal reads it. */
+let boots = 1;
+let started = 0;
+
+/** The process that asks from now on; tells it from earlier ones with its pid. */
+const runProcess = (life: number): void => {
+  started = life;
+};
+
+/** A new simulation begins. */
+export const startComputer = (): void => {
+  boots = 1;
+};
+
+/** After a power cut the computer starts again. */
+export const bootAgain = (): void => {
+  boots += 1;
+};
+
+/** Undefined for what is not simulated. */
+const kernelFile = (operation: string, path: unknown): string | undefined => {
+  if (path === '/etc/machine-id') return 'simulated';
+  if (typeof path !== 'string' || !path.startsWith('/proc/')) return undefined;
+  if (operation === 'readFile' && path.endsWith('/boot_id')) return `boot-${boots}`;
+  if (operation === 'readFile' && path.endsWith('/stat')) return `1 (node) ${'0 '.repeat(19)}${started}`;
+  if (operation === 'readlink' && path.includes('/ns/'))
+    return `${path.slice(path.lastIndexOf('/') + 1)}:[1]`;
+  return undefined;
+};

@@ -1,0 +1,115 @@
+import { EventEmitter } from 'node:events';
+import net from 'node:net';
+import { type Caller, systemError } from './disk.js';
+
+/**
+ * Local sockets of simulated processes: as files of a simulated disk, or with abstract names. The kernel of a simulated
+ * computer refuses connections to the sockets of a process that has ended.
+ */
+type SocketFiles = {
+  /** The process that uses the path; null if it is not simulated. */
+  callerOf(path: string): Caller | null;
+  create(path: string): void;
+  remove(path: string): void;
+  /** The same for all processes. */
+  nameOf(path: string): string;
+  exists(path: string): boolean;
+};
+
+const listening = new Map<string, Caller>();
+
+/** Forgets all sockets. */
+export const closeSockets = (): void => listening.clear();
+
+const isAbstract = (path: string): boolean => path.startsWith('\0');
+
+class SimulatedServer extends EventEmitter {
+  readonly #files: SocketFiles;
+  #path: string | null = null;
+
+  constructor(files: SocketFiles) {
+    super();
+    this.#files = files;
+  }
+
+  listen({ path }: { readonly path: string }, done: () => void): this {
+    const caller = this.#files.callerOf(path);
+    caller?.later(() => {
+      const name = this.#files.nameOf(path);
+      const other = listening.get(name);
+      if (other !== undefined && !other.isDead) return this.emit('error', systemError('EADDRINUSE', name));
+      try {
+        if (!isAbstract(path)) this.#files.create(path);
+      } catch (error) {
+        return this.emit('error', error);
+      }
+      listening.set(name, caller);
+      this.#path = path;
+      return done();
+    });
+    return this;
+  }
+
+  close(done?: () => void): this {
+    const path = this.#path;
+    const caller = path === null ? null : this.#files.callerOf(path);
+    caller?.later(() => {
+      if (path !== null) {
+        listening.delete(this.#files.nameOf(path));
+        this.#remove(path);
+      }
+      done?.();
+    });
+    return this;
+  }
+
+  /** As Node, which does not tell of a socket file that it can't remove. */
+  #remove(path: string): void {
+    try {
+      if (!isAbstract(path)) this.#files.remove(path);
+    } catch {
+      // the file stays, and nobody answers at it
+    }
+  }
+
+  ref(): this {
+    return this;
+  }
+
+  unref(): this {
+    return this;
+  }
+}
+
+class SimulatedSocket extends EventEmitter {
+  constructor(path: string, files: SocketFiles) {
+    super();
+    files.callerOf(path)?.later(() => {
+      const holder = listening.get(files.nameOf(path));
+      if (holder !== undefined && !holder.isDead) return this.emit('connect');
+      const code = holder !== undefined || files.exists(path) ? 'ECONNREFUSED' : 'ENOENT';
+      return this.emit('error', systemError(code, path));
+    });
+  }
+
+  destroy(): this {
+    return this;
+  }
+}
+
+const pathIn = (options: unknown): string =>
+  typeof options === 'object' && options !== null && 'path' in options && typeof options.path === 'string'
+    ? options.path
+    : '';
+
+/** Replaces Node's local sockets. Returns a function that puts them back. */
+export const simulateSockets = (files: SocketFiles): (() => void) => {
+  const owner = net as unknown as Record<string, unknown>; // the object behind `node:net`, whose exports follow it
+  const { createServer, createConnection } = net;
+  owner.createServer = () => new SimulatedServer(files);
+  owner.createConnection = (options: unknown) => new SimulatedSocket(pathIn(options), files);
+  return () => {
+    owner.createServer = createServer;
+    owner.createConnection = createConnection;
+  };
+};

@@ -1,0 +1,258 @@
+/** Looks at every step of a life, after its event was acknowledged. */
+
+import type { Action } from '@pawl/agent/machine/action';
+import { messagesOf } from '@pawl/agent/machine/conversation';
+import type { Event } from '@pawl/agent/machine/event';
+import { requiredRequestFaults, stateFaults, stepFaults } from '@pawl/agent/machine/invariants';
+import { step } from '@pawl/agent/machine/machine';
+import type { State } from '@pawl/agent/machine/state';
+import type { Stepped } from '@pawl/agent/ports/session';
+import { checkDurable } from './journal-checks.js';
+import { INPUT_NAME, replyCost } from './model.js';
+import type { Life } from './process-life.js';
+import type { CallRecord, World } from './world.js';
+
+/** Delays of timers may be late by what the disk and the queue take. */
+const LATE_MS = 1_000;
+
+const watchTimers = (life: Life, event: Event, actions: readonly Action[]): void => {
+  const { world, timers } = life;
+  for (const action of actions) {
+    if (action.type !== 'ScheduleTimer') continue;
+    const { timerId, delayMs } = action;
+    const longest = world.delays.get(timerId);
+    if (longest !== undefined && delayMs > longest)
+      world.violate(
+        'timers-keep-their-delay',
+        `${timerId} of ${longest} ms is to wait for ${delayMs} ms after a resume`,
+      );
+    world.delays.set(timerId, longest ?? delayMs);
+    timers.set(timerId, { at: world.timeline.now, delayMs });
+  }
+  const timer = event.type === 'TimerFired' ? timers.get(event.timerId) : undefined;
+  if (event.type !== 'TimerFired' || timer === undefined) return;
+  timers.delete(event.timerId);
+  const waited = world.timeline.now - timer.at;
+  if (waited < timer.delayMs - 1 || waited > timer.delayMs + LATE_MS)
+    world.violate(
+      'timers-keep-their-delay',
+      `${event.timerId} of ${timer.delayMs} ms fired after ${waited} ms`,
+    );
+};
+
+/** Notes what an event says about tool calls. */
+const recordCalls = (world: World, event: Event): void => {
+  if (event.type === 'LlmCompleted')
+    for (const { callId, tool, input } of event.calls)
+      world.calls.set(callId, {
+        tool,
+        input: JSON.stringify(input),
+        approval: 'none',
+        askedIn: 0,
+        ranIn: 0,
+        isStarted: false,
+        effects: 0,
+        result: null,
+        isCompleted: false,
+      });
+  if (event.type === 'ApprovalAnswered') recordAnswer(world.calls.get(event.callId), event.answer.kind);
+  if (event.type === 'ToolStarted') markCall(world, event.callId, 'isStarted');
+  if (event.type === 'ToolCompleted') {
+    markCall(world, event.callId, 'isCompleted');
+    const record = world.calls.get(event.callId);
+    if (event.outcome.status === 'lost')
+      world.meet(record?.tool === 'append' ? 'probeable call found changed' : 'opaque call lost');
+    if (event.outcome.text.startsWith('it had taken effect')) world.meet('probeable call found done');
+    if (
+      event.outcome.status === 'ok' &&
+      record !== undefined &&
+      record.tool !== 'look' &&
+      record.effects === 0
+    )
+      world.violate('result-is-true', `${event.callId} is said to be done, and has had no effect`);
+  }
+  if (event.type === 'CompactionCompleted') world.meet('compaction completed');
+};
+
+/** The first answer counts. */
+const recordAnswer = (record: CallRecord | undefined, kind: 'allow' | 'deny'): void => {
+  if (record?.approval === 'asked') record.approval = kind === 'allow' ? 'allowed' : 'denied';
+};
+
+const markCall = (world: World, callId: string, mark: 'isStarted' | 'isCompleted'): void => {
+  const record = world.calls.get(callId);
+  if (record !== undefined) record[mark] = true;
+};
+
+const recordActions = (world: World, actions: readonly Action[]): void => {
+  for (const action of actions) {
+    if (action.type === 'RequestApproval') {
+      const record = world.calls.get(action.call.callId);
+      if (record?.approval === 'none') {
+        record.approval = 'asked';
+        record.askedIn = world.lives;
+      }
+    }
+    if (action.type === 'RestoreQueue') for (const text of action.texts) withdraw(world, text);
+  }
+};
+
+const withdraw = (world: World, text: string): void => {
+  for (const input of world.inputs.values()) if (text.includes(input.text)) input.isWithdrawn = true;
+};
+
+/** Items of the queue that an edit removes, those included that arrived while the user made it. */
+const recordRemoved = (world: World, event: Event, before: State | null): void => {
+  if (event.type !== 'EditQueue' || before === null) return;
+  const kept = new Set(event.items.map(({ text }) => text));
+  for (const { text } of before.session.queue) if (!kept.has(text)) withdraw(world, text);
+};
+
+/** Notes events that a crash left in the file, and that nobody was told of. */
+export const recordUnacknowledged = (world: World, events: readonly Event[]): void => {
+  let before = world.acknowledged.get(Math.max(0, ...world.acknowledged.keys()))?.state ?? null;
+  for (const event of events) {
+    recordCalls(world, event);
+    recordRemoved(world, event, before);
+    if (before === null) continue;
+    const stepped = step(before, event);
+    recordActions(world, stepped.actions);
+    before = stepped.state;
+  }
+};
+
+const meetState = (world: World, state: State): void => {
+  if (state.name === 'ExecutingTools' && state.calls.filter(({ status }) => status === 'running').length > 1)
+    world.meet('calls at the same time');
+  if (state.name === 'WaitingForUserInput' && state.reason.kind === 'budget') world.meet('limit reached');
+};
+
+/** The watcher of a life's session. `opened` is the state before its first step. */
+export const stepWatcher = (life: Life, opened: () => State | null): ((stepped: Stepped) => void) => {
+  const { world } = life;
+  return (stepped) => {
+    if (life.isDead) return;
+    const { event, state, actions, seq } = stepped;
+    const before = life.state ?? opened();
+    life.state = state;
+    world.say(`${seq ?? '-'} ${event.type} -> ${state.name}`);
+    if (seq !== null) {
+      world.acknowledged.set(seq, { event, state });
+      checkDurable(world, seq);
+    }
+    if (event.type === 'Resumed' && before?.name === 'ShuttingDown') world.meet('resume after a clean end');
+    if (before !== null)
+      for (const fault of [
+        ...stateFaults(before, event, stepped),
+        ...stepFaults(before, event, stepped),
+        ...requiredRequestFaults(before, event, stepped),
+      ])
+        world.violate('machine-rules', fault);
+    if (life.restoreJournal !== null && seq !== null)
+      world.violate(
+        'own-journal',
+        `${event.type} was acknowledged after another program changed the journal`,
+      );
+    if (life.hasFailedToWrite)
+      world.violate('no-effect-after-failed-write', `${event.type} after the journal has failed`);
+    recordCalls(world, event);
+    recordRemoved(world, event, before);
+    recordActions(world, actions);
+    watchTimers(life, event, actions);
+    meetState(world, state);
+    life.point(`the step ${event.type}`);
+  };
+};
+
+/** What must be true of a session at its end. */
+
+const count = (names: Map<string, number>, text: string): void => {
+  for (const name of text.match(INPUT_NAME) ?? []) names.set(name, (names.get(name) ?? 0) + 1);
+};
+
+/** Names of inputs in the user's own texts, and in summaries of earlier ones. */
+const namesIn = ({ session }: State) => {
+  const own = new Map<string, number>();
+  const summarised = new Map<string, number>();
+  for (const { role, parts } of messagesOf(session.conversation)) {
+    if (role !== 'user') continue;
+    for (const part of parts)
+      if (part.type === 'text') count(part.origin === 'summary' ? summarised : own, part.text);
+  }
+  for (const { text } of session.queue) count(own, text);
+  return { own, summarised };
+};
+
+const checkInputs = (world: World, state: State): void => {
+  const { own, summarised } = namesIn(state);
+  for (const { text, isAcknowledged, isWithdrawn } of world.inputs.values()) {
+    const times = own.get(text) ?? 0;
+    const isThere = times > 0 || summarised.has(text);
+    if (times > 1) world.violate('input-exactly-once', `${text} is in the conversation ${times} times`);
+    if (isAcknowledged && !isWithdrawn && !isThere) world.violate('input-exactly-once', `${text} is lost`);
+  }
+};
+
+/**
+ * The limit and one reply: what a request costs is known only when it ends. Requests that the user gave up, and that had not
+ * said their cost when the last one went out, come on top.
+ */
+const checkSpending = (world: World, { session }: State): void => {
+  const { usd } = world.plan.settings.limits;
+  if (usd === 'unlimited' || world.isLimitRaised) return;
+  const most = usd + replyCost(world.requestTokens) * (1 + world.uncountedRequests);
+  if (session.usage.costUsd > most)
+    world.violate(
+      'spend-within-limit',
+      `$${session.usage.costUsd} were spent of $${usd}, at most $${most} may be`,
+    );
+};
+
+/** Each line of a file was added by one call, once. */
+const checkFiles = (world: World): void => {
+  for (const [path, content] of world.files) {
+    const lines = content.split('\n').filter((line) => line !== '');
+    if (new Set(lines).size < lines.length) world.violate('no-second-effect', `${path} holds a line twice`);
+  }
+};
+
+export const checkEnd = (world: World, state: State): void => {
+  checkInputs(world, state);
+  checkSpending(world, state);
+  checkFiles(world);
+};
+
+/** What was going on when a life crashed. */
+const meetCalls = ({ world }: Life): void => {
+  for (const { isStarted, isCompleted, effects, approval } of world.calls.values()) {
+    if (approval === 'asked') world.meet('crash while an approval is open');
+    if (!isStarted || isCompleted) continue;
+    world.meet(effects === 0 ? 'crash between intent and effect' : 'crash between effect and result');
+  }
+};
+
+export const meetCrash = (life: Life): void => {
+  const { world, state, doing } = life;
+  if (doing === 'creating') world.meet('crash while the session is created');
+  if (doing === 'opening') world.meet('crash while the session is opened');
+  meetCalls(life);
+  switch (state?.name) {
+    case 'CallingLlm':
+      world.meet('crash while the model is called');
+      break;
+    case 'Error':
+      world.meet('crash while waiting to retry');
+      break;
+    case 'Compacting':
+      world.meet('crash while compacting');
+      break;
+    case 'PostToolsHook':
+      world.meet(state.phase === 'AutoCommitting' ? 'crash while committing' : 'crash while a hook runs');
+      break;
+    case 'WaitingForUserInput':
+      world.meet('crash at rest');
+      break;
+    default:
+      break;
+  }
+};

@@ -1,0 +1,157 @@
+/** A user who types, cancels, edits and approves at any moment, according to the plan. */
+
+import type { State } from '@pawl/agent/machine/state';
+import type { Input } from '@pawl/agent/ports/session';
+import type { LocalRuntime } from '@pawl/agent/session/runtime';
+import type { Life } from './process-life.js';
+import type { World } from './world.js';
+
+const inputText = (world: World): string => {
+  const text = `${world.name('input')};`;
+  world.inputs.set(text, { text, isAcknowledged: false, isWithdrawn: false });
+  return text;
+};
+
+const typed = (world: World): Input => ({
+  type: 'UserInput',
+  text: `${inputText(world)} ${'please '.repeat(world.choices.pick(1, 200))}`,
+  mode: world.choices.pick('steer', 'followUp'),
+});
+
+/** Approves, or denies, the first call that waits for it. */
+const approval = (world: World, state: State, isAllowed: boolean): Input | null => {
+  if (state.name !== 'ExecutingTools') return null;
+  const call = state.calls.find(({ status }) => status === 'awaitingApproval');
+  if (call === undefined) return null;
+  const { callId } = call.judged;
+  const record = world.calls.get(callId);
+  if (record !== undefined && record.askedIn !== world.lives) world.meet('approval answered after a resume');
+  const answer = isAllowed ? ({ kind: 'allow' } as const) : ({ kind: 'deny', reason: 'no' } as const);
+  return { type: 'ApprovalAnswered', batchId: state.batchId, callId, answer, scope: 'once' };
+};
+
+/** Removes the last item of the queue that the user sees; items that arrive meanwhile go with it. */
+const shortenQueue = ({ session }: State): Input => ({
+  type: 'EditQueue',
+  items: session.queue.slice(0, -1),
+});
+
+const whileBusy = (world: World, state: State): Input => {
+  const { choices } = world;
+  const calls = state.name === 'ExecutingTools' ? state.calls.map(({ judged }) => judged.callId) : [];
+  const kind = choices.pick(
+    'input',
+    'cancel',
+    'input',
+    'cancelTool',
+    'editQueue',
+    'retry',
+    'settings',
+    'shutdown',
+  );
+  if (kind === 'cancel') {
+    if (calls.length > 0) world.meet('turn cancelled while tools ran');
+    return { type: 'CancelTurn' };
+  }
+  const [callId] = calls;
+  if (kind === 'cancelTool' && callId !== undefined && state.name === 'ExecutingTools')
+    return { type: 'CancelTool', batchId: state.batchId, callId };
+  if (kind === 'editQueue') return shortenQueue(state);
+  if (kind === 'retry') return { type: 'RetryNow' };
+  if (kind === 'settings') return { type: 'SettingsChanged', patch: { maxParallel: choices.between(1, 4) } };
+  if (kind === 'shutdown' && choices.chance(0.3)) return { type: 'ShutdownRequested' };
+  world.meet('input while busy');
+  return typed(world);
+};
+
+const raiseLimit = (world: World, state: State): Input | null => {
+  if (state.name !== 'WaitingForUserInput' || state.reason.kind !== 'budget') return null;
+  const { dimension } = state.reason;
+  const { limits } = state.session.settings;
+  if (limits[dimension === 'time' ? 'timeMs' : dimension] === 'unlimited') return null;
+  world.isLimitRaised = true;
+  return { type: 'ApproveBudget', dimension, limit: 'unlimited' };
+};
+
+const whileIdle = (world: World, state: State): Input => {
+  const { choices } = world;
+  const kind = choices.pick('input', 'input', 'compact', 'retryLast', 'raise', 'shutdown');
+  if (kind === 'compact') return { type: 'CompactRequested' };
+  if (kind === 'retryLast') return { type: 'RetryLast' };
+  const raised = kind === 'raise' ? raiseLimit(world, state) : null;
+  if (raised !== null) return raised;
+  return kind === 'shutdown' && choices.chance(0.3) ? { type: 'ShutdownRequested' } : typed(world);
+};
+
+const nextAct = (world: World, state: State): Input => {
+  if (state.name === 'Ready') return { type: 'Start' };
+  if (state.name === 'WaitingForUserInput') return whileIdle(world, state);
+  const answered = world.choices.chance(0.8) ? approval(world, state, !world.choices.chance(0.3)) : null;
+  return answered ?? whileBusy(world, state);
+};
+
+/** What a user does whose only wish is that the session ends well; null: nothing, it works. */
+const helpfulAct = (world: World, state: State): Input | null => {
+  if (state.name === 'Ready') return { type: 'Start' };
+  const answered = approval(world, state, true);
+  if (answered !== null) return answered;
+  if (state.name !== 'WaitingForUserInput') return null;
+  const raised = raiseLimit(world, state);
+  if (raised !== null) return raised;
+  if (world.hasAskedLast) return null;
+  world.hasAskedLast = true;
+  return typed(world);
+};
+
+const inputIn = (world: World, input: Input) =>
+  input.type === 'UserInput' ? world.inputs.get(input.text.slice(0, input.text.indexOf(' '))) : undefined;
+
+export class User {
+  readonly #life: Life;
+  readonly #runtime: LocalRuntime;
+  readonly #sessionId: string;
+
+  constructor(life: Life, runtime: LocalRuntime, sessionId: string) {
+    this.#life = life;
+    this.#runtime = runtime;
+    this.#sessionId = sessionId;
+  }
+
+  /** Acts again and again, until the plan's acts are used up. */
+  live(): void {
+    const { world } = this.#life;
+    if (world.isHealed) this.#help();
+    if (world.isHealed || world.acts >= world.plan.acts) return;
+    const pauseMs = world.plan.isAboutRetries
+      ? world.choices.pick(300, 1_000)
+      : world.choices.pick(300, 5, 4_000, 40_000);
+    this.#life.after(pauseMs, () => {
+      world.acts += 1;
+      const { state } = this.#life;
+      if (state !== null) this.#send(nextAct(world, state));
+      this.live();
+    });
+  }
+
+  #help(): void {
+    const { world, state } = this.#life;
+    const act = state === null ? null : helpfulAct(world, state);
+    if (act !== null) this.#send(act);
+    this.#life.after(1_000, () => this.#help());
+  }
+
+  #send(input: Input): void {
+    const life = this.#life;
+    const { world } = life;
+    world.say(`user: ${input.type}`);
+    const record = inputIn(world, input);
+    this.#runtime.send(this.#sessionId, input).then(
+      () => {
+        if (!life.isDead && record !== undefined) record.isAcknowledged = true;
+      },
+      () => {
+        if (world.isHealed && !life.isDead) world.hasAskedLast = false; // the session has ended, and is opened again
+      },
+    );
+  }
+}

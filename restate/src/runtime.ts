@@ -1,0 +1,568 @@
+/** Sessions on the engine, behind the interface that sessions in one process have too: sent to, followed and read. */
+
+import {
+  AsyncQueue,
+  agentMachine,
+  checkSettings,
+  type Entry,
+  type Event,
+  type Header,
+  type Input,
+  type NewSession,
+  newSessionId,
+  type Runtime,
+  type SessionInfo,
+  type State,
+  type Stepped,
+  systemClock,
+  type Watcher,
+} from 'pawl/engine';
+import type { AppliedEvent } from './apply-events.js';
+import type { LiveChannel, LiveMessage } from './live.js';
+import { allShards, type BegunSession } from './session-records.js';
+import { SessionStates } from './session-states.js';
+import { SessionStore } from './session-store.js';
+import './polyfill.js';
+
+export type RestateRuntimeOptions = {
+  /** Where the engine takes calls, for example `http://127.0.0.1:8080`. */
+  readonly ingressUrl: string;
+  /** The node on which a new session gets its workspace. */
+  placeOn(session: NewSession): string;
+  /** The same as that of the nodes, or one that reaches all of them. */
+  readonly live: LiveChannel;
+  /** Told of faults that stop nothing: a watcher that threw, or a session that can't be reached for now. */
+  readonly report?: (fault: Error) => void;
+};
+
+export type RestateRuntime = Runtime & {
+  /** Goes on with a session that was closed, or with a fork. */
+  open(sessionId: string): Promise<void>;
+  /**
+   * Ends what runs of the session and closes it, and its tools run on another node from now on, in the folder of the same
+   * name there, which must exist. Nothing that the old node still has to do for it is done when it comes back.
+   */
+  move(sessionId: string, node: string): Promise<void>;
+  /** Whether the node works. The answer may be some seconds old. */
+  answers(node: string): Promise<boolean>;
+  /** What programs keep with a session: plain JSON. Null: nothing. */
+  metadata(sessionId: string): Promise<unknown>;
+  setMetadata(sessionId: string, value: unknown): Promise<void>;
+  /** Of all sessions. */
+  allMetadata(): Promise<readonly unknown[]>;
+  /** The node with the session's workspace, and whether the session is closed. */
+  place(sessionId: string): Promise<{ readonly node: string; readonly isClosed: boolean }>;
+  /** Lets go of all connections. The sessions go on. */
+  disconnect(): Promise<void>;
+};
+
+/** How long the state of a session that nobody asks for stays in memory. */
+const IDLE_MS = 60_000;
+/** Many sessions may wait for one node. */
+const ANSWER_KEPT_MS = 3_000;
+
+/** How long the hooks about the end of a session are waited for, also if its node is away. */
+const END_MS = 60_000;
+
+class EngineSessions implements RestateRuntime {
+  readonly #options: RestateRuntimeOptions;
+  readonly #store: SessionStore;
+  readonly #states: SessionStates;
+  readonly #followers = new Map<string, Follower>();
+  readonly #queues = new Map<string, SendQueue>();
+  readonly #answers = new Map<string, { readonly askedAt: number; readonly answer: Promise<boolean> }>();
+  /** Sessions that were created here and have no follower yet: it begins with their first entry. */
+  readonly #created = new Map<string, Header>();
+
+  constructor(options: RestateRuntimeOptions) {
+    this.#options = options;
+    this.#store = new SessionStore(options.ingressUrl);
+    this.#states = new SessionStates(this.#store, IDLE_MS);
+  }
+
+  async create(session: NewSession): Promise<string> {
+    checkSettings(session.settings);
+    const sessionId = newSessionId(systemClock);
+    const node = this.#options.placeOn(session);
+    const begun = await this.#store.call<BegunSession>({
+      service: `Tools-${node}`,
+      handler: 'begin',
+      parameter: { ...session, sessionId },
+    });
+    await this.#store.call(
+      { service: 'Session', handler: 'create', key: sessionId, parameter: { ...begun, node, title: null } },
+      true,
+    );
+    this.#created.set(sessionId, begun.header);
+    return sessionId;
+  }
+
+  async send(sessionId: string, input: Input): ReturnType<Runtime['send']> {
+    const follower = this.#followers.get(sessionId);
+    await follower?.ready;
+    const queue =
+      this.#queues.get(sessionId) ?? new SendQueue((inputs) => this.#store.input(sessionId, inputs));
+    this.#queues.set(sessionId, queue);
+    const sent = await queue.add(input).finally(() => {
+      if (queue.isIdle) this.#queues.delete(sessionId);
+    });
+    this.#created.delete(sessionId);
+    await this.#followers.get(sessionId)?.catchUp(sent.seq);
+    return sent;
+  }
+
+  read(sessionId: string, from = 1): ReturnType<Runtime['read']> {
+    const live = new AsyncQueue<Entry>();
+    const entries = this.#read(sessionId, from, live);
+    const end = async (): Promise<IteratorResult<Entry>> => {
+      live.end(null); // a reader that waits for the next entry would end with that one only
+      return entries.return(undefined);
+    };
+    return { [Symbol.asyncIterator]: () => ({ next: () => entries.next(), return: end }) };
+  }
+
+  async *#read(sessionId: string, from: number, live: AsyncQueue<Entry>): AsyncGenerator<Entry> {
+    const { over } = await this.#store.session(sessionId);
+    const follower = over ? null : this.#follow(sessionId);
+    const unread = follower?.read((entry) => {
+      live.push(entry);
+      if (entry.event.type === 'ShutdownRequested') void this.#endReader(sessionId, live);
+    });
+    if (over) live.end(null);
+    try {
+      await follower?.ready;
+      let last = from - 1;
+      for await (const entry of this.#store.entries(sessionId, from)) {
+        last = entry.seq;
+        yield entry;
+        if (entry.event.type === 'ShutdownRequested' && follower !== null) {
+          const { seq, ending } = await this.#store.session(sessionId);
+          if (seq === entry.seq && !ending) return;
+        }
+      }
+      for await (const entry of live) if (entry.seq > last) yield entry;
+    } finally {
+      unread?.();
+      this.#forget(sessionId);
+    }
+  }
+
+  /** What the last hooks say is read, too. */
+  async #endReader(sessionId: string, live: AsyncQueue<Entry>): Promise<void> {
+    try {
+      await this.#followers.get(sessionId)?.catchUp(await this.#whenEnded(sessionId));
+    } catch {
+      // the node or the engine is away: the reader ends without them
+    }
+    live.end(null);
+  }
+
+  watch(sessionId: string, watcher: Watcher): () => void {
+    const unwatch = this.#follow(sessionId).watch(watcher);
+    return () => {
+      unwatch();
+      this.#forget(sessionId);
+    };
+  }
+
+  async state(sessionId: string): ReturnType<Runtime['state']> {
+    const { seq } = await this.#store.session(sessionId);
+    await this.#followers.get(sessionId)?.catchUp(seq); // its watchers have seen what is returned
+    const { header, state } = await this.#states.exact(sessionId, seq, []);
+    return { header, seq, state };
+  }
+
+  async fork(sessionId: string, seq: number): Promise<string> {
+    const parameter = { newSessionId: newSessionId(systemClock), seq, at: Date.now() };
+    return this.#store.call({ service: 'Session', handler: 'fork', key: sessionId, parameter }, true);
+  }
+
+  async *list(): ReturnType<Runtime['list']> {
+    const shards = await Promise.all(allShards.map((shard) => this.#store.list(shard)));
+    const infos: SessionInfo[] = shards.flat();
+    yield* infos.sort((left, right) => right.changedAt - left.changedAt);
+  }
+
+  async close(sessionId: string): Promise<void> {
+    const { over } = await this.#store.session(sessionId);
+    if (!over) await this.send(sessionId, { type: 'ShutdownRequested' });
+    await this.#whenEnded(sessionId);
+  }
+
+  /** Resolves with the last entry's number when the hooks about the end of a closed session have ended. */
+  async #whenEnded(sessionId: string): Promise<number> {
+    const until = performance.now() + END_MS;
+    for (let pauseMs = 5; ; pauseMs = Math.min(2 * pauseMs, 500)) {
+      const { seq, ending } = await this.#store.session(sessionId);
+      if (!ending) return seq;
+      if (performance.now() > until)
+        throw new Error(
+          `session ${sessionId} is closed, but its node has not said that its last hooks ended`,
+        );
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    }
+  }
+
+  async open(sessionId: string): Promise<void> {
+    const parameter = { at: Date.now() };
+    await this.#store.call({ service: 'Session', handler: 'open', key: sessionId, parameter }, true);
+  }
+
+  async move(sessionId: string, node: string): Promise<void> {
+    const parameter = { node, at: Date.now() };
+    await this.#store.call({ service: 'Session', handler: 'move', key: sessionId, parameter }, true);
+  }
+
+  async answers(node: string): Promise<boolean> {
+    const known = this.#answers.get(node);
+    if (known !== undefined && Date.now() - known.askedAt < ANSWER_KEPT_MS) return known.answer;
+    const answer = this.#store.answers(node);
+    this.#answers.set(node, { askedAt: Date.now(), answer });
+    return answer;
+  }
+
+  async metadata(sessionId: string): Promise<unknown> {
+    return this.#store.metadata(sessionId);
+  }
+
+  async setMetadata(sessionId: string, value: unknown): Promise<void> {
+    await this.#store.setMetadata(sessionId, value);
+  }
+
+  async allMetadata(): Promise<readonly unknown[]> {
+    return (await Promise.all(allShards.map((shard) => this.#store.allMetadata(shard)))).flat();
+  }
+
+  async place(sessionId: string): ReturnType<RestateRuntime['place']> {
+    const { node, over } = await this.#store.session(sessionId);
+    return { node, isClosed: over };
+  }
+
+  async disconnect(): Promise<void> {
+    for (const follower of this.#followers.values()) follower.stop();
+    this.#followers.clear();
+    this.#states.stop();
+  }
+
+  #follow(sessionId: string): Follower {
+    const following = this.#followers.get(sessionId);
+    if (following !== undefined) return following;
+    const header = this.#created.get(sessionId) ?? null;
+    this.#created.delete(sessionId);
+    const follower = new Follower(sessionId, {
+      store: this.#store,
+      live: this.#options.live,
+      header,
+      now: async () => {
+        const { seq } = await this.#store.session(sessionId);
+        return this.#states.exact(sessionId, seq, []);
+      },
+      missingNode: async () => {
+        const { node } = await this.#store.session(sessionId);
+        return (await this.answers(node)) ? null : node;
+      },
+      report: this.#options.report ?? ((fault) => process.emitWarning(fault)),
+    });
+    this.#followers.set(sessionId, follower);
+    return follower;
+  }
+
+  #forget(sessionId: string): void {
+    const follower = this.#followers.get(sessionId);
+    if (follower === undefined || follower.isNeeded) return;
+    follower.stop();
+    this.#followers.delete(sessionId);
+  }
+}
+
+/** A runtime whose sessions live on an engine: any process that reaches the engine may use them. */
+export const createRestateRuntime = (options: RestateRuntimeOptions): RestateRuntime =>
+  new EngineSessions(options);
+
+/**
+ * Follows one session for its watchers and readers in this process.
+ *
+ * 1. Entries are read from the engine, or come by the live channel; each is seen once and in order. A gap is read.
+ * 2. Deltas are shown as they come, by a state that is dropped with the next entry. One that is faster than the entry that
+ *    its work began with waits for it. A delta whose reply has ended already is not shown: the whole text is in the entry.
+ */
+
+/** How often the engine is asked for entries of which no word has come. */
+const POLL_MS = 3_000;
+
+type SeeEntry = (entry: Entry) => void;
+
+const TEXTS: ReadonlySet<Event['type']> = new Set(['TextDelta']);
+
+const isOfOtherReply = (event: Event, state: State): boolean =>
+  'requestId' in event && 'requestId' in state && event.requestId !== state.requestId;
+
+export class Follower {
+  readonly #sessionId: string;
+  readonly #store: Pick<SessionStore, 'entries'>;
+  readonly #report: (fault: Error) => void;
+  readonly #missingNode: () => Promise<string | null>;
+  /** The last entry at the last poll. */
+  #polledSeq = -1;
+  /** The node that watchers were told is missing. */
+  #toldMissing: string | null = null;
+  readonly #watchers = new Set<Watcher>();
+  readonly #readers = new Set<SeeEntry>();
+  readonly #unsubscribe: () => void;
+  readonly #polling: NodeJS.Timeout;
+  /** Resolves when it knows where it begins. */
+  readonly ready: Promise<void>;
+  #seq: number;
+  #state: State;
+  /** The state with the deltas since the last entry. */
+  #shown: State;
+  #showed = false;
+  /** Deltas that came before the entry that explains them, or too late; they wait until what is stored now is read. */
+  #early: Event[] = [];
+  #reading: Promise<void> | null = null;
+  #isReady = false;
+  #isLost = false;
+  #isStopped = false;
+
+  /** `begun`: the state that is known already; otherwise it begins with the session's current one. */
+  constructor(
+    sessionId: string,
+    parts: {
+      readonly store: Pick<SessionStore, 'entries'>;
+      readonly live: LiveChannel;
+      readonly header: Header | null;
+      now(): Promise<{ readonly seq: number; readonly state: State }>;
+      /** The node with the session's workspace, if it does not answer. */
+      missingNode(): Promise<string | null>;
+      report(fault: Error): void;
+    },
+  ) {
+    const { store, live, header, report, missingNode } = parts;
+    this.#missingNode = missingNode;
+    this.#sessionId = sessionId;
+    this.#store = store;
+    this.#report = report;
+    this.#seq = 0;
+    this.#state = agentMachine.initialState((header?.settings ?? {}) as Header['settings']); // replaced before use if unknown
+    this.#shown = this.#state;
+    this.#isReady = header !== null;
+    this.ready = header === null ? this.#begin(parts.now) : Promise.resolve();
+    this.ready.catch(() => undefined); // whoever waits for it is told
+    this.#unsubscribe = live.subscribe(sessionId, (message) => this.#hear(message));
+    this.#polling = setInterval(() => this.#poll(), POLL_MS);
+    this.#polling.unref();
+  }
+
+  get seq(): number {
+    return this.#seq;
+  }
+
+  get isNeeded(): boolean {
+    return this.#watchers.size + this.#readers.size > 0;
+  }
+
+  watch(watcher: Watcher): () => void {
+    this.#watchers.add(watcher);
+    return () => void this.#watchers.delete(watcher);
+  }
+
+  read(see: SeeEntry): () => void {
+    this.#readers.add(see);
+    return () => void this.#readers.delete(see);
+  }
+
+  /** Resolves when everything up to `seq` was seen. Without it: everything up to now. */
+  async catchUp(seq = Number.POSITIVE_INFINITY): Promise<void> {
+    await this.ready;
+    while (this.#seq < seq) {
+      if (this.#reading === null) {
+        this.#reading = this.#read().finally(() => {
+          this.#reading = null;
+        });
+        if (seq === Number.POSITIVE_INFINITY) return this.#reading;
+      }
+      await this.#reading;
+    }
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    clearInterval(this.#polling);
+    this.#unsubscribe();
+  }
+
+  /** Reports that the session can't be reached, once until it can be reached again. */
+  #poll(): void {
+    this.catchUp().then(
+      () => {
+        this.#isLost = false;
+        return this.#lookForNode();
+      },
+      (fault: Error) => {
+        if (!this.#isLost && !this.#isStopped) this.#report(fault);
+        this.#isLost = true;
+      },
+    );
+  }
+
+  /** Tells watchers once that a session with calls to do, of which nothing new has come, waits for a node that is gone. */
+  async #lookForNode(): Promise<void> {
+    const isQuiet = this.#seq === this.#polledSeq;
+    this.#polledSeq = this.#seq;
+    if (!isQuiet || this.#state.name !== 'ExecutingTools') return;
+    const node = await this.#missingNode();
+    const isNew = node !== null && node !== this.#toldMissing;
+    this.#toldMissing = node;
+    if (!isNew || this.#isStopped || this.#state.name !== 'ExecutingTools') return;
+    const text = `The node ${node} has the workspace and does not answer. The session waits for it, or can be moved to another node.`;
+    this.#report(new Error(`session ${this.#sessionId}: ${text}`));
+    const { batchId, calls } = this.#state;
+    const call = calls.find(({ status }) => status === 'running');
+    if (call === undefined) return;
+    const { callId } = call.judged;
+    this.#showDelta({ type: 'ToolProgress', batchId, callId, text: `[${text}]\n`, at: Date.now() });
+  }
+
+  async #begin(now: () => Promise<{ readonly seq: number; readonly state: State }>): Promise<void> {
+    const { seq, state } = await now();
+    this.#seq = seq;
+    this.#state = state;
+    this.#shown = state;
+    this.#isReady = true;
+  }
+
+  async #read(): Promise<void> {
+    for await (const entry of this.#store.entries(this.#sessionId, this.#seq + 1)) this.#see(entry);
+  }
+
+  #hear(message: LiveMessage): void {
+    if (!this.#isReady) return;
+    if (message.kind === 'delta') {
+      this.#takeDelta(message.event);
+      return;
+    }
+    const [first] = message.entries;
+    if (first === undefined) return;
+    if (first.seq > this.#seq + 1)
+      void this.catchUp().catch(() => undefined); // the poll tries again
+    else for (const entry of message.entries) this.#see(entry);
+  }
+
+  #see(entry: Entry): void {
+    if (entry.seq !== this.#seq + 1) return;
+    const stepped = agentMachine.step(this.#state, entry.event);
+    this.#seq = entry.seq;
+    this.#state = stepped.state;
+    for (const reader of this.#readers) reader(entry);
+    const isText = TEXTS.has(entry.event.type);
+    // The text before an interruption was shown piece by piece; a watcher that missed the pieces sees it as one.
+    if (!isText) this.#tell({ seq: entry.seq, event: entry.event, ...stepped });
+    else if (!this.#showed) this.#tell({ seq: null, event: entry.event, ...stepped });
+    this.#showed = false;
+    this.#shown = this.#state;
+    this.#early = this.#early.filter((event) => !this.#showDelta(event));
+  }
+
+  #takeDelta(event: Event): void {
+    if (this.#early.length === 0 && this.#showDelta(event)) return;
+    this.#early.push(event);
+    const drop = (): void => {
+      this.#early = this.#early.filter((other) => other !== event);
+    };
+    this.catchUp().then(drop, drop);
+  }
+
+  /** Whether the delta belongs to what runs now. */
+  #showDelta(event: Event): boolean {
+    if (isOfOtherReply(event, this.#shown)) return false;
+    const stepped = agentMachine.step(this.#shown, event);
+    if (stepped.state === this.#shown && stepped.actions.length === 0 && stepped.path.length === 0)
+      return false;
+    if (event.type === 'TextDelta') this.#showed = true;
+    this.#shown = stepped.state;
+    this.#tell({ seq: null, event, ...stepped });
+    return true;
+  }
+
+  #tell(stepped: Stepped): void {
+    for (const watcher of this.#watchers) {
+      const drop = (thrown: unknown): void => {
+        this.#watchers.delete(watcher);
+        this.#report(thrown instanceof Error ? thrown : new Error(String(thrown)));
+      };
+      try {
+        const returned: unknown = watcher(stepped);
+        if (returned instanceof Promise) returned.catch(drop);
+      } catch (thrown) {
+        drop(thrown); // the session goes on without it
+      }
+    }
+  }
+}
+
+/** Sends the inputs of one session in the order in which they came: those that wait for an answer go together. */
+
+type Waiting = {
+  readonly input: Input;
+  resolve(sent: { readonly seq: number }): void;
+  reject(error: Error): void;
+};
+
+const TOGETHER_MAX = 64;
+/** Characters of texts that go together. The engine has a limit for one message, and each input below it must pass. */
+const TOGETHER_LENGTH_MAX = 1_000_000;
+
+const lengthOf = (input: Input): number => (input.type === 'UserInput' ? input.text.length : 0);
+
+export class SendQueue {
+  readonly #send: (inputs: readonly Input[]) => Promise<readonly AppliedEvent[]>;
+  readonly #waiting: Waiting[] = [];
+  #sending: Promise<void> | null = null;
+
+  constructor(send: (inputs: readonly Input[]) => Promise<readonly AppliedEvent[]>) {
+    this.#send = send;
+  }
+
+  get isIdle(): boolean {
+    return this.#sending === null;
+  }
+
+  add(input: Input): Promise<{ readonly seq: number }> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ input, resolve, reject });
+      this.#sending ??= this.#drain().finally(() => {
+        this.#sending = null;
+      });
+    });
+  }
+
+  /** At least one. */
+  #countTogether(): number {
+    let length = 0;
+    const tooMany = this.#waiting.findIndex(({ input }, index) => {
+      length += lengthOf(input);
+      return index > 0 && (index >= TOGETHER_MAX || length > TOGETHER_LENGTH_MAX);
+    });
+    return tooMany === -1 ? this.#waiting.length : tooMany;
+  }
+
+  async #drain(): Promise<void> {
+    await Promise.resolve();
+    while (this.#waiting.length > 0) {
+      const together = this.#waiting.splice(0, this.#countTogether());
+      try {
+        const results = await this.#send(together.map(({ input }) => input));
+        for (const [index, one] of together.entries()) settle(one, results[index]);
+      } catch (thrown) {
+        const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+        for (const { reject } of together) reject(error); // each sender is told
+      }
+    }
+  }
+}
+
+const settle = ({ resolve, reject }: Waiting, result: AppliedEvent | undefined): void => {
+  if (result === undefined) reject(new Error('the session has ended, and the input had no effect'));
+  else if ('refused' in result) reject(new TypeError(result.refused));
+  else resolve({ seq: result.seq });
+};

@@ -1,0 +1,648 @@
+/** The sessions that this process works for, the dependencies of each, and its pieces of work. */
+
+import {
+  type Action,
+  attempt,
+  type Blobs,
+  createPerformers,
+  createUserHookRuns,
+  type Entry,
+  type Equipment,
+  type Event,
+  gatherEquipment,
+  type Header,
+  type PerformedSession,
+  type Performers,
+  type Posted,
+  perform,
+  prepare,
+  recoverCalls,
+  type SessionDependencies,
+  type State,
+  type StoppedCall,
+  systemClock,
+  type Told,
+  type Tool,
+  type UserHookRuns,
+} from 'pawl/engine';
+import { type AppliedEvent, endedWork, stopOf } from './apply-events.js';
+import type { LiveChannel } from './live.js';
+import type { HooksOrder, ShownText, Work } from './session-records.js';
+import type { SessionStates } from './session-states.js';
+import type { SessionStore } from './session-store.js';
+
+export class Workers {
+  readonly #world: WorkerWorld;
+  /** `node`: where the session's workspace was when its worker was made. */
+  readonly #workers = new Map<string, { readonly node: string; readonly opening: Promise<SessionWorker> }>();
+  readonly #open = new Map<string, SessionWorker>();
+  readonly #idleMs: number;
+  readonly #sweeping: NodeJS.Timeout;
+
+  constructor(world: WorkerWorld, idleMs: number) {
+    this.#world = world;
+    this.#idleMs = idleMs;
+    this.#sweeping = setInterval(() => this.#sweep(), idleMs / 2);
+    this.#sweeping.unref();
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  async of(sessionId: string, seq: number, node: string): Promise<SessionWorker> {
+    const known = this.#workers.get(sessionId);
+    if (known?.node === node) return known.opening;
+    if (known !== undefined) this.#endMoved(sessionId, known.opening);
+    const opening = SessionWorker.open(sessionId, seq, node, this.#world);
+    this.#workers.set(sessionId, { node, opening });
+    const opened = await attempt(() => opening);
+    if (opened.kind === 'fault') {
+      if (this.#workers.get(sessionId)?.opening === opening) this.#workers.delete(sessionId);
+      throw opened.fault;
+    }
+    if (this.#workers.get(sessionId)?.opening === opening) this.#open.set(sessionId, opened.value);
+    return opened.value;
+  }
+
+  known(sessionId: string): SessionWorker | undefined {
+    return this.#open.get(sessionId);
+  }
+
+  shownText(sessionId: string, requestId: string): ShownText | null {
+    return this.#open.get(sessionId)?.shownOf(requestId) ?? null;
+  }
+
+  /** Ends a session here. Resolves with what its last hooks say. */
+  async end(sessionId: string): Promise<readonly Posted[]> {
+    const worker = this.#open.get(sessionId);
+    this.#forget(sessionId);
+    return (await worker?.end()) ?? [];
+  }
+
+  #endMoved(sessionId: string, opening: Promise<SessionWorker>): void {
+    this.#forget(sessionId);
+    void attempt(async () => (await opening).end()); // one that could not be opened has nothing to end
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#sweeping);
+    const workers = [...this.#open.values()];
+    this.#open.clear();
+    this.#workers.clear();
+    await Promise.all(workers.map((worker) => worker.stop()));
+  }
+
+  #forget(sessionId: string): void {
+    this.#open.delete(sessionId);
+    this.#workers.delete(sessionId);
+  }
+
+  #sweep(): void {
+    const now = Date.now();
+    for (const [sessionId, worker] of this.#open) {
+      worker.sweep(now);
+      if (!worker.isIdle || now - worker.usedAt < this.#idleMs) continue;
+      this.#forget(sessionId);
+      void worker.close();
+    }
+  }
+}
+
+/** The dependencies of one session in this process, and its work here. Made again from the journal whenever it is needed. */
+
+/** What the dependencies of a session may depend on. */
+export type EquippedSession = Pick<Header, 'settings' | 'sessionId' | 'startedBy'> & {
+  /** A new session declares the tools that it is equipped with; one that goes on may have declared any of them. */
+  readonly isNew: boolean;
+  /** Whether the session's workspace is on this node; if not, only models are called here. */
+  readonly isHere: boolean;
+};
+
+export type WorkerWorld = {
+  readonly node: string;
+  readonly store: SessionStore;
+  readonly states: SessionStates;
+  readonly live: LiveChannel;
+  readonly blobs: Blobs;
+  equip(session: EquippedSession): Promise<SessionDependencies>;
+  report(fault: Error): void;
+};
+
+/** An engine that was away asks again for work that has ended here, so a result stays this long if nobody took it. */
+export const RESULT_KEPT_MS = 600_000;
+/** Entries among which those of the last batch are. */
+const BATCH_ENTRIES = 200;
+
+type OpenedWorker = {
+  readonly equipment: Equipment;
+  readonly taken: Promise<void>;
+  /** The state when the session was equipped, or a later one. */
+  readonly state: State;
+};
+
+const lostReply = (requestId: string): Posted => ({
+  type: 'LlmFailed',
+  requestId,
+  error: {
+    kind: 'unreachable',
+    message: 'the node that called the model has stopped, and its reply is lost',
+    retryable: true,
+    retryAfterMs: null,
+  },
+  usage: null,
+  jitter: Math.random(),
+});
+
+const lostSummary = (compactionId: string): Posted => ({
+  type: 'CompactionFailed',
+  compactionId,
+  message: 'the node that asked for the summary has stopped',
+  usage: null,
+});
+
+class SessionWorker {
+  readonly sessionId: string;
+  readonly #world: WorkerWorld;
+  readonly #equipment: Equipment;
+  readonly #runs = new Map<string, WorkRun>();
+  /** Runs that wait for the journal before they begin: the engine may ask again meanwhile. */
+  readonly #beginning = new Map<string, Promise<WorkRun>>();
+  /** Nothing is done before what earlier processes have left running is taken over. */
+  readonly #taken: Promise<void>;
+  readonly #hooks: SessionHooks;
+  usedAt = Date.now();
+
+  private constructor(sessionId: string, world: WorkerWorld, { equipment, taken, state }: OpenedWorker) {
+    this.sessionId = sessionId;
+    this.#world = world;
+    this.#equipment = equipment;
+    this.#taken = taken;
+    this.#hooks = new SessionHooks(equipment, state, {
+      postNow: (event) => this.#postNow(event, 0),
+      stateAfter: async (seq) => (await world.states.atLeast(sessionId, seq)).state,
+      report: (fault) => world.report(fault),
+    });
+  }
+
+  /** Equips the session as its header says. `seq`: the journal is read up to there at least. */
+  static async open(
+    sessionId: string,
+    seq: number,
+    node: string,
+    world: WorkerWorld,
+  ): Promise<SessionWorker> {
+    const { header, past, state } = await world.states.atLeast(sessionId, seq);
+    const isHere = node === world.node;
+    const needs = await world.equip({ ...header, isNew: false, isHere });
+    const [instructions = null, tools = null] = await Promise.all([
+      world.blobs.get(header.instructions),
+      world.blobs.get(header.tools),
+    ]);
+    if (instructions === null || tools === null)
+      throw new Error(`the instructions of session ${sessionId} are not in the blob store of this node`);
+    const { stoppingPolicy = null } = needs;
+    const runtimeParts = { clock: systemClock, random: Math.random, stoppingPolicy };
+    const gathered = gatherEquipment(needs, { instructions, tools }, runtimeParts);
+    const equipment = isHere
+      ? gathered
+      : { ...gathered, tools: judgedThere(gathered.tools, sessionId, node, world.store) };
+    for (const [path, sha256] of past.seen) equipment.files.set(path, sha256);
+    const taken = isHere && seq > 0 ? attempt(() => needs.takeOver?.([])) : Promise.resolve(null);
+    const quiet = taken.then((took) => {
+      if (took?.kind === 'fault') world.report(took.fault);
+    });
+    return new SessionWorker(sessionId, world, { equipment, taken: quiet, state });
+  }
+
+  get equipment(): Equipment {
+    return this.#equipment;
+  }
+
+  /** Nothing runs here, and the engine has all results. */
+  get isIdle(): boolean {
+    const works = this.#runs.size + this.#beginning.size > 0 || !this.#hooks.isIdle;
+    return !works && this.#equipment.jobs.list().length === 0;
+  }
+
+  /** The run of an invocation: the one that goes on here, or a new one. `isAgain`: it was begun by another process. */
+  async run(invocationId: string, work: Work, isAgain: boolean): Promise<WorkRun> {
+    this.usedAt = Date.now();
+    const going = this.#runs.get(invocationId) ?? this.#beginning.get(invocationId);
+    if (going !== undefined) return going;
+    const begun = this.#begin(invocationId, work, isAgain).finally(() =>
+      this.#beginning.delete(invocationId),
+    );
+    this.#beginning.set(invocationId, begun);
+    return begun;
+  }
+
+  async #begin(invocationId: string, work: Work, isAgain: boolean): Promise<WorkRun> {
+    await this.#taken;
+    const { state } = await this.#world.states.atLeast(this.sessionId, work.seq);
+    let current = state;
+    const run = new WorkRun(work, {
+      equipment: this.#equipment,
+      journal: { read: () => this.#lastEntries(work.seq), blobs: this.#world.blobs },
+      userHooks: this.#hooks.runs,
+      state: () => current,
+      postNow: async (event) => {
+        const posted = await this.#postNow(event, work.seq);
+        current = posted.state;
+        return posted;
+      },
+      show: (event: Event) => this.#world.live.publish(this.sessionId, { kind: 'delta', event }),
+      report: (fault) => this.#world.report(fault),
+    });
+    this.#runs.set(invocationId, run);
+    if (isAgain) await this.#recover(run);
+    else run.begin();
+    return run;
+  }
+
+  async #postNow(event: Posted, before: number): ReturnType<WorkNeeds['postNow']> {
+    const [applied] = await this.#world.store.post(this.sessionId, [event]);
+    const seq = applied !== undefined && 'seq' in applied ? applied.seq : before;
+    return { applied, state: (await this.#world.states.atLeast(this.sessionId, seq)).state };
+  }
+
+  /** Runs hooks that are no part of other work. Resolves with what they say. */
+  runHooks(...order: Parameters<SessionHooks['run']>): ReturnType<SessionHooks['run']> {
+    this.usedAt = Date.now();
+    return this.#hooks.run(...order);
+  }
+
+  /** The engine has the result of the work and all that came after it. */
+  forget(invocationId: string): void {
+    this.usedAt = Date.now(); // what follows from the result comes next
+    this.#runs.delete(invocationId);
+  }
+
+  find(invocationId: string): WorkRun | undefined {
+    return this.#runs.get(invocationId);
+  }
+
+  shownOf(requestId: string): WorkRun['shown'] {
+    for (const run of this.#runs.values())
+      if (run.isRunning && run.shown?.requestId === requestId) return run.shown;
+    return null;
+  }
+
+  /** Stops running calls for the end of the session. */
+  async stopCalls(): Promise<readonly StoppedCall[]> {
+    const runs = [...this.#runs.values()].filter(
+      ({ isRunning, work }) => isRunning && work.action.type === 'ExecuteTools',
+    );
+    const stopped = await Promise.all(runs.map((run) => run.stopForEnd()));
+    return stopped.flat();
+  }
+
+  /** Ends the session here, then runs the hooks about its end. Resolves with what they say. */
+  async end(): Promise<readonly Posted[]> {
+    await this.#stopAll();
+    await this.#hooks.runs?.end();
+    await this.close();
+    return this.#hooks.take();
+  }
+
+  /** Ends all work here; the session goes on elsewhere, or later. */
+  async stop(): Promise<void> {
+    await this.#stopAll();
+    await this.close();
+  }
+
+  /** Background commands are killed. */
+  async #stopAll(): Promise<void> {
+    for (const run of this.#runs.values()) run.stop(true);
+    await this.#hooks.stopAll();
+    for (const job of this.#equipment.jobs.list()) {
+      const killed = await attempt(() => job.kill());
+      if (killed.kind === 'fault') this.#world.report(killed.fault);
+    }
+  }
+
+  /** Lets go of the session's resources. */
+  async close(): Promise<void> {
+    const closed = await attempt(() => this.#equipment.close?.(false));
+    if (closed.kind === 'fault') this.#world.report(closed.fault);
+  }
+
+  sweep(now: number): void {
+    for (const [id, run] of this.#runs) if (run.isForgotten(now, RESULT_KEPT_MS)) this.#runs.delete(id);
+  }
+
+  async *#lastEntries(seq: number): AsyncGenerator<Entry> {
+    yield* this.#world.store.entries(
+      this.sessionId,
+      Math.max(1, seq - BATCH_ENTRIES),
+      Number.POSITIVE_INFINITY,
+    );
+  }
+
+  /** A process that did this work has died: nothing is repeated in silence. */
+  async #recover(run: WorkRun): Promise<void> {
+    const { action, seq } = run.work;
+    if (action.type === 'SendLlmRequest') run.endWith([lostReply(action.requestId)]);
+    else if (action.type === 'StartCompaction') run.endWith([lostSummary(action.compactionId)]);
+    else if (action.type === 'RunHook') run.begin(await this.#interrupted(action, seq));
+    else if (action.type === 'ExecuteTools') await this.#recoverCall(run, action);
+    else run.begin();
+  }
+
+  async #interrupted(action: Extract<Action, { readonly type: 'RunHook' }>, seq: number): Promise<Action> {
+    const effects: NonNullable<typeof action.interrupted>[number][] = [];
+    for await (const { event } of this.#lastEntries(seq))
+      if (event.type === 'HookPrepared' && event.hookId === action.hookId) effects.push(event.effect);
+    return { ...action, interrupted: effects };
+  }
+
+  async #recoverCall(
+    run: WorkRun,
+    { batchId, calls }: Extract<Action, { readonly type: 'ExecuteTools' }>,
+  ): Promise<void> {
+    const { past, state } = await this.#world.states.atLeast(this.sessionId, run.work.seq);
+    const running = calls.filter(
+      (call) =>
+        state.name === 'ExecutingTools' &&
+        state.calls.some(({ judged, status }) => judged.callId === call.callId && status === 'running'),
+    );
+    if (running.length === 0) return run.begin(); // its start is not in the journal, so it has not begun
+    const journal = { read: () => this.#lastEntries(run.work.seq), seq: run.work.seq };
+    const begun = running.map((call) => ({ batchId, call }));
+    recoverCalls(begun, journal, run.performers.tools, { known: past, takingOver: this.#taken });
+  }
+}
+
+/** One piece of work while this process does it: an action with performers of its own, and the events they post. */
+
+/** What the work came to. `isOpen`: usage may still be reported. */
+export type WorkResult = {
+  readonly posted: readonly Posted[];
+  readonly at: number;
+  readonly shown?: ShownText;
+  readonly isOpen: boolean;
+};
+
+type WorkNeeds = {
+  readonly equipment: Equipment;
+  readonly journal: PerformedSession['journal'];
+  /** Of the session: they remember more than one piece of work. Null: there are none. */
+  readonly userHooks: UserHookRuns | null;
+  state(): State;
+  /** Sends an event to the session at once and waits until it is durable. */
+  postNow(event: Posted): Promise<{ readonly applied: AppliedEvent | undefined; readonly state: State }>;
+  /** Shows what is not kept. */
+  show(event: Event): void;
+  report(fault: Error): void;
+};
+
+const VOLATILE: ReadonlySet<Posted['type']> = new Set([
+  'TextDelta',
+  'ReasoningDelta',
+  'ToolCallDelta',
+  'ToolProgress',
+]);
+
+/** How long the usage of a reply that was given up is waited for. */
+const LATE_MS = 30_000;
+
+const wait = (ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, ms).unref();
+  });
+
+class WorkRun {
+  readonly work: Work;
+  readonly #needs: WorkNeeds;
+  readonly #performers: Performers;
+  readonly result: Promise<WorkResult>;
+  #settle: () => void = () => undefined;
+  #posted: Posted[] = [];
+  #text = '';
+  #ended = false;
+  #endedAt = 0;
+
+  constructor(work: Work, needs: WorkNeeds) {
+    this.work = work;
+    this.#needs = needs;
+    const ended = new Promise<void>((resolve) => {
+      this.#settle = resolve;
+    });
+    this.result = ended.then(() => this.#take());
+    this.#performers = createPerformers(needs.equipment, {
+      journal: needs.journal,
+      userHooks: needs.userHooks,
+      opened: needs.state(),
+      state: needs.state,
+      post: (event, told) => this.#post(event, told),
+      shutDown: () => undefined,
+    });
+  }
+
+  get performers(): Performers {
+    return this.#performers;
+  }
+
+  /** Whether it has ended so long ago that nobody asks for it again. */
+  isForgotten(now: number, keptMs: number): boolean {
+    return this.#ended && now - this.#endedAt > keptMs;
+  }
+
+  get isRunning(): boolean {
+    return !this.#ended;
+  }
+
+  get shown(): ShownText | null {
+    const { action } = this.work;
+    if (action.type !== 'SendLlmRequest' || this.#text === '') return null;
+    return { requestId: action.requestId, text: this.#text };
+  }
+
+  begin(action: Action = this.work.action): void {
+    const state = this.#needs.state();
+    prepare(action, state, this.#performers);
+    perform(action, state, this.#performers);
+  }
+
+  /** Ends the work with these events, without doing it. */
+  endWith(posted: readonly Posted[]): void {
+    this.#posted.push(...posted);
+    this.#end();
+  }
+
+  /** Stops the work. Only a call may still report its outcome, unless it is forced. */
+  stop(force: boolean): void {
+    const { action } = this.work;
+    const stopping = stopOf(action, force);
+    if (this.#ended || stopping === null) return;
+    perform(stopping, this.#needs.state(), this.#performers);
+    if (action.type === 'ExecuteTools') {
+      if (force) this.#end();
+    } else void this.#silence().then(() => this.#end());
+  }
+
+  /** Stops a call for the end of the session; its outcome is not posted but returned. */
+  async stopForEnd(): Promise<readonly StoppedCall[]> {
+    const stopped = await this.#performers.tools.stopForEnd();
+    this.#end();
+    stopped.reportUsage();
+    return stopped.outcomes();
+  }
+
+  /** What is reported after the end. */
+  async late(): Promise<readonly Posted[]> {
+    await this.#silence();
+    return this.#posted.splice(0);
+  }
+
+  async #silence(): Promise<void> {
+    const { models, compactions, hooks, tools } = this.#performers;
+    const all = Promise.all([models.stopAll(), compactions.stopAll(), hooks.stopAll(), tools.stopAll()]);
+    await Promise.race([all, wait(LATE_MS)]);
+  }
+
+  #take(): WorkResult {
+    const posted = this.#posted.splice(0);
+    const failed = posted.some(({ type }) => type === 'LlmFailed');
+    const shown = failed ? this.shown : null;
+    const last = posted.at(-1)?.type;
+    const isOpen = this.work.action.type === 'SendLlmRequest' && last !== 'LlmCompleted';
+    return { posted, at: this.#endedAt, ...(shown === null ? {} : { shown }), isOpen };
+  }
+
+  #post(event: Posted, told?: Told): void {
+    if (VOLATILE.has(event.type)) this.#show({ ...event, at: this.#needs.equipment.clock.now() });
+    else if (told !== undefined) void this.#tell(event, told);
+    else {
+      this.#posted.push(event);
+      if (endedWork(event) === this.work.workId) this.#end();
+    }
+  }
+
+  #show(event: Event): void {
+    if (event.type === 'TextDelta') this.#text += event.text;
+    this.#needs.show(event);
+  }
+
+  /** The start of a call is in the journal already, unless its file had to be looked at first. */
+  async #tell(event: Posted, told: Told): Promise<void> {
+    const { action } = this.work;
+    const isKept =
+      event.type === 'ToolStarted' &&
+      action.type === 'ExecuteTools' &&
+      action.calls.every(({ traits }) => traits.effect !== 'probeable');
+    if (isKept) {
+      await Promise.resolve();
+      told(true, this.#needs.state());
+      return;
+    }
+    try {
+      const { applied, state } = await this.#needs.postNow(event);
+      const accepted = applied !== undefined && 'accepted' in applied && applied.accepted;
+      told(accepted, state);
+      if (!accepted && event.type === 'ToolStarted') this.#end();
+    } catch (error) {
+      this.#needs.report(error instanceof Error ? error : new Error(String(error)));
+      told(false, this.#needs.state()); // the effect does not begin
+      this.#end();
+    }
+  }
+
+  #end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#endedAt = Date.now();
+    this.#settle();
+  }
+}
+
+/** The user's hooks of one session in this process. They are shared by all work, since they remember more than one piece. */
+
+type HooksWorld = {
+  readonly postNow: WorkNeeds['postNow'];
+  /** The state after this entry, or a later one. */
+  stateAfter(seq: number): Promise<State>;
+  report(fault: Error): void;
+};
+
+const STOPPING_MS = 1_000;
+
+class SessionHooks {
+  readonly runs: UserHookRuns | null;
+  readonly #world: HooksWorld;
+  /** What hooks have said and the engine does not know yet. */
+  #said: Posted[] = [];
+  #running = 0;
+
+  /** `opened`: the state when the session was equipped, or a later one. */
+  constructor(equipment: Equipment, opened: State, world: HooksWorld) {
+    this.#world = world;
+    this.runs = createUserHookRuns(equipment, opened, (event, told) => {
+      // It is told with the end of the hooks, unless a request waits for it.
+      if (told === undefined) this.#said.push(event);
+      else void this.#tell(event, told);
+    });
+  }
+
+  get isIdle(): boolean {
+    return this.#running === 0;
+  }
+
+  /** Runs hooks that are no part of other work. Resolves with what they say. */
+  async run(
+    about: Exclude<HooksOrder['about'], { readonly moment: 'session-end' }>,
+    seq: number,
+  ): Promise<readonly Posted[]> {
+    this.#running += 1;
+    try {
+      if (about.moment === 'ask-user')
+        await this.runs?.asked(about.action, await this.#world.stateAfter(seq));
+      else await this.runs?.begin(about.source, (await this.#world.stateAfter(seq)).session.settings.model);
+    } finally {
+      this.#running -= 1;
+    }
+    return this.take();
+  }
+
+  /** Stops the hooks of all work. Those that tell the user something have a moment to end. */
+  async stopAll(): Promise<void> {
+    const stopped = this.runs?.stopAll();
+    const patience = new Promise((resolve) => setTimeout(resolve, STOPPING_MS).unref());
+    await Promise.race([stopped, patience]);
+  }
+
+  /** What hooks have said since the last time. */
+  take(): readonly Posted[] {
+    return this.#said.splice(0);
+  }
+
+  async #tell(event: Posted, told: Told): Promise<void> {
+    const tried = await attempt(async () => {
+      const { applied, state } = await this.#world.postNow(event);
+      told(applied !== undefined && 'accepted' in applied && applied.accepted, state);
+    });
+    if (tried.kind === 'done') return;
+    this.#world.report(tried.fault);
+    this.#said.push(event); // the request goes without it, and the journal gets it later
+    told(false, await this.#world.stateAfter(0));
+  }
+}
+
+/** Tools whose inputs are judged where the workspace is: paths mean something only there. */
+function judgedThere(
+  tools: Equipment['tools'],
+  sessionId: string,
+  node: string,
+  store: SessionStore,
+): Equipment['tools'] {
+  const judged = [...tools].map(([name, tool]): [string, Tool] => {
+    const judge: Tool['judge'] = (input, workspace) =>
+      store.call({
+        service: `Tools-${node}`,
+        handler: 'judge',
+        parameter: { sessionId, tool: name, input, workspace },
+      });
+    return [name, { ...tool, judge }];
+  });
+  return new Map(judged);
+}

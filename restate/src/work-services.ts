@@ -1,0 +1,326 @@
+/**
+ * The services that do the work of sessions: `Model` on any node, `Tools-<node>` where a workspace is.
+ *
+ * 1. The work itself runs inside one recorded step, whose result is sent to the session as events.
+ * 2. The process that begins it is recorded first. If another one finds the step unfinished, the work was interrupted,
+ *    and is found or given up instead of being repeated (SessionWorker).
+ * 3. If only the connection to the engine broke, the work goes on here, and the repeated call joins it. A result that
+ *    the engine has not taken is kept; once it is dropped, the work counts as interrupted.
+ */
+
+import { randomUUID } from 'node:crypto';
+import * as restate from '@restatedev/restate-sdk';
+import {
+  agentMachine,
+  attempt,
+  beginHeader,
+  checkSettings,
+  freezePrompt,
+  type Judgement,
+  type NewSession,
+  type Posted,
+  type SessionDependencies,
+  type StoppedCall,
+} from 'pawl/engine';
+import { FORCE, STOP, toolsService } from './session-object.js';
+import {
+  type Arrival,
+  type BegunSession,
+  type Bound,
+  type HooksOrder,
+  json,
+  type Work,
+} from './session-records.js';
+import { refuseNewer } from './session-states.js';
+import { RESULT_KEPT_MS, type Workers, type WorkerWorld, type WorkResult } from './session-worker.js';
+import { RETRYING } from './stored-objects.js';
+
+type ServiceParts = { readonly workers: Workers; readonly world: WorkerWorld };
+
+/** Longer than any work: the engine would end a silent call and start it again. */
+const DAY_MS = 24 * 60 * 60 * 1000;
+const OPTIONS = {
+  ...RETRYING,
+  inactivityTimeout: DAY_MS,
+  abortTimeout: DAY_MS,
+  journalRetention: 0,
+} as const;
+
+const failureOf = ({ action }: Work, why: string): readonly Posted[] => {
+  const message = `it could not be begun: ${why}`;
+  switch (action.type) {
+    case 'SendLlmRequest': {
+      const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
+      return [{ type: 'LlmFailed', requestId: action.requestId, error, usage: null, jitter: 0 }];
+    }
+    case 'StartCompaction':
+      return [{ type: 'CompactionFailed', compactionId: action.compactionId, message, usage: null }];
+    case 'RunHook':
+      return [{ type: 'HookFailed', hookId: action.hookId, message }];
+    case 'PreviewCall': {
+      const { batchId, call } = action;
+      return [{ type: 'CallPreviewed', batchId, callId: call.callId, preview: { kind: 'none' } }];
+    }
+    case 'ExecuteTools':
+      return action.calls.map(({ callId }) => ({
+        type: 'ToolCompleted',
+        batchId: action.batchId,
+        callId,
+        outcome: { status: 'failed', text: message },
+      }));
+    default:
+      return [];
+  }
+};
+
+/** What must run where the workspace is. Undefined: nothing that would keep models from being called anywhere. */
+const boundOf = ({
+  userHooks = null,
+  isBound = false,
+}: Pick<SessionDependencies, 'userHooks' | 'isBound'>): Bound | undefined => {
+  if (userHooks === null) return isBound ? { moments: [] } : undefined;
+  const moments = (['session-start', 'ask-user', 'session-end'] as const).filter((moment) =>
+    userHooks.wants(moment),
+  );
+  return { moments };
+};
+
+/** The failure of a request that must be made again where the session's hooks run; null: the work is there already. */
+const againOnItsNode = ({ action, node }: Work): readonly Posted[] | null => {
+  const message = `the session has hooks or servers since it was created. Its models are called on its node ${node} from now on`;
+  if (action.type === 'StartCompaction')
+    return [{ type: 'CompactionFailed', compactionId: action.compactionId, message, usage: null }];
+  if (action.type !== 'SendLlmRequest') return null;
+  const error = { kind: 'unreachable', message, retryable: true, retryAfterMs: null } as const;
+  return [{ type: 'LlmFailed', requestId: action.requestId, error, usage: null, jitter: 0 }];
+};
+
+const doWork = async (
+  { workers, world }: ServiceParts,
+  id: string,
+  work: Work,
+  isAgain: boolean,
+): Promise<WorkResult> => {
+  const done = await attempt(async () => {
+    const worker = await workers.of(work.sessionId, work.seq, work.node);
+    const bound = boundOf(worker.equipment);
+    if (!work.isBound && bound !== undefined) {
+      await world.store.call({ service: 'Session', handler: 'bind', key: work.sessionId, parameter: bound });
+      const posted = againOnItsNode(work);
+      if (posted !== null) return { posted, at: Date.now(), isOpen: false };
+    }
+    return (await worker.run(id, work, isAgain)).result;
+  });
+  if (done.kind === 'done') return done.value;
+  world.report(done.fault);
+  return { posted: failureOf(work, done.fault.message), at: Date.now(), isOpen: false };
+};
+
+const sendTo = (ctx: restate.Context, sessionId: string, arrival: Arrival): void => {
+  if (arrival.posted.length === 0) return;
+  ctx.genericSend({
+    service: 'Session',
+    method: 'event',
+    key: sessionId,
+    parameter: { ...arrival, machineVersion: agentMachine.version },
+    inputSerde: json(),
+  });
+};
+
+type Signal = { readonly signalled: string };
+
+const perform = async (ctx: restate.Context, parts: ServiceParts, work: Work): Promise<void> => {
+  const { id } = ctx.request();
+  const { sessionId, machineVersion = 1 } = work;
+  refuseNewer(sessionId, machineVersion);
+  const isAgain = (await isBegunElsewhere(ctx)) || work.isRecovered;
+  const working = ctx.run('work', () => doWork(parts, id, work, isAgain));
+  const signals = [STOP, FORCE].map((name) =>
+    ctx.signal<unknown>(name).map((): Signal => ({ signalled: name })),
+  );
+  let first: WorkResult | Signal = await restate.RestatePromise.race([working, ...signals]);
+  if ('signalled' in first) {
+    stopHere(parts, sessionId, id, first.signalled);
+    const [, forced] = signals;
+    const rest = first.signalled === FORCE || forced === undefined ? [working] : [working, forced];
+    first = await restate.RestatePromise.race(rest);
+    if ('signalled' in first) {
+      stopHere(parts, sessionId, id, FORCE);
+      first = await working;
+    }
+  }
+  const { posted, at, shown, isOpen } = first;
+  sendTo(ctx, sessionId, { posted, at, ...(shown === undefined ? {} : { shown }) });
+  if (isOpen) {
+    const late = await ctx.run('late usage', async () => ({
+      posted: (await parts.workers.known(sessionId)?.find(id)?.late()) ?? [],
+      at: Date.now(),
+    }));
+    sendTo(ctx, sessionId, late);
+  }
+  parts.workers.known(sessionId)?.forget(id);
+};
+
+/** Only passes the signal on; a process that does not do the work has nothing to stop. */
+const stopHere = ({ workers }: ServiceParts, sessionId: string, id: string, signalled: string): void =>
+  workers
+    .known(sessionId)
+    ?.find(id)
+    ?.stop(signalled === FORCE);
+
+export const modelService = (parts: ServiceParts) =>
+  restate.service({
+    name: 'Model',
+    options: OPTIONS,
+    handlers: { perform: (ctx: restate.Context, work: Work) => perform(ctx, parts, work) },
+  });
+
+type BeginOrder = NewSession & { readonly sessionId: string };
+type JudgeOrder = {
+  readonly sessionId: string;
+  readonly tool: string;
+  readonly input: Parameters<import('pawl/engine').Tool['judge']>[0];
+  readonly workspace: string;
+};
+
+/** The header of a new session. Its tools and prices are those of this node. */
+const begin = async (
+  { world }: ServiceParts,
+  { settings, instructions, startedBy, sessionId }: BeginOrder,
+): Promise<BegunSession> => {
+  checkSettings(settings);
+  const started = startedBy === undefined ? {} : { startedBy };
+  const needs = await world.equip({ settings, sessionId, isNew: true, isHere: true, ...started });
+  const session = {
+    sessionId,
+    createdAt: Date.now(),
+    settings,
+    startedBy,
+    machine: agentMachine.fingerprint,
+    prices: needs.model(settings.model).facts.prices,
+  };
+  const header = await beginHeader(session, freezePrompt(instructions, needs.tools), world.blobs);
+  await needs.close?.(false);
+  const bound = boundOf(needs);
+  const versioned = { ...header, machineVersion: agentMachine.version };
+  return { header: versioned, ...(bound === undefined ? {} : { bound }) };
+};
+
+const judge = async (
+  { workers, world }: ServiceParts,
+  { sessionId, tool, input, workspace }: JudgeOrder,
+): Promise<Judgement> => {
+  const { equipment } = await workers.of(sessionId, 0, world.node);
+  const found = equipment.tools.get(tool);
+  if (found === undefined) throw new restate.TerminalError(`there is no tool ${tool} on this node`);
+  return found.judge(input, workspace);
+};
+
+/** Tells the caller what went wrong instead of trying again for ever. */
+const answer = async <T>(work: () => Promise<T>): Promise<T> => {
+  const done = await attempt(work);
+  if (done.kind === 'done') return done.value;
+  throw new restate.TerminalError(done.fault.message, { errorCode: 400 });
+};
+
+export const toolsServiceOf = (parts: ServiceParts) =>
+  restate.service({
+    name: toolsService(parts.world.node),
+    options: OPTIONS,
+    handlers: {
+      perform: (ctx: restate.Context, work: Work) => perform(ctx, parts, work),
+      // Recorded, since another attempt at the same call must return the same: a header has its time in it.
+      begin: (ctx: restate.Context, order: BeginOrder) =>
+        ctx.run('begin', () => answer(() => begin(parts, order))),
+      judge: (ctx: restate.Context, order: JudgeOrder) =>
+        ctx.run('judge', () => answer(() => judge(parts, order))),
+      ping: async () => true,
+      stop: (ctx: restate.Context, { sessionId }: { readonly sessionId: string }) =>
+        ctx.run(
+          'stop',
+          async (): Promise<readonly StoppedCall[]> =>
+            (await parts.workers.known(sessionId)?.stopCalls()) ?? [],
+        ),
+      hooks: (ctx: restate.Context, order: HooksOrder) => performHooks(ctx, parts, order),
+      end: async (_ctx: restate.Context, { sessionId }: { readonly sessionId: string }) => {
+        await parts.workers.end(sessionId);
+      },
+    },
+  });
+
+/**
+ * Hooks of the user that are no part of other work: about the start and the end of a session, and about questions to the
+ * user. They run in one recorded step, whose result is what they say. If their process dies, they are not run again:
+ * their session is told so.
+ */
+
+type HooksParts = { readonly workers: Workers; readonly world: WorkerWorld };
+
+const interrupted = ({ about: { moment } }: HooksOrder): Posted => ({
+  type: 'UserHooksRan',
+  moment,
+  requestId: null,
+  verdicts: [
+    {
+      hook: moment,
+      decision: 'allow',
+      fault: 'the node stopped while the hooks of this moment ran. They are not run again',
+    },
+  ],
+});
+
+const runHooks = async (
+  { workers, world }: HooksParts,
+  order: HooksOrder,
+  isAgain: boolean,
+): Promise<readonly Posted[]> => {
+  const { sessionId, seq, node, about } = order;
+  if (isAgain) {
+    if (about.moment === 'session-end') await workers.end(sessionId);
+    return [interrupted(order)];
+  }
+  const ran = await attempt(async () => {
+    const worker = await workers.of(sessionId, seq, node);
+    return about.moment === 'session-end' ? workers.end(sessionId) : worker.runHooks(about, seq);
+  });
+  if (ran.kind === 'done') return ran.value;
+  world.report(ran.fault);
+  const { moment } = about;
+  const verdicts = [{ hook: moment, decision: 'allow', fault: ran.fault.message }] as const;
+  return [{ type: 'UserHooksRan', moment, requestId: null, verdicts }];
+};
+
+/** An engine that was away asks again for hooks that still run here. */
+const running = new Map<string, Promise<readonly Posted[]>>();
+
+const performHooks = async (ctx: restate.Context, parts: HooksParts, order: HooksOrder): Promise<void> => {
+  const { id } = ctx.request();
+  const isAgain = await isBegunElsewhere(ctx);
+  const arrival = await ctx.run('hooks', async (): Promise<Arrival> => {
+    const going = running.get(id) ?? runHooks(parts, order, isAgain);
+    running.set(id, going);
+    return { posted: await going, at: Date.now() };
+  });
+  running.delete(id);
+  const isEnd = order.about.moment === 'session-end';
+  if (arrival.posted.length === 0 && !isEnd) return;
+  ctx.genericSend({
+    service: 'Session',
+    method: isEnd ? 'ended' : 'event',
+    key: order.sessionId,
+    parameter: arrival,
+    inputSerde: json(),
+  });
+};
+
+/** This process. */
+const PROCESS_ID = randomUUID();
+
+/**
+ * Records the process that begins a call, before its work. Returns whether the call was begun by another one, or so long
+ * ago that this one has forgotten it.
+ */
+const isBegunElsewhere = async (ctx: restate.Context): Promise<boolean> => {
+  const born = await ctx.run('born in', () => ({ processId: PROCESS_ID, at: performance.now() }));
+  return born.processId !== PROCESS_ID || performance.now() - born.at >= RESULT_KEPT_MS;
+};
