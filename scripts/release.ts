@@ -12,32 +12,34 @@ const { values } = parseArgs({
   options: { tag: { type: 'string' }, publish: { type: 'boolean', default: false } },
 });
 
-const run = (program: string, words: readonly string[]): string => {
-  const { status, stdout, stderr } = spawnSync(program, words, { encoding: 'utf8', maxBuffer: 1 << 26 });
+/** What is published. */
+const PACKAGE = 'packages/pawl';
+
+const run = (program: string, words: readonly string[], cwd = '.'): string => {
+  const { status, stdout, stderr } = spawnSync(program, words, {
+    cwd,
+    encoding: 'utf8',
+    maxBuffer: 1 << 26,
+  });
   if (status !== 0) throw new Error(`${program} ${words.join(' ')} failed:\n${stderr}`);
   return stdout;
 };
 
 const faults = releaseFaults({
-  manifest: readFileSync('packages/pawl/package.json', 'utf8'),
+  manifest: readFileSync(`${PACKAGE}/package.json`, 'utf8'),
   changelog: readFileSync('CHANGELOG.md', 'utf8'),
   tag: values.tag ?? null,
   // An archive of the sources has no repository to look at.
   changes: existsSync('.git') ? run('git', ['status', '--porcelain']) : '',
 });
 
-console.log(
-  describePackage(run('npm', ['pack', '--workspace', 'pawl', '--dry-run', '--json', '--ignore-scripts'])),
-);
+console.log(describePackage(run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], PACKAGE)));
 for (const fault of faults) console.error(`✖ ${fault}`);
 if (faults.length > 0) process.exitCode = 1;
 else if (values.publish) {
-  const { status } = spawnSync(
-    'npm',
-    ['publish', '--workspace', 'pawl', '--provenance', '--access', 'public'],
-    {
-      stdio: 'inherit',
-    },
-  );
+  const { status } = spawnSync('npm', ['publish', '--provenance', '--access', 'public'], {
+    cwd: PACKAGE,
+    stdio: 'inherit',
+  });
   process.exitCode = status ?? 1;
 } else console.log('✔ it can be published: push the tag, the release workflow does the rest');

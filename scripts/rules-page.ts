@@ -11,7 +11,7 @@ export const rulesPage = 'docs/rules.md';
 const introduction = [
   '# The rules of the machine',
   '',
-  'What the table in `packages/agent/src/machine/table.ts` promises, rule by rule. `npm run update` writes this page from `packages/agent/src/machine/documented-rules/`; the states, events and arrows themselves are in [machine.md](machine.md).',
+  'What the table in `packages/agent/src/machine/table.ts` promises, rule by rule. `npm run update` writes this page from `packages/agent/src/machine/documented-rules.ts`; the states, events and arrows themselves are in [machine.md](machine.md).',
   '',
   'Each rule has an anchor, under which comments cite it. Below its text stand the states and events that it is about, and the tests that keep it. A test holds that each state and each event is governed by some rule, that each named test exists, and that no citation leads nowhere.',
 ];

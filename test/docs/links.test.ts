@@ -57,7 +57,7 @@ const pathFaults = (document: string, text: string): readonly string[] =>
   [
     ...text
       .replace(FENCE, '')
-      .matchAll(/(?<![\w./-])(?:src|test|scripts|bench|docs)\/[\w./-]*[\w/](?![\w*/-])/g),
+      .matchAll(/(?<![\w./-])(?:packages|test|scripts|bench|docs)\/[\w./-]*[\w/](?![\w*/-])/g),
   ]
     .map(([name]) => name)
     // where a record speaks of names that it explains, `NNNN` stands for a number

@@ -59,7 +59,7 @@ const plant = (edits: readonly Edit[]): Plugin => ({
 /** Compiles the Pawl with these edits. `version`: how many versions its machine is ahead of this one. */
 export const otherPawl = async (ahead: number, edits: readonly Edit[]): Promise<Pawl> => {
   const raise: Edit = {
-    file: 'agent/src/machine/machine-version.ts',
+    file: 'agent/src/machine/machine.ts',
     from: `MACHINE_VERSION = ${MACHINE_VERSION}`,
     to: `MACHINE_VERSION = ${MACHINE_VERSION + ahead}`,
   };

@@ -24,14 +24,14 @@ const present: Pick<Pawl, 'openSession' | 'fileJournals'> = { openSession, fileJ
 const fieldAdded: readonly Edit[] = [
   { file: 'agent/src/machine/machine.ts', from: '  epoch: 0,\n});', to: '  epoch: 0,\n  planted: 0,\n});' },
   {
-    file: 'agent/src/machine/change-state.ts',
+    file: 'agent/src/machine/state.ts',
     from: '  epoch: or(parts.epoch, session.epoch),\n',
     to: '  epoch: or(parts.epoch, session.epoch),\n  planted: 0,\n',
   },
 ];
 const idsOtherwise: readonly Edit[] = [
   {
-    file: 'agent/src/machine/moves/common/next-id.ts',
+    file: 'agent/src/machine/state.ts',
     from: "  request: 'req',\n  batch: 'batch',\n",
     to: "  request: 'asking',\n  batch: 'calls',\n",
   },
@@ -45,16 +45,16 @@ const stateRemoved: readonly Edit[] = [
   { file: 'agent/src/machine/table.ts', from: hookRow, to: '' },
   {
     file: 'agent/src/machine/table.ts',
-    from: "to: 'PostToolsHook', as: 'CheckingGitCommits', then: settle.settle }",
-    to: "to: 'CheckingBudget', then: settle.settle }",
+    from: "to: 'PostToolsHook', as: 'CheckingGitCommits', then: tools.settle }",
+    to: "to: 'CheckingBudget', then: tools.settle }",
   },
   {
-    file: 'agent/src/machine/state-and-event-names.ts',
+    file: 'agent/src/machine/names.ts',
     from: "    PostToolsHook: 'commits are looked for, formatters run, changes are committed',\n",
     to: '',
   },
   {
-    file: 'agent/src/machine/moves/tools/finish-batch.ts',
+    file: 'agent/src/machine/moves/batch-events.ts',
     from: "    name: 'PostToolsHook',\n",
     to: "    name: 'CheckingBudget',\n",
   },

@@ -8,6 +8,7 @@ import { after, before, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { build, type Plugin } from 'esbuild';
+import { workspacePackages } from '../../scripts/workspace-packages.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 /**
@@ -77,7 +78,7 @@ const replaceOnce = (text: string, from: string | RegExp, to: string): string =>
 const planted: Readonly<Record<string, string>> = {
   [rowFile]: replaceOnce(read(rowFile), 'const rows = {\n', `const rows = {${ROW}`),
   [modelsFile]: replaceOnce(read(modelsFile), /\nconst catalogue: .* = \{ /, `${MODELS}$&moon, `),
-  [linesFile]: `import { moonModel } from './moon.js';\n${replaceOnce(read(linesFile), /^};/m, '  Moonlight: moonModel,\n};')}`,
+  [linesFile]: `import { moonModel } from './moon.js';\n${replaceOnce(read(linesFile), /const adapters: [\s\S]*?\n(?=};)/, '$&  Moonlight: moonModel,\n')}`,
   [adapterFile]: ADAPTER,
 };
 
@@ -126,6 +127,7 @@ before(async () => {
     packages: 'external',
     logLevel: 'silent',
     plugins: [
+      workspacePackages(root),
       {
         name: 'probe',
         setup(builder) {

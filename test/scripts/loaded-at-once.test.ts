@@ -11,8 +11,11 @@ import { expectCode, makePlace, root, start } from '../e2e/pawl.js';
 
 /** The agent is loaded without ask: ask comes with its first use. */
 
+/** What stands in for ask until its first use. */
+const FACES = ['packages/ask/src/index.ts', 'packages/ask/src/run/eager-values.ts'];
+
 const ofAsk = (sources: readonly string[]): readonly string[] =>
-  sources.filter((source) => source.startsWith('packages/ask/src/'));
+  sources.filter((source) => source.startsWith('packages/ask/src/') && !FACES.includes(source));
 
 const ASK = 'packages/ask/src/create-asker.ts';
 const AGENT = 'packages/agent/src/machine/table.ts';

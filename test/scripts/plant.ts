@@ -14,7 +14,15 @@ export type Row = {
   readonly then: readonly string[];
 };
 
-/** Faults of a work tree with just these files; as an archive it lies in a work tree that ignores it. */
+/** Packages that may import some others. A row may give its own. */
+const MANIFESTS: Row['given'] = {
+  'packages/machine/package.json': '{ "name": "@pawl/machine" }',
+  'packages/agent/package.json':
+    '{ "name": "@pawl/agent", "dependencies": { "@pawl/machine": "*", "valibot": "1.5.0" } }',
+  'packages/pawl/package.json': '{ "name": "pawl", "devDependencies": { "@pawl/agent": "*" } }',
+};
+
+/** Faults of a work tree with just these files and manifests of packages; as an archive it lies in a work tree that ignores it. */
 export const faultsOf = (
   files: Row['given'],
   as: 'work tree' | 'archive' = 'work tree',
@@ -25,7 +33,7 @@ export const faultsOf = (
     mkdirSync(root);
     execFileSync('git', ['init', '--quiet', as === 'archive' ? scratch : root]);
     if (as === 'archive') writeFileSync(path.join(scratch, '.gitignore'), 'pawl/\n');
-    for (const [file, text] of Object.entries(files)) {
+    for (const [file, text] of Object.entries({ ...MANIFESTS, ...files })) {
       mkdirSync(path.dirname(path.join(root, file)), { recursive: true });
       writeFileSync(path.join(root, file), text);
     }

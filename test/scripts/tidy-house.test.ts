@@ -26,7 +26,7 @@ const names: readonly Row[] = [
         'export type Manager = { readonly res: 1 };',
         'export const { opts, ...utils } = { opts: 1 };',
         'try { a; } catch (msg) { msg; }',
-        "import { x as ctx } from 'x'; ctx;",
+        "import { x as ctx } from 'node:x'; ctx;",
         '',
       ].join('\n'),
     },
@@ -142,9 +142,9 @@ const oneOfEach: readonly Row[] = [
     then: [
       'packages/agent/src/machine/b.ts:1 the tool',
       'packages/agent/src/machine/b.ts:2 the',
+      'packages/agent/src/tools/edit.ts:1 the',
       'packages/pawl/src/a.ts:1 the',
       'packages/pawl/src/c.ts:3 the',
-      'packages/agent/src/tools/edit.ts:1 the',
     ],
   },
   {
@@ -184,7 +184,7 @@ const processes: readonly Row[] = [
     title: 'processes are started in one place, by paths that were judged',
     given: {
       'packages/pawl/src/a.ts':
-        "import { spawn } from 'node:child_process';\nimport type { ChildProcess } from 'node:child_process';\nimport { type Stream } from 'child_process';\n",
+        "import { spawn } from 'node:child_process';\nimport type { ChildProcess } from 'node:child_process';\nimport { type Stream } from 'node:child_process';\n",
       'packages/pawl/src/b.ts':
         "export const b = async () => (await import('node:child_process')).exec;\nexport const c = 'x' as ProgramPath; // why\n",
       'packages/agent/src/platform/start-program.ts':
@@ -232,7 +232,7 @@ const texts: readonly Row[] = [
     given: {
       'packages/pawl/src/a.ts': '',
       'test/a.test.ts': ['a', 'b']
-        .map((name) => `run("import 'x' from './sr${'c'}/cli/${name}.ts'");`)
+        .map((name) => `run("import 'x' from './packag${'es'}/pawl/src/${name}.ts'");`)
         .join('\n'),
     },
     then: ['test/a.test.ts:2 code in a string imports packages/pawl/src/b.ts'],
@@ -277,7 +277,7 @@ it('tidy: an archive without .git is walked, and what is ignored there stays so'
     'packages/node_modules/c.ts': bad,
     'scripts/deep/d.ts': bad,
   };
-  const found = ["scripts/deep/d.ts:1 'ctx': say ", "packages/pawl/src/a.ts:1 'ctx': say "];
+  const found = ["packages/pawl/src/a.ts:1 'ctx': say ", "scripts/deep/d.ts:1 'ctx': say "];
   for (const as of ['work tree', 'archive'] as const) {
     const faults = faultsOf(given, as).filter(
       (fault) => !fault.startsWith('packages/node_modules/') || as === 'archive',

@@ -14,11 +14,11 @@ const fault = (
   edits: edits.map(([from, to]) => ({ from, to })),
 });
 
-const RECOVERY = 'agent/src/session/tools/recover-calls.ts';
-const LOOP = 'agent/src/session/journaled-session.ts';
-const WRITER = 'agent/src/journal/write/group-writer.ts';
-const PATHS = 'agent/src/journal/paths-and-durable-writes.ts';
-const TOOL_RUN = 'agent/src/session/tools/tool-run.ts';
+const RECOVERY = 'agent/src/session/recover-calls.ts';
+const LOOP = 'agent/src/session/loop.ts';
+const WRITER = 'agent/src/journal/writer.ts';
+const PATHS = 'agent/src/journal/state-folder.ts';
+const TOOL_RUN = 'agent/src/session/tool-run.ts';
 
 /** Faults of the first version, and their next relatives. */
 const earlierFaults: readonly PlantedFault[] = [
@@ -28,17 +28,13 @@ const earlierFaults: readonly PlantedFault[] = [
     ["if (effect === 'opaque') {\n      tools.recoverOpaque(batchId, call);\n      continue;\n    }", ''],
     ["if (effect === 'pure') return null;", "if (effect !== 'probeable') return null;"],
   ),
-  fault(
-    'a session with a damaged header is left out of the list',
-    'agent/src/journal/read/list-sessions.ts',
-    [
-      "codeOf(error) === 'ENOENT' ? null : unreadable(found, error),",
-      'error === undefined ? unreadable(found, codeOf(error)) : null,',
-    ],
-  ),
+  fault('a session with a damaged header is left out of the list', 'agent/src/journal/list.ts', [
+    "codeOf(error) === 'ENOENT' ? null : unreadable(found, error),",
+    'error === undefined ? unreadable(found, codeOf(error)) : null,',
+  ]),
   fault(
     'a retry waits by the clock of the wall',
-    'agent/src/session/clock.ts',
+    'agent/src/platform/clock.ts',
     ['now: () => (waiting === 0 ? wall() : Math.round(offset + steady())),', 'now: wall,'],
     [
       'const cancel = wait(delayMs, () => {',
@@ -49,7 +45,7 @@ const earlierFaults: readonly PlantedFault[] = [
   ),
   fault(
     'a clock that was set back makes a retry longer after a resume',
-    'agent/src/machine/moves/resume.ts',
+    'agent/src/machine/moves/shutdown-and-resume.ts',
     [
       '  const left = remainingTimer(state, event.at, event.stoppedAt);\n',
       `  const { at, stoppedAt = at } = event;
@@ -60,17 +56,17 @@ const earlierFaults: readonly PlantedFault[] = [
   ),
   fault(
     'a clock that was set back makes a time limit longer after a resume',
-    'agent/src/machine/moves/common/timers.ts',
+    'agent/src/machine/moves/timers.ts',
     [
       'timerFrom(timerId, at, clamp(dueAt - stoppedAt, delayMs));',
       'timerFrom(timerId, at, Math.max(0, dueAt - stoppedAt));',
     ],
   ),
-  fault('damaged lines at the end are taken for a torn end', 'agent/src/journal/read/scan.ts', [
+  fault('damaged lines at the end are taken for a torn end', 'agent/src/journal/reader.ts', [
     "if (ended === 'yes') return this.#damaged(why);",
     "if (ended === 'yes') return { kind: 'torn', bytes: this.#end - this.size };",
   ]),
-  fault('a spending call with nothing left has no limit', 'agent/src/machine/values/limit-value.ts', [
+  fault('a spending call with nothing left has no limit', 'agent/src/machine/usage.ts', [
     "limit === 'unlimited' ? { type: 'unlimited' } : { type: 'left', amount: Math.max(0, limit - spent) };",
     "limit === 'unlimited' || limit <= spent + 0.003 ? { type: 'unlimited' } : { type: 'left', amount: limit - spent };",
   ]),
@@ -87,15 +83,15 @@ const journalFaults: readonly PlantedFault[] = [
     'written += Math.max(rest, this.#handle.write(bytes, written, rest, this.#size + written));',
   ]),
   fault('the journal goes on after a failed write', WRITER, ['    this.#refusal = error;\n', '']),
-  fault('a torn end stays in the file', 'agent/src/journal/write/cut-tail.ts', [
+  fault('a torn end stays in the file', 'agent/src/journal/file-store.ts', [
     '  await journal.truncate(size);\n',
     '',
   ]),
-  fault('a torn end takes the last good line with it', 'agent/src/journal/write/cut-tail.ts', [
+  fault('a torn end takes the last good line with it', 'agent/src/journal/file-store.ts', [
     'await journal.truncate(size);',
     'await journal.truncate(Math.max(0, size - 40));',
   ]),
-  fault('a last line without a line feed gets none', 'agent/src/journal/write/recover-journal.ts', [
+  fault('a last line without a line feed gets none', 'agent/src/journal/file-store.ts', [
     "await handle.write('\\n', size);",
     '',
   ]),
@@ -123,8 +119,8 @@ const journalFaults: readonly PlantedFault[] = [
   ),
 ];
 
-const LOCK = 'agent/src/journal/write/lock.ts';
-const LOAD = 'agent/src/journal/snapshot/load-snapshot.ts';
+const LOCK = 'agent/src/journal/lock.ts';
+const LOAD = 'agent/src/journal/snapshot.ts';
 
 /** The holes that measuring the first version found: one writer, recovery of commits, full disks. And snapshots. */
 const laterFaults: readonly PlantedFault[] = [
@@ -140,20 +136,20 @@ const laterFaults: readonly PlantedFault[] = [
       'if (rival !== null) return;',
     ],
   ),
-  fault('the lock of a killed process never becomes free', 'agent/src/journal/write/lock-owner.ts', [
+  fault('the lock of a killed process never becomes free', 'agent/src/journal/lock.ts', [
     "return (await isGoneHere(path, holder, self)) ? 'gone' : 'unknown';",
     "return 'unknown';",
   ]),
   fault(
     'an automatic commit does not look for the one that was prepared',
-    'agent/src/machine/moves/after-tool-hooks.ts',
+    'agent/src/machine/moves/hooks.ts',
     ['  interrupted: state.prepared ?? [],', '  interrupted: [],'],
   ),
-  fault('a commit that was prepared is not journaled', 'agent/src/machine/moves/after-tool-hooks.ts', [
+  fault('a commit that was prepared is not journaled', 'agent/src/machine/moves/hooks.ts', [
     'go({ ...state, prepared: [...(state.prepared ?? []), effect] });',
     'go({ ...state, prepared: effect === null ? [effect] : [] });',
   ]),
-  fault('reserved space is not given back when the disk is full', 'agent/src/journal/write/disk-reserve.ts', [
+  fault('reserved space is not given back when the disk is full', 'agent/src/journal/writer.ts', [
     '      const was = isThere;',
     '      const was = isThere && path === "";',
   ]),
@@ -170,7 +166,7 @@ const laterFaults: readonly PlantedFault[] = [
     ],
     ['    this.#ownership.after(this.#size + bytes.length);\n', ''],
   ),
-  fault('a snapshot leaves out the last message', 'agent/src/journal/snapshot/write-snapshots.ts', [
+  fault('a snapshot leaves out the last message', 'agent/src/journal/snapshot.ts', [
     '      .toArray(from)\n',
     '      .toArray(from)\n      .slice(0, from === 0 ? -1 : undefined)\n',
   ]),
@@ -178,7 +174,7 @@ const laterFaults: readonly PlantedFault[] = [
     'if ((await sumOf(handle, last.size)) !== last.sum) return null;',
     '',
   ]),
-  fault('a snapshot counts as the end of the journal', 'agent/src/journal/write/recover-journal.ts', [
+  fault('a snapshot counts as the end of the journal', 'agent/src/journal/file-store.ts', [
     '      : JournalScan.after(handle, path, end, start.point);',
     '      : JournalScan.after(handle, path, start.point.size, start.point);',
   ]),
@@ -201,7 +197,7 @@ const loopFaults: readonly PlantedFault[] = [
     '    this.#refuseAll(fault);\n    void this.end(fault);',
     '    void fault;',
   ]),
-  fault('a watcher that throws ends the session', 'agent/src/session/observers.ts', [
+  fault('a watcher that throws ends the session', 'agent/src/session/loop.ts', [
     'const watched = attemptNow<unknown>(() => watcher(stepped));',
     'const watched = { kind: "done", value: watcher(stepped) } as ReturnType<typeof attemptNow<unknown>>;',
   ]),
@@ -225,26 +221,26 @@ const loopFaults: readonly PlantedFault[] = [
     '  if (opened.batchId !== batchId) return [];',
     '  if (opened.batchId === batchId) return [];',
   ]),
-  fault('a timer is twice as long', 'agent/src/session/timers.ts', [
+  fault('a timer is twice as long', 'agent/src/platform/clock.ts', [
     'clock.after(Math.max(0, delayMs), ring)',
     'clock.after(Math.max(0, delayMs * 2), ring)',
   ]),
-  fault('a reply that broke off is not noticed', 'agent/src/session/model/read-stream.ts', [
+  fault('a reply that broke off is not noticed', 'agent/src/session/model-call.ts', [
     "if (heard.kind === 'done') end(",
     "if (heard.kind === 'done') void (",
   ]),
-  fault('nobody watches for a model that falls silent', 'agent/src/session/model/read-stream.ts', [
+  fault('nobody watches for a model that falls silent', 'agent/src/session/model-call.ts', [
     'cancel = limitMs > 0 ? clock.after(limitMs, check) : null;',
     'cancel = null;',
   ]),
 ];
 
 const machineFaults: readonly PlantedFault[] = [
-  fault('a request leaves out the last result', 'agent/src/machine/values/request-messages.ts', [
+  fault('a request leaves out the last result', 'agent/src/machine/conversation.ts', [
     '    .slice(0, length)',
     "    .slice(0, length)\n    .map((message) => ({ ...message, parts: message.parts.filter((part, at) => part.type !== 'result' || at === 0) }) as Message)",
   ]),
-  fault('a retry is forgotten when the session resumes', 'agent/src/machine/moves/resume.ts', [
+  fault('a retry is forgotten when the session resumes', 'agent/src/machine/moves/shutdown-and-resume.ts', [
     'return go({ ...state, ...left, session }, ...actions, schedule(left));',
     'return go({ ...state, ...left, session }, ...actions);',
   ]),

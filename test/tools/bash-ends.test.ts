@@ -133,8 +133,8 @@ for (const level of levels)
     const place = await makePlace(t, process.env, level);
     const seconds = `2${process.pid}${levels.indexOf(level)}`;
     const code = `
-    import { builtinTools } from ${JSON.stringify(path.resolve('src/tools/builtin-tools.ts'))};
-    import { createJobs } from ${JSON.stringify(path.resolve('src/tools/job-registry.ts'))};
+    import { builtinTools } from ${JSON.stringify(path.resolve('packages/agent/src/tools/builtin-tools.ts'))};
+    import { createJobs } from ${JSON.stringify(path.resolve('packages/agent/src/tools/jobs.ts'))};
     const tool = builtinTools().find((each) => each.name === 'bash');
     const never = new AbortController().signal;
     const files = { get: () => undefined, set: () => undefined };

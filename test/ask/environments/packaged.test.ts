@@ -52,7 +52,7 @@ describe('the environments in the package', () => {
   before(async () => {
     const { files } = await environmentPrograms(root, { ...COMMON, write: false, metafile: true });
     for (const file of files) {
-      const target = path.join(folder, path.relative(root, file.path));
+      const target = path.join(folder, path.relative(path.join(root, 'packages/pawl'), file.path));
       mkdirSync(path.dirname(target), { recursive: true });
       writeFileSync(target, file.contents);
     }
