@@ -3,7 +3,6 @@
 import { initialState, step } from '../machine/machine.js';
 import type { AgentTypes, Entry, Header, MachineTypes } from '../ports/journal.js';
 import type { Stepped } from '../ports/session.js';
-import type { JournaledMachine } from './replay.js';
 
 /** One entry of a journal with the step that it caused; equal to the live step. */
 export type JournalStep<M extends MachineTypes = AgentTypes> = Stepped<M> & {
@@ -12,7 +11,10 @@ export type JournalStep<M extends MachineTypes = AgentTypes> = Stepped<M> & {
   readonly before: M['state'];
 };
 
-type Steppable<M extends MachineTypes> = Pick<JournaledMachine<M>, 'initialState' | 'step'>;
+type Steppable<M extends MachineTypes> = {
+  initialState(settings: M['settings']): M['state'];
+  step(state: M['state'], event: M['event']): Omit<Stepped<M>, 'seq' | 'event'>;
+};
 
 /** Applies one entry to the state before it. */
 export const stepEntry = <M extends MachineTypes>(
