@@ -147,7 +147,6 @@ const change = async (
   const usage = { add: 'add NAME -- COMMAND ARGS, or add NAME --url URL', remove: 'remove NAME' }[what];
   if (name === undefined || (what === 'remove' && words.length > 0))
     throw usageStop(`It is written as: pawl mcp ${usage}.`);
-  const { addToFile, removeFromFile } = await import('./mcp.js');
   for (const line of what === 'add' ? await addToFile(name, words, flags) : await removeFromFile(name))
     say(line);
   return exitCodes.done;

@@ -65,7 +65,7 @@ export const runSessions = async (
   if (what === 'delete') {
     if (id === undefined)
       throw usageStop('It is written as: pawl sessions delete ID. pawl sessions lists them.');
-    return (await import('./sessions.js')).deleteFrom(id, flags);
+    return deleteFrom(id, flags);
   }
   if (what !== undefined && what !== 'list')
     throw usageStop(`pawl sessions has list and delete, not '${what}'. To look at one: pawl show ID`);
