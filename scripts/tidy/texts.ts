@@ -13,7 +13,7 @@ const PLACES: readonly { readonly found: RegExp; readonly text: string }[] = [
 
 /** Documents that are only read when they are short. */
 const LENGTHS: readonly { readonly file: RegExp; readonly linesMax: number }[] = [
-  { file: /^README\.md$/, linesMax: 150 },
+  { file: /^README\.md$/, linesMax: 120 },
   { file: /^AGENTS\.md$/, linesMax: 80 },
   { file: /^docs\/decisions\/\d{4}-[a-z0-9-]+\.md$/, linesMax: 60 },
 ];

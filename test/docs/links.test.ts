@@ -13,6 +13,9 @@ const documents = [
   ...['README.md', 'AGENTS.md', 'CHANGELOG.md', 'SECURITY.md', 'CONTRIBUTING.md'].filter((file) =>
     existsSync(path.join(root, file)),
   ),
+  ...readdirSync(path.join(root, 'packages'))
+    .flatMap((name) => [`packages/${name}/README.md`, `packages/${name}/src/README.md`])
+    .filter((file) => file !== 'packages/pawl/README.md' && existsSync(path.join(root, file))),
   ...readdirSync(path.join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.md'))
     .map((file) => `docs/${file}`),
@@ -63,6 +66,15 @@ const pathFaults = (document: string, text: string): readonly string[] =>
     // where a record speaks of names that it explains, `NNNN` stands for a number
     .filter((name) => !name.includes('NNNN') && !existsSync(path.join(root, name)))
     .map((name) => `${document}: there is no ${name}`);
+
+/** A package's README names files below its own `src/`. */
+const packagePathFaults = (document: string, text: string): readonly string[] => {
+  const folder = /^packages\/[^/]+/.exec(document)?.[0];
+  return [...text.matchAll(/`(src\/[\w./-]+)`/g)]
+    .map(([, name = '']) => name)
+    .filter((name) => folder !== undefined && !existsSync(path.join(root, folder, name)))
+    .map((name) => `${document}: there is no ${name}`);
+};
 
 const flagsOf = (help: string): readonly string[] =>
   [...help.matchAll(/(?<![\w-])--?[a-zA-Z][\w-]*/g)].map(([flag]) => flag);
@@ -121,7 +133,8 @@ describe('documents', () => {
   for (const document of documents) {
     const text = read(document);
     it(`${document} links and names only files that are there`, () => {
-      assert.deepEqual([...linkFaults(document, text), ...pathFaults(document, text)], []);
+      const faults = [linkFaults, pathFaults, packagePathFaults].flatMap((check) => check(document, text));
+      assert.deepEqual(faults, []);
     });
     it(`${document} names only commands and flags that pawl has`, () => {
       assert.deepEqual([...commandFaults(document, text), ...flagFaults(document, text)], []);
