@@ -26,12 +26,13 @@ const ranShape = array(object({ name: string(), start: number() }));
 
 type Way = { readonly files: readonly string[]; readonly functions: number };
 
+const bundled = bundleProgram({ after }, { file: 'packages/pawl/src/main.ts' });
 let program = '';
 /** Where each source begins in the program. */
 let places: readonly { readonly start: number; readonly file: string }[] = [];
 
 before(async () => {
-  program = await bundleProgram({ after }, { file: 'packages/pawl/src/main.ts' });
+  program = await bundled;
   const text = readFileSync(program, 'utf8');
   places = [...text.matchAll(/^ *\/\/ (packages\/\S+\.ts)$/gm)].map(({ index, 1: file = '' }) => ({
     start: index,
