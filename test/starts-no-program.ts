@@ -3,15 +3,14 @@ import { syncBuiltinESMExports } from 'node:module';
 import workerThreads from 'node:worker_threads';
 
 /**
- * A test file that imports this shares the process of the unit tests, though its imports reach modules that start programs
- * or threads, or open connections (scripts/test-runner/tier.ts). It promises to start no program and no thread, and to
- * close its servers. A file that breaks the first promise fails here; after a server that stays open the process does not end.
+ * The process of the unit tests loads this first: it starts no program and no thread. A test that tries to fails here, and
+ * needs a process of its own (scripts/test-runner/tier.ts). Unit tests close their servers, or the process does not end.
  */
 
 const forbid = (owner: object, names: readonly string[]): void => {
   for (const name of names) {
     const refuse = (): never => {
-      throw new Error(`${name}: a test file that imports test/starts-no-program.ts may not call it`);
+      throw new Error(`${name}: unit tests share a process and start nothing; import test/own-process.ts`);
     };
     Reflect.set(owner, name, refuse);
   }

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build, type Plugin } from 'esbuild';
 import { workspacePackages } from '../workspace-packages.js';
-import { isUnitTest, unitProgram } from './tier.js';
+import { GUARD, isUnitTest, unitProgram } from './tier.js';
 
 /**
  * Compiles test files and what they import in one go: to compile them in each of their processes costs more than most
@@ -109,10 +109,11 @@ export const compileTests = async (root: string, files: readonly string[]): Prom
   mkdirSync(folder, { recursive: true });
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
   const programOf = (file: string): string => path.join(folder, file.replace(/\.ts$/, '.mjs'));
+  const guard = existsSync(path.join(root, GUARD)) ? [GUARD] : [];
   const compiled = async () => {
     const { metafile } = await build({
       absWorkingDir: root,
-      entryPoints: [...files, 'test-reporter'],
+      entryPoints: [...new Set([...files, ...guard]), 'test-reporter'],
       outdir: folder,
       outbase: root,
       entryNames: '[dir]/[name]',
@@ -142,7 +143,7 @@ export const compileTests = async (root: string, files: readonly string[]): Prom
     unitTests: files.filter((file) => isUnitTest(metafile, file)),
     unitProgramOf: (chosen) => {
       const program = path.join(folder, 'unit-tests.mjs');
-      writeFileSync(program, unitProgram(chosen, programOf));
+      writeFileSync(program, unitProgram(chosen, programOf, guard.length > 0));
       return program;
     },
     reporter: pathToFileURL(path.join(folder, 'test-reporter.mjs')).href,

@@ -3,28 +3,23 @@ import type { Metafile } from 'esbuild';
 /**
  * Unit tests share one process: to start one costs more than most of them take.
  *
- * 1. Those whose imports reach nothing that starts a program or a thread or opens a connection. Nobody lists them; a test
- *    that begins to use such a module gets a process of its own.
- * 2. Those that import test/starts-no-program.ts, which forbids their process to use such modules.
+ * A test file shares it unless its own files, the tests and what helps them, reach a module that starts programs or
+ * threads, or it imports test/own-process.ts. What it tests may reach such modules: the process forbids their use
+ * (test/starts-no-program.ts), so that a test which starts a program fails there and says what to import.
  */
 
-/** Nothing can forbid these two to start a program. */
-const NEVER_SHARED: ReadonlySet<string> = new Set(['@lydell/node-pty', 'esbuild']);
-
-const OUTSIDE: ReadonlySet<string> = new Set([
+const STARTING: ReadonlySet<string> = new Set([
   'node:child_process',
   'node:cluster',
-  'node:dgram',
-  'node:http',
-  'node:http2',
-  'node:https',
-  'node:net',
-  'node:tls',
   'node:worker_threads',
-  ...NEVER_SHARED,
+  '@lydell/node-pty',
+  'esbuild',
+  'playwright-core',
 ]);
 
-const GUARD = 'test/starts-no-program.ts';
+/** What the shared process loads first. */
+export const GUARD = 'test/starts-no-program.ts';
+const OWN_PROCESS = 'test/own-process.ts';
 
 /** Unit tests that `npm run check` leaves to `npm test`: each computes for 4 to 24 s, all others together for 20. */
 export const LONG_UNIT_TESTS: readonly string[] = [
@@ -38,25 +33,29 @@ export const LONG_UNIT_TESTS: readonly string[] = [
 
 /** Whether a test file can share the process of the unit tests. */
 export const isUnitTest = ({ inputs }: Pick<Metafile, 'inputs'>, file: string): boolean => {
-  const isGuarded = inputs[file]?.imports.some(({ path }) => path === GUARD) === true;
-  const forbidden = isGuarded ? NEVER_SHARED : OUTSIDE;
-  const seen = new Set<string>();
+  const seen = new Set([GUARD]);
   const waiting = [file];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     if (seen.has(next)) continue;
     seen.add(next);
+    if (next === OWN_PROCESS) return false;
     for (const { path, external } of inputs[next]?.imports ?? []) {
-      if (external !== true) waiting.push(path);
-      else if (forbidden.has(path)) return false;
+      if (external === true && STARTING.has(path)) return false;
+      if (external !== true && !path.startsWith('packages/')) waiting.push(path);
     }
   }
   return true;
 };
 
 /** A program that imports test files one after the other, each within a suite of its name. */
-export const unitProgram = (files: readonly string[], programOf: (file: string) => string): string => {
+export const unitProgram = (
+  files: readonly string[],
+  programOf: (file: string) => string,
+  hasGuard: boolean,
+): string => {
   const programs = Object.fromEntries(files.map((file) => [file, programOf(file)]));
   return [
+    ...(hasGuard ? [`import ${JSON.stringify(programOf(GUARD))};`] : []),
     "import { describe } from 'node:test';",
     `const programs = ${JSON.stringify(programs, null, 2)};`,
     'for (const [file, program] of Object.entries(programs)) describe(file, async () => void (await import(program)));',

@@ -19,12 +19,15 @@ const sources: Readonly<Record<string, string>> = {
   'test/d-empty.test.ts': 'export const nothing = 1;\n',
   'test/e-ends.test.ts': `${TEST}test('one', () => {}); test('two', () => new Promise(() => { setTimeout(() => process.exit(3), 200); }));\n`,
   'test/f-passes.test.ts': PASSES,
-  'test/g-starts.test.ts': `import { start } from '../src/deep.js';\n${PASSES}start;\n`,
-  'test/h-promises.test.ts': `import './starts-no-program.js';\nimport { start } from '../src/deep.js';\n${PASSES}start;\n`,
-  'test/i-breaks.test.ts': `import './starts-no-program.js';\nimport { start } from '../src/deep.js';\n${TEST}test('bad', () => start());\n`,
+  'test/g-reaches.test.ts': `import { start } from '../packages/p/src/deep.js';\n${PASSES}start;\n`,
+  'test/h-starts.test.ts': `import { start } from './starts.js';\n${PASSES}start;\n`,
+  'test/i-breaks.test.ts': `import { start } from '../packages/p/src/deep.js';\n${TEST}test('bad', () => start());\n`,
+  'test/j-alone.test.ts': `import './own-process.js';\n${PASSES}`,
+  'test/starts.ts': "export { spawn as start } from 'node:child_process';\n",
+  'test/own-process.ts': 'export const OWN_PROCESS = true;\n',
   'test/starts-no-program.ts': readFileSync(new URL('../starts-no-program.ts', import.meta.url), 'utf8'),
-  'src/deep.ts': "export { start } from './deeper.js';\n",
-  'src/deeper.ts':
+  'packages/p/src/deep.ts': "export { start } from './deeper.js';\n",
+  'packages/p/src/deeper.ts':
     "import { spawn } from 'node:child_process';\nexport const start = (): void => void spawn('true');\n",
 };
 const files = Object.keys(sources).filter((file) => file.endsWith('.test.ts'));
@@ -35,9 +38,10 @@ const [
   empty = '',
   ends = '',
   later = '',
+  reaches = '',
   starts = '',
-  promises = '',
   breaks = '',
+  alone = '',
 ] = files;
 
 describe('unit tests', () => {
@@ -46,7 +50,7 @@ describe('unit tests', () => {
 
   before(async () => {
     root = mkdtempSync(path.join(tmpdir(), 'pawl-units-'));
-    for (const folder of ['test', 'src']) mkdirSync(path.join(root, folder));
+    for (const folder of ['test', 'packages/p/src']) mkdirSync(path.join(root, folder), { recursive: true });
     for (const [file, text] of Object.entries(sources)) writeFileSync(path.join(root, file), text);
     compiled = await compileTests(root, files);
   });
@@ -55,10 +59,10 @@ describe('unit tests', () => {
     rmSync(root, { recursive: true, force: true });
   });
 
-  it('are those that reach no module which starts programs, however far away, or promise to start none', () => {
+  it('are those whose own files reach no module that starts programs, and that ask for no process of their own', () => {
     assert.deepEqual(
       compiled.unitTests,
-      files.filter((file) => file !== starts),
+      files.filter((file) => file !== starts && file !== alone),
     );
   });
 
@@ -79,15 +83,15 @@ describe('unit tests', () => {
     ]);
   });
 
-  it('fail where they start a program though they promise not to', async () => {
-    const results = await runUnits(root, [promises, breaks], compiled);
+  it('fail where they start a program', async () => {
+    const results = await runUnits(root, [reaches, breaks], compiled);
     const told = results.flatMap(({ tests }) =>
       tests.map(({ name, type, error }) => `${type} ${name} ${error}`),
     );
     assert.deepEqual(told.slice(0, 2), ['passed d > one ', 'passed two ']);
     assert.match(
       told[2] ?? '',
-      /^failed bad Error: spawn: a test file that imports test\/starts-no-program\.ts may/,
+      /^failed bad Error: spawn: unit tests share a process and start nothing; import test\/own-process\.ts/,
     );
     assert.equal(told.length, 3);
   });

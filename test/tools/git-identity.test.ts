@@ -1,3 +1,4 @@
+import '../own-process.js';
 import assert from 'node:assert/strict';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';

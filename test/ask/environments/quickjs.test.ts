@@ -1,3 +1,4 @@
+import '../../own-process.js';
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { quickjs } from '../../../packages/ask/src/environments/quickjs/quickjs.js';

@@ -1,3 +1,4 @@
+import '../../own-process.js';
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { javascript } from '../../../packages/ask/src/environments/sandboxed-node.js';
