@@ -1,3 +1,7 @@
+import type { ApprovalScope } from '../policy/grants.js';
+
+export type { ApprovalScope } from '../policy/grants.js';
+
 import type { HookVerdicts, ReportedMoment } from '../policy/hook-verdict.js';
 import type {
   CallFacts,
@@ -45,9 +49,6 @@ export type QueuedInput = {
 };
 
 export type ApprovalAnswer = { readonly kind: 'allow' } | { readonly kind: 'deny'; readonly reason: string };
-/** What an answer allows: this call once, this exact call, commands with the prefix, or the tool (or its group). */
-export type ApprovalScope = 'once' | 'shape' | 'prefix' | 'session';
-
 type Of<T extends string, Body = unknown> = { readonly type: T; readonly at: number } & Body;
 
 /** A call of a batch that was in flight. `startedAt`: null if it has not started. */

@@ -1,5 +1,8 @@
+export type { SandboxLevel } from '../policy/decide.js';
+export type { Grant } from '../policy/grants.js';
+
+import type { SandboxLevel } from '../policy/decide.js';
 import { type PolicyRule, type Preset, presetRules, type WrittenRule } from '../policy/presets.js';
-import type { CallFacts, CallTraits, Needs } from './call.js';
 import { type Limit, readLimit } from './usage.js';
 
 /** The delay before retry n (from 1), in milliseconds, is a pure function of n and the failure's jitter. */
@@ -14,23 +17,6 @@ export type RetrySchedule =
       readonly jitter?: number;
     }
   | { readonly kind: 'list'; readonly delaysMs: readonly number[] };
-
-/** The calls that a grant covers: one shape, commands with a prefix, or every call of the tool. */
-type GrantScope =
-  | { readonly scope: 'shape'; readonly shape: CallFacts['shape'] }
-  | { readonly scope: 'prefix'; readonly words: readonly string[] }
-  /** Every call of the tool; with a group also calls of other tools in the group. */
-  | { readonly scope: 'session'; readonly group?: NonNullable<CallTraits['group']> };
-
-/** What the user allowed for the rest of the session. */
-export type Grant = GrantScope & {
-  readonly tool: string;
-  /** The reason for which covered calls may leave the sandbox; absent: none. */
-  readonly needs?: Needs;
-};
-
-/** What commands may change and reach: the workspace, also the network, nothing (read-only), or everything. */
-export type SandboxLevel = 'workspace' | 'workspace+net' | 'read-only' | 'off';
 
 /** Reasoning effort, for models that have such a setting. `auto`: the model's default. */
 export type Effort = 'auto' | 'low' | 'medium' | 'high';

@@ -5,11 +5,9 @@
  * 2. `choices` are the possible answers, each with exactly what it would allow.
  */
 
-import type { Action } from '../machine/action.js';
-import type { JudgedCall, Needs } from '../machine/call.js';
-import type { ApprovalScope } from '../machine/event.js';
-import type { Grant } from '../machine/settings.js';
+import type { ApprovalScope, Grant } from './grants.js';
 import { type Grantable, grantOf, needsOf } from './grants.js';
+import type { JudgedCall, Needs } from './judged-call.js';
 
 type QuestionSubject = {
   /** `command`: a shell command; `address`: a URL; `change`: a unified diff; `input`: the arguments as JSON. */
@@ -47,7 +45,17 @@ export type ApprovalDescription = {
   readonly choices: readonly ApprovalChoice[];
 };
 
-export type ApprovalRequest = Extract<Action, { readonly type: 'RequestApproval' }>;
+/** The question to the user about a call, an action of the machine. */
+export type ApprovalRequest = {
+  readonly type: 'RequestApproval';
+  readonly batchId: string;
+  readonly call: JudgedCall;
+  readonly why: string;
+  /** The preview of the change, as a unified diff. */
+  readonly diff?: string;
+  /** The answers that may allow the call; absent: any. */
+  readonly grantable?: Exclude<Grantable, 'any'>;
+};
 
 const scopeOf: Readonly<Record<Exclude<ApprovalChoice['answer'], 'no'>, ApprovalScope>> = {
   once: 'once',

@@ -1,6 +1,6 @@
 /** Options of programs: which further words a rule that allows a command covers, and which run other programs or write files. */
 
-import type { ParsedCommand } from '../machine/call.js';
+import type { ParsedCommand } from './judged-call.js';
 import { programName } from './patterns.js';
 
 /**

@@ -12,13 +12,20 @@
  * 6. A tool of an MCP server whose declaration has changed since its last run is asked about. No rule or grant covers it.
  */
 
-import type { JudgedCall, Needs } from '../machine/call.js';
-import type { Grant, SandboxLevel, Settings } from '../machine/settings.js';
+import type { Grant } from './grants.js';
 import { type Grantable, grantCovers } from './grants.js';
 import { reasonOf, verdictsIn } from './hook-verdict.js';
+import type { JudgedCall, Needs } from './judged-call.js';
 import { fileLossesIn, isDestructiveGit, wipesWorkspace } from './losses.js';
 import { isPrivateHost, matchesHost } from './patterns.js';
-import { type CommandPlace, type Decision, gitTexts, type PolicyRule, type WrittenRule } from './presets.js';
+import {
+  type CommandPlace,
+  type Decision,
+  gitTexts,
+  type PolicyRule,
+  type Preset,
+  type WrittenRule,
+} from './presets.js';
 import { decideByWrittenRules, describeRule, type WrittenDecision } from './rules.js';
 
 export type PolicyDecision = {
@@ -29,8 +36,15 @@ export type PolicyDecision = {
   readonly grantable: Grantable;
 };
 
-type PolicySettings = Pick<Settings, 'rules' | 'workspace'> &
-  Partial<Pick<Settings, 'writtenRules' | 'sandbox' | 'onAsk' | 'preset'>>;
+/** The settings by which the policy decides. */
+export type PolicySettings = {
+  readonly rules: readonly PolicyRule[];
+  readonly workspace: string;
+  readonly writtenRules?: readonly WrittenRule[];
+  readonly sandbox?: SandboxLevel | 'missing';
+  readonly onAsk?: 'ask' | 'deny' | 'stop';
+  readonly preset?: Preset;
+};
 
 const liesIn = (folder: string, path: string): boolean =>
   path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`);
@@ -105,7 +119,7 @@ const guard = (why: string, grantable: Grantable, advice: string): Opinion => ({
   unattended: `${why}. ${NOBODY} ${advice}`,
 });
 
-const FIRM = new Set<Settings['preset']>(['plan', 'ci']);
+const FIRM = new Set<Preset | undefined>(['plan', 'ci']);
 
 /** Rule 3. */
 const protections = (settings: PolicySettings, { facts, traits }: JudgedCall): readonly Opinion[] => {
@@ -258,6 +272,9 @@ export const decide = (
   return unattended === undefined ? strictest : { ...strictest, decision: 'deny', why: unattended };
 };
 
+/** What commands may change and reach: the workspace, also the network, nothing (read-only), or everything. */
+export type SandboxLevel = 'workspace' | 'workspace+net' | 'read-only' | 'off';
+
 /** The sandbox level of one command; the strictest first. */
 export const COMMAND_LEVELS = ['read-only', 'read-only+net', 'workspace', 'workspace+net', 'off'] as const;
 export type CommandLevel = (typeof COMMAND_LEVELS)[number];
@@ -273,7 +290,10 @@ const withNetwork: Readonly<Record<SandboxLevel, CommandLevel>> = {
  * The sandbox level of an allowed call. Old sessions have no setting, since they had no sandbox. With a missing sandbox
  * only calls that the user approved get here.
  */
-export const levelOfCall = (setting: Settings['sandbox'], needs: Needs | undefined): CommandLevel => {
+export const levelOfCall = (
+  setting: SandboxLevel | 'missing' | undefined,
+  needs: Needs | undefined,
+): CommandLevel => {
   if (setting === undefined || setting === 'off' || setting === 'missing' || needs === 'outside')
     return 'off';
   return needs === 'network' ? withNetwork[setting] : setting;

@@ -1,9 +1,24 @@
 /** Grants: permissions of the user that last longer than one call. */
 
-import type { CallFacts, JudgedCall, Needs, ParsedCommand } from '../machine/call.js';
-import type { ApprovalScope } from '../machine/event.js';
-import type { Grant } from '../machine/settings.js';
+/** What an answer allows: this call once, this exact call, commands with the prefix, or the tool (or its group). */
+export type ApprovalScope = 'once' | 'shape' | 'prefix' | 'session';
+
+/** The calls that a grant covers: one shape, commands with a prefix, or every call of the tool. */
+type GrantScope =
+  | { readonly scope: 'shape'; readonly shape: string }
+  | { readonly scope: 'prefix'; readonly words: readonly string[] }
+  /** Every call of the tool; with a group also calls of other tools in the group. */
+  | { readonly scope: 'session'; readonly group?: ToolGroup };
+
+/** What the user allowed for the rest of the session. */
+export type Grant = GrantScope & {
+  readonly tool: string;
+  /** The reason for which covered calls may leave the sandbox; absent: none. */
+  readonly needs?: Needs;
+};
+
 import { uncoveredWord } from './command-options.js';
+import type { CallFacts, JudgedCall, Needs, ParsedCommand, ToolGroup } from './judged-call.js';
 import { beginsWith } from './patterns.js';
 
 /** The answers that a question may offer: any, none beyond this exact call, or only once. */

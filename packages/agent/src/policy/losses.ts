@@ -1,6 +1,6 @@
 /** What a command would destroy, by its words: files, and work that git holds. */
 
-import type { ParsedCommand } from '../machine/call.js';
+import type { ParsedCommand } from './judged-call.js';
 import { programName } from './patterns.js';
 
 /**

@@ -1,6 +1,6 @@
 /** Paths that need more than a rule: those that other programs run or obey, and those that hold credentials. */
 
-import type { CallFacts } from '../machine/call.js';
+import type { CallFacts } from './judged-call.js';
 
 /**
  * Protected paths: files that other programs run or obey later without a question (git, editors, CI, shells, …).

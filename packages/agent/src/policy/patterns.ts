@@ -1,6 +1,6 @@
 /** Patterns of rules: for hosts, for tools of MCP servers, for paths, for the words of commands. */
 
-import type { McpToolName, ParsedCommand } from '../machine/call.js';
+import type { McpToolName, ParsedCommand } from './judged-call.js';
 
 /**
  * Host patterns of rules.

@@ -1,4 +1,4 @@
-import type { Needs, ParsedCommand, ShellFacts } from '../machine/call.js';
+import type { Needs, ParsedCommand, ShellFacts } from './judged-call.js';
 import { gitCommand, isDestructiveGit } from './losses.js';
 import { programName } from './patterns.js';
 

@@ -7,9 +7,9 @@
  * 3. A word that is computed at run time matches every rule that denies or asks, and none that allows.
  */
 
-import type { JudgedCall, ParsedCommand } from '../machine/call.js';
 import { uncoveredWord } from './command-options.js';
 import { coversNeeds } from './grants.js';
+import type { JudgedCall, ParsedCommand } from './judged-call.js';
 import {
   allowsMcpTool,
   beginsWith,

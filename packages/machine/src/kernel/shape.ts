@@ -323,6 +323,9 @@ const checkJson = (root: object): ShapeFault | null => {
   return null;
 };
 
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
+export type JsonObject = { readonly [key: string]: Json };
+
 /** Any JSON object. */
 export const jsonObject = <T extends object>(): Shape<T> => ({
   check: (value) => (isRecord(value) ? checkJson(value) : shapeFault(value, 'an object')),

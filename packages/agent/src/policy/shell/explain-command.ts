@@ -1,8 +1,7 @@
 /** Explains the policy's decision about a shell text, without a session. */
 
-import type { JudgedCall, Needs, ShellFacts } from '../../machine/call.js';
-import type { Settings } from '../../machine/settings.js';
-import { decide, type PolicyDecision, placeOf } from '../decide.js';
+import { decide, type PolicyDecision, type PolicySettings, placeOf } from '../decide.js';
+import type { JudgedCall, Needs, ShellFacts } from '../judged-call.js';
 import type { CommandPlace } from '../presets.js';
 import { commandFinder, type FindProgram, shellFacts } from './shell-facts.js';
 import { type FindLosses, unrecoverableFiles } from './unrecoverable-files.js';
@@ -14,9 +13,6 @@ export type Explained = PolicyDecision & {
   /** Where the command would run. */
   readonly place: CommandPlace;
 };
-
-export type Explaining = Pick<Settings, 'rules' | 'workspace'> &
-  Partial<Pick<Settings, 'writtenRules' | 'sandbox' | 'onAsk' | 'preset'>>;
 
 type LookedUp = {
   readonly shell: ShellFacts;
@@ -52,7 +48,7 @@ type ExplainOptions = {
 /** Searches programs in the PATH of this process unless `find` is given. */
 export const explainCommand = async (
   text: string,
-  settings: Explaining,
+  settings: PolicySettings,
   { needs, find, losses }: ExplainOptions = {},
 ): Promise<Explained> => {
   const look = find ?? commandFinder(process.env.PATH ?? '', settings.workspace);

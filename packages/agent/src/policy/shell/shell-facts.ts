@@ -8,7 +8,7 @@
 
 import { accessSync, constants, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
-import type { ParsedCommand, ShellFacts } from '../../machine/call.js';
+import type { ParsedCommand, ShellFacts } from '../judged-call.js';
 import { changesShell, isBuiltin, type Meaning, meaningOf, type Words } from './command-meanings.js';
 import { type CommandStarts, commandStarts, plainStarts } from './command-starts.js';
 import { readCommands, type ShellReading } from './read-statements.js';

@@ -9,7 +9,7 @@
 
 import { lstatSync, readdirSync, realpathSync } from 'node:fs';
 import path from 'node:path';
-import type { ParsedCommand, ShellFacts } from '../../machine/call.js';
+import type { ParsedCommand, ShellFacts } from '../judged-call.js';
 import { type FileLoss, type FileWord, fileLossesIn, isGenerated } from '../losses.js';
 
 /** What git says about files that it could not restore. Absolute paths. */
