@@ -75,10 +75,9 @@ export type {
   State,
   StateName,
   TransientState,
-  UsageTotals,
   WaitReason,
 } from '@pawl/agent/machine/state';
-export type { Limit, Prices, Usage } from '@pawl/agent/machine/usage';
+export type { Limit, Prices, Usage, UsageTotals } from '@pawl/agent/machine/usage';
 export type { SandboxLevel } from '@pawl/agent/policy/decide';
 export type { ApprovalScope, Grant } from '@pawl/agent/policy/grants';
 export type { HookVerdict, HookVerdicts } from '@pawl/agent/policy/hook-verdict';

@@ -34,22 +34,22 @@ export type SeenFile = { readonly path: string; readonly sha256: string };
 
 /** The runtime's report on a call that ran. `text` is already cut to the output limit. */
 export type CallOutcome = {
-  readonly status: Extract<RanStatus, 'ok' | 'failed' | 'timedOut' | 'cancelled' | 'lost'>;
+  readonly status: 'ok' | 'failed' | 'timedOut' | 'cancelled' | 'lost';
   readonly text: string;
   /** The result in a few words for people (`12 files`), if the call ended ok. Absent: the lines of `text` are counted. */
   readonly summary?: string;
-  /** sha256 of the full output where `text` was cut. */
-  readonly blob?: string;
   /** Images for the model beside the text, if the call ended ok. */
   readonly images?: readonly Image[];
   /** A unified diff of what an editing tool changed, for people. */
   readonly diff?: string;
   /** `no`: the call did nothing, although its start is in the journal. */
   readonly ran?: 'no';
-  /** Files that the call read or wrote, for a resumed session. */
-  readonly seen?: readonly SeenFile[];
   /** Usage of a spending call, however it ended. */
   readonly usage?: Usage;
+  /** sha256 of the full output where `text` was cut. */
+  readonly blob?: string;
+  /** Files that the call read or wrote, for a resumed session. */
+  readonly seen?: readonly SeenFile[];
   /** What hooks said after the call; absent if none ran. */
   readonly hooks?: HookVerdicts;
 };

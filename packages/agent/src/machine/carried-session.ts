@@ -21,7 +21,15 @@ import {
   messagesOf,
   replaceBySummary,
 } from './conversation.js';
-import type { CarriedCall, CarriedSession, CarriedWork, Event, On, QueuedInput } from './event.js';
+import type {
+  CarriedCall,
+  CarriedOutcome,
+  CarriedSession,
+  CarriedWork,
+  Event,
+  On,
+  QueuedInput,
+} from './event.js';
 import type { AssistantMessage, JsonObject, Message, ResultPart, UserText } from './message.js';
 import { addUsage, spendingId } from './moves/budget.js';
 import { callModel } from './moves/request.js';
@@ -80,7 +88,7 @@ const endAtOnce = (
     : end('skipped', `not run: the reply ended with ${stopReason}`);
 };
 
-const endWith = (outcome: CallOutcome, at: number): NonNullable<CarriedCall['ended']> => {
+const endWith = (outcome: CallOutcome, at: number): CarriedOutcome => {
   const { status, images, ran } = outcome;
   return {
     status,
@@ -367,10 +375,7 @@ class SessionFromEvents {
   }
 
   /** The first outcome counts. */
-  #end(
-    event: { readonly batchId: string; readonly callId: string },
-    ended: NonNullable<CarriedCall['ended']>,
-  ): void {
+  #end(event: { readonly batchId: string; readonly callId: string }, ended: CarriedOutcome): void {
     this.#change(event, (call) => (call.ended === undefined ? { ...call, ended } : call));
     this.#closeIfEnded();
   }

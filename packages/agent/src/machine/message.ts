@@ -37,7 +37,7 @@ export type ResultPart = {
   readonly images?: readonly Image[];
 };
 
-export type UserMessage = { readonly role: 'user'; readonly parts: readonly (ResultPart | UserText)[] };
+export type UserMessage = { readonly role: 'user'; readonly parts: readonly (UserText | ResultPart)[] };
 
 /** Data that a provider wants back unchanged with a part (signatures, encrypted reasoning). */
 export type ProviderMetadata = JsonObject;

@@ -1,20 +1,35 @@
+import type { Amount, Count } from '@pawl/machine/kernel/shape';
+
 /** What model calls use, and limits on it. */
 
 /** Dollars per million tokens. */
 export type Prices = {
-  readonly input: number;
-  readonly output: number;
-  readonly cacheRead: number;
-  readonly cacheWrite: number;
+  readonly input: Amount;
+  readonly output: Amount;
+  readonly cacheRead: Amount;
+  readonly cacheWrite: Amount;
 };
+
+/** Tokens of one model call: at most a thousand million, since a larger count is a counting error. */
+export type TokenCount = number;
 
 /** Tokens and cost of a model call, priced by the runtime. `costUsd` is null if the price is unknown. */
 export type Usage = {
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  readonly cacheReadTokens: number;
-  readonly cacheWriteTokens: number;
-  readonly costUsd: number | null;
+  readonly inputTokens: TokenCount;
+  readonly outputTokens: TokenCount;
+  readonly cacheReadTokens: TokenCount;
+  readonly cacheWriteTokens: TokenCount;
+  readonly costUsd: Amount | null;
+};
+
+/** Sums over the session. `unpriced` counts model calls with an unknown price. */
+export type UsageTotals = {
+  readonly inputTokens: Amount;
+  readonly outputTokens: Amount;
+  readonly cacheReadTokens: Amount;
+  readonly cacheWriteTokens: Amount;
+  readonly costUsd: Amount;
+  readonly unpriced: Count;
 };
 
 /** All tokens, including cached ones, as token limits count them. */
@@ -37,7 +52,9 @@ export const sumUsage = (one: Usage | null, other: Usage): Usage =>
  * A limit on spending. `unlimited` is a word of its own, so that 0 (nothing left) can't be read as no limit, and a sum
  * with a missing limit does not compile.
  */
-export type Limit = number | 'unlimited';
+export type Limit = Amount | 'unlimited';
+/** A limit that the user asks for. The table refuses a number below 0, so that the user is told. */
+export type RequestedLimit = number | 'unlimited';
 
 /** The rest of a limit. It is a type of its own, so that a caller must handle "nothing left" before it sets a limit. */
 export type Remaining = { readonly type: 'unlimited' } | { readonly type: 'left'; readonly amount: number };

@@ -1,4 +1,4 @@
-import type { JsonObject } from '@pawl/machine/kernel/shape';
+import type { Count, JsonObject } from '@pawl/machine/kernel/shape';
 import type { HookVerdicts } from './hook-verdict.js';
 
 /** A tool call with the facts on which the policy and the machine decide. */
@@ -39,15 +39,15 @@ export type ParsedCommand = {
   /** Files that its redirections may write. null: a name that is computed at run time. */
   readonly writes: readonly (string | null)[];
   /** Indexes of `writes` that only append. Absent: none is known to. */
-  readonly appends?: readonly number[];
+  readonly appends?: readonly Count[];
   /** For each word: its pattern (`src/*.ts`, `{a,b}`, quoted characters escaped) if it expands to file names. */
   readonly patterns?: readonly (string | null)[];
   /** Real absolute path of the program; null for a builtin, a function or a missing program. */
   readonly program: string | null;
   /** Index of the word at which a wrapped command begins: 2 in `timeout 5 npm test`. */
-  readonly runs?: number;
+  readonly runs?: Count;
   /** Index of the word from which a command may stand, behind options of its runner: 2 in `docker run IMAGE npm test`. */
-  readonly mayRun?: number;
+  readonly mayRun?: Count;
   /** This is a wrapped command, listed in `commands` beside its wrapper. */
   readonly wrapped?: 'yes';
 };

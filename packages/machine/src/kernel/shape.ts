@@ -31,6 +31,15 @@ type Field<T, K extends keyof T> =
 /** One shape for each field of T. */
 export type Fields<T> = { readonly [K in keyof T]-?: Field<T, K> };
 
+/** A number from 0 whose sums stay finite. */
+export type Amount = number;
+/** A whole number from 0. */
+export type Count = number;
+/** A whole number from 1. */
+export type CountFromOne = number;
+/** A number from 0 to 1. */
+export type Share = number;
+
 const LONGEST_QUOTE = 40;
 
 /** Describes a value briefly. */
@@ -233,11 +242,15 @@ const trimRows = (rows: readonly Row[], value: Loose, tag: string | null): Loose
   return kept;
 };
 
-export const object = <T extends object>(fields: Fields<T>): Shape<T> => {
+/** The shape of an object, with those of its fields. */
+export type ObjectShape<T> = Shape<T> & { readonly fields: Fields<T> };
+
+export const object = <T extends object>(fields: Fields<T>): ObjectShape<T> => {
   const rows = rowsOf(fields);
   return {
     check: (value) => (isRecord(value) ? checkRows(rows, value, null) : shapeFault(value, 'an object')),
     trim: (value) => (isRecord(value) ? trimRows(rows, value, null) : value),
+    fields,
   };
 };
 
@@ -255,7 +268,7 @@ type Case<T, Tag extends KeyOf<T>, V> = T extends { readonly [K in Tag]: V } ? O
 export const variant = <T extends object, const Tag extends KeyOf<T> & keyof T & string>(
   tag: Tag,
   cases: { readonly [V in T[Tag] & string]: Fields<Case<T, Tag, V>> },
-): Shape<T> => {
+): Shape<T> & { readonly cases: typeof cases } => {
   const rows = new Map<unknown, readonly Row[]>(
     Object.entries<object>(cases).map(([name, fields]) => [name, rowsOf(fields)]),
   );
@@ -270,6 +283,7 @@ export const variant = <T extends object, const Tag extends KeyOf<T> & keyof T &
       const own = isRecord(value) ? rows.get(value[tag]) : undefined;
       return isRecord(value) && own !== undefined ? trimRows(own, value, tag) : value;
     },
+    cases,
   };
 };
 
