@@ -165,7 +165,7 @@ export const answersTo: Readonly<Record<ActionType, Answers>> = {
   Shutdown: NONE,
 };
 
-const listOf = (events: readonly EventType[]): string =>
+const eventList = (events: readonly EventType[]): string =>
   events.map((event) => `\`${event}\``).join(', ') || '–';
 
 /** One row for each action that has an answer. */
@@ -177,6 +177,6 @@ export const answersTable = (): string =>
       .filter(([, answers]) => answers !== NONE)
       .map(
         ([action, { before, last, late }]) =>
-          `| \`${action}\` | ${listOf(before)} | ${listOf(last)} | ${listOf(late)} |`,
+          `| \`${action}\` | ${eventList(before)} | ${eventList(last)} | ${eventList(late)} |`,
       ),
   ].join('\n');

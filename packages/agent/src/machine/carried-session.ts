@@ -99,7 +99,7 @@ const endWith = (outcome: CallOutcome, at: number): CarriedOutcome => {
   };
 };
 
-const resultOf = ({ judged, ended }: CarriedCall, open: string): ResultPart => ({
+const carriedResult = ({ judged, ended }: CarriedCall, open: string): ResultPart => ({
   type: 'result',
   callId: judged.callId,
   tool: judged.tool,
@@ -265,7 +265,7 @@ class SessionFromEvents {
   #answered(open: string, waiting: string): Conversation {
     const batch = this.#batch;
     if (batch === null) return this.#conversation;
-    const results = batch.calls.map((call) => resultOf(call, call.startedAt === null ? waiting : open));
+    const results = batch.calls.map((call) => carriedResult(call, call.startedAt === null ? waiting : open));
     return addResults(this.#conversation, results);
   }
 

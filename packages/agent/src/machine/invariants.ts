@@ -32,10 +32,10 @@ export const stateFaults = (before: State, event: Event, step: Step<State, Actio
   ];
 };
 
-const callIdsOf = (message: Message | undefined): readonly string[] =>
+const callIds = (message: Message | undefined): readonly string[] =>
   (message?.parts ?? []).flatMap((part) => (part.type === 'call' ? [part.callId] : []));
 
-const resultIdsOf = ({ parts }: Message): readonly string[] =>
+const resultIds = ({ parts }: Message): readonly string[] =>
   parts.flatMap((part) => (part.type === 'result' ? [part.callId] : []));
 
 /** Faults of a message after `previous`: its results, role and parts. */
@@ -52,8 +52,8 @@ const pairFaults = (previous: Message | undefined, message: Message): readonly s
       brokenRule('roles-alternate', `roles do not alternate: ${previous?.role ?? 'start'}, ${message.role}`),
     );
   }
-  const calls = callIdsOf(previous);
-  const results = resultIdsOf(message);
+  const calls = callIds(previous);
+  const results = resultIds(message);
   if (calls.join() !== results.join())
     faults.push(brokenRule('every-call-answered', `calls [${calls}] are answered by [${results}]`));
   const firstText = message.parts.findIndex((part) => part.type === 'text');
@@ -84,7 +84,7 @@ const conversationFaults = (before: State, { state, actions }: Step<State, Actio
   const last = conversation.open ?? conversation.closed.at(conversation.closed.length - 1);
   const atRest = state.name === 'WaitingForUserInput' || state.name === 'ShuttingDown';
   const sends = actions.find((action) => action.type === 'SendLlmRequest');
-  if ((atRest || sends !== undefined) && callIdsOf(last).length > 0)
+  if ((atRest || sends !== undefined) && callIds(last).length > 0)
     faults.push(brokenRule('every-call-answered', 'the last calls are not answered'));
   if (sends !== undefined && conversation.open === null)
     faults.push(brokenRule('roles-alternate', 'a request does not end with the user'));
@@ -173,7 +173,7 @@ const shutdownFaults = (event: Event, state: State): readonly string[] =>
     ? [brokenRule('shutdown', 'shutdown did not end the session')]
     : [];
 
-const textsOf = (message: UserMessage | null): readonly string[] =>
+const userTexts = (message: UserMessage | null): readonly string[] =>
   message?.parts.flatMap((part) => (part.type === 'text' && part.origin === 'user' ? [part.text] : [])) ?? [];
 
 /** All inputs that still exist: queued, unanswered, or answered in this step. */
@@ -188,12 +188,12 @@ const lostInputs = (
   if (event.type === 'EditQueue' || (isSame && typed.length === 0)) return [];
   const had = [
     ...before.session.queue.map((item) => item.text),
-    ...textsOf(before.session.conversation.open),
+    ...userTexts(before.session.conversation.open),
     ...typed,
   ];
   const restored = actions.flatMap((action) => (action.type === 'RestoreQueue' ? action.texts : []));
   const { messages } = newPart(before.session.conversation, conversation);
-  const told = messages.flatMap((message) => (message.role === 'user' ? textsOf(message) : []));
+  const told = messages.flatMap((message) => (message.role === 'user' ? userTexts(message) : []));
   const has = [...queue.map((item) => item.text), ...told, ...restored];
   for (const text of has) {
     const index = had.indexOf(text);
@@ -247,7 +247,7 @@ const isStale = (before: State, event: Event): boolean => {
     case 'ToolCallDelta':
       return before.name !== 'CallingLlm' || before.requestId !== event.requestId;
     case 'ToolStarted':
-      return statusOf(before, event) !== 'starting';
+      return callStatus(before, event) !== 'starting';
     case 'ToolsFailed':
       return before.name !== 'ExecutingTools' || before.batchId !== event.batchId;
     case 'Resumed':
@@ -259,7 +259,7 @@ const isStale = (before: State, event: Event): boolean => {
   }
 };
 
-const statusOf = (state: State, about: { readonly batchId: string; readonly callId: string }) =>
+const callStatus = (state: State, about: { readonly batchId: string; readonly callId: string }) =>
   state.name === 'ExecutingTools' && state.batchId === about.batchId
     ? state.calls.find(({ judged }) => judged.callId === about.callId)?.status
     : undefined;
@@ -383,13 +383,13 @@ const expectedReason = (before: State, event: Event, into: Edge, stop: Edge | un
     case 'ShuttingDown':
       return 'resumed';
     case 'EndOfTurn':
-      return event.type === 'LlmCompleted' ? `endOfTurn ${endOf(event)}` : null;
+      return event.type === 'LlmCompleted' ? `endOfTurn ${replyEnd(event)}` : null;
     case 'Failed':
       return 'error';
     case 'BudgetExceeded':
       return 'budget';
     case 'Cancelled':
-      return `cancelled ${stopCauseOf(before, event, stop)}`;
+      return `cancelled ${expectedStopCause(before, event, stop)}`;
     case 'Compacting':
       return event.type === 'CompactionCompleted' ? 'compacted' : 'error';
     default:
@@ -399,14 +399,14 @@ const expectedReason = (before: State, event: Event, into: Edge, stop: Edge | un
 
 const CUT_SHORT = new Set<StopReason>(['refusal', 'contentFilter', 'other']);
 
-const endOf = (event: Extract<Event, { readonly type: 'LlmCompleted' }>): string => {
+const replyEnd = (event: Extract<Event, { readonly type: 'LlmCompleted' }>): string => {
   if (CUT_SHORT.has(event.stopReason)) return 'refused';
   if (event.stopReason === 'maxTokens') return 'truncated';
   const said = event.message?.parts.some((part) => part.type === 'text' && part.text.trim() !== '') === true;
   return said ? 'answer' : 'empty';
 };
 
-const stopCauseOf = (before: State, event: Event, stop: Edge | undefined): string => {
+const expectedStopCause = (before: State, event: Event, stop: Edge | undefined): string => {
   if (event.type === 'PolicyStopped') return 'policy';
   if (stop?.from === 'PostToolsHook') return event.type === 'HookCompleted' ? 'veto' : 'user';
   const asked =
@@ -473,7 +473,7 @@ const budgetFaults = (before: State, { state, actions }: Taken): readonly string
  */
 
 /** Why a step requires a request; null if it requires none. */
-const reasonOf = (before: State, event: Event, { path }: Taken): string | null => {
+const requestReason = (before: State, event: Event, { path }: Taken): string | null => {
   const { queue, conversation } = before.session;
   switch (before.name) {
     case 'WaitingForUserInput':
@@ -506,7 +506,7 @@ const hasRaisedItself = (state: State): boolean =>
 
 export const requiredRequestFaults = (before: State, event: Event, step: Taken): readonly string[] => {
   const { actions, state } = step;
-  const reason = reasonOf(before, event, step);
+  const reason = requestReason(before, event, step);
   if (reason === null || sessionLimit(state.session) !== null || hasRaisedItself(state)) return [];
   return actions.some(({ type }) => type === 'SendLlmRequest' || type === 'StartCompaction')
     ? []

@@ -141,7 +141,7 @@ const FIELDS: { readonly [N in RestingState['name']]: Readonly<Record<string, Ki
   ShuttingDown: {},
 };
 
-const kindOf = (value: unknown): Kind => {
+const valueKind = (value: unknown): Kind => {
   if (typeof value === 'string') return 'text';
   if (typeof value === 'number') return 'number';
   if (Array.isArray(value)) return 'list';
@@ -154,14 +154,14 @@ const fieldFault = (
   kinds: Readonly<Record<string, Kind>>,
 ): string | null => {
   for (const [field, kind] of Object.entries(kinds))
-    if (kind !== 'any' && kindOf(value[field]) !== kind)
+    if (kind !== 'any' && valueKind(value[field]) !== kind)
       return `${place}.${field} must be ${kind === 'object' ? 'an' : 'a'} ${kind}`;
   return null;
 };
 
 const sessionKinds = (): Readonly<Record<string, Kind>> => {
   const { session } = initialState({ ...defaultSettings, model: '', workspace: '' });
-  return Object.fromEntries(Object.entries(session).map(([field, value]) => [field, kindOf(value)]));
+  return Object.fromEntries(Object.entries(session).map(([field, value]) => [field, valueKind(value)]));
 };
 
 const messages = list(messageShape);

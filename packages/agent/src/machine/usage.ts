@@ -69,5 +69,5 @@ export const isLimited = (given: Limit | undefined): given is number =>
 export const isReached = (limit: Limit, spent: number): boolean => limit !== 'unlimited' && spent >= limit;
 
 /** The rest of a limit, at least 0. */
-export const remainingOf = (limit: Limit, spent: number): Remaining =>
+export const remainingLimit = (limit: Limit, spent: number): Remaining =>
   limit === 'unlimited' ? { type: 'unlimited' } : { type: 'left', amount: Math.max(0, limit - spent) };

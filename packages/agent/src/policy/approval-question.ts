@@ -6,7 +6,7 @@
  */
 
 import type { ApprovalScope, Grant } from './grants.js';
-import { type Grantable, grantOf, needsOf } from './grants.js';
+import { callNeeds, createGrant, type Grantable } from './grants.js';
 import type { JudgedCall, Needs } from './judged-call.js';
 
 type QuestionSubject = {
@@ -57,7 +57,7 @@ export type ApprovalRequest = {
   readonly grantable?: Exclude<Grantable, 'any'>;
 };
 
-const scopeOf: Readonly<Record<Exclude<ApprovalChoice['answer'], 'no'>, ApprovalScope>> = {
+const answerScopes: Readonly<Record<Exclude<ApprovalChoice['answer'], 'no'>, ApprovalScope>> = {
   once: 'once',
   always: 'shape',
   prefix: 'prefix',
@@ -66,7 +66,7 @@ const scopeOf: Readonly<Record<Exclude<ApprovalChoice['answer'], 'no'>, Approval
 
 /** The scope of an answer. */
 export const scopeOfAnswer = (answer: Exclude<ApprovalChoice['answer'], 'no'>): ApprovalScope =>
-  scopeOf[answer];
+  answerScopes[answer];
 
 const leaving = (needs: Needs | undefined): string => {
   if (needs === undefined) return '';
@@ -97,13 +97,13 @@ export const describeGrant = (grant: Grant, folder = ''): string => {
 };
 
 /** The answers that the call offers. */
-const choicesOf = (
+const listChoices = (
   call: JudgedCall,
   workspace: string,
   grantable: Grantable | undefined,
 ): readonly ApprovalChoice[] => {
   const lasting = (['always', 'prefix', 'session'] as const).flatMap((answer): readonly ApprovalChoice[] => {
-    const grant = grantOf(call, scopeOf[answer], workspace, grantable);
+    const grant = createGrant(call, answerScopes[answer], workspace, grantable);
     if (grant === null) return [];
     if (grant.scope !== 'shape') return [{ answer, allows: describeGrant(grant, workspace) }];
     const allows =
@@ -126,7 +126,7 @@ const textFields = (call: JudgedCall): readonly string[] =>
 const quoted = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 
-const subjectOf = (call: JudgedCall, diff: string | undefined): QuestionSubject => {
+const questionSubject = (call: JudgedCall, diff: string | undefined): QuestionSubject => {
   const { argv, hosts } = call.facts;
   const [command] = argv;
   if (argv.length === 1 && command !== undefined) return { kind: 'command', text: command };
@@ -144,7 +144,7 @@ export const describeQuestion = (
   workspace: string,
 ): ApprovalDescription => {
   const { facts, traits, tool } = call;
-  const subject = subjectOf(call, diff);
+  const subject = questionSubject(call, diff);
   const commands = facts.shell?.commands ?? [];
   return {
     tool,
@@ -155,11 +155,11 @@ export const describeQuestion = (
     folder: workspace,
     timeLimitMs: traits.deadlineMs > 0 ? traits.deadlineMs : null,
     background: facts.background === 'yes',
-    needs: needsOf(facts, workspace) ?? null,
+    needs: callNeeds(facts, workspace) ?? null,
     protectedPaths: facts.protected ?? [],
     why,
     oddCharacters: oddCharactersIn([subject.text, ...facts.paths, ...facts.hosts].join('\n')),
-    choices: choicesOf(call, workspace, grantable),
+    choices: listChoices(call, workspace, grantable),
   };
 };
 
@@ -222,7 +222,7 @@ const NAMES: Readonly<Record<number, string>> = {
   65279: 'zero-width no-break space',
 };
 
-const nameOf = (character: string): string => {
+const characterName = (character: string): string => {
   const point = character.codePointAt(0) ?? 0;
   const known = NAMES[point];
   if (known !== undefined) return known;
@@ -234,11 +234,11 @@ const nameOf = (character: string): string => {
   return /[\p{Co}\p{Cn}]/u.test(character) ? 'character without a meaning' : 'invisible character';
 };
 
-const codeOf = (character: string): string =>
+const codePoint = (character: string): string =>
   `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
 
 const count = (found: Map<string, OddCharacter>, character: string, name: string): void => {
-  const code = codeOf(character);
+  const code = codePoint(character);
   found.set(code, { code, name, count: (found.get(code)?.count ?? 0) + 1 });
 };
 
@@ -251,7 +251,7 @@ const oddCharactersIn = (text: string): readonly OddCharacter[] => {
   if (ASCII.test(text)) return [...found.values()];
   for (const character of text) {
     if (ORDINARY.has(character) || (character >= '!' && character <= '~')) continue;
-    if (ODD.test(character)) count(found, character, nameOf(character));
+    if (ODD.test(character)) count(found, character, characterName(character));
     else if (RIGHT_TO_LEFT.test(character)) count(found, character, 'letter that is written right to left');
   }
   for (const [word] of text.matchAll(WORD)) {

@@ -32,7 +32,7 @@ const liesIn = (folder: string, path: string): boolean =>
   path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`);
 
 /** The access outside the sandbox or workspace that a call needs; undefined if it stays inside. */
-export const needsOf = ({ needs, paths }: CallFacts, workspace: string): Needs | undefined =>
+export const callNeeds = ({ needs, paths }: CallFacts, workspace: string): Needs | undefined =>
   needs ?? (paths.some((path) => !liesIn(workspace, path)) ? 'outside' : undefined);
 
 /** Whether a prefix covers a call. The command must stand alone, so that no other command hides behind the prefix. */
@@ -77,11 +77,11 @@ export const grantCovers = (
   call: JudgedCall,
   workspace: string,
   reach: 'fenced' | 'widened' = 'fenced',
-): boolean => coversNeeds(grant.needs, needsOf(call.facts, workspace)) && coversAsked(grant, call, reach);
+): boolean => coversNeeds(grant.needs, callNeeds(call.facts, workspace)) && coversAsked(grant, call, reach);
 
 const grantFor = (call: JudgedCall, scope: ApprovalScope, workspace: string): Grant | null => {
   const { tool, facts, traits } = call;
-  const needs = needsOf(facts, workspace);
+  const needs = callNeeds(facts, workspace);
   const leaves = needs === undefined ? {} : { needs };
   switch (scope) {
     case 'once':
@@ -102,7 +102,7 @@ const grantFor = (call: JudgedCall, scope: ApprovalScope, workspace: string): Gr
 };
 
 /** The grant that an answer makes; null if it allows once, or would not cover this call. */
-export const grantOf = (
+export const createGrant = (
   call: JudgedCall,
   scope: ApprovalScope,
   workspace: string,
@@ -158,7 +158,7 @@ const SUBCOMMAND = /^[A-Za-z][\w:-]*$/;
 
 const nameOf = (word: string): string => word.slice(word.lastIndexOf('/') + 1);
 
-const wordsOf = ({ words }: ParsedCommand): readonly string[] | null => {
+const prefixWords = ({ words }: ParsedCommand): readonly string[] | null => {
   const [program, first, second] = words;
   if (typeof program !== 'string' || program === '') return null;
   const name = nameOf(program);
@@ -182,5 +182,5 @@ const grantablePrefix = ({ shell, protected: guarded = [] }: CallFacts): readonl
   const [command, ...others] = shell.commands;
   if (command === undefined || others.length > 0 || guarded.length > 0 || !isPlainCommand(command))
     return null;
-  return wordsOf(command);
+  return prefixWords(command);
 };

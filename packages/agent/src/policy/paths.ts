@@ -138,7 +138,7 @@ const nameAs = (segment: string): string => {
   return SHORT_GIT.test(seen) ? '.git' : seen;
 };
 
-const namesOf = (path: string): readonly string[] => {
+const pathNames = (path: string): readonly string[] => {
   const names: string[] = [];
   for (const segment of path.split(SEPARATOR)) {
     if (segment === '' || segment === '.') continue;
@@ -150,7 +150,7 @@ const namesOf = (path: string): readonly string[] => {
 
 type Row = { readonly names: readonly string[]; readonly protection: Protection };
 
-const rowOf = (protection: Protection): Row => ({ names: namesOf(protection.path), protection });
+const rowOf = (protection: Protection): Row => ({ names: pathNames(protection.path), protection });
 
 /** Rows by their first name, so that a path needs one look-up per name. */
 const rowsByFirst = new Map<string, Row[]>();
@@ -174,7 +174,7 @@ const matchesAt = (names: readonly string[], at: number): Protection | null => {
  * resolve links before.
  */
 export const protectionOf = (path: string): Protection | null => {
-  const names = namesOf(path);
+  const names = pathNames(path);
   for (let at = 0; at < names.length; at++) {
     const found = matchesAt(names, at);
     if (found !== null) return found;
@@ -188,7 +188,7 @@ export const protectionOf = (path: string): Protection | null => {
  */
 const protectionOfFile = (path: string): Protection | null =>
   protectionOf(path) ??
-  (namesOf(path).at(-1) === 'head'
+  (pathNames(path).at(-1) === 'head'
     ? { path: 'HEAD', why: 'git takes a folder that holds it for a repository' }
     : null);
 

@@ -11,10 +11,10 @@ import type { McpToolName, ParsedCommand } from './judged-call.js';
  *    never by a pattern.
  */
 
-const portOf = /:\d+$/;
+const PORT = /:\d+$/;
 
 /** The host without its port and without brackets. */
-const hostnameOf = (host: string): string => host.replace(portOf, '').replace(/^\[|\]$/g, '');
+const hostname = (host: string): string => host.replace(PORT, '').replace(/^\[|\]$/g, '');
 
 const privateV4 = ([a = 0, b = 0, c = 0]: readonly number[]): boolean =>
   a === 0 ||
@@ -87,7 +87,7 @@ const PRIVATE_NAME = /(^|\.)(localhost|local|internal|intranet|private|corp|home
 
 /** Whether a host is private (rule 2). */
 export const isPrivateHost = (host: string): boolean => {
-  const name = hostnameOf(host).replace(/\.$/, '');
+  const name = hostname(host).replace(/\.$/, '');
   const address = isPrivateAddress(name);
   if (address !== null) return address;
   return !name.includes('.') || PRIVATE_NAME.test(name);
@@ -99,7 +99,7 @@ export const isPrivateHost = (host: string): boolean => {
  */
 export const matchesHost = (pattern: string, host: string): boolean => {
   const wanted = pattern.toLowerCase();
-  const named = portOf.test(wanted) ? host : host.replace(portOf, '');
+  const named = PORT.test(wanted) ? host : host.replace(PORT, '');
   if (wanted === '*' || wanted === named) return true;
   return wanted.startsWith('*.') && named.endsWith(wanted.slice(1));
 };

@@ -24,7 +24,7 @@ import type { CommandPlace, WrittenRule } from './presets.js';
 
 type RuleOf<K extends WrittenRule['kind']> = Extract<WrittenRule, { kind: K }>;
 
-const isOf =
+const hasKind =
   <K extends WrittenRule['kind']>(kind: K) =>
   (rule: WrittenRule): rule is RuleOf<K> =>
     rule.kind === kind;
@@ -40,7 +40,7 @@ const pathOfWord = (word: string, workspace: string): string => {
 };
 
 /** Paths of a call. Every word of a shell command may be a path, so a rule may see paths that are none. */
-const pathsOf = ({ facts, traits }: JudgedCall, workspace: string): readonly string[] => {
+const callPaths = ({ facts, traits }: JudgedCall, workspace: string): readonly string[] => {
   if (facts.shell === undefined) return facts.paths;
   const words = facts.shell.commands.flatMap(({ words: all, writes }) => [...all.slice(1), ...writes]);
   return traits.mutating ? words.flatMap((word) => (word === null ? [] : [pathOfWord(word, workspace)])) : [];
@@ -56,7 +56,7 @@ const matchRule = (rule: WrittenRule, call: JudgedCall, workspace: string): Rule
     }
     case 'path': {
       if (rule.touches === 'reads' && traits.mutating) return 'no';
-      return pathsOf(call, workspace).some((path) => matchesPath(rule.pattern, path, workspace))
+      return callPaths(call, workspace).some((path) => matchesPath(rule.pattern, path, workspace))
         ? 'yes'
         : 'no';
     }
@@ -121,7 +121,7 @@ const coverCommands = (
     if (command.writes.some((path) => path === null || !DISCARDS.has(path))) return null;
     if (command.words.length === 0 || isHarmless(command)) continue;
     const rule = rules
-      .filter(isOf('command'))
+      .filter(hasKind('command'))
       .find((one) => coversCommand(one, command, call, { workspace, place, movesFolder }));
     if (rule === undefined) return null;
     used.push(rule);
@@ -152,18 +152,18 @@ const coverCall = (
   const { mcp } = facts;
   if (mcp !== undefined)
     return coverEach([mcp], (tool) =>
-      rules.filter(isOf('mcp')).find(({ pattern }) => allowsMcpTool(pattern, tool)),
+      rules.filter(hasKind('mcp')).find(({ pattern }) => allowsMcpTool(pattern, tool)),
     );
   if (place !== null) return coverCommands(rules, call, place, workspace);
   if (facts.hosts.length > 0) {
     if (traits.mutating) return null;
     return coverEach(facts.hosts, (host) =>
-      rules.filter(isOf('host')).find((rule) => allowsHost(rule, host)),
+      rules.filter(hasKind('host')).find((rule) => allowsHost(rule, host)),
     );
   }
   return coverEach(facts.paths, (path) =>
     rules
-      .filter(isOf('path'))
+      .filter(hasKind('path'))
       .find(
         (rule) =>
           (rule.touches === 'anything' || !traits.mutating) && matchesPath(rule.pattern, path, workspace),

@@ -136,7 +136,7 @@ const hold = <S extends string, C>(name: S, context: C): MoveResult<PlannedState
 const settle = <H>(held: H): MoveResult<H, never> => ({ state: held, actions: NONE });
 const unmatched = <H>(held: H): MoveResult<H, never> => ({ ...settle(held), late: 'no transition applies' });
 
-const listOf = <S extends string>(from: From<S>): readonly S[] | '*' => {
+const listSources = <S extends string>(from: From<S>): readonly S[] | '*' => {
   if (typeof from !== 'string') return [...from];
   // A name that is '*' means any state, here and everywhere.
   return from === '*' ? '*' : [from as S];
@@ -154,7 +154,7 @@ const rowsFor = <S extends string, C, R>(
 };
 
 /** All states mentioned, in that order, the initial one first. */
-const namesOf = <S extends string, C, R>(plan: MachinePlan<S, C, R>, initial: S): readonly S[] => {
+const stateNames = <S extends string, C, R>(plan: MachinePlan<S, C, R>, initial: S): readonly S[] => {
   const { rows, states, ends, errors } = plan;
   const used = rows.flatMap(({ from, to }) => [...(from === '*' ? [] : from), ...(to === '*' ? [] : [to])]);
   // These two sets hold only names of states.
@@ -162,7 +162,7 @@ const namesOf = <S extends string, C, R>(plan: MachinePlan<S, C, R>, initial: S)
   return [...new Set([initial, ...states.keys(), ...used, ...marked])];
 };
 
-const eventsOf = <S extends string, C, R>({ rows }: MachinePlan<S, C, R>): readonly string[] => [
+const eventNames = <S extends string, C, R>({ rows }: MachinePlan<S, C, R>): readonly string[] => [
   ...new Set(rows.flatMap(({ events }) => events ?? [])),
 ];
 
@@ -170,14 +170,14 @@ const eventsOf = <S extends string, C, R>({ rows }: MachinePlan<S, C, R>): reado
 const compilePlan = <S extends string, C, R>(
   plan: MachinePlan<S, C, R>,
   names: readonly S[],
-  arcellsOf: (from: S, row: Registration<S, C, R>) => PlannedBranch<S, C>,
+  compileRow: (from: S, row: Registration<S, C, R>) => PlannedBranch<S, C>,
 ): CompiledPlan<S, C> => {
-  const events = eventsOf(plan);
-  const branchesOf = (state: S, event: string | null): readonly PlannedBranch<S, C>[] =>
-    rowsFor(plan, state, event).map((row) => arcellsOf(state, row));
-  const cellsOf = (state: S) => [
+  const events = eventNames(plan);
+  const listBranches = (state: S, event: string | null): readonly PlannedBranch<S, C>[] =>
+    rowsFor(plan, state, event).map((row) => compileRow(state, row));
+  const listCells = (state: S) => [
     ...events.map(
-      (event) => [event, [...branchesOf(state, event), { as: UNMATCHED, stay: unmatched }]] as const,
+      (event) => [event, [...listBranches(state, event), { as: UNMATCHED, stay: unmatched }]] as const,
     ),
     [START, [{ as: '', stay: settle }]] as const,
   ];
@@ -185,7 +185,7 @@ const compilePlan = <S extends string, C, R>(
     states: Object.fromEntries(
       names.map((state) => [
         state,
-        { on: Object.fromEntries(cellsOf(state)), always: branchesOf(state, null) },
+        { on: Object.fromEntries(listCells(state)), always: listBranches(state, null) },
       ]),
     ),
     defaults: {},
@@ -199,7 +199,7 @@ const describePlan = <S extends string, C, R>(
   names: readonly S[],
   all: readonly Edge[],
 ) => {
-  const events = eventsOf(plan);
+  const events = eventNames(plan);
   const edges = Object.freeze(all.filter(isRegistered));
   const goesOn = (state: S): boolean => rowsFor(plan, state, null).some(({ guard }) => guard === undefined);
   const transient = names.filter(goesOn);
@@ -211,7 +211,7 @@ const describePlan = <S extends string, C, R>(
     ignored: [],
     states: Object.fromEntries(names.map((name) => [name, plan.states.get(name)?.about ?? ''])),
     events: Object.fromEntries(events.map((event) => [event, ''])),
-    report: reportOf({ initial, states: names, ends: plan.ends, transient, events, edges }),
+    report: createReport({ initial, states: names, ends: plan.ends, transient, events, edges }),
   };
 };
 
@@ -226,13 +226,13 @@ const describePlan = <S extends string, C, R>(
  */
 
 const START_EVENT: HasType = { type: START };
-const typeOf = ({ type }: HasType): string | null => (type === START ? null : type);
+const eventType = ({ type }: HasType): string | null => (type === START ? null : type);
 
 const rename = <F extends (...input: never[]) => unknown>(name: string, work: F): F =>
   Object.defineProperty(work, 'name', { value: name });
 
 /** The name of a callback; empty if it only has the name of its field. */
-const nameOf = (callback: { readonly name: string } | undefined): string =>
+const callbackName = (callback: { readonly name: string } | undefined): string =>
   callback === undefined || /^(guard|action)$/.test(callback.name) ? '' : callback.name;
 
 type Taken = { readonly event: string | null; readonly label: string };
@@ -280,22 +280,22 @@ const takenBy = <S, C, R>(
   label: label || given,
 });
 
-const guardOf = <S extends string, C, R>(state: S, row: Registration<S, C, R>) => {
+const compileGuard = <S extends string, C, R>(state: S, row: Registration<S, C, R>) => {
   const { guard } = row;
   if (guard === undefined) return {};
-  const given = nameOf(guard);
+  const given = callbackName(guard);
   const holds = ({ context }: PlannedState<S, C>, event: HasType): boolean =>
     call('guard', { state, ...takenBy(row, event, given) }, () => settled(guard(event, context)));
   return { when: rename(given || 'guard', holds) };
 };
 
-const arrowOf = <S extends string, C, R>(
+const compileArrow = <S extends string, C, R>(
   plan: MachinePlan<S, C, R>,
   from: S,
   row: Registration<S, C, R>,
 ): PlannedBranch<S, C> => {
   const { action, label } = row;
-  const given = nameOf(action);
+  const given = callbackName(action);
   const act = (event: HasType, context: C, by: Taken): C => {
     if (action === undefined) return context;
     return call('action', { state: from, ...by }, () => plan.next(context, settled(action(event, context))));
@@ -303,7 +303,7 @@ const arrowOf = <S extends string, C, R>(
   if (row.internal === 'yes') {
     const stay = ({ context }: PlannedState<S, C>, event: HasType) =>
       hold(from, act(event, context, takenBy(row, event, given)));
-    return { ...guardOf(from, row), as: label, stay: rename(given, stay) };
+    return { ...compileGuard(from, row), as: label, stay: rename(given, stay) };
   }
   const to = row.to === '*' ? from : row.to;
   const go = ({ context }: PlannedState<S, C>, event: HasType) => {
@@ -311,22 +311,22 @@ const arrowOf = <S extends string, C, R>(
     const acted = act(event, cross(plan, 'onExit', from, context, by), by);
     return hold(to, cross(plan, 'onEnter', to, acted, by));
   };
-  return { ...guardOf(from, row), as: label, to, then: rename(given, go) };
+  return { ...compileGuard(from, row), as: label, to, then: rename(given, go) };
 };
 
 const finish = <S extends string, E extends HasType, C, R>(
   plan: MachinePlan<S, C, R>,
   initial: S,
 ): BuiltMachine<S, E, C> => {
-  const names = namesOf(plan, initial);
-  const known = new Set(eventsOf(plan));
-  const compiled = compilePlan(plan, names, (from, row) => arrowOf(plan, from, row));
+  const names = stateNames(plan, initial);
+  const known = new Set(eventNames(plan));
+  const compiled = compilePlan(plan, names, (from, row) => compileArrow(plan, from, row));
   const described = describePlan(plan, initial, names, compiled.edges);
   const advance = stepper(compiled);
   const show = (step: Step<PlannedState<S, C>, never>, event: HasType): BuilderStep<S, C> => {
     // Every pair has a cell that always applies, so only an endless step is a fault.
     const fault = step.diagnostics.find(({ kind }) => kind === 'fault');
-    if (fault !== undefined) throw new EndlessTransitions(fault.state, typeOf(event), fault.why);
+    if (fault !== undefined) throw new EndlessTransitions(fault.state, eventType(event), fault.why);
     const { name, context } = step.state;
     return { state: name, context, path: step.path.filter(isRegistered), diagnostics: step.diagnostics };
   };
@@ -391,7 +391,7 @@ const builder = <S extends string, E extends HasType, C, R>(
     state: (name, options = {}) => register(`state ${name}`, () => plan.states.set(name, options)),
     transition(from, event, to, { guard, action, internal, label = '' } = {}) {
       return add({
-        from: listOf(from),
+        from: listSources(from),
         events: [event].flat(),
         to,
         label,
@@ -403,13 +403,13 @@ const builder = <S extends string, E extends HasType, C, R>(
     },
     always(from, to, { guard, action, label = '' } = {}) {
       return add({
-        from: listOf(from),
+        from: listSources(from),
         events: null,
         to,
         label,
         internal: 'no',
-        guard: guard && rename(nameOf(guard), (_event: HasType, context: C) => guard(context)),
-        action: action && rename(nameOf(action), (_event: HasType, context: C) => action(context)),
+        guard: guard && rename(callbackName(guard), (_event: HasType, context: C) => guard(context)),
+        action: action && rename(callbackName(action), (_event: HasType, context: C) => action(context)),
       });
     },
     terminal: (...names) =>
@@ -465,7 +465,7 @@ const reachable = (initial: string, edges: readonly Edge[]): ReadonlySet<string>
 };
 
 /** Finds shadowed edges. The edges of one pair are in the order of trial. */
-const shadowsOf = (edges: readonly Edge[]): readonly Shadowed[] => {
+const findShadows = (edges: readonly Edge[]): readonly Shadowed[] => {
   const open = new Map<string, Edge>();
   const shadowed: Shadowed[] = [];
   for (const edge of edges) {
@@ -478,7 +478,7 @@ const shadowsOf = (edges: readonly Edge[]): readonly Shadowed[] => {
 };
 
 /** Reports on a whole machine. */
-const reportOf = <S extends string>(table: {
+const createReport = <S extends string>(table: {
   readonly initial: S;
   readonly states: readonly S[];
   readonly ends: ReadonlySet<string>;
@@ -496,7 +496,7 @@ const reportOf = <S extends string>(table: {
       .filter((state) => !ends.has(state) && !transient.includes(state))
       .flatMap((state) => events.map((event) => ({ state, event })))
       .filter(({ state, event }) => !has.has(JSON.stringify([state, event]))),
-    shadowed: shadowsOf(edges),
+    shadowed: findShadows(edges),
   };
 };
 

@@ -44,7 +44,7 @@ const atLeastOne = (name: string, value: number): number => {
   return value;
 };
 
-const nameOf = (event: unknown): string => typeIn(event) ?? 'what is no event';
+const eventName = (event: unknown): string => typeIn(event) ?? 'what is no event';
 
 /** A run between two events. */
 const begin = <S extends string, E extends HasType, C>(
@@ -62,7 +62,7 @@ const begin = <S extends string, E extends HasType, C>(
       const stepped = machine.step(now.state, now.context, event);
       for (const diagnostic of stepped.diagnostics) options.onDiagnostic?.(diagnostic, stepped.context);
       unmatched = stepped.path.length > 0 ? 0 : unmatched + 1;
-      if (unmatched >= most) throw new UnmatchedEvents(now.state, nameOf(event), unmatched);
+      if (unmatched >= most) throw new UnmatchedEvents(now.state, eventName(event), unmatched);
       now = { state: stepped.state, context: stepped.context };
     },
   };
@@ -265,7 +265,9 @@ export const startMachine = <S extends string, E extends HasType, C>(
       return held.context;
     },
     send(event) {
-      const stepped = stepOnce(`send ${nameOf(event)}`, () => machine.step(held.state, held.context, event));
+      const stepped = stepOnce(`send ${eventName(event)}`, () =>
+        machine.step(held.state, held.context, event),
+      );
       follow(stepped.path);
       return stepped;
     },

@@ -111,7 +111,7 @@ class Search<N, L> {
       if (target !== index)
         this.#arcs.add(
           target,
-          marksOf(goals, ({ via }) => via(label)),
+          markBits(goals, ({ via }) => via(label)),
         );
     }
     return null;
@@ -140,7 +140,7 @@ class Search<N, L> {
     this.#waiting[number] = node;
     this.#parents[number] = parent;
     this.#places[number] = place;
-    this.#holds[number] = marksOf(this.#model.goals, ({ holds }) => holds(node));
+    this.#holds[number] = markBits(this.#model.goals, ({ holds }) => holds(node));
     return number;
   }
 
@@ -157,7 +157,7 @@ class Search<N, L> {
   }
 }
 
-const marksOf = <N, L>(goals: readonly Goal<N, L>[], wanted: (goal: Goal<N, L>) => boolean): number =>
+const markBits = <N, L>(goals: readonly Goal<N, L>[], wanted: (goal: Goal<N, L>) => boolean): number =>
   goals.reduce((marks, goal, number) => (wanted(goal) ? marks | (1 << number) : marks), 0);
 
 /**

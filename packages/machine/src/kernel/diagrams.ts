@@ -5,15 +5,15 @@ import type { Edge, MachineDescription } from './table.js';
 const labelsMax = 4;
 
 /** Label of one edge: its event, else its guard; empty for an edge that has neither and does nothing. */
-const wordOf = ({ event, when, then }: Edge): string => {
+const edgeLabel = ({ event, when, then }: Edge): string => {
   if (event !== null) return event;
   if (when !== '') return `[${when}]`;
   return then === '' ? '' : 'otherwise';
 };
 
 /** Label of the line between two states. */
-const labelOf = (edges: readonly Edge[]): string => {
-  const words = [...new Set(edges.map(wordOf))].filter((word) => word !== '');
+const lineLabel = (edges: readonly Edge[]): string => {
+  const words = [...new Set(edges.map(edgeLabel))].filter((word) => word !== '');
   if (words.length <= labelsMax) return words.join(', ');
   return `${words.slice(0, labelsMax - 1).join(', ')}, … ${words.length - labelsMax + 1} more`;
 };
@@ -23,7 +23,7 @@ export const mermaid = (machine: MachineDescription): string => {
   const pairs = groupEdges(machine.edges);
   const lines = ['stateDiagram-v2', `  [*] --> ${machine.initial}`];
   for (const [line, edges] of pairs) {
-    const label = labelOf(edges);
+    const label = lineLabel(edges);
     lines.push(`  ${line}${label === '' ? '' : `: ${label}`}`);
   }
   for (const end of machine.ends) lines.push(`  ${end} --> [*]`);

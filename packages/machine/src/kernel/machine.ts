@@ -250,7 +250,7 @@ export const compileTable = <S extends HasName, E extends HasType, A>(
     branches: LooseBranch<S, E, A> | readonly LooseBranch<S, E, A>[],
   ): readonly CompiledBranch<S, E, A>[] =>
     [branches].flat().map((branch, index) => {
-      const edge = edgeOf(from, event, index, branch);
+      const edge = createEdge(from, event, index, branch);
       edges.push(edge);
       return compileBranch(edge, branch, table);
     });
@@ -279,7 +279,7 @@ export const compileTable = <S extends HasName, E extends HasType, A>(
   return { rows, events: new Set(events), edges: Object.freeze(edges), ignored: Object.freeze(ignored) };
 };
 
-const edgeOf = <S, E, A>(
+const createEdge = <S, E, A>(
   from: string,
   event: string | null,
   index: number,

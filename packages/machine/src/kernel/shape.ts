@@ -43,7 +43,7 @@ export type Share = number;
 const LONGEST_QUOTE = 40;
 
 /** Describes a value briefly. */
-const nameOf = (value: unknown): string => {
+const describeValue = (value: unknown): string => {
   switch (typeof value) {
     case 'undefined':
       return 'missing';
@@ -66,7 +66,7 @@ const nameOf = (value: unknown): string => {
 export const shapeFault = (value: unknown, must: string): ShapeFault => ({
   path: [],
   must,
-  is: nameOf(value),
+  is: describeValue(value),
 });
 const within = (place: string | number, inner: ShapeFault): ShapeFault => ({
   ...inner,
@@ -75,11 +75,11 @@ const within = (place: string | number, inner: ShapeFault): ShapeFault => ({
 
 const IS_FIELD = /^[A-Za-z_$][\w$]*$/;
 
-const placeOf = (path: ShapeFault['path']): string => {
+const pathText = (path: ShapeFault['path']): string => {
   let place = '';
   for (const part of path) {
     if (typeof part === 'number') place += `[${part}]`;
-    else if (!IS_FIELD.test(part)) place += `[${nameOf(part)}]`;
+    else if (!IS_FIELD.test(part)) place += `[${describeValue(part)}]`;
     else place += place === '' ? part : `.${part}`;
   }
   return place;
@@ -90,7 +90,7 @@ export const faultIn = <T>(shape: Shape<T>, value: unknown, whole: string): stri
   try {
     const found = shape.check(value);
     if (found === null) return null;
-    const place = placeOf(found.path);
+    const place = pathText(found.path);
     return `${place === '' ? whole : place} is ${found.is}; it must be ${found.must}`;
   } catch {
     // Nothing is lost: a value that can't be read (a throwing getter, a revoked proxy) is refused with this reason.
@@ -192,17 +192,18 @@ type Row = {
   readonly isOptional: boolean;
 };
 
-const rowOf = (key: string, shape: Shape<unknown>, isOptional: boolean): Row => ({
+const createRow = (key: string, shape: Shape<unknown>, isOptional: boolean): Row => ({
   key,
   shape,
   isText: shape.isText ?? false,
   isOptional,
 });
 
-const rowsOf = (fields: object): readonly Row[] =>
+const createRows = (fields: object): readonly Row[] =>
   // `Fields` is a mapped type: its values are shapes and optional ones, of whatever types.
   Object.entries(fields as Readonly<Record<string, Shape<unknown> | Optional<unknown>>>).map(
-    ([key, field]) => ('optional' in field ? rowOf(key, field.shape, true) : rowOf(key, field, false)),
+    ([key, field]) =>
+      'optional' in field ? createRow(key, field.shape, true) : createRow(key, field, false),
   );
 
 export const isRecord = (value: unknown): value is Loose =>
@@ -246,7 +247,7 @@ const trimRows = (rows: readonly Row[], value: Loose, tag: string | null): Loose
 export type ObjectShape<T> = Shape<T> & { readonly fields: Fields<T> };
 
 export const object = <T extends object>(fields: Fields<T>): ObjectShape<T> => {
-  const rows = rowsOf(fields);
+  const rows = createRows(fields);
   return {
     check: (value) => (isRecord(value) ? checkRows(rows, value, null) : shapeFault(value, 'an object')),
     trim: (value) => (isRecord(value) ? trimRows(rows, value, null) : value),
@@ -256,7 +257,7 @@ export const object = <T extends object>(fields: Fields<T>): ObjectShape<T> => {
 
 /** All fields may be left out. */
 export const partly = <T extends object>(fields: Fields<T>): Fields<Partial<T>> =>
-  Object.fromEntries(rowsOf(fields).map(({ key, shape }) => [key, optional(shape)])) as unknown as Fields<
+  Object.fromEntries(createRows(fields).map(({ key, shape }) => [key, optional(shape)])) as unknown as Fields<
     Partial<T>
   >; // the same keys, each optional
 
@@ -270,7 +271,7 @@ export const variant = <T extends object, const Tag extends KeyOf<T> & keyof T &
   cases: { readonly [V in T[Tag] & string]: Fields<Case<T, Tag, V>> },
 ): Shape<T> & { readonly cases: typeof cases } => {
   const rows = new Map<unknown, readonly Row[]>(
-    Object.entries<object>(cases).map(([name, fields]) => [name, rowsOf(fields)]),
+    Object.entries<object>(cases).map(([name, fields]) => [name, createRows(fields)]),
   );
   const must = `one of ${[...rows.keys()].join(', ')}`;
   return {

@@ -22,7 +22,7 @@ import {
   type Limit,
   type Remaining,
   readLimit,
-  remainingOf,
+  remainingLimit,
   tokensOf,
   type Usage,
 } from '../usage.js';
@@ -44,10 +44,10 @@ const dimensions: readonly Dimension[] = [...counted, 'time'];
 /** The limits after which the model may still be asked for its answer. */
 const finishable: readonly Dimension[] = ['rounds', 'repeats', 'errors', 'sameResults'];
 
-const limitOf = (limits: Limits, dimension: Dimension): Limit =>
+const getLimit = (limits: Limits, dimension: Dimension): Limit =>
   dimension === 'time' ? limits.timeMs : limits[dimension];
 
-const spentOf = (session: SessionData, dimension: Dimension, at: number): number => {
+const getSpent = (session: SessionData, dimension: Dimension, at: number): number => {
   const { usage, turn } = session;
   switch (dimension) {
     case 'usd':
@@ -72,7 +72,7 @@ const spentOf = (session: SessionData, dimension: Dimension, at: number): number
 /** The first limit that is reached, or null. */
 const reached = <D extends Dimension>(session: SessionData, among: readonly D[]): D | null =>
   among.find((dimension) =>
-    isReached(limitOf(session.settings.limits, dimension), spentOf(session, dimension, 0)),
+    isReached(getLimit(session.settings.limits, dimension), getSpent(session, dimension, 0)),
   ) ?? null;
 
 /** The first session limit that is reached (dollars, tokens), or null. A new turn does not reset these. */
@@ -95,7 +95,7 @@ export const remainingIn = (
   session: SessionData,
 ): { readonly usd: Remaining; readonly tokens: Remaining } => {
   const left = (dimension: 'usd' | 'tokens'): Remaining =>
-    remainingOf(limitOf(session.settings.limits, dimension), spentOf(session, dimension, 0));
+    remainingLimit(getLimit(session.settings.limits, dimension), getSpent(session, dimension, 0));
   return { usd: left('usd'), tokens: left('tokens') };
 };
 
@@ -124,8 +124,8 @@ const amount = (dimension: Dimension, value: Limit): string => {
 
 /** Text for notices: "$1.10 of $1.00 used", "100 of 100 rounds used". */
 export const spentText = (session: SessionData, dimension: Dimension, at: number): string => {
-  const spent = bare(dimension, spentOf(session, dimension, at));
-  return `${spent} of ${amount(dimension, limitOf(session.settings.limits, dimension))} used`;
+  const spent = bare(dimension, getSpent(session, dimension, at));
+  return `${spent} of ${amount(dimension, getLimit(session.settings.limits, dimension))} used`;
 };
 
 export const setLimit = (session: SessionData, dimension: Dimension, limit: Limit): SessionData => {
@@ -148,7 +148,7 @@ export const rearm = (session: SessionData, dimension: Dimension): SessionUpdate
     return { session, actions: [] };
   const slice = session.slices[dimension];
   if (slice === 'unlimited') return { session, actions: [] };
-  const limit = spentOf(session, dimension, 0) + slice;
+  const limit = getSpent(session, dimension, 0) + slice;
   const text = `the limit was raised to ${amount(dimension, limit)} by itself (autoRearm)`;
   return {
     session: setLimit(session, dimension, limit),
@@ -204,9 +204,9 @@ export const warnOfBudget = (
   const { session } = state;
   const { limits, budgetWarnRatio } = session.settings;
   const near = dimensions.filter((dimension) => {
-    const limit = limitOf(limits, dimension);
+    const limit = getLimit(limits, dimension);
     if (limit === 'unlimited' || session.turn.warned.includes(dimension)) return false;
-    return spentOf(session, dimension, event.at) >= limit * budgetWarnRatio;
+    return getSpent(session, dimension, event.at) >= limit * budgetWarnRatio;
   });
   const warnings = near.map((dimension): Action => {
     return { type: 'DisplayWarning', kind: 'budget', text: spentText(session, dimension, event.at) };

@@ -71,12 +71,12 @@ export const midTurnAndFits = (state: Compacting): boolean =>
 
 const noSummary = '[earlier messages were dropped; their summary is empty]';
 
-const summaryOf = (event: On<'CompactionCompleted'>): string =>
+const summaryText = (event: On<'CompactionCompleted'>): string =>
   event.summary.trim() === '' ? noSummary : event.summary;
 
 const summarised = (state: Compacting, event: On<'CompactionCompleted'>): SessionData => {
   const session = countUsage(state.session, event.compactionId, event.usage);
-  const conversation = replaceBySummary(session.conversation, state.length, summaryOf(event));
+  const conversation = replaceBySummary(session.conversation, state.length, summaryText(event));
   // Only the summary, one message with calls and its results remain to be measured.
   const contextTokens = estimateTokens(messagesOf(conversation));
   return changeSession(session, { conversation, contextTokens });
@@ -88,7 +88,7 @@ const done = (state: Compacting, event: On<'CompactionCompleted'>): readonly Act
     type: 'DisplayNotice',
     kind: 'compacted',
     text: `${state.length} messages were replaced by a summary`,
-    summary: summaryOf(event),
+    summary: summaryText(event),
   },
 ];
 

@@ -99,7 +99,7 @@ export const formatterIsDue = (state: Hook, event: Completed): boolean => {
 export const commitIsDue = (state: Hook, event: Completed): boolean =>
   state.phase !== 'AutoCommitting' && state.session.settings.autoCommit === 'on' && event.dirty;
 
-const noticeOf = (kind: 'commits' | 'formatted', lines: readonly string[]): readonly Action[] =>
+const createNotice = (kind: 'commits' | 'formatted', lines: readonly string[]): readonly Action[] =>
   lines.length === 0 ? [] : [{ type: 'DisplayNotice', kind, text: lines.join('\n') }];
 
 /** A path for display: relative if it lies in the workspace. */
@@ -115,7 +115,7 @@ const shown = ({ phase, session }: Hook, event: Completed): readonly Action[] =>
   const formatted = rewritten.map((file) => `formatted ${shownPath(file, workspace)}`);
   const warning: readonly Action[] =
     event.warning === '' ? [] : [{ type: 'DisplayWarning', kind: 'hook', text: event.warning }];
-  return [...noticeOf('commits', commits), ...noticeOf('formatted', formatted), ...warning];
+  return [...createNotice('commits', commits), ...createNotice('formatted', formatted), ...warning];
 };
 
 /** Counts the usage of the phase, appends its note after the results and shows its effects. */
@@ -182,7 +182,7 @@ export const goOnWithoutHook = (state: Hook, event: On<'HookFailed'>): MoveTo<'C
 type Ran = On<'UserHooksRan'>;
 
 /** What the model is told. Nobody can deny the start of a session, so its objections are for the user alone. */
-const textsOf = ({ moment, verdicts }: Ran): readonly string[] => {
+const modelTexts = ({ moment, verdicts }: Ran): readonly string[] => {
   switch (moment) {
     case 'after-batch':
       return hookRemarks(verdicts);
@@ -208,7 +208,7 @@ const stands = ({ notes, conversation }: SessionData, text: string): boolean =>
  * Texts for the request that waits for the hooks, or else for the next one. The event can come twice; the model reads the
  * same text once.
  */
-const told = (state: State, { requestId }: Ran, said: readonly string[]): SessionData => {
+const addTexts = (state: State, { requestId }: Ran, said: readonly string[]): SessionData => {
   const { session } = state;
   const texts = said.filter((text) => !stands(session, text));
   if (texts.length === 0) return session;
@@ -220,7 +220,7 @@ const told = (state: State, { requestId }: Ran, said: readonly string[]): Sessio
 
 /** Records what hooks said (docs/rules.md#user-hooks-report). */
 export const hearHooks = <S extends State>(state: S, event: Ran): Stay<S> => {
-  const session = told(state, event, textsOf(event));
+  const session = addTexts(state, event, modelTexts(event));
   const shown = showObjections(event.verdicts);
   if (session === state.session && shown.length === 0) return ignore(state, 'the hooks had nothing to say');
   return go(session === state.session ? state : withSession(state, session), ...shown);

@@ -217,7 +217,7 @@ export const tryAgain = (state: In<'Error'>): MoveTo<'CallingLlm'> =>
 
 /** Cuts text to a number of UTF-8 bytes and keeps its head and tail. */
 
-const bytesOf = (character: string): number => {
+const byteCount = (character: string): number => {
   const point = character.codePointAt(0) ?? 0;
   if (point < 0x80) return 1;
   if (point < 0x800) return 2;
@@ -227,7 +227,7 @@ const bytesOf = (character: string): number => {
 /** Size in bytes of UTF-8. */
 export const utf8Bytes = (text: string): number => {
   let bytes = 0;
-  for (const character of text) bytes += bytesOf(character);
+  for (const character of text) bytes += byteCount(character);
   return bytes;
 };
 
@@ -235,7 +235,7 @@ const takeBytes = (characters: readonly string[], limit: number): number => {
   let bytes = 0;
   let count = 0;
   for (const character of characters) {
-    bytes += bytesOf(character);
+    bytes += byteCount(character);
     if (bytes > limit) break;
     count += 1;
   }

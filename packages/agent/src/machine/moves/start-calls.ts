@@ -163,7 +163,7 @@ export const restartBatch = (batch: ToolBatch, at: number): Stay<ToolBatch> => {
 type Queued = Extract<Call, { readonly status: 'queued' }>;
 
 const admitAgain = (place: CallContext, call: Queued, at: number): Admission => {
-  const now = policyOf(place.session, call.judged);
+  const now = decideCall(place.session, call.judged);
   const isAllowed = call.allowed === 'byUser' && now.decision !== 'deny';
   if (isAllowed && whyUnpaid(place, call.judged) === null) return admitUnchanged(call);
   return admit(place, call.judged, call.requestedAt, at, now);
@@ -199,7 +199,7 @@ type CallContext = {
 
 const admitUnchanged = (call: Call): Admission => ({ call, asks: [], stops: false });
 
-export const policyOf = (session: SessionData, judged: JudgedCall): PolicyDecision =>
+export const decideCall = (session: SessionData, judged: JudgedCall): PolicyDecision =>
   decide(session.settings, session.grants, judged);
 
 /** Whether an earlier call may change what the preview of this call reads. A command may change anything. */
@@ -277,7 +277,7 @@ export const admit = (
   judged: JudgedCall,
   requestedAt: number,
   at: number,
-  policy: PolicyDecision = policyOf(place.session, judged),
+  policy: PolicyDecision = decideCall(place.session, judged),
   diff?: string | null,
 ): Admission => {
   const { onAsk } = place.session.settings;

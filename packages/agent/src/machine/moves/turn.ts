@@ -139,7 +139,7 @@ export const beginTurn = (state: Waiting, event: Event): MoveTo<'CallingLlm'> =>
     startedAt: event.at,
     timeLimit: null,
     warned: numbered.turn.warned.filter(perSession),
-    ...(state.next === 'sendAgain' ? objectionsOf(numbered) : {}),
+    ...(state.next === 'sendAgain' ? objectionCount(numbered) : {}),
   };
   const left = state.next === 'sendQueue' ? [] : numbered.queue;
   const clock = startClock(changeSession(numbered, { queue: left, turn, emptyReplies: 0 }), event.at);
@@ -147,7 +147,7 @@ export const beginTurn = (state: Waiting, event: Event): MoveTo<'CallingLlm'> =>
 };
 
 /** A turn for an objection goes on counting; input of the user begins anew. */
-const objectionsOf = ({ turn: { objections } }: SessionData): Pick<SessionData['turn'], 'objections'> =>
+const objectionCount = ({ turn: { objections } }: SessionData): Pick<SessionData['turn'], 'objections'> =>
   objections === undefined ? {} : { objections };
 
 const perSession = (dimension: string): boolean => dimension === 'usd' || dimension === 'tokens';
@@ -213,7 +213,7 @@ export const queueInput = <S extends State>(state: S, event: On<'UserInput'>): S
 };
 
 /** An edited input keeps its images. */
-const withImagesOf = (known: QueuedInput | undefined, item: QueuedInput): QueuedInput =>
+const keepImages = (known: QueuedInput | undefined, item: QueuedInput): QueuedInput =>
   known?.images === undefined ? item : { ...item, images: known.images };
 
 /** EditQueue: items keep their ids; unknown and repeated ids are ignored (docs/rules.md#edit-queue). */
@@ -223,7 +223,7 @@ export const editQueue = <S extends State>(state: S, event: On<'EditQueue'>): St
     event.items.findIndex((other) => other.inputId === inputId) === index;
   const queue = event.items
     .filter((item, index) => known.has(item.inputId) && isFirst(item, index) && item.text.trim() !== '')
-    .map(({ inputId, text, mode }) => withImagesOf(known.get(inputId), { inputId, text, mode }));
+    .map(({ inputId, text, mode }) => keepImages(known.get(inputId), { inputId, text, mode }));
   const same =
     queue.length === state.session.queue.length &&
     queue.every((item, index) => {

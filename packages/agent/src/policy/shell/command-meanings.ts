@@ -167,7 +167,7 @@ const special: Readonly<Record<string, (words: Words) => Meaning>> = {
 };
 
 /** The special meaning of a command; empty for an ordinary one. */
-export const meaningOf = (words: Words): Meaning => {
+export const commandMeaning = (words: Words): Meaning => {
   const [first] = words;
   if (first === undefined) return {};
   if (first === null) return { unclear: 'the program is named when it runs' };

@@ -21,7 +21,11 @@ type LookedUp = {
 };
 
 /** The call that the shell tool would make for a text. */
-const callOf = (text: string, { shell, needs, unrecoverable }: LookedUp, workspace: string): JudgedCall => ({
+const shellCall = (
+  text: string,
+  { shell, needs, unrecoverable }: LookedUp,
+  workspace: string,
+): JudgedCall => ({
   callId: 'explained',
   tool: 'shell',
   input: { command: text },
@@ -55,7 +59,7 @@ export const explainCommand = async (
   const facts = await shellFacts(text, look);
   const unrecoverable =
     losses === undefined ? null : await unrecoverableFiles(facts, settings.workspace, losses);
-  const call = callOf(text, { shell: facts, needs, unrecoverable }, settings.workspace);
+  const call = shellCall(text, { shell: facts, needs, unrecoverable }, settings.workspace);
   return {
     ...decide(settings, [], call),
     ...(unrecoverable === null ? {} : { unrecoverable }),
