@@ -88,10 +88,10 @@ const pathText = (path: ShapeFault['path']): string => {
 /** Describes the fault of a value, or null: `usage.inputTokens is NaN; it must be a finite number`. */
 export const faultIn = <T>(shape: Shape<T>, value: unknown, whole: string): string | null => {
   try {
-    const found = shape.check(value);
-    if (found === null) return null;
-    const place = pathText(found.path);
-    return `${place === '' ? whole : place} is ${found.is}; it must be ${found.must}`;
+    const fault = shape.check(value);
+    if (fault === null) return null;
+    const place = pathText(fault.path);
+    return `${place === '' ? whole : place} is ${fault.is}; it must be ${fault.must}`;
   } catch {
     // Nothing is lost: a value that can't be read (a throwing getter, a revoked proxy) is refused with this reason.
     return `${whole} can't be read: looking at one of its fields throws`;
@@ -164,9 +164,9 @@ export const nullable = <T>(shape: Shape<T>): Shape<T | null> => ({
 export const either = <A, B>(one: Shape<A>, other: Shape<B>): Shape<A | B> => ({
   check(value) {
     if (one.check(value) === null) return null;
-    const found = other.check(value);
+    const fault = other.check(value);
     const must = [one, other].map((shape) => shape.check(Symbol('none'))?.must ?? '').join(', or ');
-    return found === null ? null : { ...found, must };
+    return fault === null ? null : { ...fault, must };
   },
 });
 
@@ -174,8 +174,8 @@ export const list = <T>(shape: Shape<T>): Shape<readonly T[]> => ({
   check(value) {
     if (!Array.isArray(value)) return shapeFault(value, 'a list');
     for (let index = 0; index < value.length; index++) {
-      const found = shape.check(value[index]);
-      if (found !== null) return within(index, found);
+      const fault = shape.check(value[index]);
+      if (fault !== null) return within(index, fault);
     }
     return null;
   },
@@ -192,18 +192,13 @@ type Row = {
   readonly isOptional: boolean;
 };
 
-const createRow = (key: string, shape: Shape<unknown>, isOptional: boolean): Row => ({
-  key,
-  shape,
-  isText: shape.isText ?? false,
-  isOptional,
-});
-
 const createRows = (fields: object): readonly Row[] =>
   // `Fields` is a mapped type: its values are shapes and optional ones, of whatever types.
   Object.entries(fields as Readonly<Record<string, Shape<unknown> | Optional<unknown>>>).map(
-    ([key, field]) =>
-      'optional' in field ? createRow(key, field.shape, true) : createRow(key, field, false),
+    ([key, field]) => {
+      const shape = 'optional' in field ? field.shape : field;
+      return { key, shape, isText: shape.isText ?? false, isOptional: 'optional' in field };
+    },
   );
 
 export const isRecord = (value: unknown): value is Loose =>
@@ -214,16 +209,16 @@ const checkRows = (rows: readonly Row[], value: Loose, tag: string | null): Shap
   let expected = tag === null ? 0 : 1;
   for (let index = 0; index < rows.length; index++) {
     const row = rows[index] as Row; // inside the list
-    const held = value[row.key];
-    if (row.isOptional && held === undefined) continue;
+    const field = value[row.key];
+    if (row.isOptional && field === undefined) continue;
     expected += 1;
-    if (row.isText && typeof held === 'string') continue;
-    const found = row.shape.check(held);
-    if (found !== null) return within(row.key, found);
+    if (row.isText && typeof field === 'string') continue;
+    const fault = row.shape.check(field);
+    if (fault !== null) return within(row.key, fault);
   }
-  let own = 0;
-  for (const _ in value) own += 1;
-  return own === expected ? null : extraField(rows, value, tag);
+  let fieldCount = 0;
+  for (const _ in value) fieldCount += 1;
+  return fieldCount === expected ? null : extraField(rows, value, tag);
 };
 
 const extraField = (rows: readonly Row[], value: Loose, tag: string | null): ShapeFault | null => {
@@ -238,9 +233,9 @@ const extraField = (rows: readonly Row[], value: Loose, tag: string | null): Sha
 };
 
 const trimRows = (rows: readonly Row[], value: Loose, tag: string | null): Loose => {
-  const kept: Record<string, unknown> = tag === null ? {} : { [tag]: value[tag] };
-  for (const { key, shape } of rows) if (Object.hasOwn(value, key)) kept[key] = trimmed(shape, value[key]);
-  return kept;
+  const copy: Record<string, unknown> = tag === null ? {} : { [tag]: value[tag] };
+  for (const { key, shape } of rows) if (Object.hasOwn(value, key)) copy[key] = trimmed(shape, value[key]);
+  return copy;
 };
 
 /** The shape of an object, with those of its fields. */
@@ -277,12 +272,12 @@ export const variant = <T extends object, const Tag extends KeyOf<T> & keyof T &
   return {
     check(value) {
       if (!isRecord(value)) return shapeFault(value, 'an object');
-      const own = rows.get(value[tag]);
-      return own === undefined ? within(tag, shapeFault(value[tag], must)) : checkRows(own, value, tag);
+      const fields = rows.get(value[tag]);
+      return fields === undefined ? within(tag, shapeFault(value[tag], must)) : checkRows(fields, value, tag);
     },
     trim(value) {
-      const own = isRecord(value) ? rows.get(value[tag]) : undefined;
-      return isRecord(value) && own !== undefined ? trimRows(own, value, tag) : value;
+      const fields = isRecord(value) ? rows.get(value[tag]) : undefined;
+      return isRecord(value) && fields !== undefined ? trimRows(fields, value, tag) : value;
     },
     cases,
   };
