@@ -22,7 +22,7 @@ const NO_STATE =
 
 /** Whether it is a state of the machine: the conversation of a copy that went through JSON is no conversation. */
 const isState = (state: State): boolean => {
-  const { session } = (state ?? {}) as Partial<State>; // anything may be given
+  const { session } = (state ?? {}) as Partial<State>; // any value is possible
   return session?.conversation?.closed instanceof AppendList;
 };
 
@@ -36,22 +36,20 @@ export const agent: Machine<State, Event, Action> = {
   step: (state, event) => {
     if (!isState(state)) return refuseEvent(state ?? { name: '' }, event, NO_STATE);
     const next = plain.step(state, event);
-    const before = isMalformed(next) ? state : stateBefore(state, event);
+    const isMalformed = next.diagnostics.some(({ kind }) => kind === 'malformed');
+    const before = isMalformed ? state : stateBefore(state, event);
     return before === state ? next : plain.stepUnchecked(before, event);
   },
   stepUnchecked: (state, event) => plain.stepUnchecked(stateBefore(state, event), event),
 };
 
-const isMalformed = ({ diagnostics }: ReturnType<typeof plain.step>): boolean =>
-  diagnostics.some(({ kind }) => kind === 'malformed');
-
 /** One step of the machine: the same state and event give the same result. */
 export const step = agent.step;
 
 /** The state of a new session, before Start. */
-export const initialState = (given: Settings): In<'Ready'> => {
-  const limits = readLimits(given.limits);
-  return { name: 'Ready', session: initialSession({ ...given, limits }) };
+export const initialState = (settings: Settings): In<'Ready'> => {
+  const limits = readLimits(settings.limits);
+  return { name: 'Ready', session: initialSession({ ...settings, limits }) };
 };
 
 const initialSession = (settings: Settings): SessionData => ({

@@ -59,8 +59,8 @@ export const noLimits: Limits = {
 };
 
 /** Reads limits as people and older journals write them: 0 and a missing limit mean `unlimited`. */
-export const readLimits = (given: Partial<Limits>): Limits => {
-  const limits = { ...noLimits, ...given };
+export const readLimits = (partial: Partial<Limits>): Limits => {
+  const limits = { ...noLimits, ...partial };
   return {
     usd: readLimit(limits.usd),
     tokens: readLimit(limits.tokens),

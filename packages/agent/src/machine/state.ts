@@ -304,7 +304,7 @@ export const withSession = <S extends State>(state: S, session: SessionData): S 
  * 2. A field that is left out keeps its value. No field is ever undefined.
  */
 
-const or = <T>(given: T | undefined, before: T): T => (given === undefined ? before : given);
+const or = <T>(value: T | undefined, before: T): T => (value === undefined ? before : value);
 
 export const changeSession = (session: SessionData, parts: Partial<SessionData>): SessionData => ({
   conversation: or(parts.conversation, session.conversation),

@@ -60,11 +60,11 @@ export type RequestedLimit = number | 'unlimited';
 export type Remaining = { readonly type: 'unlimited' } | { readonly type: 'left'; readonly amount: number };
 
 /** Reads a limit as people and older journals write it. This is the only place where 0 means `unlimited`. */
-export const readLimit = (given: Limit): Limit => (given === 0 ? 'unlimited' : given);
+export const readLimit = (limit: Limit): Limit => (limit === 0 ? 'unlimited' : limit);
 
 /** Whether the value limits anything: 0, `unlimited` and a missing value do not. */
-export const isLimited = (given: Limit | undefined): given is number =>
-  given !== undefined && readLimit(given) !== 'unlimited';
+export const isLimited = (limit: Limit | undefined): limit is number =>
+  limit !== undefined && readLimit(limit) !== 'unlimited';
 
 export const isReached = (limit: Limit, spent: number): boolean => limit !== 'unlimited' && spent >= limit;
 

@@ -262,17 +262,17 @@ export const stopBatch = (state: ToolBatch, event: Event): Same => {
   const shown = ended.map((call) => displayResult(state.batchId, call));
   // The grace period of the batch replaces those of single calls (docs/rules.md#cancel-one-call).
   const grace = open.flatMap((call) => cancelTimer(call.graceTimerId));
-  const left = replaceCalls(state, ...ended, ...open.map((call): Call => ({ ...call, graceTimerId: null })));
+  const rest = replaceCalls(state, ...ended, ...open.map((call): Call => ({ ...call, graceTimerId: null })));
   if (open.length === 0) {
     return go(
-      { ...left, phase: { mode: 'cancelling', graceTimerId: null, cause } },
+      { ...rest, phase: { mode: 'cancelling', graceTimerId: null, cause } },
       ...withdrawApprovals(state, waiting),
       ...shown,
     );
   }
   const [timerId, session] = nextId(state.session, 'timer');
   return go(
-    { ...left, session, phase: { mode: 'cancelling', graceTimerId: timerId, cause } },
+    { ...rest, session, phase: { mode: 'cancelling', graceTimerId: timerId, cause } },
     ...withdrawApprovals(state, waiting),
     ...shown,
     ...grace,
@@ -294,9 +294,8 @@ export const forceBatch = (state: ToolBatch, event: Event): Same => {
       : [];
   const grace = open.flatMap((call) => cancelTimer(call.graceTimerId));
   const phase = { mode: 'cancelling', graceTimerId: null, cause } as const;
-  const left = changeBatch(replaceCalls(state, ...ended), { phase });
   return go(
-    left,
+    changeBatch(replaceCalls(state, ...ended), { phase }),
     ...timer,
     ...grace,
     ...cancelCalls(state, open, true),
@@ -353,8 +352,8 @@ export const settle = (state: ToolBatch): MoveTo<'PostToolsHook'> =>
 
 /** Exit of ExecutingTools: cancels all grace timers. A timer that fired is no longer in the state. */
 export const cancelGraceTimers = (state: ToolBatch): readonly Action[] => {
-  const own = state.phase.mode === 'cancelling' ? cancelTimer(state.phase.graceTimerId) : [];
-  return [...state.calls.filter(isRunning).flatMap((call) => cancelTimer(call.graceTimerId)), ...own];
+  const ofBatch = state.phase.mode === 'cancelling' ? cancelTimer(state.phase.graceTimerId) : [];
+  return [...state.calls.filter(isRunning).flatMap((call) => cancelTimer(call.graceTimerId)), ...ofBatch];
 };
 
 /** How the calls of a batch end that are still open, for faults and for shutdown. */

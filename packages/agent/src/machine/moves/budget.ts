@@ -94,9 +94,9 @@ export const stopBeforeCall = ({ session }: In<'CallingLlm'> | In<'Compacting'>)
 export const remainingIn = (
   session: SessionData,
 ): { readonly usd: Remaining; readonly tokens: Remaining } => {
-  const left = (dimension: 'usd' | 'tokens'): Remaining =>
+  const remaining = (dimension: 'usd' | 'tokens'): Remaining =>
     remainingLimit(getLimit(session.settings.limits, dimension), getSpent(session, dimension, 0));
-  return { usd: left('usd'), tokens: left('tokens') };
+  return { usd: remaining('usd'), tokens: remaining('tokens') };
 };
 
 /** Formats a number without its unit. */
@@ -133,14 +133,12 @@ export const setLimit = (session: SessionData, dimension: Dimension, limit: Limi
   const limits = { ...session.settings.limits, [key]: limit };
   const warned = session.turn.warned.filter((other) => other !== dimension);
   const changed = changeSession(session, { settings: { ...session.settings, limits } });
-  return changeTurn(withFirstSlice(changed, dimension, limit), { warned });
+  // The first limit that is set also becomes its slice of autoRearm.
+  const isFirst =
+    (dimension === 'usd' || dimension === 'tokens') && session.slices[dimension] === 'unlimited';
+  const slices = isFirst ? { ...session.slices, [dimension]: limit } : session.slices;
+  return changeTurn(changeSession(changed, { slices }), { warned });
 };
-
-/** The first limit that is set also becomes its slice of autoRearm. */
-const withFirstSlice = (session: SessionData, dimension: Dimension, limit: Limit): SessionData =>
-  (dimension === 'usd' || dimension === 'tokens') && session.slices[dimension] === 'unlimited'
-    ? changeSession(session, { slices: { ...session.slices, [dimension]: limit } })
-    : session;
 
 /** autoRearm: raises a reached dollar or token limit by its slice, with a notice. */
 export const rearm = (session: SessionData, dimension: Dimension): SessionUpdate => {
@@ -181,10 +179,10 @@ export const askToFinish = (
   const { session } = state;
   const dimension = reached(session, counted) ?? 'rounds';
   const spent = spentText(session, dimension, event.at);
-  const told = appendTexts(session, 'note', [
+  const noted = appendTexts(session, 'note', [
     `[${spent}: no tool runs any more. Give your final answer now.]`,
   ]);
-  const finishing = changeTurn(told, { finishing: dimension });
+  const finishing = changeTurn(noted, { finishing: dimension });
   return go(
     { name: 'GatheringAdditionalMessages', session: finishing },
     { type: 'DisplayNotice', kind: 'budget', text: `${spent}: the model is asked for its answer` },
@@ -318,8 +316,9 @@ export const countStale = <S extends State>(state: S, event: Event): Stay<S> => 
 export const countReported = <S extends State>(state: S, event: On<'UsageReported'>): Stay<S> => {
   const session = book(state.session, event);
   const { fault } = event;
-  const told = fault === undefined ? [] : [{ type: 'DisplayWarning', kind: 'usage', text: fault } as const];
-  if (session !== state.session) return go(withSession(state, session), ...told);
-  if (fault !== undefined) return go(state, ...told);
+  const warnings =
+    fault === undefined ? [] : [{ type: 'DisplayWarning', kind: 'usage', text: fault } as const];
+  if (session !== state.session) return go(withSession(state, session), ...warnings);
+  if (fault !== undefined) return go(state, ...warnings);
   return ignore(state, 'this usage was counted before, or belongs to nothing we asked for');
 };

@@ -2,7 +2,6 @@
 
 import { hookNotes, hookRemarks, objects, verdictsIn } from '../../policy/hook-verdict.js';
 import type { Action } from '../action.js';
-import type { JudgedCall } from '../call.js';
 import type { Event, On } from '../event.js';
 import type { AssistantMessage } from '../message.js';
 import {
@@ -54,14 +53,13 @@ const isEmpty = (event: Pick<Completed, 'message' | 'calls'>): boolean =>
 const callIdsRepeat = (reply: Pick<PendingReply, 'calls'>): boolean =>
   new Set(reply.calls.map((call) => call.callId)).size !== reply.calls.length;
 
-/** Whether the message has exactly the judged calls, in the same order. */
-const callsDiffer = (message: AssistantMessage, calls: readonly JudgedCall[]): boolean => {
-  const asked = message.parts.filter((part) => part.type === 'call');
-  return asked.length !== calls.length || asked.some(({ callId }, index) => callId !== calls[index]?.callId);
+/** A reply that can't be understood, or whose calls are not exactly the judged ones, in the same order. */
+const isMalformed = (reply: Pick<PendingReply, 'calls' | 'message'>): boolean => {
+  const { message, calls } = reply;
+  if (message === null || callIdsRepeat(reply)) return true;
+  const parts = message.parts.filter((part) => part.type === 'call');
+  return parts.length !== calls.length || parts.some(({ callId }, index) => callId !== calls[index]?.callId);
 };
-
-const isMalformed = (reply: Pick<PendingReply, 'calls' | 'message'>): boolean =>
-  reply.message === null || callIdsRepeat(reply) || callsDiffer(reply.message, reply.calls);
 
 /** Whether a cancelled reply has no calls that need results. */
 const answersNothing = (event: Completed): boolean => event.calls.length === 0 || isMalformed(event);
@@ -228,13 +226,13 @@ const judgeEnd = (
   { hooks }: PendingReply,
 ): SessionUpdate & Pick<In<'EndOfTurn'>, 'objected'> => {
   if (hooks.length === 0) return { session, actions: [] };
-  const told = (texts: readonly string[]): SessionData =>
+  const addNotes = (texts: readonly string[]): SessionData =>
     changeSession(session, { notes: [...session.notes, ...texts] });
   const shown = showObjections(hooks);
-  if (!objects(hooks)) return { session: told(hookNotes(hooks)), actions: shown };
+  if (!objects(hooks)) return { session: addNotes(hookNotes(hooks)), actions: shown };
   const { objections = 0, finishing } = session.turn;
   if (finishing === 'no' && objections < OBJECTIONS_MAX) {
-    const counted = changeTurn(told(hookRemarks(hooks)), { objections: objections + 1 });
+    const counted = changeTurn(addNotes(hookRemarks(hooks)), { objections: objections + 1 });
     return { session: counted, actions: shown, objected: 'yes' };
   }
   const why = finishing === 'no' ? `hooks have objected ${objections} times in a row` : 'a limit is reached';

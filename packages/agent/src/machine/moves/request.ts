@@ -34,20 +34,18 @@ export const callModel = (
  * has.
  */
 export const sendCall = (state: In<'CallingLlm'>): MoveTo<'CallingLlm'> => {
-  const sent = state.requestId === '' ? numbered(state) : state;
-  const { requestId, purpose, session } = sent;
-  return go(sent, {
+  const { purpose } = state;
+  const length = lengthOf(state.session.conversation);
+  if (state.requestId !== '')
+    return go(state, { type: 'SendLlmRequest', requestId: state.requestId, purpose, length });
+  const [requestId, session] = nextId(state.session, 'request');
+  const unaccounted = [...session.unaccounted, requestId];
+  return go(changeCalling(state, { requestId, session: changeSession(session, { unaccounted }) }), {
     type: 'SendLlmRequest',
     requestId,
     purpose,
-    length: lengthOf(session.conversation),
+    length,
   });
-};
-
-const numbered = (state: In<'CallingLlm'>): In<'CallingLlm'> => {
-  const [requestId, session] = nextId(state.session, 'request');
-  const unaccounted = [...session.unaccounted, requestId];
-  return changeCalling(state, { requestId, session: changeSession(session, { unaccounted }) });
 };
 
 /** Retracts the streamed text of a reply that is not stored (docs/rules.md#streamed-text). */

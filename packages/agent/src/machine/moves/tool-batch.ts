@@ -96,9 +96,9 @@ const SEARCHED_MAX = 8;
 const indexPositions = (calls: readonly Call[]): ReadonlyMap<string, number> => {
   const known = positions.get(calls);
   if (known !== undefined) return known;
-  const made = new Map(calls.map(({ judged }, index) => [judged.callId, index]));
-  positions.set(calls, made);
-  return made;
+  const indexed = new Map(calls.map(({ judged }, index) => [judged.callId, index]));
+  positions.set(calls, indexed);
+  return indexed;
 };
 
 /** The position of the call; -1 if the batch has no such call. */

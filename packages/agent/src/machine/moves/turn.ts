@@ -128,8 +128,8 @@ export const turnIsReleased = (state: Waiting): boolean => released(state);
 export const beginTurn = (state: Waiting, event: Event): MoveTo<'CallingLlm'> => {
   const queue = state.next === 'sendQueue' ? state.session.queue : [];
   const noted = appendTexts(state.session, 'note', state.session.notes);
-  const told = appendInputs(changeSession(noted, { notes: [] }), queue);
-  const [turnId, numbered] = nextId(told, 'turn');
+  const asked = appendInputs(changeSession(noted, { notes: [] }), queue);
+  const [turnId, numbered] = nextId(asked, 'turn');
   const turn = {
     turnId,
     rounds: 0,
@@ -141,8 +141,8 @@ export const beginTurn = (state: Waiting, event: Event): MoveTo<'CallingLlm'> =>
     warned: numbered.turn.warned.filter(perSession),
     ...(state.next === 'sendAgain' ? objectionCount(numbered) : {}),
   };
-  const left = state.next === 'sendQueue' ? [] : numbered.queue;
-  const clock = startClock(changeSession(numbered, { queue: left, turn, emptyReplies: 0 }), event.at);
+  const rest = state.next === 'sendQueue' ? [] : numbered.queue;
+  const clock = startClock(changeSession(numbered, { queue: rest, turn, emptyReplies: 0 }), event.at);
   return go(callModel(clock.session, 'user', 1), ...clock.actions);
 };
 
