@@ -237,28 +237,28 @@ const characterName = (character: string): string => {
 const codePoint = (character: string): string =>
   `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
 
-const count = (found: Map<string, OddCharacter>, character: string, name: string): void => {
+const count = (counts: Map<string, OddCharacter>, character: string, name: string): void => {
   const code = codePoint(character);
-  found.set(code, { code, name, count: (found.get(code)?.count ?? 0) + 1 });
+  counts.set(code, { code, name, count: (counts.get(code)?.count ?? 0) + 1 });
 };
 
 /** Suspicious characters of a text, in order of appearance. */
 const oddCharactersIn = (text: string): readonly OddCharacter[] => {
-  const found = new Map<string, OddCharacter>();
+  const counts = new Map<string, OddCharacter>();
   let longest = 0;
   for (const [run] of text.matchAll(BLANKS)) longest = Math.max(longest, run.length);
-  if (longest >= BLANKS_MIN) found.set('blanks', { code: 'U+0020', name: 'run of blanks', count: longest });
-  if (ASCII.test(text)) return [...found.values()];
+  if (longest >= BLANKS_MIN) counts.set('blanks', { code: 'U+0020', name: 'run of blanks', count: longest });
+  if (ASCII.test(text)) return [...counts.values()];
   for (const character of text) {
     if (ORDINARY.has(character) || (character >= '!' && character <= '~')) continue;
-    if (ODD.test(character)) count(found, character, characterName(character));
-    else if (RIGHT_TO_LEFT.test(character)) count(found, character, 'letter that is written right to left');
+    if (ODD.test(character)) count(counts, character, characterName(character));
+    else if (RIGHT_TO_LEFT.test(character)) count(counts, character, 'letter that is written right to left');
   }
   for (const [word] of text.matchAll(WORD)) {
     if (!LATIN.test(word)) continue;
-    for (const letter of word) if (LOOK_ALIKE.test(letter)) count(found, letter, 'looks like a common sign');
+    for (const letter of word) if (LOOK_ALIKE.test(letter)) count(counts, letter, 'looks like a common sign');
   }
-  const all = [...found.values()];
+  const all = [...counts.values()];
   if (all.length <= KINDS_MAX) return all;
   const rest = all.slice(KINDS_MAX - 1);
   return [...all.slice(0, KINDS_MAX - 1), { code: '…', name: 'others', count: rest.length }];

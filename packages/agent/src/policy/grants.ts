@@ -19,16 +19,17 @@ export type Grant = GrantScope & {
 
 import { uncoveredWord } from './command-options.js';
 import type { CallFacts, JudgedCall, Needs, ParsedCommand, ToolGroup } from './judged-call.js';
-import { beginsWith } from './patterns.js';
+import { beginsWith, programName } from './patterns.js';
 
 /** The answers that a question may offer: any, none beyond this exact call, or only once. */
 export type Grantable = 'any' | 'thisCall' | 'once';
 
-/** Whether granted access covers the wanted access; `outside` includes the network. */
-export const coversNeeds = (granted: Needs | undefined, wanted: Needs | undefined): boolean =>
-  wanted === undefined || granted === 'outside' || granted === wanted;
+/** Whether a permission covers what a call needs; `outside` includes the network. */
+export const coversNeeds = (permission: Needs | undefined, needs: Needs | undefined): boolean =>
+  needs === undefined || permission === 'outside' || permission === needs;
 
-const liesIn = (folder: string, path: string): boolean =>
+/** Whether a path is the folder or lies in it. */
+export const liesIn = (folder: string, path: string): boolean =>
   path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`);
 
 /** The access outside the sandbox or workspace that a call needs; undefined if it stays inside. */
@@ -156,12 +157,10 @@ const RUNS_ANYTHING = new Set([
 
 const SUBCOMMAND = /^[A-Za-z][\w:-]*$/;
 
-const nameOf = (word: string): string => word.slice(word.lastIndexOf('/') + 1);
-
 const prefixWords = ({ words }: ParsedCommand): readonly string[] | null => {
   const [program, first, second] = words;
   if (typeof program !== 'string' || program === '') return null;
-  const name = nameOf(program);
+  const name = programName(program);
   if (NEVER.has(name) || /^(python|pypy|ruby|perl|php|node|lua|java)[\d.]*$/.test(name)) return null;
   if (!WITH_COMMANDS.has(name)) {
     return typeof first === 'string' && SUBCOMMAND.test(first) ? [program, first] : [program];

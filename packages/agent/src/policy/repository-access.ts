@@ -61,7 +61,7 @@ const readsWith: Readonly<Record<string, (words: Words) => boolean>> = {
   worktree: (words) => first(words) === 'list',
 };
 
-const accessOfGit = (words: Words): RepositoryAccess => {
+const gitAccess = (words: Words): RepositoryAccess => {
   const [command, ...rest] = gitCommand(words);
   if (command === undefined) return 'read';
   if (command === null) return 'writePacks';
@@ -90,7 +90,7 @@ const WORK_ON_REPOSITORY =
 const isTarget = (word: string | null): boolean => word === null || !/^-|=/.test(word);
 const isEveryday = (word: string | null): boolean => word !== null && EVERYDAY.test(word);
 
-const accessOfProgram = (words: Words): RepositoryAccess => {
+const programAccess = (words: Words): RepositoryAccess => {
   const [program, ...rest] = words;
   const name = programName(program ?? '');
   if (RUNS_GIT.has(name) || name.startsWith('git-')) return 'writePacks';
@@ -107,8 +107,8 @@ const accessOfProgram = (words: Words): RepositoryAccess => {
   return scripts.some(isNamed) ? 'write' : 'read';
 };
 
-const accessOfCommand = ({ words }: ParsedCommand): RepositoryAccess =>
-  words[0] != null && programName(words[0]) === 'git' ? accessOfGit(words) : accessOfProgram(words);
+const commandAccess = ({ words }: ParsedCommand): RepositoryAccess =>
+  words[0] != null && programName(words[0]) === 'git' ? gitAccess(words) : programAccess(words);
 
 /** Of the commands that the policy asks about; the others destroy files of the working tree, and no history. */
 const DESTROYS_HISTORY = wordSet('branch filter-branch filter-repo gc prune push reflog stash update-ref');
@@ -123,7 +123,7 @@ const width: Readonly<Record<RepositoryAccess, number>> = { read: 0, write: 1, w
 /** How far a command may change git folders. */
 export const repositoryAccess = (shell: ShellFacts, needs: Needs | undefined): RepositoryAccess => {
   if (shell.unclear !== null || shell.commands.some(destroysHistory)) return 'approved';
-  const accesses = shell.commands.map(accessOfCommand);
+  const accesses = shell.commands.map(commandAccess);
   if (needs === 'repository') accesses.push('writePacks');
   return accesses.reduce((widest, access) => (width[access] > width[widest] ? access : widest), 'read');
 };

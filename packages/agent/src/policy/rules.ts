@@ -11,6 +11,7 @@ import { uncoveredWord } from './command-options.js';
 import { coversNeeds } from './grants.js';
 import type { JudgedCall, ParsedCommand } from './judged-call.js';
 import {
+  absolutePath,
   allowsMcpTool,
   beginsWith,
   isPrivateHost,
@@ -29,21 +30,13 @@ const hasKind =
   (rule: WrittenRule): rule is RuleOf<K> =>
     rule.kind === kind;
 
-/** A word of a command as an absolute path, if it is one: `./a/../b` in the workspace. */
-const pathOfWord = (word: string, workspace: string): string => {
-  const parts: string[] = [];
-  for (const part of (word.startsWith('/') ? word : `${workspace}/${word}`).split('/')) {
-    if (part === '..') parts.pop();
-    else if (part !== '' && part !== '.') parts.push(part);
-  }
-  return `/${parts.join('/')}`;
-};
-
 /** Paths of a call. Every word of a shell command may be a path, so a rule may see paths that are none. */
 const callPaths = ({ facts, traits }: JudgedCall, workspace: string): readonly string[] => {
   if (facts.shell === undefined) return facts.paths;
   const words = facts.shell.commands.flatMap(({ words: all, writes }) => [...all.slice(1), ...writes]);
-  return traits.mutating ? words.flatMap((word) => (word === null ? [] : [pathOfWord(word, workspace)])) : [];
+  return traits.mutating
+    ? words.flatMap((word) => (word === null ? [] : [absolutePath(word, workspace)]))
+    : [];
 };
 
 const matchRule = (rule: WrittenRule, call: JudgedCall, workspace: string): RuleMatch => {

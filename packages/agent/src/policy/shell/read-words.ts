@@ -267,9 +267,9 @@ const decodeAnsiC = (raw: string): string => {
   let value = '';
   let at = 0;
   ESCAPE.lastIndex = 0;
-  for (let found = ESCAPE.exec(raw); found !== null; found = ESCAPE.exec(raw)) {
-    value += raw.slice(at, found.index);
-    const rest = raw.slice(found.index + 1);
+  for (let match = ESCAPE.exec(raw); match !== null; match = ESCAPE.exec(raw)) {
+    value += raw.slice(at, match.index);
+    const rest = raw.slice(match.index + 1);
     const [digits, base] = numbered
       .map(([pattern, its]) => [pattern.exec(rest), its] as const)
       .find(([match]) => match !== null) ?? [null, 0];
@@ -278,12 +278,12 @@ const decodeAnsiC = (raw: string): string => {
       const isText = code < 0x80 || (/^u/i.test(rest) && code <= 0x10ffff);
       if (code === 0 || !isText) throw unclear("$'…' produces a byte that is not a character");
       value += String.fromCodePoint(code);
-      at = found.index + 1 + digits[0].length;
+      at = match.index + 1 + digits[0].length;
     } else {
-      const meant = SIMPLE[found[1] ?? ''];
-      if (meant === undefined) throw unclear(`$'…' has the escape \\${found[1]}`);
+      const meant = SIMPLE[match[1] ?? ''];
+      if (meant === undefined) throw unclear(`$'…' has the escape \\${match[1]}`);
       value += meant;
-      at = found.index + 2;
+      at = match.index + 2;
     }
     ESCAPE.lastIndex = at;
   }

@@ -43,8 +43,8 @@ const findDisagreement = async (text: string, commands: readonly SimpleCommand[]
   const plain = plainStarts(text);
   const starts: CommandStarts = plain === null ? await commandStarts(text) : { kind: 'starts', at: plain };
   if (starts.kind === 'error') return starts.why;
-  const own = new Set(commands.filter(({ words }) => words.length > 0).map(({ start }) => start));
-  const agree = own.size === starts.at.size && [...own].every((start) => starts.at.has(start));
+  const ours = new Set(commands.filter(({ words }) => words.length > 0).map(({ start }) => start));
+  const agree = ours.size === starts.at.size && [...ours].every((start) => starts.at.has(start));
   return agree ? null : 'our reading and the shell grammar disagree about its commands';
 };
 
@@ -181,15 +181,15 @@ const ODD: readonly (readonly [pattern: RegExp, name: string])[] = [
 /** Emoji may contain invisible characters that join and colour them. Those are allowed. */
 const EMOJI = /\p{Extended_Pictographic}[\u{fe0f}\u{200d}]*/gu;
 
-const codePoint = (char: string): string =>
-  `U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
+const codePoint = (character: string): string =>
+  `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
 
 /** Describes the first such character; null if there is none. */
 const oddCharacter = (text: string): string | null => {
   const plain = text.replace(EMOJI, '');
   for (const [pattern, name] of ODD) {
-    const found = pattern.exec(plain);
-    if (found !== null) return `${name} (${codePoint(found[0])})`;
+    const match = pattern.exec(plain);
+    if (match !== null) return `${name} (${codePoint(match[0])})`;
   }
   return null;
 };
@@ -217,16 +217,16 @@ const shownPath = (file: string, workspace: string): string => {
 /** Searches the folders of `searchPath`, relative ones below the workspace. Caches its results. */
 export const commandFinder = (searchPath: string, workspace: string): FindProgram => {
   const folders = searchPath.split(path.delimiter).map((folder) => path.resolve(workspace, folder));
-  const found = new Map<string, string | null>();
+  const programs = new Map<string, string | null>();
   return (name) => {
-    const known = found.get(name);
+    const known = programs.get(name);
     if (known !== undefined) return known;
     const files = name.includes('/')
       ? [path.resolve(workspace, name)]
       : folders.map((folder) => path.join(folder, name));
     const file = name === '' ? undefined : files.find(isRunnable);
     const program = file === undefined ? null : shownPath(file, workspace);
-    found.set(name, program);
+    programs.set(name, program);
     return program;
   };
 };

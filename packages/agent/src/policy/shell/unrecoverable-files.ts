@@ -228,14 +228,14 @@ export const unrecoverableFiles = async (
   if (folders === null) return [UNKNOWN];
   const withHidden = commands.some(({ words }) => words.includes('dotglob'));
   const countsMoves = losses.filter((one) => one.length > 0).length > 1 || all.length > 1;
-  const found = folders.flatMap((folder) =>
+  const paths = folders.flatMap((folder) =>
     all.map((loss) => lossPaths(loss, { glob: { folder, withHidden }, workspace, countsMoves })),
   );
   const files = inWorkspace(
-    found.flatMap((paths) => paths ?? []),
+    paths.flatMap((known) => known ?? []),
     workspace,
   );
   const lost = files.length === 0 ? [] : await findLostFiles(files, workspace, findLosses);
   const named = lost.map((file) => path.relative(workspace, file) || '.');
-  return [...new Set([...named, ...(found.includes(null) ? [UNKNOWN] : [])])].slice(0, LISTED_MAX);
+  return [...new Set([...named, ...(paths.includes(null) ? [UNKNOWN] : [])])].slice(0, LISTED_MAX);
 };
