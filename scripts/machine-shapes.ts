@@ -53,7 +53,7 @@ const headOf = (type: string): string => `${EXPORTED.has(type) ? 'export ' : ''}
 
 /** Types with a shape of the kernel. */
 const KERNEL_SHAPES: Readonly<Record<string, string>> = {
-  Amount: 'amount',
+  NonNegative: 'amount',
   Count: 'count',
   CountFromOne: 'countFromOne',
   Share: 'share',

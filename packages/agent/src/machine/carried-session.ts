@@ -112,16 +112,12 @@ const carriedResult = ({ judged, ended }: CarriedCall, open: string): ResultPart
 const withoutDeepInput = <T extends { readonly input: JsonObject }>(call: T): T =>
   jsonShape.check(call.input) === null ? call : { ...call, input: {} };
 
-const withoutDeepParts = (message: AssistantMessage): AssistantMessage => ({
-  ...message,
-  parts: message.parts.map((part) => (part.type === 'call' ? withoutDeepInput(part) : part)),
-});
-
 /** Whether each call of the message was checked, once. The machine refuses any other reply. */
 const namesItsCalls = (message: AssistantMessage, calls: readonly JudgedCall[]): boolean => {
-  const asked = message.parts.flatMap((part) => (part.type === 'call' ? [part.callId] : []));
+  const callIds = message.parts.flatMap((part) => (part.type === 'call' ? [part.callId] : []));
   return (
-    asked.join('\n') === calls.map(({ callId }) => callId).join('\n') && new Set(asked).size === asked.length
+    callIds.join('\n') === calls.map(({ callId }) => callId).join('\n') &&
+    new Set(callIds).size === callIds.length
   );
 };
 
@@ -332,7 +328,8 @@ class SessionFromEvents {
     }
     this.#closeBatch(interruptedText(''), MISSING);
     if (this.#conversation.open === null) this.#note(CONTINUED);
-    this.#conversation = addReply(this.#conversation, withoutDeepParts(message));
+    const parts = message.parts.map((part) => (part.type === 'call' ? withoutDeepInput(part) : part));
+    this.#conversation = addReply(this.#conversation, { ...message, parts });
     this.#turn = 'runs';
     if (calls.length > 0) {
       this.#batch = {
@@ -487,17 +484,10 @@ const carriedCall = ({ judged, requestedAt, startedAt, ended }: CarriedCall): Ca
     : { judged, requestedAt, status: 'running', allowed: 'byUser', startedAt, graceTimerId: null };
 };
 
-/** A running turn gets its whole time again, since its events don't tell how much is left. */
-const timeLimitFrom = (
-  { limits: { timeMs } }: SessionData['settings'],
-  { work, idsFrom, at }: CarriedSession,
-): SessionData['turn']['timeLimit'] =>
-  timeMs === 'unlimited' || work.kind === 'nothing' || work.kind === 'closed'
-    ? null
-    : timerFrom(`timer-${idsFrom}`, at, timeMs);
-
 const sessionFrom = (before: SessionData, carried: CarriedSession): SessionData => {
-  const { messages, queue, usage, idsFrom, at } = carried;
+  const { messages, queue, usage, work, idsFrom, at } = carried;
+  const { timeMs } = before.settings.limits;
+  const isRunning = work.kind === 'request' || work.kind === 'calls';
   return changeSession(before, {
     conversation: conversationFrom(messages),
     queue,
@@ -514,7 +504,8 @@ const sessionFrom = (before: SessionData, carried: CarriedSession): SessionData 
       streaks: noStreaks,
       finishing: 'no',
       startedAt: at,
-      timeLimit: timeLimitFrom(before.settings, carried),
+      // A running turn gets its whole time again, since its events don't tell how much is left.
+      timeLimit: isRunning && timeMs !== 'unlimited' ? timerFrom(`timer-${idsFrom}`, at, timeMs) : null,
       warned: [],
     },
     counters: {

@@ -193,8 +193,8 @@ const lostInputs = (
   ];
   const restored = actions.flatMap((action) => (action.type === 'RestoreQueue' ? action.texts : []));
   const { messages } = newPart(before.session.conversation, conversation);
-  const told = messages.flatMap((message) => (message.role === 'user' ? userTexts(message) : []));
-  const has = [...queue.map((item) => item.text), ...told, ...restored];
+  const sent = messages.flatMap((message) => (message.role === 'user' ? userTexts(message) : []));
+  const has = [...queue.map((item) => item.text), ...sent, ...restored];
   for (const text of has) {
     const index = had.indexOf(text);
     if (index >= 0) had.splice(index, 1);
@@ -221,7 +221,7 @@ const editedMessages = (before: Conversation, after: Conversation, event: Event)
     : [brokenRule('append-only', 'a message that was answered has been changed')];
 
 /**
- * Rules of docs/rules.md that hold for every step, beside those of state-invariants.ts.
+ * Rules of docs/rules.md that hold for every step, beside those that hold in every state.
  */
 
 type Taken = Step<State, Action>;
@@ -308,10 +308,10 @@ const usageIn = (event: Event): { readonly id: string; readonly usage: Usage | n
 
 /** Usage counts once per id, and all of it. */
 const usageFaults = (before: State, event: Event, { session }: State): readonly string[] => {
-  const found = usageIn(event);
-  const isDue = found !== null && before.session.unaccounted.includes(found.id);
-  const due = isDue ? (found.usage?.costUsd ?? 0) : 0;
-  const dueTokens = isDue ? (found.usage?.inputTokens ?? 0) : 0;
+  const report = usageIn(event);
+  const isDue = report !== null && before.session.unaccounted.includes(report.id);
+  const due = isDue ? (report.usage?.costUsd ?? 0) : 0;
+  const dueTokens = isDue ? (report.usage?.inputTokens ?? 0) : 0;
   const counted = session.usage.costUsd - before.session.usage.costUsd;
   const countedTokens = session.usage.inputTokens - before.session.usage.inputTokens;
   // Sums of prices are not exact.
@@ -370,10 +370,10 @@ const reasonFaults = (
   if (into === undefined) return [];
   // A queue held by a session limit is the reason then.
   const expected = expectedReason(before, event, into, stop);
-  const said = 'cause' in reason ? `${reason.kind} ${reason.cause}` : reason.kind;
-  return expected === null || said === expected || reason.kind === 'budget'
+  const actual = 'cause' in reason ? `${reason.kind} ${reason.cause}` : reason.kind;
+  return expected === null || actual === expected || reason.kind === 'budget'
     ? []
-    : [brokenRule('back-to-the-user', `the reason is ${said} where it should be ${expected}`)];
+    : [brokenRule('back-to-the-user', `the reason is ${actual} where it should be ${expected}`)];
 };
 
 const expectedReason = (before: State, event: Event, into: Edge, stop: Edge | undefined): string | null => {
@@ -402,8 +402,8 @@ const CUT_SHORT = new Set<StopReason>(['refusal', 'contentFilter', 'other']);
 const replyEnd = (event: Extract<Event, { readonly type: 'LlmCompleted' }>): string => {
   if (CUT_SHORT.has(event.stopReason)) return 'refused';
   if (event.stopReason === 'maxTokens') return 'truncated';
-  const said = event.message?.parts.some((part) => part.type === 'text' && part.text.trim() !== '') === true;
-  return said ? 'answer' : 'empty';
+  const hasText = event.message?.parts.some((part) => part.type === 'text' && part.text.trim() !== '');
+  return hasText === true ? 'answer' : 'empty';
 };
 
 const expectedStopCause = (before: State, event: Event, stop: Edge | undefined): string => {
@@ -527,11 +527,11 @@ const inTimer = (timerId: string): string => `timer ${timerId}`;
 /** The work in flight that a state names, each as its kind and ids. */
 export const inFlight = (state: State): readonly string[] => {
   const limit = state.session.turn.timeLimit;
-  const own = ownFlight(state);
-  return limit === null ? own : [...own, inTimer(limit.timerId)];
+  const work = stateFlight(state);
+  return limit === null ? work : [...work, inTimer(limit.timerId)];
 };
 
-const ownFlight = (state: State): readonly string[] => {
+const stateFlight = (state: State): readonly string[] => {
   switch (state.name) {
     case 'CallingLlm':
       return [`request ${state.requestId}`];
@@ -549,16 +549,16 @@ const ownFlight = (state: State): readonly string[] => {
 };
 
 const batchFlight = (state: Extract<State, { readonly name: 'ExecutingTools' }>): readonly string[] => {
-  const found: string[] = [];
+  const work: string[] = [];
   for (const call of state.calls) {
-    if (isAsked(call)) found.push(inApproval(state.batchId, call.judged.callId));
+    if (isAsked(call)) work.push(inApproval(state.batchId, call.judged.callId));
     if (!isRunning(call)) continue;
-    found.push(inCall(state.batchId, call.judged.callId));
-    if (call.graceTimerId !== null) found.push(inTimer(call.graceTimerId));
+    work.push(inCall(state.batchId, call.judged.callId));
+    if (call.graceTimerId !== null) work.push(inTimer(call.graceTimerId));
   }
   if (state.phase.mode === 'cancelling' && state.phase.graceTimerId !== null)
-    found.push(inTimer(state.phase.graceTimerId));
-  return found;
+    work.push(inTimer(state.phase.graceTimerId));
+  return work;
 };
 
 /** The work that an event ends, or null. */
@@ -634,8 +634,10 @@ const perform = (going: Set<string>, action: Action): void => {
 /** Work that the runtime settles in a resumed session, if the state still names it: started calls. */
 const leftByCrash = (before: State, named: readonly string[]): readonly string[] => {
   if (before.name !== 'ExecutingTools') return [];
-  const begun = before.calls.filter((call) => call.status === 'running');
-  return begun.map(({ judged }) => inCall(before.batchId, judged.callId)).filter((id) => named.includes(id));
+  const running = before.calls.filter((call) => call.status === 'running');
+  return running
+    .map(({ judged }) => inCall(before.batchId, judged.callId))
+    .filter((id) => named.includes(id));
 };
 
 /** Differences between the work in flight and the work that the state names. */

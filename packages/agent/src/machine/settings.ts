@@ -1,23 +1,23 @@
 export type { SandboxLevel } from '../policy/decide.js';
 export type { Grant } from '../policy/grants.js';
 
-import type { Amount, Count, CountFromOne, Share } from '@pawl/machine/kernel/shape';
+import type { Count, CountFromOne, NonNegative, Share } from '@pawl/machine/kernel/shape';
 import type { SandboxLevel } from '../policy/decide.js';
 import { type PolicyRule, type Preset, presetRules, type WrittenRule } from '../policy/presets.js';
 import { type Limit, readLimit } from './usage.js';
 
 /** The delay before retry n (from 1), in milliseconds, is a pure function of n and the failure's jitter. */
 export type RetrySchedule =
-  | { readonly kind: 'linear'; readonly stepMs: Amount }
+  | { readonly kind: 'linear'; readonly stepMs: NonNegative }
   | {
       readonly kind: 'exponential';
-      readonly baseMs: Amount;
-      readonly factor: Amount;
-      readonly capMs: Amount;
+      readonly baseMs: NonNegative;
+      readonly factor: NonNegative;
+      readonly capMs: NonNegative;
       /** At most this share of the delay is added to it, times the failure's jitter; absent: none. */
-      readonly jitter?: Amount;
+      readonly jitter?: NonNegative;
     }
-  | { readonly kind: 'list'; readonly delaysMs: readonly Amount[] };
+  | { readonly kind: 'list'; readonly delaysMs: readonly NonNegative[] };
 
 /** Reasoning effort, for models that have such a setting. `auto`: the model's default. */
 export type Effort = 'auto' | 'low' | 'medium' | 'high';
@@ -82,21 +82,21 @@ export type Settings = {
   readonly maxRetries: Count;
   readonly retrySchedule: RetrySchedule;
   /** At most this much is added to a delay, times the failure's jitter. */
-  readonly retryJitterMs: Amount;
+  readonly retryJitterMs: NonNegative;
   /** Longest wait that a provider may ask for. Beyond it the call fails and names the time of the reset. */
-  readonly retryAfterCapMs: Amount;
+  readonly retryAfterCapMs: NonNegative;
   readonly emptyRetries: Count;
-  readonly firstByteMs: Amount;
-  readonly silenceMs: Amount;
+  readonly firstByteMs: NonNegative;
+  readonly silenceMs: NonNegative;
   readonly windowTokens: CountFromOne;
   /** Share of the window above which a turn begins with a compaction. */
-  readonly compactAtRatio: Amount;
+  readonly compactAtRatio: NonNegative;
   /** Share of the window above which a running turn is compacted. */
-  readonly compactMidRatio: Amount;
+  readonly compactMidRatio: NonNegative;
   readonly resultCutBytes: Count;
   readonly outputCutBytes: Count;
   readonly maxParallel: CountFromOne;
-  readonly graceMs: Amount;
+  readonly graceMs: NonNegative;
   readonly limits: Limits;
   readonly budgetWarnRatio: Share;
   /** `finish`: before rounds, repeats, errors or sameResults stop a turn, the model is asked for its answer. */

@@ -1,13 +1,13 @@
-import type { Amount, Count } from '@pawl/machine/kernel/shape';
+import type { Count, NonNegative } from '@pawl/machine/kernel/shape';
 
 /** What model calls use, and limits on it. */
 
 /** Dollars per million tokens. */
 export type Prices = {
-  readonly input: Amount;
-  readonly output: Amount;
-  readonly cacheRead: Amount;
-  readonly cacheWrite: Amount;
+  readonly input: NonNegative;
+  readonly output: NonNegative;
+  readonly cacheRead: NonNegative;
+  readonly cacheWrite: NonNegative;
 };
 
 /** Tokens of one model call: at most a thousand million, since a larger count is a counting error. */
@@ -19,16 +19,16 @@ export type Usage = {
   readonly outputTokens: TokenCount;
   readonly cacheReadTokens: TokenCount;
   readonly cacheWriteTokens: TokenCount;
-  readonly costUsd: Amount | null;
+  readonly costUsd: NonNegative | null;
 };
 
 /** Sums over the session. `unpriced` counts model calls with an unknown price. */
 export type UsageTotals = {
-  readonly inputTokens: Amount;
-  readonly outputTokens: Amount;
-  readonly cacheReadTokens: Amount;
-  readonly cacheWriteTokens: Amount;
-  readonly costUsd: Amount;
+  readonly inputTokens: NonNegative;
+  readonly outputTokens: NonNegative;
+  readonly cacheReadTokens: NonNegative;
+  readonly cacheWriteTokens: NonNegative;
+  readonly costUsd: NonNegative;
   readonly unpriced: Count;
 };
 
@@ -52,7 +52,7 @@ export const sumUsage = (one: Usage | null, other: Usage): Usage =>
  * A limit on spending. `unlimited` is a word of its own, so that 0 (nothing left) can't be read as no limit, and a sum
  * with a missing limit does not compile.
  */
-export type Limit = Amount | 'unlimited';
+export type Limit = NonNegative | 'unlimited';
 /** A limit that the user asks for. The table refuses a number below 0, so that the user is told. */
 export type RequestedLimit = number | 'unlimited';
 

@@ -32,7 +32,7 @@ type Field<T, K extends keyof T> =
 export type Fields<T> = { readonly [K in keyof T]-?: Field<T, K> };
 
 /** A number from 0 whose sums stay finite. */
-export type Amount = number;
+export type NonNegative = number;
 /** A whole number from 0. */
 export type Count = number;
 /** A whole number from 1. */

@@ -134,8 +134,7 @@ const withCalls = (calls: readonly Call[], changed: readonly Call[]): readonly C
 
 export type EndedCall = Extract<Call, { readonly completedAt: number }>;
 
-const rawMax = 400;
-const quoted = (raw: string): string => (raw.length > rawMax ? `${raw.slice(0, rawMax)}…` : raw);
+const RAW_INPUT_MAX = 400;
 
 /** Ends a call that never started. */
 export const neverRan = (
@@ -180,8 +179,10 @@ export const noSuchToolText = (judged: JudgedCall): string => {
 
 export const invalidText = (judged: JudgedCall): string => {
   const fault = judged.verdict.kind === 'invalid' ? `${judged.verdict.field}: ${judged.verdict.why}` : '';
-  const raw = judged.rawInput === undefined ? '' : `\nWhat you wrote: ${quoted(judged.rawInput)}`;
-  return `the arguments were not valid: ${fault}${raw}`;
+  const { rawInput } = judged;
+  if (rawInput === undefined) return `the arguments were not valid: ${fault}`;
+  const quote = rawInput.length > RAW_INPUT_MAX ? `${rawInput.slice(0, RAW_INPUT_MAX)}…` : rawInput;
+  return `the arguments were not valid: ${fault}\nWhat you wrote: ${quote}`;
 };
 
 export const truncatedText =
