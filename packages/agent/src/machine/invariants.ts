@@ -35,9 +35,6 @@ export const stateFaults = (before: State, event: Event, step: Step<State, Actio
 const callIds = (message: Message | undefined): readonly string[] =>
   (message?.parts ?? []).flatMap((part) => (part.type === 'call' ? [part.callId] : []));
 
-const resultIds = ({ parts }: Message): readonly string[] =>
-  parts.flatMap((part) => (part.type === 'result' ? [part.callId] : []));
-
 /** Faults of a message after `previous`: its results, role and parts. */
 const pairFaults = (previous: Message | undefined, message: Message): readonly string[] => {
   const faults: string[] = [];
@@ -53,7 +50,7 @@ const pairFaults = (previous: Message | undefined, message: Message): readonly s
     );
   }
   const calls = callIds(previous);
-  const results = resultIds(message);
+  const results = message.parts.flatMap((part) => (part.type === 'result' ? [part.callId] : []));
   if (calls.join() !== results.join())
     faults.push(brokenRule('every-call-answered', `calls [${calls}] are answered by [${results}]`));
   const firstText = message.parts.findIndex((part) => part.type === 'text');

@@ -120,19 +120,17 @@ const listChoices = (
   ];
 };
 
-const textFields = (call: JudgedCall): readonly string[] =>
-  Object.values(call.input).filter((value) => typeof value === 'string');
-
-const quoted = (word: string): string =>
+/** A word as a shell reads it back. */
+const quoteWord = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 
 const questionSubject = (call: JudgedCall, diff: string | undefined): QuestionSubject => {
   const { argv, hosts } = call.facts;
   const [command] = argv;
   if (argv.length === 1 && command !== undefined) return { kind: 'command', text: command };
-  if (argv.length > 1) return { kind: 'command', text: argv.map(quoted).join(' ') };
+  if (argv.length > 1) return { kind: 'command', text: argv.map(quoteWord).join(' ') };
   if (diff !== undefined) return { kind: 'change', text: diff };
-  const [address, ...others] = textFields(call);
+  const [address, ...others] = Object.values(call.input).filter((value) => typeof value === 'string');
   const isAddress = hosts.length > 0 && others.length === 0 && Object.keys(call.input).length === 1;
   if (isAddress && address !== undefined) return { kind: 'address', text: address };
   return { kind: 'input', text: JSON.stringify(call.input, null, 2) };

@@ -172,14 +172,12 @@ const prefixWords = ({ words }: ParsedCommand): readonly string[] | null => {
     : null;
 };
 
-/** Whether the words alone determine what the command does. */
-const isPlainCommand = ({ assignments, writes }: ParsedCommand): boolean =>
-  assignments.length === 0 && writes.every((file) => file === '/dev/null');
-
 const grantablePrefix = ({ shell, protected: guarded = [] }: CallFacts): readonly string[] | null => {
   if (shell === undefined || shell.unclear !== null || shell.indirect !== undefined) return null;
   const [command, ...others] = shell.commands;
-  if (command === undefined || others.length > 0 || guarded.length > 0 || !isPlainCommand(command))
-    return null;
-  return prefixWords(command);
+  if (command === undefined || others.length > 0 || guarded.length > 0) return null;
+  // Without these the words alone determine what the command does.
+  const { assignments, writes } = command;
+  const isPlain = assignments.length === 0 && writes.every((file) => file === '/dev/null');
+  return isPlain ? prefixWords(command) : null;
 };

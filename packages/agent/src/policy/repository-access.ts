@@ -32,6 +32,7 @@ const WRITES = wordSet(
     'revert rm sparse-checkout stage stash switch symbolic-ref tag update-index update-ref worktree write-tree',
 );
 
+const isGit = ([program]: Words): boolean => program != null && programName(program) === 'git';
 const isOption = (word: string | null): boolean => word?.startsWith('-') === true;
 const first = (words: Words): string => words.find((word) => !isOption(word)) ?? '';
 
@@ -87,14 +88,13 @@ const INTERPRETER =
 const WORK_ON_REPOSITORY =
   /(?:release|publish|deploy|version|bump|changelog|commit|branch|merge|rebase|backport|cherry|stash|worktree|submodule|tag|git|hook)/i;
 
-const isTarget = (word: string | null): boolean => word === null || !/^-|=/.test(word);
 const isEveryday = (word: string | null): boolean => word !== null && EVERYDAY.test(word);
 
 const programAccess = (words: Words): RepositoryAccess => {
   const [program, ...rest] = words;
   const name = programName(program ?? '');
   if (RUNS_GIT.has(name) || name.startsWith('git-')) return 'writePacks';
-  const targets = rest.filter(isTarget);
+  const targets = rest.filter((word) => word === null || !/^-|=/.test(word));
   if (TARGET_RUNNERS.has(name)) return targets.every(isEveryday) ? 'read' : 'write';
   if (PACKAGE_MANAGERS.has(name)) {
     const task = targets.find((word) => word !== 'run' && word !== 'run-script');
@@ -106,9 +106,6 @@ const programAccess = (words: Words): RepositoryAccess => {
     word !== null && /^[\w./@+-]+$/.test(word) && WORK_ON_REPOSITORY.test(programName(word));
   return scripts.some(isNamed) ? 'write' : 'read';
 };
-
-const commandAccess = ({ words }: ParsedCommand): RepositoryAccess =>
-  words[0] != null && programName(words[0]) === 'git' ? gitAccess(words) : programAccess(words);
 
 /** Of the commands that the policy asks about; the others destroy files of the working tree, and no history. */
 const DESTROYS_HISTORY = wordSet('branch filter-branch filter-repo gc prune push reflog stash update-ref');
@@ -123,7 +120,9 @@ const width: Readonly<Record<RepositoryAccess, number>> = { read: 0, write: 1, w
 /** How far a command may change git folders. */
 export const repositoryAccess = (shell: ShellFacts, needs: Needs | undefined): RepositoryAccess => {
   if (shell.unclear !== null || shell.commands.some(destroysHistory)) return 'approved';
-  const accesses = shell.commands.map(commandAccess);
+  const accesses = shell.commands.map(({ words }) =>
+    isGit(words) ? gitAccess(words) : programAccess(words),
+  );
   if (needs === 'repository') accesses.push('writePacks');
   return accesses.reduce((widest, access) => (width[access] > width[widest] ? access : widest), 'read');
 };
@@ -137,9 +136,7 @@ export type HistoryPurpose = {
 };
 
 export const historyPurpose = ({ commands }: ShellFacts): HistoryPurpose => {
-  const gits = commands
-    .filter(({ words }) => words[0] != null && programName(words[0]) === 'git')
-    .map(({ words }) => gitCommand(words));
+  const gits = commands.filter(({ words }) => isGit(words)).map(({ words }) => gitCommand(words));
   return {
     takesStash: gits.some(
       ([command, ...rest]) => command === 'stash' && /^(?:pop|branch)$/.test(first(rest)),

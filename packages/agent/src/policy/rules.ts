@@ -122,10 +122,6 @@ const coverCommands = (
   return used.length === 0 ? null : used;
 };
 
-/** `*` and `*.example.com` never allow a private host: it must be named. */
-const allowsHost = ({ pattern }: RuleOf<'host'>, host: string): boolean =>
-  matchesHost(pattern, host) && !(pattern.startsWith('*') && isPrivateHost(host));
-
 const coverEach = <T>(
   parts: readonly T[],
   find: (part: T) => WrittenRule | undefined,
@@ -151,7 +147,12 @@ const coverCall = (
   if (facts.hosts.length > 0) {
     if (traits.mutating) return null;
     return coverEach(facts.hosts, (host) =>
-      rules.filter(hasKind('host')).find((rule) => allowsHost(rule, host)),
+      // `*` and `*.example.com` never allow a private host: it must be named.
+      rules
+        .filter(hasKind('host'))
+        .find(
+          ({ pattern }) => matchesHost(pattern, host) && !(pattern.startsWith('*') && isPrivateHost(host)),
+        ),
     );
   }
   return coverEach(facts.paths, (path) =>

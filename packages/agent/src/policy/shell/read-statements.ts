@@ -179,21 +179,18 @@ const readFor = (cursor: Cursor): void => {
     skipLines(cursor);
     if (isWord(cursor, 'in')) {
       cursor.at += 2;
-      readWords(cursor);
+      let isWordThere = true;
+      while (isWordThere) {
+        skipBlanks(cursor);
+        const { start, end } = readWord(cursor);
+        isWordThere = end > start;
+      }
     }
   }
   skipBlanks(cursor);
   if (peek(cursor) === ';') cursor.at++;
   takeWord(cursor, 'do');
   readBlock(cursor, 'done');
-};
-
-const readWords = (cursor: Cursor): void => {
-  for (;;) {
-    skipBlanks(cursor);
-    const { start, end } = readWord(cursor);
-    if (start === end) return;
-  }
 };
 
 const readCase = (cursor: Cursor): void => {

@@ -186,15 +186,9 @@ export const readExpansion = (cursor: Cursor, quoting: Quoting): string | null =
 };
 
 /** `{a,b}` and `{1..3}` become several words. */
-const hasBraces = (shape: string): boolean => /\{[\s\S]*(,|\.\.)[\s\S]*\}/.test(shape);
+const BRACES = /\{[\s\S]*(,|\.\.)[\s\S]*\}/;
 /** Unquoted characters that expand to file names. */
-const hasGlob = (shape: string): boolean => /[*?]|\[[\s\S]*\]/.test(shape);
-
-const readProcessSubstitution = (cursor: Cursor): void => {
-  cursor.at += 2;
-  nested(cursor, () => cursor.readList(cursor, [')']));
-  cursor.at++;
-};
+const GLOB = /[*?]|\[[\s\S]*\]/;
 
 /** Reads one word. `shape` is its unquoted text, in which each quoted part is a blank. */
 export const readWord = (cursor: Cursor): Word & { readonly shape: string } => {
@@ -212,7 +206,9 @@ export const readWord = (cursor: Cursor): Word & { readonly shape: string } => {
   for (;;) {
     const char = peek(cursor);
     if ((char === '<' || char === '>') && peek(cursor, 1) === '(') {
-      readProcessSubstitution(cursor);
+      cursor.at += 2;
+      nested(cursor, () => cursor.readList(cursor, [')']));
+      cursor.at++;
       add(null);
     } else if (isMeta(char)) break;
     else if (isAt(cursor, '\\\n')) cursor.at += 2;
@@ -233,7 +229,7 @@ export const readWord = (cursor: Cursor): Word & { readonly shape: string } => {
   note(cursor, value);
   const position = { start, end: cursor.at, shape };
   if (dynamic || shape.startsWith('~') || /[=:]~/.test(shape)) return { text: null, ...position };
-  if (hasBraces(shape) || hasGlob(shape)) return { text: null, pattern, ...position };
+  if (BRACES.test(shape) || GLOB.test(shape)) return { text: null, pattern, ...position };
   return { text: value, ...position };
 };
 

@@ -206,12 +206,10 @@ const isRunnable = (file: string): boolean => {
   }
 };
 
-const liesIn = (folder: string, file: string): boolean => `${file}/`.startsWith(`${folder}/`);
-
 /** The path by which it is found; its real path if a symlink leads into the workspace. */
-const shownPath = (file: string, workspace: string): string => {
+const visiblePath = (file: string, workspace: string): string => {
   const real = realpathSync(file);
-  return liesIn(workspace, real) ? real : file;
+  return `${real}/`.startsWith(`${workspace}/`) ? real : file;
 };
 
 /** Searches the folders of `searchPath`, relative ones below the workspace. Caches its results. */
@@ -225,7 +223,7 @@ export const commandFinder = (searchPath: string, workspace: string): FindProgra
       ? [path.resolve(workspace, name)]
       : folders.map((folder) => path.join(folder, name));
     const file = name === '' ? undefined : files.find(isRunnable);
-    const program = file === undefined ? null : shownPath(file, workspace);
+    const program = file === undefined ? null : visiblePath(file, workspace);
     programs.set(name, program);
     return program;
   };

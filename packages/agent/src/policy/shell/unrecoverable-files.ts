@@ -143,9 +143,6 @@ const copyPaths = (
   return [...known.map((source) => path.join(target, path.basename(source))), ...gone];
 };
 
-const lossPaths = (loss: FileLoss, options: LossOptions): readonly string[] | null =>
-  loss.kind === 'copy' ? copyPaths(loss, options) : wordPaths(loss.file, options.glob);
-
 /** Folders in which a command of the text may run; null if one is named only when it runs. */
 const commandFolders = (commands: readonly ParsedCommand[], workspace: string): readonly string[] | null => {
   const folders = new Set([workspace]);
@@ -229,7 +226,12 @@ export const unrecoverableFiles = async (
   const withHidden = commands.some(({ words }) => words.includes('dotglob'));
   const countsMoves = losses.filter((one) => one.length > 0).length > 1 || all.length > 1;
   const paths = folders.flatMap((folder) =>
-    all.map((loss) => lossPaths(loss, { glob: { folder, withHidden }, workspace, countsMoves })),
+    all.map((loss) => {
+      const glob = { folder, withHidden };
+      return loss.kind === 'copy'
+        ? copyPaths(loss, { glob, workspace, countsMoves })
+        : wordPaths(loss.file, glob);
+    }),
   );
   const files = inWorkspace(
     paths.flatMap((known) => known ?? []),
