@@ -4,7 +4,6 @@ import type { Image } from './message.js';
 import type { Usage } from './usage.js';
 
 export type {
-  CallEffect,
   CallFacts,
   CallTraits,
   CallVerdict,
