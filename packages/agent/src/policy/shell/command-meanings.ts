@@ -607,16 +607,16 @@ const xargsCommand = (words: Words): Words => {
 
 /** The commands after `-exec` and similar options of `find` and `fd`. */
 const findCommands = (words: Words): readonly Words[] => {
-  const found: Words[] = [];
+  const commands: Words[] = [];
   for (const [index, word] of words.entries()) {
     if (word === null || !/^(-exec|-execdir|-ok|-okdir|-x|-X|--exec|--exec-batch)$/.test(word)) continue;
     if (/^-[xX]$/.test(word) && programName(words[0] ?? '') === 'find') continue;
     const rest = words.slice(index + 1);
     const end = rest.findIndex((one) => one === ';' || one === '+');
     const command = end < 0 ? rest : rest.slice(0, end);
-    found.push([...withPlaceholder(command, '{}')]);
+    commands.push([...withPlaceholder(command, '{}')]);
   }
-  return found;
+  return commands;
 };
 
 /** Builtins of bash: no program is searched for them. */
