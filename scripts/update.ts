@@ -20,6 +20,7 @@ import { codeModePage, fillCodeModePage } from './code-mode-page.js';
 import { configurationPage, fillConfigurationPage } from './configuration-page.js';
 import { DRIVE_EXAMPLE, emptyMachineDocument, exampleOf, fenced, splice } from './diagram.js';
 import { schemaText } from './json-schema.js';
+import { MACHINE_SHAPES, machineShapesText } from './machine-shapes.js';
 import { manualPage, manualText } from './manual-page.js';
 import { fillModelsPage, modelsPage } from './models-page.js';
 import { chartsText, layOutAll } from './pictures/charts.js';
@@ -89,6 +90,7 @@ const updateByTests = (): boolean => {
 
 console.log((await bundle(root)).join('\n'));
 rewrite(ASKED_ACTIONS, askedActionsText());
+rewrite(MACHINE_SHAPES, machineShapesText());
 updateDiagrams();
 await updatePictures();
 updateSeedPages();

@@ -112,7 +112,9 @@ export const faultsInStops: readonly Fault[] = [
   {
     name: 'the timer of a cancel outlives its batch',
     file: 'packages/agent/src/machine/moves/batch-events.ts',
-    edits: [{ from: 'cancelTimer(call.graceTimerId)), ...own];', to: 'cancelTimer(call.graceTimerId))];' }],
+    edits: [
+      { from: 'cancelTimer(call.graceTimerId)), ...ofBatch];', to: 'cancelTimer(call.graceTimerId))];' },
+    ],
     why: 'a timer rings for what is long over',
     caughtBy: walks,
   },

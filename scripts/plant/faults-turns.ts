@@ -132,7 +132,7 @@ export const faultsInTurns: readonly Fault[] = [
     file: 'packages/agent/src/machine/moves/start-calls.ts',
     edits: [
       {
-        from: '  if (mustSpendAlone(session, next) && running.some(({ judged }) => isSpending(judged))) return false;\n',
+        from: '  if (spendsAlone && running.some(({ judged }) => isSpending(judged))) return false;\n',
         to: '',
       },
     ],

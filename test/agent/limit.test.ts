@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { initialState } from '../../packages/agent/src/machine/machine.js';
 import { readLimits } from '../../packages/agent/src/machine/settings.js';
-import { isLimited, isReached, readLimit, remainingOf } from '../../packages/agent/src/machine/usage.js';
+import { isLimited, isReached, readLimit, remainingLimit } from '../../packages/agent/src/machine/usage.js';
 import * as g from './given.js';
 import { settingsOf } from './settings.js';
 import { walk } from './walker.js';
@@ -12,8 +12,8 @@ test('a limit of 0 as people write it is none; what is left of a limit is 0 and 
   assert.equal(readLimit(0.01), 0.01);
   assert.deepEqual([isLimited(0), isLimited('unlimited'), isLimited(undefined)], [false, false, false]);
   assert.ok(isLimited(1));
-  assert.deepEqual(remainingOf(5, 7), { type: 'left', amount: 0 });
-  assert.deepEqual(remainingOf('unlimited', 7), { type: 'unlimited' });
+  assert.deepEqual(remainingLimit(5, 7), { type: 'left', amount: 0 });
+  assert.deepEqual(remainingLimit('unlimited', 7), { type: 'unlimited' });
 });
 
 test('nothing left is reached at once, no limit never', () => {

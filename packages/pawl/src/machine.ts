@@ -13,25 +13,15 @@ export {
 } from '@pawl/agent/machine/action';
 export type {
   Call,
-  CallEffect,
-  CallFacts,
   CallOutcome,
   CallPreview,
   CallStatus,
-  CallTraits,
-  CallVerdict,
-  JudgedCall,
-  McpToolName,
-  Needs,
-  ParsedCommand,
   RanStatus,
   SeenFile,
-  ShellFacts,
 } from '@pawl/agent/machine/call';
 export { type Conversation, messagesOf } from '@pawl/agent/machine/conversation';
 export {
   type ApprovalAnswer,
-  type ApprovalScope,
   type CallDraft,
   type Event,
   type EventType,
@@ -66,8 +56,6 @@ export type {
   AssistantMessage,
   AssistantPart,
   Image,
-  Json,
-  JsonObject,
   Message,
   ResultPart,
   UserMessage,
@@ -77,10 +65,8 @@ export {
   type Dimension,
   defaultSettings,
   type Effort,
-  type Grant,
   type Limits,
   type RetrySchedule,
-  type SandboxLevel,
   type Settings,
 } from '@pawl/agent/machine/settings';
 export type {
@@ -89,11 +75,23 @@ export type {
   State,
   StateName,
   TransientState,
-  UsageTotals,
   WaitReason,
 } from '@pawl/agent/machine/state';
-export type { Limit, Prices, Usage } from '@pawl/agent/machine/usage';
+export type { Limit, Prices, Usage, UsageTotals } from '@pawl/agent/machine/usage';
+export type { SandboxLevel } from '@pawl/agent/policy/decide';
+export type { ApprovalScope, Grant } from '@pawl/agent/policy/grants';
 export type { HookVerdict, HookVerdicts } from '@pawl/agent/policy/hook-verdict';
+export type {
+  CallEffect,
+  CallFacts,
+  CallTraits,
+  CallVerdict,
+  JudgedCall,
+  McpToolName,
+  Needs,
+  ParsedCommand,
+  ShellFacts,
+} from '@pawl/agent/policy/judged-call';
 export { type Preset, presetRules } from '@pawl/agent/policy/presets';
 export type { TreeAction } from '@pawl/ask/run/action';
 export { seedParity } from '@pawl/ask/run/eager-values';
@@ -156,4 +154,5 @@ export {
   startMachine,
 } from '@pawl/machine/builder/drive';
 export { edgesJson, markdownTable, mermaid } from '@pawl/machine/kernel/diagrams';
+export type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 export type { Diagnostic, Edge } from '@pawl/machine/kernel/table';

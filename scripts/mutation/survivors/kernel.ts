@@ -11,7 +11,7 @@ export const kernel: readonly Survivor[] = [
   ...aliveIn('packages/machine/src/builder/drive.ts', [
     [
       'Whoever was dropped or has left is told nothing any more, so nobody asks how it lives.',
-      [CONDITION, "life === 'busy'", 'true'],
+      [CONDITION, "status === 'busy'", 'true'],
     ],
   ]),
   ...aliveIn('packages/machine/src/explorer/explore.ts', [

@@ -1,4 +1,4 @@
-import type { Grantable } from '../policy/grants.js';
+import type { ApprovalRequest } from '../policy/approval-question.js';
 import type { JudgedCall } from './call.js';
 import type { EventType, FailureOrigin, HookEffect } from './event.js';
 import type { Image } from './message.js';
@@ -21,16 +21,7 @@ export type Action =
   | { readonly type: 'AbortLlmRequest'; readonly requestId: string }
   /** Ask the tool what a call would change, before the user is asked. */
   | { readonly type: 'PreviewCall'; readonly batchId: string; readonly call: JudgedCall }
-  | {
-      readonly type: 'RequestApproval';
-      readonly batchId: string;
-      readonly call: JudgedCall;
-      readonly why: string;
-      /** The preview of the change, as a unified diff. */
-      readonly diff?: string;
-      /** The answers that may allow the call; absent: any. */
-      readonly grantable?: Exclude<Grantable, 'any'>;
-    }
+  | ApprovalRequest
   /** Ends a preview or a question to the user. */
   | { readonly type: 'WithdrawApproval'; readonly batchId: string; readonly callId: string }
   /** The calls to start now. */
@@ -174,7 +165,7 @@ export const answersTo: Readonly<Record<ActionType, Answers>> = {
   Shutdown: NONE,
 };
 
-const listOf = (events: readonly EventType[]): string =>
+const eventList = (events: readonly EventType[]): string =>
   events.map((event) => `\`${event}\``).join(', ') || '–';
 
 /** One row for each action that has an answer. */
@@ -186,6 +177,6 @@ export const answersTable = (): string =>
       .filter(([, answers]) => answers !== NONE)
       .map(
         ([action, { before, last, late }]) =>
-          `| \`${action}\` | ${listOf(before)} | ${listOf(last)} | ${listOf(late)} |`,
+          `| \`${action}\` | ${eventList(before)} | ${eventList(last)} | ${eventList(late)} |`,
       ),
   ].join('\n');

@@ -1,119 +1,19 @@
 import type { HookVerdicts } from '../policy/hook-verdict.js';
-import type { Image, JsonObject } from './message.js';
+import type { JudgedCall } from '../policy/judged-call.js';
+import type { Image } from './message.js';
 import type { Usage } from './usage.js';
 
-/** After an interruption a `pure` call may run again, a `probeable` one can be checked, an `opaque` one never reruns. */
-export type CallEffect = 'pure' | 'probeable' | 'opaque';
-
-export type CallTraits = {
-  readonly effect: CallEffect;
-  readonly parallelSafe: boolean;
-  readonly mutating: boolean;
-  readonly deadlineMs: number;
-  /** The call makes model calls itself. Its outcome carries their usage. */
-  readonly spends?: 'yes';
-  /** The tool can preview the change, or refuse the call, before it runs. */
-  readonly previews?: 'yes';
-  /** One grant for the session may cover all tools of a group. */
-  readonly group?: 'fileChanges';
-  /**
-   * `list`: the result is a to-do list that stays visible until it is done: a heading, then one item per line, marked
-   * `[ ]` (open), `[>]` (in progress) or `[x]` (done).
-   */
-  readonly shown?: 'list';
-};
-
-/** The access outside the sandbox that a call needs: the network, everything, or only changes of git folders. */
-export type Needs = 'network' | 'outside' | 'repository';
-
-/** One simple command of a shell text, also inside a list, loop, function or substitution. */
-export type ParsedCommand = {
-  /** Words after quote removal, the program first. null: a word that is computed at run time. */
-  readonly words: readonly (string | null)[];
-  /** Assignments before the words, as written: `PAGER=cat`. Without words they change the shell itself. */
-  readonly assignments: readonly string[];
-  /** Files that its redirections may write. null: a name that is computed at run time. */
-  readonly writes: readonly (string | null)[];
-  /** Indexes of `writes` that only append. Absent: none is known to. */
-  readonly appends?: readonly number[];
-  /** For each word: its pattern (`src/*.ts`, `{a,b}`, quoted characters escaped) if it expands to file names. */
-  readonly patterns?: readonly (string | null)[];
-  /** Real absolute path of the program; null for a builtin, a function or a missing program. */
-  readonly program: string | null;
-  /** Index of the word at which a wrapped command begins: 2 in `timeout 5 npm test`. */
-  readonly runs?: number;
-  /** Index of the word from which a command may stand, behind options of its runner: 2 in `docker run IMAGE npm test`. */
-  readonly mayRun?: number;
-  /** This is a wrapped command, listed in `commands` beside its wrapper. */
-  readonly wrapped?: 'yes';
-};
-
-/** The commands that a shell text would run, by the shell grammar. */
-export type ShellFacts = {
-  readonly commands: readonly ParsedCommand[];
-  /** Why `commands` may be wrong. Such a text is always asked about. */
-  readonly unclear: string | null;
-  /** Why more than `commands` may run, for example a sourced file. No rule allows such a text. */
-  readonly indirect?: string;
-};
-
-/** Facts that the runtime found before the call reached the journal. The policy decides from these alone. */
-export type CallFacts = {
-  /** The words of a command, or none. */
-  readonly argv: readonly string[];
-  /** Real absolute paths the call touches. */
-  readonly paths: readonly string[];
-  readonly hosts: readonly string[];
-  /** The key of a grant for this exact call, e.g. the command or the file. */
-  readonly shape: string;
-  /** The access outside the sandbox that it needs; absent if none. */
-  readonly needs?: Needs;
-  /** Present for a call that runs a shell command. */
-  readonly shell?: ShellFacts;
-  /** The `paths` that something runs later without a question: hooks, start files, editor tasks. */
-  readonly protected?: readonly string[];
-  /** The `paths` that hold credentials. */
-  readonly secret?: readonly string[];
-  /**
-   * Files that the command would delete or overwrite and that git could not restore. Absent: nobody looked, so every
-   * file that the words name counts.
-   */
-  readonly unrecoverable?: readonly string[];
-  /** The command goes on after the call has ended. */
-  readonly background?: 'yes';
-  /** Present for a call to a tool of an MCP server. */
-  readonly mcp?: McpToolName;
-};
-
-/** A tool of an MCP server: the server's name in the configuration, and the tool's name at the server. */
-export type McpToolName = {
-  readonly server: string;
-  readonly tool: string;
-  /** The project names the server. Absent for one of the user. */
-  readonly from?: 'project';
-  /** The session declares it otherwise than the session that last ran it. Absent: the same, or it never ran. */
-  readonly declaration?: 'changed';
-};
-
-export type CallVerdict =
-  | { readonly kind: 'ok' }
-  | { readonly kind: 'noSuchTool'; readonly known: readonly string[] }
-  | { readonly kind: 'invalid'; readonly field: string; readonly why: string };
-
-/** A tool call with everything the machine needs to decide about it (docs/rules.md#judged-calls). */
-export type JudgedCall = {
-  readonly callId: string;
-  readonly tool: string;
-  readonly input: JsonObject;
-  readonly rawInput?: string;
-  readonly verdict: CallVerdict;
-  readonly traits: CallTraits;
-  readonly facts: CallFacts;
-  /** The tool's title of the call: one line for people. `titleOf` makes one for calls without it. */
-  readonly title?: string;
-  /** What hooks said before the call; absent if none ran. */
-  readonly hooks?: HookVerdicts;
-};
+export type {
+  CallFacts,
+  CallTraits,
+  CallVerdict,
+  JudgedCall,
+  McpToolName,
+  Needs,
+  ParsedCommand,
+  ShellFacts,
+} from '../policy/judged-call.js';
+export { shortTitle, titleOf } from '../policy/judged-call.js';
 
 /** How a started call ended. */
 export type RanStatus = 'ok' | 'failed' | 'timedOut' | 'cancelled' | 'interrupted' | 'lost';
@@ -133,22 +33,22 @@ export type SeenFile = { readonly path: string; readonly sha256: string };
 
 /** The runtime's report on a call that ran. `text` is already cut to the output limit. */
 export type CallOutcome = {
-  readonly status: Extract<RanStatus, 'ok' | 'failed' | 'timedOut' | 'cancelled' | 'lost'>;
+  readonly status: 'ok' | 'failed' | 'timedOut' | 'cancelled' | 'lost';
   readonly text: string;
   /** The result in a few words for people (`12 files`), if the call ended ok. Absent: the lines of `text` are counted. */
   readonly summary?: string;
-  /** sha256 of the full output where `text` was cut. */
-  readonly blob?: string;
   /** Images for the model beside the text, if the call ended ok. */
   readonly images?: readonly Image[];
   /** A unified diff of what an editing tool changed, for people. */
   readonly diff?: string;
   /** `no`: the call did nothing, although its start is in the journal. */
   readonly ran?: 'no';
-  /** Files that the call read or wrote, for a resumed session. */
-  readonly seen?: readonly SeenFile[];
   /** Usage of a spending call, however it ended. */
   readonly usage?: Usage;
+  /** sha256 of the full output where `text` was cut. */
+  readonly blob?: string;
+  /** Files that the call read or wrote, for a resumed session. */
+  readonly seen?: readonly SeenFile[];
   /** What hooks said after the call; absent if none ran. */
   readonly hooks?: HookVerdicts;
 };
@@ -196,31 +96,3 @@ export type Call = {
 );
 
 export type CallStatus = Call['status'];
-
-/** Characters of a title in the journal: more than a row of any screen has. */
-const TITLE_CHARACTERS_MAX = 300;
-
-/** A title as it is journaled: shortened, without half a surrogate pair at its end. */
-export const shortTitle = (title: string): string =>
-  title.length <= TITLE_CHARACTERS_MAX
-    ? title
-    : `${title.slice(0, TITLE_CHARACTERS_MAX - 1).replace(/[\ud800-\udbff]$/, '')}…`;
-
-const relativePath = (path: string, workspace: string): string => {
-  if (path === workspace) return '';
-  return path.startsWith(`${workspace}/`) ? path.slice(workspace.length + 1) : path;
-};
-
-/** For a tool that gives no title, and for calls of older journals: the command, or the first text of the input and the paths. */
-const guessTitle = ({ facts, input, traits }: JudgedCall, workspace: string): string => {
-  if (facts.argv.length > 0) return facts.argv.join(' ');
-  const paths = facts.paths.map((path) => relativePath(path, workspace)).filter((path) => path !== '');
-  const texts = Object.values(input).filter((value) => typeof value === 'string');
-  const others = texts.filter((text) => !paths.includes(text) && !facts.paths.includes(text));
-  const words = traits.mutating && paths.length > 0 ? paths : [...others.slice(0, 1), ...paths];
-  return words.length > 0 ? words.join(' ') : facts.shape;
-};
-
-/** What a call is about, in one line: the title that its tool gave it, or a guess. */
-export const titleOf = (call: JudgedCall, workspace: string): string =>
-  call.title ?? guessTitle(call, workspace);

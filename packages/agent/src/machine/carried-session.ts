@@ -21,7 +21,15 @@ import {
   messagesOf,
   replaceBySummary,
 } from './conversation.js';
-import type { CarriedCall, CarriedSession, CarriedWork, Event, On, QueuedInput } from './event.js';
+import type {
+  CarriedCall,
+  CarriedOutcome,
+  CarriedSession,
+  CarriedWork,
+  Event,
+  On,
+  QueuedInput,
+} from './event.js';
 import type { AssistantMessage, JsonObject, Message, ResultPart, UserText } from './message.js';
 import { addUsage, spendingId } from './moves/budget.js';
 import { callModel } from './moves/request.js';
@@ -80,7 +88,7 @@ const endAtOnce = (
     : end('skipped', `not run: the reply ended with ${stopReason}`);
 };
 
-const endWith = (outcome: CallOutcome, at: number): NonNullable<CarriedCall['ended']> => {
+const endWith = (outcome: CallOutcome, at: number): CarriedOutcome => {
   const { status, images, ran } = outcome;
   return {
     status,
@@ -91,7 +99,7 @@ const endWith = (outcome: CallOutcome, at: number): NonNullable<CarriedCall['end
   };
 };
 
-const resultOf = ({ judged, ended }: CarriedCall, open: string): ResultPart => ({
+const carriedResult = ({ judged, ended }: CarriedCall, open: string): ResultPart => ({
   type: 'result',
   callId: judged.callId,
   tool: judged.tool,
@@ -104,16 +112,12 @@ const resultOf = ({ judged, ended }: CarriedCall, open: string): ResultPart => (
 const withoutDeepInput = <T extends { readonly input: JsonObject }>(call: T): T =>
   jsonShape.check(call.input) === null ? call : { ...call, input: {} };
 
-const withoutDeepParts = (message: AssistantMessage): AssistantMessage => ({
-  ...message,
-  parts: message.parts.map((part) => (part.type === 'call' ? withoutDeepInput(part) : part)),
-});
-
 /** Whether each call of the message was checked, once. The machine refuses any other reply. */
 const namesItsCalls = (message: AssistantMessage, calls: readonly JudgedCall[]): boolean => {
-  const asked = message.parts.flatMap((part) => (part.type === 'call' ? [part.callId] : []));
+  const callIds = message.parts.flatMap((part) => (part.type === 'call' ? [part.callId] : []));
   return (
-    asked.join('\n') === calls.map(({ callId }) => callId).join('\n') && new Set(asked).size === asked.length
+    callIds.join('\n') === calls.map(({ callId }) => callId).join('\n') &&
+    new Set(callIds).size === callIds.length
   );
 };
 
@@ -257,7 +261,7 @@ class SessionFromEvents {
   #answered(open: string, waiting: string): Conversation {
     const batch = this.#batch;
     if (batch === null) return this.#conversation;
-    const results = batch.calls.map((call) => resultOf(call, call.startedAt === null ? waiting : open));
+    const results = batch.calls.map((call) => carriedResult(call, call.startedAt === null ? waiting : open));
     return addResults(this.#conversation, results);
   }
 
@@ -324,7 +328,8 @@ class SessionFromEvents {
     }
     this.#closeBatch(interruptedText(''), MISSING);
     if (this.#conversation.open === null) this.#note(CONTINUED);
-    this.#conversation = addReply(this.#conversation, withoutDeepParts(message));
+    const parts = message.parts.map((part) => (part.type === 'call' ? withoutDeepInput(part) : part));
+    this.#conversation = addReply(this.#conversation, { ...message, parts });
     this.#turn = 'runs';
     if (calls.length > 0) {
       this.#batch = {
@@ -367,10 +372,7 @@ class SessionFromEvents {
   }
 
   /** The first outcome counts. */
-  #end(
-    event: { readonly batchId: string; readonly callId: string },
-    ended: NonNullable<CarriedCall['ended']>,
-  ): void {
+  #end(event: { readonly batchId: string; readonly callId: string }, ended: CarriedOutcome): void {
     this.#change(event, (call) => (call.ended === undefined ? { ...call, ended } : call));
     this.#closeIfEnded();
   }
@@ -482,17 +484,10 @@ const carriedCall = ({ judged, requestedAt, startedAt, ended }: CarriedCall): Ca
     : { judged, requestedAt, status: 'running', allowed: 'byUser', startedAt, graceTimerId: null };
 };
 
-/** A running turn gets its whole time again, since its events don't tell how much is left. */
-const timeLimitFrom = (
-  { limits: { timeMs } }: SessionData['settings'],
-  { work, idsFrom, at }: CarriedSession,
-): SessionData['turn']['timeLimit'] =>
-  timeMs === 'unlimited' || work.kind === 'nothing' || work.kind === 'closed'
-    ? null
-    : timerFrom(`timer-${idsFrom}`, at, timeMs);
-
 const sessionFrom = (before: SessionData, carried: CarriedSession): SessionData => {
-  const { messages, queue, usage, idsFrom, at } = carried;
+  const { messages, queue, usage, work, idsFrom, at } = carried;
+  const { timeMs } = before.settings.limits;
+  const isRunning = work.kind === 'request' || work.kind === 'calls';
   return changeSession(before, {
     conversation: conversationFrom(messages),
     queue,
@@ -509,7 +504,8 @@ const sessionFrom = (before: SessionData, carried: CarriedSession): SessionData 
       streaks: noStreaks,
       finishing: 'no',
       startedAt: at,
-      timeLimit: timeLimitFrom(before.settings, carried),
+      // A running turn gets its whole time again, since its events don't tell how much is left.
+      timeLimit: isRunning && timeMs !== 'unlimited' ? timerFrom(`timer-${idsFrom}`, at, timeMs) : null,
       warned: [],
     },
     counters: {

@@ -67,15 +67,15 @@ export const replaceBySummary = (
   summary: string,
 ): Conversation => {
   const first: UserText = { type: 'text', origin: 'summary', text: summary };
-  const kept = conversation.closed.toArray(length);
-  if (kept.length === 0) {
+  const rest = conversation.closed.toArray(length);
+  if (rest.length === 0) {
     return {
       closed: AppendList.empty(),
       open: { role: 'user', parts: [first, ...openParts(conversation)] },
     };
   }
   return {
-    closed: AppendList.from<Message>([{ role: 'user', parts: [first] }, ...kept]),
+    closed: AppendList.from<Message>([{ role: 'user', parts: [first] }, ...rest]),
     open: conversation.open,
   };
 };
@@ -85,11 +85,11 @@ export const takeBackInput = (
   conversation: Conversation,
 ): { readonly inputs: readonly UserText[]; readonly conversation: Conversation } => {
   const parts = openParts(conversation);
-  const isOwn = (part: (typeof parts)[number]): part is UserText =>
+  const isUsers = (part: (typeof parts)[number]): part is UserText =>
     part.type === 'text' && part.origin === 'user';
-  const left = parts.filter((part) => !isOwn(part));
-  const open: UserMessage | null = left.length === 0 ? null : { role: 'user', parts: left };
-  return { inputs: parts.filter(isOwn), conversation: { ...conversation, open } };
+  const others = parts.filter((part) => !isUsers(part));
+  const open: UserMessage | null = others.length === 0 ? null : { role: 'user', parts: others };
+  return { inputs: parts.filter(isUsers), conversation: { ...conversation, open } };
 };
 
 /** Approximate tokens of an image at the size to which providers scale it down. */

@@ -1,3 +1,8 @@
+import type { Count, Share } from '@pawl/machine/kernel/shape';
+import type { ApprovalScope } from '../policy/grants.js';
+
+export type { ApprovalScope } from '../policy/grants.js';
+
 import type { HookVerdicts, ReportedMoment } from '../policy/hook-verdict.js';
 import type {
   CallFacts,
@@ -10,7 +15,7 @@ import type {
 } from './call.js';
 import type { AssistantMessage, AssistantPart, Image, JsonObject, Message } from './message.js';
 import type { Dimension, Grant, Settings } from './settings.js';
-import type { Limit, Prices, Usage } from './usage.js';
+import type { Prices, RequestedLimit, Usage, UsageTotals } from './usage.js';
 
 /** Kinds of model failures. The provider adapter classifies each once; no other code reads the text. */
 export type ModelErrorKind =
@@ -45,9 +50,6 @@ export type QueuedInput = {
 };
 
 export type ApprovalAnswer = { readonly kind: 'allow' } | { readonly kind: 'deny'; readonly reason: string };
-/** What an answer allows: this call once, this exact call, commands with the prefix, or the tool (or its group). */
-export type ApprovalScope = 'once' | 'shape' | 'prefix' | 'session';
-
 type Of<T extends string, Body = unknown> = { readonly type: T; readonly at: number } & Body;
 
 /** A call of a batch that was in flight. `startedAt`: null if it has not started. */
@@ -55,14 +57,17 @@ export type CarriedCall = {
   readonly judged: JudgedCall;
   readonly requestedAt: number;
   readonly startedAt: number | null;
-  /** How it ended; absent while it is open. */
-  readonly ended?: {
-    readonly status: EndedStatus;
-    readonly ran: boolean;
-    readonly at: number;
-    readonly text: string;
-    readonly images?: readonly Image[];
-  };
+  /** Absent while it is open. */
+  readonly ended?: CarriedOutcome;
+};
+
+/** How a call of a batch that was in flight ended. */
+export type CarriedOutcome = {
+  readonly status: EndedStatus;
+  readonly ran: boolean;
+  readonly at: number;
+  readonly text: string;
+  readonly images?: readonly Image[];
 };
 
 /** What was in flight. `closed`: the session was shut down. */
@@ -78,10 +83,10 @@ export type CarriedSession = {
   readonly messages: readonly Message[];
   /** Inputs that were not sent. */
   readonly queue: readonly QueuedInput[];
-  readonly usage: Omit<Usage, 'costUsd'> & { readonly costUsd: number; readonly unpriced: number };
+  readonly usage: UsageTotals;
   readonly work: CarriedWork;
   /** Numbers of new ids begin above it, so that no id of an earlier machine is used again. */
-  readonly idsFrom: number;
+  readonly idsFrom: Count;
   /** Time of the last event. */
   readonly at: number;
 };
@@ -91,8 +96,8 @@ export type CarriedSession = {
  * to it from the entries; absent if it does.
  */
 export type MachineUpgrade = {
-  readonly from: number;
-  readonly to: number;
+  readonly from: Count;
+  readonly to: Count;
   readonly session?: CarriedSession;
 };
 
@@ -115,7 +120,7 @@ export type UserEvent =
   | Of<'EditQueue', { readonly items: readonly QueuedInput[] }>
   /** `instructions`: what the summary must keep, in the user's words. */
   | Of<'CompactRequested', { readonly instructions?: string }>
-  | Of<'ApproveBudget', { readonly dimension: Dimension; readonly limit: Limit }>
+  | Of<'ApproveBudget', { readonly dimension: Dimension; readonly limit: RequestedLimit }>
   | Of<
       'ApprovalAnswered',
       {
@@ -136,7 +141,7 @@ export type UserEvent =
         readonly prices?: Prices | null;
         readonly grants?: readonly Grant[];
         /** Of a session that is being resumed: as in Resumed, which follows. */
-        readonly stoppedAt?: number;
+        readonly stoppedAt?: Count;
       }
     >
   /** `outcomes`: of running calls that the runtime has stopped for this, as far as it knows them. */
@@ -146,7 +151,7 @@ export type UserEvent =
 export type LlmEvent =
   | Of<'TextDelta', { readonly requestId: string; readonly text: string }>
   | Of<'ReasoningDelta', { readonly requestId: string; readonly text: string }>
-  | Of<'ToolCallDelta', { readonly requestId: string; readonly tool: string; readonly text: string }>
+  | Of<'ToolCallDelta', { readonly requestId: string; readonly text: string; readonly tool: string }>
   /**
    * `message` is null if the reply had nothing to store. `calls`: its judged calls, in order. `firstPieceAt`: the time at
    * which the first piece of the reply came; absent if there was none.
@@ -171,7 +176,7 @@ export type LlmEvent =
         readonly error: ModelError;
         readonly usage: Usage | null;
         /** Random share of the extra delay, 0 to 1, drawn by the runtime, since the machine is deterministic. */
-        readonly jitter: number;
+        readonly jitter: Share;
         readonly firstPieceAt?: number;
       }
     >
@@ -281,8 +286,8 @@ export type OtherEvent =
   | Of<
       'Resumed',
       {
-        readonly epoch: number;
-        readonly stoppedAt?: number;
+        readonly epoch: Count;
+        readonly stoppedAt?: Count;
         readonly upgrade?: MachineUpgrade;
         readonly judged?: readonly JudgedCall[];
       }

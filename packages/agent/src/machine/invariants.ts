@@ -32,11 +32,8 @@ export const stateFaults = (before: State, event: Event, step: Step<State, Actio
   ];
 };
 
-const callIdsOf = (message: Message | undefined): readonly string[] =>
+const callIds = (message: Message | undefined): readonly string[] =>
   (message?.parts ?? []).flatMap((part) => (part.type === 'call' ? [part.callId] : []));
-
-const resultIdsOf = ({ parts }: Message): readonly string[] =>
-  parts.flatMap((part) => (part.type === 'result' ? [part.callId] : []));
 
 /** Faults of a message after `previous`: its results, role and parts. */
 const pairFaults = (previous: Message | undefined, message: Message): readonly string[] => {
@@ -52,8 +49,8 @@ const pairFaults = (previous: Message | undefined, message: Message): readonly s
       brokenRule('roles-alternate', `roles do not alternate: ${previous?.role ?? 'start'}, ${message.role}`),
     );
   }
-  const calls = callIdsOf(previous);
-  const results = resultIdsOf(message);
+  const calls = callIds(previous);
+  const results = message.parts.flatMap((part) => (part.type === 'result' ? [part.callId] : []));
   if (calls.join() !== results.join())
     faults.push(brokenRule('every-call-answered', `calls [${calls}] are answered by [${results}]`));
   const firstText = message.parts.findIndex((part) => part.type === 'text');
@@ -84,7 +81,7 @@ const conversationFaults = (before: State, { state, actions }: Step<State, Actio
   const last = conversation.open ?? conversation.closed.at(conversation.closed.length - 1);
   const atRest = state.name === 'WaitingForUserInput' || state.name === 'ShuttingDown';
   const sends = actions.find((action) => action.type === 'SendLlmRequest');
-  if ((atRest || sends !== undefined) && callIdsOf(last).length > 0)
+  if ((atRest || sends !== undefined) && callIds(last).length > 0)
     faults.push(brokenRule('every-call-answered', 'the last calls are not answered'));
   if (sends !== undefined && conversation.open === null)
     faults.push(brokenRule('roles-alternate', 'a request does not end with the user'));
@@ -173,7 +170,7 @@ const shutdownFaults = (event: Event, state: State): readonly string[] =>
     ? [brokenRule('shutdown', 'shutdown did not end the session')]
     : [];
 
-const textsOf = (message: UserMessage | null): readonly string[] =>
+const userTexts = (message: UserMessage | null): readonly string[] =>
   message?.parts.flatMap((part) => (part.type === 'text' && part.origin === 'user' ? [part.text] : [])) ?? [];
 
 /** All inputs that still exist: queued, unanswered, or answered in this step. */
@@ -188,13 +185,13 @@ const lostInputs = (
   if (event.type === 'EditQueue' || (isSame && typed.length === 0)) return [];
   const had = [
     ...before.session.queue.map((item) => item.text),
-    ...textsOf(before.session.conversation.open),
+    ...userTexts(before.session.conversation.open),
     ...typed,
   ];
   const restored = actions.flatMap((action) => (action.type === 'RestoreQueue' ? action.texts : []));
   const { messages } = newPart(before.session.conversation, conversation);
-  const told = messages.flatMap((message) => (message.role === 'user' ? textsOf(message) : []));
-  const has = [...queue.map((item) => item.text), ...told, ...restored];
+  const sent = messages.flatMap((message) => (message.role === 'user' ? userTexts(message) : []));
+  const has = [...queue.map((item) => item.text), ...sent, ...restored];
   for (const text of has) {
     const index = had.indexOf(text);
     if (index >= 0) had.splice(index, 1);
@@ -221,7 +218,7 @@ const editedMessages = (before: Conversation, after: Conversation, event: Event)
     : [brokenRule('append-only', 'a message that was answered has been changed')];
 
 /**
- * Rules of docs/rules.md that hold for every step, beside those of state-invariants.ts.
+ * Rules of docs/rules.md that hold for every step, beside those that hold in every state.
  */
 
 type Taken = Step<State, Action>;
@@ -247,7 +244,7 @@ const isStale = (before: State, event: Event): boolean => {
     case 'ToolCallDelta':
       return before.name !== 'CallingLlm' || before.requestId !== event.requestId;
     case 'ToolStarted':
-      return statusOf(before, event) !== 'starting';
+      return callStatus(before, event) !== 'starting';
     case 'ToolsFailed':
       return before.name !== 'ExecutingTools' || before.batchId !== event.batchId;
     case 'Resumed':
@@ -259,7 +256,7 @@ const isStale = (before: State, event: Event): boolean => {
   }
 };
 
-const statusOf = (state: State, about: { readonly batchId: string; readonly callId: string }) =>
+const callStatus = (state: State, about: { readonly batchId: string; readonly callId: string }) =>
   state.name === 'ExecutingTools' && state.batchId === about.batchId
     ? state.calls.find(({ judged }) => judged.callId === about.callId)?.status
     : undefined;
@@ -308,10 +305,10 @@ const usageIn = (event: Event): { readonly id: string; readonly usage: Usage | n
 
 /** Usage counts once per id, and all of it. */
 const usageFaults = (before: State, event: Event, { session }: State): readonly string[] => {
-  const found = usageIn(event);
-  const isDue = found !== null && before.session.unaccounted.includes(found.id);
-  const due = isDue ? (found.usage?.costUsd ?? 0) : 0;
-  const dueTokens = isDue ? (found.usage?.inputTokens ?? 0) : 0;
+  const report = usageIn(event);
+  const isDue = report !== null && before.session.unaccounted.includes(report.id);
+  const due = isDue ? (report.usage?.costUsd ?? 0) : 0;
+  const dueTokens = isDue ? (report.usage?.inputTokens ?? 0) : 0;
   const counted = session.usage.costUsd - before.session.usage.costUsd;
   const countedTokens = session.usage.inputTokens - before.session.usage.inputTokens;
   // Sums of prices are not exact.
@@ -370,10 +367,10 @@ const reasonFaults = (
   if (into === undefined) return [];
   // A queue held by a session limit is the reason then.
   const expected = expectedReason(before, event, into, stop);
-  const said = 'cause' in reason ? `${reason.kind} ${reason.cause}` : reason.kind;
-  return expected === null || said === expected || reason.kind === 'budget'
+  const actual = 'cause' in reason ? `${reason.kind} ${reason.cause}` : reason.kind;
+  return expected === null || actual === expected || reason.kind === 'budget'
     ? []
-    : [brokenRule('back-to-the-user', `the reason is ${said} where it should be ${expected}`)];
+    : [brokenRule('back-to-the-user', `the reason is ${actual} where it should be ${expected}`)];
 };
 
 const expectedReason = (before: State, event: Event, into: Edge, stop: Edge | undefined): string | null => {
@@ -383,13 +380,13 @@ const expectedReason = (before: State, event: Event, into: Edge, stop: Edge | un
     case 'ShuttingDown':
       return 'resumed';
     case 'EndOfTurn':
-      return event.type === 'LlmCompleted' ? `endOfTurn ${endOf(event)}` : null;
+      return event.type === 'LlmCompleted' ? `endOfTurn ${replyEnd(event)}` : null;
     case 'Failed':
       return 'error';
     case 'BudgetExceeded':
       return 'budget';
     case 'Cancelled':
-      return `cancelled ${stopCauseOf(before, event, stop)}`;
+      return `cancelled ${expectedStopCause(before, event, stop)}`;
     case 'Compacting':
       return event.type === 'CompactionCompleted' ? 'compacted' : 'error';
     default:
@@ -399,14 +396,14 @@ const expectedReason = (before: State, event: Event, into: Edge, stop: Edge | un
 
 const CUT_SHORT = new Set<StopReason>(['refusal', 'contentFilter', 'other']);
 
-const endOf = (event: Extract<Event, { readonly type: 'LlmCompleted' }>): string => {
+const replyEnd = (event: Extract<Event, { readonly type: 'LlmCompleted' }>): string => {
   if (CUT_SHORT.has(event.stopReason)) return 'refused';
   if (event.stopReason === 'maxTokens') return 'truncated';
-  const said = event.message?.parts.some((part) => part.type === 'text' && part.text.trim() !== '') === true;
-  return said ? 'answer' : 'empty';
+  const hasText = event.message?.parts.some((part) => part.type === 'text' && part.text.trim() !== '');
+  return hasText === true ? 'answer' : 'empty';
 };
 
-const stopCauseOf = (before: State, event: Event, stop: Edge | undefined): string => {
+const expectedStopCause = (before: State, event: Event, stop: Edge | undefined): string => {
   if (event.type === 'PolicyStopped') return 'policy';
   if (stop?.from === 'PostToolsHook') return event.type === 'HookCompleted' ? 'veto' : 'user';
   const asked =
@@ -473,7 +470,7 @@ const budgetFaults = (before: State, { state, actions }: Taken): readonly string
  */
 
 /** Why a step requires a request; null if it requires none. */
-const reasonOf = (before: State, event: Event, { path }: Taken): string | null => {
+const requestReason = (before: State, event: Event, { path }: Taken): string | null => {
   const { queue, conversation } = before.session;
   switch (before.name) {
     case 'WaitingForUserInput':
@@ -506,7 +503,7 @@ const hasRaisedItself = (state: State): boolean =>
 
 export const requiredRequestFaults = (before: State, event: Event, step: Taken): readonly string[] => {
   const { actions, state } = step;
-  const reason = reasonOf(before, event, step);
+  const reason = requestReason(before, event, step);
   if (reason === null || sessionLimit(state.session) !== null || hasRaisedItself(state)) return [];
   return actions.some(({ type }) => type === 'SendLlmRequest' || type === 'StartCompaction')
     ? []
@@ -527,11 +524,11 @@ const inTimer = (timerId: string): string => `timer ${timerId}`;
 /** The work in flight that a state names, each as its kind and ids. */
 export const inFlight = (state: State): readonly string[] => {
   const limit = state.session.turn.timeLimit;
-  const own = ownFlight(state);
-  return limit === null ? own : [...own, inTimer(limit.timerId)];
+  const work = stateFlight(state);
+  return limit === null ? work : [...work, inTimer(limit.timerId)];
 };
 
-const ownFlight = (state: State): readonly string[] => {
+const stateFlight = (state: State): readonly string[] => {
   switch (state.name) {
     case 'CallingLlm':
       return [`request ${state.requestId}`];
@@ -549,16 +546,16 @@ const ownFlight = (state: State): readonly string[] => {
 };
 
 const batchFlight = (state: Extract<State, { readonly name: 'ExecutingTools' }>): readonly string[] => {
-  const found: string[] = [];
+  const work: string[] = [];
   for (const call of state.calls) {
-    if (isAsked(call)) found.push(inApproval(state.batchId, call.judged.callId));
+    if (isAsked(call)) work.push(inApproval(state.batchId, call.judged.callId));
     if (!isRunning(call)) continue;
-    found.push(inCall(state.batchId, call.judged.callId));
-    if (call.graceTimerId !== null) found.push(inTimer(call.graceTimerId));
+    work.push(inCall(state.batchId, call.judged.callId));
+    if (call.graceTimerId !== null) work.push(inTimer(call.graceTimerId));
   }
   if (state.phase.mode === 'cancelling' && state.phase.graceTimerId !== null)
-    found.push(inTimer(state.phase.graceTimerId));
-  return found;
+    work.push(inTimer(state.phase.graceTimerId));
+  return work;
 };
 
 /** The work that an event ends, or null. */
@@ -634,8 +631,10 @@ const perform = (going: Set<string>, action: Action): void => {
 /** Work that the runtime settles in a resumed session, if the state still names it: started calls. */
 const leftByCrash = (before: State, named: readonly string[]): readonly string[] => {
   if (before.name !== 'ExecutingTools') return [];
-  const begun = before.calls.filter((call) => call.status === 'running');
-  return begun.map(({ judged }) => inCall(before.batchId, judged.callId)).filter((id) => named.includes(id));
+  const running = before.calls.filter((call) => call.status === 'running');
+  return running
+    .map(({ judged }) => inCall(before.batchId, judged.callId))
+    .filter((id) => named.includes(id));
 };
 
 /** Differences between the work in flight and the work that the state names. */

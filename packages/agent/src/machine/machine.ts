@@ -22,7 +22,7 @@ const NO_STATE =
 
 /** Whether it is a state of the machine: the conversation of a copy that went through JSON is no conversation. */
 const isState = (state: State): boolean => {
-  const { session } = (state ?? {}) as Partial<State>; // anything may be given
+  const { session } = (state ?? {}) as Partial<State>; // any value is possible
   return session?.conversation?.closed instanceof AppendList;
 };
 
@@ -36,22 +36,20 @@ export const agent: Machine<State, Event, Action> = {
   step: (state, event) => {
     if (!isState(state)) return refuseEvent(state ?? { name: '' }, event, NO_STATE);
     const next = plain.step(state, event);
-    const before = isMalformed(next) ? state : stateBefore(state, event);
+    const isMalformed = next.diagnostics.some(({ kind }) => kind === 'malformed');
+    const before = isMalformed ? state : stateBefore(state, event);
     return before === state ? next : plain.stepUnchecked(before, event);
   },
   stepUnchecked: (state, event) => plain.stepUnchecked(stateBefore(state, event), event),
 };
 
-const isMalformed = ({ diagnostics }: ReturnType<typeof plain.step>): boolean =>
-  diagnostics.some(({ kind }) => kind === 'malformed');
-
 /** One step of the machine: the same state and event give the same result. */
 export const step = agent.step;
 
 /** The state of a new session, before Start. */
-export const initialState = (given: Settings): In<'Ready'> => {
-  const limits = readLimits(given.limits);
-  return { name: 'Ready', session: initialSession({ ...given, limits }) };
+export const initialState = (settings: Settings): In<'Ready'> => {
+  const limits = readLimits(settings.limits);
+  return { name: 'Ready', session: initialSession({ ...settings, limits }) };
 };
 
 const initialSession = (settings: Settings): SessionData => ({
@@ -141,7 +139,7 @@ const FIELDS: { readonly [N in RestingState['name']]: Readonly<Record<string, Ki
   ShuttingDown: {},
 };
 
-const kindOf = (value: unknown): Kind => {
+const valueKind = (value: unknown): Kind => {
   if (typeof value === 'string') return 'text';
   if (typeof value === 'number') return 'number';
   if (Array.isArray(value)) return 'list';
@@ -154,14 +152,14 @@ const fieldFault = (
   kinds: Readonly<Record<string, Kind>>,
 ): string | null => {
   for (const [field, kind] of Object.entries(kinds))
-    if (kind !== 'any' && kindOf(value[field]) !== kind)
+    if (kind !== 'any' && valueKind(value[field]) !== kind)
       return `${place}.${field} must be ${kind === 'object' ? 'an' : 'a'} ${kind}`;
   return null;
 };
 
 const sessionKinds = (): Readonly<Record<string, Kind>> => {
   const { session } = initialState({ ...defaultSettings, model: '', workspace: '' });
-  return Object.fromEntries(Object.entries(session).map(([field, value]) => [field, kindOf(value)]));
+  return Object.fromEntries(Object.entries(session).map(([field, value]) => [field, valueKind(value)]));
 };
 
 const messages = list(messageShape);

@@ -1,12 +1,13 @@
+import type { JsonObject } from '@pawl/machine/kernel/shape';
+
+export type { Json, JsonObject } from '@pawl/machine/kernel/shape';
+
 /**
  * Messages of the conversation.
  *
  * 1. Roles alternate; no message is empty.
  * 2. Each call of an assistant message is answered once, in the next message, in call order, before any text.
  */
-
-export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
-export type JsonObject = { readonly [key: string]: Json };
 
 /** The origin of a text in a user message. Only `user` text goes back to the editor when a turn fails. */
 export type TextOrigin = 'user' | 'note' | 'summary';
@@ -36,7 +37,7 @@ export type ResultPart = {
   readonly images?: readonly Image[];
 };
 
-export type UserMessage = { readonly role: 'user'; readonly parts: readonly (ResultPart | UserText)[] };
+export type UserMessage = { readonly role: 'user'; readonly parts: readonly (UserText | ResultPart)[] };
 
 /** Data that a provider wants back unchanged with a part (signatures, encrypted reasoning). */
 export type ProviderMetadata = JsonObject;

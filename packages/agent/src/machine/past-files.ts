@@ -27,11 +27,11 @@ const NO_FILES: PastFiles = { lastAt: null, hashes: new Map(), batchId: null, se
 export const ranUntil = (event: Event): number =>
   event.type === 'SettingsChanged' ? (event.stoppedAt ?? event.at) : event.at;
 
-/** Collects them from all events in order, or from those that follow `begun`. */
-export const collectPastFiles = (begun: PastFiles = NO_FILES): PastFilesCollector => {
-  const hashes = new Map(begun.hashes);
-  const seen = new Map(begun.seen);
-  let { batchId, lastAt } = begun;
+/** Collects them from all events in order, or from those that follow `earlier`. */
+export const collectPastFiles = (earlier: PastFiles = NO_FILES): PastFilesCollector => {
+  const hashes = new Map(earlier.hashes);
+  const seen = new Map(earlier.seen);
+  let { batchId, lastAt } = earlier;
   const remember = (files: readonly SeenFile[] = []): void => {
     for (const { path, sha256 } of files) seen.set(path, sha256);
   };

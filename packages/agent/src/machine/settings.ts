@@ -1,36 +1,23 @@
+export type { SandboxLevel } from '../policy/decide.js';
+export type { Grant } from '../policy/grants.js';
+
+import type { Count, CountFromOne, NonNegative, Share } from '@pawl/machine/kernel/shape';
+import type { SandboxLevel } from '../policy/decide.js';
 import { type PolicyRule, type Preset, presetRules, type WrittenRule } from '../policy/presets.js';
-import type { CallFacts, CallTraits, Needs } from './call.js';
 import { type Limit, readLimit } from './usage.js';
 
 /** The delay before retry n (from 1), in milliseconds, is a pure function of n and the failure's jitter. */
 export type RetrySchedule =
-  | { readonly kind: 'linear'; readonly stepMs: number }
+  | { readonly kind: 'linear'; readonly stepMs: NonNegative }
   | {
       readonly kind: 'exponential';
-      readonly baseMs: number;
-      readonly factor: number;
-      readonly capMs: number;
+      readonly baseMs: NonNegative;
+      readonly factor: NonNegative;
+      readonly capMs: NonNegative;
       /** At most this share of the delay is added to it, times the failure's jitter; absent: none. */
-      readonly jitter?: number;
+      readonly jitter?: NonNegative;
     }
-  | { readonly kind: 'list'; readonly delaysMs: readonly number[] };
-
-/** The calls that a grant covers: one shape, commands with a prefix, or every call of the tool. */
-type GrantScope =
-  | { readonly scope: 'shape'; readonly shape: CallFacts['shape'] }
-  | { readonly scope: 'prefix'; readonly words: readonly string[] }
-  /** Every call of the tool; with a group also calls of other tools in the group. */
-  | { readonly scope: 'session'; readonly group?: NonNullable<CallTraits['group']> };
-
-/** What the user allowed for the rest of the session. */
-export type Grant = GrantScope & {
-  readonly tool: string;
-  /** The reason for which covered calls may leave the sandbox; absent: none. */
-  readonly needs?: Needs;
-};
-
-/** What commands may change and reach: the workspace, also the network, nothing (read-only), or everything. */
-export type SandboxLevel = 'workspace' | 'workspace+net' | 'read-only' | 'off';
+  | { readonly kind: 'list'; readonly delaysMs: readonly NonNegative[] };
 
 /** Reasoning effort, for models that have such a setting. `auto`: the model's default. */
 export type Effort = 'auto' | 'low' | 'medium' | 'high';
@@ -72,8 +59,8 @@ export const noLimits: Limits = {
 };
 
 /** Reads limits as people and older journals write them: 0 and a missing limit mean `unlimited`. */
-export const readLimits = (given: Partial<Limits>): Limits => {
-  const limits = { ...noLimits, ...given };
+export const readLimits = (partial: Partial<Limits>): Limits => {
+  const limits = { ...noLimits, ...partial };
   return {
     usd: readLimit(limits.usd),
     tokens: readLimit(limits.tokens),
@@ -92,26 +79,26 @@ export type Settings = {
   readonly model: string;
   /** Real absolute path of the workspace folder. */
   readonly workspace: string;
-  readonly maxRetries: number;
+  readonly maxRetries: Count;
   readonly retrySchedule: RetrySchedule;
   /** At most this much is added to a delay, times the failure's jitter. */
-  readonly retryJitterMs: number;
+  readonly retryJitterMs: NonNegative;
   /** Longest wait that a provider may ask for. Beyond it the call fails and names the time of the reset. */
-  readonly retryAfterCapMs: number;
-  readonly emptyRetries: number;
-  readonly firstByteMs: number;
-  readonly silenceMs: number;
-  readonly windowTokens: number;
+  readonly retryAfterCapMs: NonNegative;
+  readonly emptyRetries: Count;
+  readonly firstByteMs: NonNegative;
+  readonly silenceMs: NonNegative;
+  readonly windowTokens: CountFromOne;
   /** Share of the window above which a turn begins with a compaction. */
-  readonly compactAtRatio: number;
+  readonly compactAtRatio: NonNegative;
   /** Share of the window above which a running turn is compacted. */
-  readonly compactMidRatio: number;
-  readonly resultCutBytes: number;
-  readonly outputCutBytes: number;
-  readonly maxParallel: number;
-  readonly graceMs: number;
+  readonly compactMidRatio: NonNegative;
+  readonly resultCutBytes: Count;
+  readonly outputCutBytes: Count;
+  readonly maxParallel: CountFromOne;
+  readonly graceMs: NonNegative;
   readonly limits: Limits;
-  readonly budgetWarnRatio: number;
+  readonly budgetWarnRatio: Share;
   /** `finish`: before rounds, repeats, errors or sameResults stop a turn, the model is asked for its answer. */
   readonly atLimit: 'stop' | 'finish';
   /** `ask`: the runtime asks the user's stopping policy before every model call. */
@@ -130,10 +117,10 @@ export type Settings = {
   /** The rules of the preset. The first that matches decides if no written rule does. */
   readonly rules: readonly PolicyRule[];
   readonly writtenRules?: readonly WrittenRule[];
-  /** The preset of `rules`; absent in old sessions. */
-  readonly preset?: Preset;
   /** Absent: `auto`. */
   readonly effort?: Effort;
+  /** The preset of `rules`; absent in old sessions. */
+  readonly preset?: Preset;
   /** `missing`: a sandbox is wanted, but does not work here. Absent: `off`. */
   readonly sandbox?: SandboxLevel | 'missing';
 };

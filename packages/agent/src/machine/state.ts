@@ -1,5 +1,9 @@
 /** The states of the machine, the results of moves, and copies of states with some parts changed. */
 
+import type { UsageTotals } from './usage.js';
+
+export type { UsageTotals } from './usage.js';
+
 import type { MoveResult } from '@pawl/machine/kernel/table';
 import type { HookVerdicts } from '../policy/hook-verdict.js';
 import type { Action, HookPhase, RequestPurpose } from './action.js';
@@ -8,10 +12,7 @@ import type { Conversation } from './conversation.js';
 import type { FailureKind, FailureOrigin, HookEffect, ModelError, QueuedInput, StopReason } from './event.js';
 import type { AssistantMessage } from './message.js';
 import type { Dimension, Grant, Settings } from './settings.js';
-import type { Limit, Usage } from './usage.js';
-
-/** Sums over the session. `unpriced` counts model calls with an unknown price. */
-export type UsageTotals = Omit<Usage, 'costUsd'> & { readonly costUsd: number; readonly unpriced: number };
+import type { Limit } from './usage.js';
 
 /** Fires `delayMs` after it was scheduled, independent of the clock. `dueAt`: that time by the current clock. */
 export type Timer = { readonly timerId: string; readonly dueAt: number; readonly delayMs: number };
@@ -303,7 +304,7 @@ export const withSession = <S extends State>(state: S, session: SessionData): S 
  * 2. A field that is left out keeps its value. No field is ever undefined.
  */
 
-const or = <T>(given: T | undefined, before: T): T => (given === undefined ? before : given);
+const or = <T>(value: T | undefined, before: T): T => (value === undefined ? before : value);
 
 export const changeSession = (session: SessionData, parts: Partial<SessionData>): SessionData => ({
   conversation: or(parts.conversation, session.conversation),

@@ -21,7 +21,7 @@ import { hearHooks } from './moves/hooks.js';
 import * as reply from './moves/reply.js';
 import { sendCall } from './moves/request.js';
 import * as retry from './moves/retry.js';
-import * as resume from './moves/shutdown-and-resume.js';
+import * as session from './moves/shutdown-and-resume.js';
 import { changeSettings } from './moves/shutdown-and-resume.js';
 import { startBatch } from './moves/start-calls.js';
 import * as stop from './moves/stop.js';
@@ -46,7 +46,7 @@ const STALE = { stay: countStale };
 const EDIT = { stay: editQueue };
 const RAISE = { stay: budget.raiseLimit };
 /** From before the session was opened last. */
-const OLD_EPOCH = { when: resume.isOldEpoch, stay: resume.ignoreEpoch };
+const OLD_EPOCH = { when: session.isOldEpoch, stay: session.ignoreEpoch };
 
 const noDelta = { TextDelta: STALE_REPLY, ReasoningDelta: STALE_REPLY, ToolCallDelta: STALE_REPLY };
 const noModelCall = { ...noDelta, LlmCompleted: STALE, LlmFailed: STALE, PolicyStopped: STALE_REPLY };
@@ -141,7 +141,7 @@ export const table: AgentTable = {
           { to: 'WaitingForUserInput', then: turn.approveLimit },
         ],
         InputFailed: { to: 'Failed', then: turn.failInput },
-        Resumed: [OLD_EPOCH, { stay: resume.goOnWaiting }],
+        Resumed: [OLD_EPOCH, { stay: session.goOnWaiting }],
       },
     },
 
@@ -191,9 +191,9 @@ export const table: AgentTable = {
         ],
         Resumed: [
           OLD_EPOCH,
-          { when: isStoppingAtLimit, to: 'BudgetExceeded', then: exceeded(resume.endDrain) },
-          { when: isStopping, to: 'Cancelled', then: cancelled(resume.endDrain) },
-          { to: 'CallingLlm', then: resume.sendSame },
+          { when: isStoppingAtLimit, to: 'BudgetExceeded', then: exceeded(session.endDrain) },
+          { when: isStopping, to: 'Cancelled', then: cancelled(session.endDrain) },
+          { to: 'CallingLlm', then: session.sendSame },
         ],
       },
     },
@@ -209,7 +209,7 @@ export const table: AgentTable = {
           { when: isTurnLimit, to: 'BudgetExceeded', then: exceeded(stop.stopRetrying) },
           { stay: stop.ignoreTimer },
         ],
-        Resumed: [OLD_EPOCH, { stay: resume.goOnRetrying }],
+        Resumed: [OLD_EPOCH, { stay: session.goOnRetrying }],
       },
       exit: stop.cancelRetryTimer,
     },
@@ -283,8 +283,8 @@ export const table: AgentTable = {
         ],
         Resumed: [
           OLD_EPOCH,
-          { when: tools.isCancelling, stay: resume.endBatch },
-          { stay: resume.goOnWithBatch },
+          { when: tools.isCancelling, stay: session.endBatch },
+          { stay: session.goOnWithBatch },
         ],
       },
       exit: tools.cancelGraceTimers,
@@ -380,7 +380,7 @@ export const table: AgentTable = {
           },
           { to: 'Failed', then: compaction.failCompaction },
         ],
-        Resumed: [OLD_EPOCH, { to: 'Compacting', then: resume.compactSame }],
+        Resumed: [OLD_EPOCH, { to: 'Compacting', then: session.compactSame }],
       },
     },
 
@@ -398,23 +398,23 @@ export const table: AgentTable = {
 
     ShuttingDown: {
       entry: stopClock,
-      rest: resume.sayGoodbye,
+      rest: session.sayGoodbye,
       on: {
         ...noWork,
         ...sessionIsOver,
-        UserInput: { stay: resume.keepInput },
-        ShutdownRequested: { stay: resume.sayGoodbye },
-        Resumed: [OLD_EPOCH, { to: 'WaitingForUserInput', then: resume.openAgain }],
+        UserInput: { stay: session.keepInput },
+        ShutdownRequested: { stay: session.sayGoodbye },
+        Resumed: [OLD_EPOCH, { to: 'WaitingForUserInput', then: session.openAgain }],
       },
     },
   },
 
   /** For every resting state without a cell of its own. */
   defaults: {
-    ShutdownRequested: { to: 'ShuttingDown', then: resume.shutDown },
+    ShutdownRequested: { to: 'ShuttingDown', then: session.shutDown },
     SettingsChanged: { stay: changeSettings },
     UsageReported: { stay: countReported },
     UserHooksRan: { stay: hearHooks },
-    Resumed: { stay: resume.goOn },
+    Resumed: { stay: session.goOn },
   },
 };

@@ -5,11 +5,9 @@
  * 2. `choices` are the possible answers, each with exactly what it would allow.
  */
 
-import type { Action } from '../machine/action.js';
-import type { JudgedCall, Needs } from '../machine/call.js';
-import type { ApprovalScope } from '../machine/event.js';
-import type { Grant } from '../machine/settings.js';
-import { type Grantable, grantOf, needsOf } from './grants.js';
+import type { ApprovalScope, Grant } from './grants.js';
+import { callNeeds, createGrant, type Grantable } from './grants.js';
+import type { JudgedCall, Needs } from './judged-call.js';
 
 type QuestionSubject = {
   /** `command`: a shell command; `address`: a URL; `change`: a unified diff; `input`: the arguments as JSON. */
@@ -47,9 +45,19 @@ export type ApprovalDescription = {
   readonly choices: readonly ApprovalChoice[];
 };
 
-export type ApprovalRequest = Extract<Action, { readonly type: 'RequestApproval' }>;
+/** The question to the user about a call, an action of the machine. */
+export type ApprovalRequest = {
+  readonly type: 'RequestApproval';
+  readonly batchId: string;
+  readonly call: JudgedCall;
+  readonly why: string;
+  /** The preview of the change, as a unified diff. */
+  readonly diff?: string;
+  /** The answers that may allow the call; absent: any. */
+  readonly grantable?: Exclude<Grantable, 'any'>;
+};
 
-const scopeOf: Readonly<Record<Exclude<ApprovalChoice['answer'], 'no'>, ApprovalScope>> = {
+const answerScopes: Readonly<Record<Exclude<ApprovalChoice['answer'], 'no'>, ApprovalScope>> = {
   once: 'once',
   always: 'shape',
   prefix: 'prefix',
@@ -58,7 +66,7 @@ const scopeOf: Readonly<Record<Exclude<ApprovalChoice['answer'], 'no'>, Approval
 
 /** The scope of an answer. */
 export const scopeOfAnswer = (answer: Exclude<ApprovalChoice['answer'], 'no'>): ApprovalScope =>
-  scopeOf[answer];
+  answerScopes[answer];
 
 const leaving = (needs: Needs | undefined): string => {
   if (needs === undefined) return '';
@@ -89,13 +97,13 @@ export const describeGrant = (grant: Grant, folder = ''): string => {
 };
 
 /** The answers that the call offers. */
-const choicesOf = (
+const listChoices = (
   call: JudgedCall,
   workspace: string,
   grantable: Grantable | undefined,
 ): readonly ApprovalChoice[] => {
   const lasting = (['always', 'prefix', 'session'] as const).flatMap((answer): readonly ApprovalChoice[] => {
-    const grant = grantOf(call, scopeOf[answer], workspace, grantable);
+    const grant = createGrant(call, answerScopes[answer], workspace, grantable);
     if (grant === null) return [];
     if (grant.scope !== 'shape') return [{ answer, allows: describeGrant(grant, workspace) }];
     const allows =
@@ -112,19 +120,17 @@ const choicesOf = (
   ];
 };
 
-const textFields = (call: JudgedCall): readonly string[] =>
-  Object.values(call.input).filter((value) => typeof value === 'string');
-
-const quoted = (word: string): string =>
+/** A word as a shell reads it back. */
+const quoteWord = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 
-const subjectOf = (call: JudgedCall, diff: string | undefined): QuestionSubject => {
+const questionSubject = (call: JudgedCall, diff: string | undefined): QuestionSubject => {
   const { argv, hosts } = call.facts;
   const [command] = argv;
   if (argv.length === 1 && command !== undefined) return { kind: 'command', text: command };
-  if (argv.length > 1) return { kind: 'command', text: argv.map(quoted).join(' ') };
+  if (argv.length > 1) return { kind: 'command', text: argv.map(quoteWord).join(' ') };
   if (diff !== undefined) return { kind: 'change', text: diff };
-  const [address, ...others] = textFields(call);
+  const [address, ...others] = Object.values(call.input).filter((value) => typeof value === 'string');
   const isAddress = hosts.length > 0 && others.length === 0 && Object.keys(call.input).length === 1;
   if (isAddress && address !== undefined) return { kind: 'address', text: address };
   return { kind: 'input', text: JSON.stringify(call.input, null, 2) };
@@ -136,7 +142,7 @@ export const describeQuestion = (
   workspace: string,
 ): ApprovalDescription => {
   const { facts, traits, tool } = call;
-  const subject = subjectOf(call, diff);
+  const subject = questionSubject(call, diff);
   const commands = facts.shell?.commands ?? [];
   return {
     tool,
@@ -147,11 +153,11 @@ export const describeQuestion = (
     folder: workspace,
     timeLimitMs: traits.deadlineMs > 0 ? traits.deadlineMs : null,
     background: facts.background === 'yes',
-    needs: needsOf(facts, workspace) ?? null,
+    needs: callNeeds(facts, workspace) ?? null,
     protectedPaths: facts.protected ?? [],
     why,
     oddCharacters: oddCharactersIn([subject.text, ...facts.paths, ...facts.hosts].join('\n')),
-    choices: choicesOf(call, workspace, grantable),
+    choices: listChoices(call, workspace, grantable),
   };
 };
 
@@ -214,7 +220,7 @@ const NAMES: Readonly<Record<number, string>> = {
   65279: 'zero-width no-break space',
 };
 
-const nameOf = (character: string): string => {
+const characterName = (character: string): string => {
   const point = character.codePointAt(0) ?? 0;
   const known = NAMES[point];
   if (known !== undefined) return known;
@@ -226,31 +232,31 @@ const nameOf = (character: string): string => {
   return /[\p{Co}\p{Cn}]/u.test(character) ? 'character without a meaning' : 'invisible character';
 };
 
-const codeOf = (character: string): string =>
+const codePoint = (character: string): string =>
   `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
 
-const count = (found: Map<string, OddCharacter>, character: string, name: string): void => {
-  const code = codeOf(character);
-  found.set(code, { code, name, count: (found.get(code)?.count ?? 0) + 1 });
+const count = (counts: Map<string, OddCharacter>, character: string, name: string): void => {
+  const code = codePoint(character);
+  counts.set(code, { code, name, count: (counts.get(code)?.count ?? 0) + 1 });
 };
 
 /** Suspicious characters of a text, in order of appearance. */
 const oddCharactersIn = (text: string): readonly OddCharacter[] => {
-  const found = new Map<string, OddCharacter>();
+  const counts = new Map<string, OddCharacter>();
   let longest = 0;
   for (const [run] of text.matchAll(BLANKS)) longest = Math.max(longest, run.length);
-  if (longest >= BLANKS_MIN) found.set('blanks', { code: 'U+0020', name: 'run of blanks', count: longest });
-  if (ASCII.test(text)) return [...found.values()];
+  if (longest >= BLANKS_MIN) counts.set('blanks', { code: 'U+0020', name: 'run of blanks', count: longest });
+  if (ASCII.test(text)) return [...counts.values()];
   for (const character of text) {
     if (ORDINARY.has(character) || (character >= '!' && character <= '~')) continue;
-    if (ODD.test(character)) count(found, character, nameOf(character));
-    else if (RIGHT_TO_LEFT.test(character)) count(found, character, 'letter that is written right to left');
+    if (ODD.test(character)) count(counts, character, characterName(character));
+    else if (RIGHT_TO_LEFT.test(character)) count(counts, character, 'letter that is written right to left');
   }
   for (const [word] of text.matchAll(WORD)) {
     if (!LATIN.test(word)) continue;
-    for (const letter of word) if (LOOK_ALIKE.test(letter)) count(found, letter, 'looks like a common sign');
+    for (const letter of word) if (LOOK_ALIKE.test(letter)) count(counts, letter, 'looks like a common sign');
   }
-  const all = [...found.values()];
+  const all = [...counts.values()];
   if (all.length <= KINDS_MAX) return all;
   const rest = all.slice(KINDS_MAX - 1);
   return [...all.slice(0, KINDS_MAX - 1), { code: '…', name: 'others', count: rest.length }];

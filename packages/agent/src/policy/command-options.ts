@@ -1,6 +1,6 @@
 /** Options of programs: which further words a rule that allows a command covers, and which run other programs or write files. */
 
-import type { ParsedCommand } from '../machine/call.js';
+import type { ParsedCommand } from './judged-call.js';
 import { programName } from './patterns.js';
 
 /**
@@ -115,14 +115,11 @@ const setFor = (words: Words): ReadonlySet<string> | undefined => {
   return Object.hasOwn(HARMLESS, name) ? HARMLESS[name] : undefined;
 };
 
-const isCluster = (word: string, harmless: ReadonlySet<string>): boolean =>
-  /^-[a-zA-Z]{2,}$/.test(word) && [...word.slice(1)].every((letter) => harmless.has(`-${letter}`));
-
 const isHarmless = (word: string, harmless: ReadonlySet<string>): boolean =>
   harmless.has(word) ||
   harmless.has(word.split('=')[0] ?? word) ||
   (/^-[a-zA-Z]\d+$/.test(word) && harmless.has(word.slice(0, 2))) ||
-  isCluster(word, harmless);
+  (/^-[a-zA-Z]{2,}$/.test(word) && [...word.slice(1)].every((letter) => harmless.has(`-${letter}`)));
 
 /** The first option that is not known to be harmless and that the rule does not name; null if there is none. */
 const unknownOption = (words: Words, rule: readonly string[]): string | null => {
@@ -289,10 +286,6 @@ const database = texts(
     '--defaults-extra-file',
   ),
 );
-const runsOrWrites =
-  (...words: readonly string[]): Risk =>
-  (word) =>
-    words.includes(word);
 const node = options(
   '-e',
   '-p',
@@ -450,7 +443,7 @@ const risks: Readonly<Record<string, Risk>> = {
   ),
   node,
   deno: (word, words, index) =>
-    runsOrWrites('eval', 'run', 'repl', 'task', 'install', 'compile', 'serve')(word, words, index) ||
+    ['eval', 'run', 'repl', 'task', 'install', 'compile', 'serve'].includes(word) ||
     options(
       '-A',
       '--allow-all',

@@ -12,13 +12,20 @@
  * 6. A tool of an MCP server whose declaration has changed since its last run is asked about. No rule or grant covers it.
  */
 
-import type { JudgedCall, Needs } from '../machine/call.js';
-import type { Grant, SandboxLevel, Settings } from '../machine/settings.js';
-import { type Grantable, grantCovers } from './grants.js';
+import type { Grant } from './grants.js';
+import { type Grantable, grantCovers, liesIn } from './grants.js';
 import { reasonOf, verdictsIn } from './hook-verdict.js';
+import type { JudgedCall, Needs } from './judged-call.js';
 import { fileLossesIn, isDestructiveGit, wipesWorkspace } from './losses.js';
 import { isPrivateHost, matchesHost } from './patterns.js';
-import { type CommandPlace, type Decision, gitTexts, type PolicyRule, type WrittenRule } from './presets.js';
+import {
+  type CommandPlace,
+  type Decision,
+  gitTexts,
+  type PolicyRule,
+  type Preset,
+  type WrittenRule,
+} from './presets.js';
 import { decideByWrittenRules, describeRule, type WrittenDecision } from './rules.js';
 
 export type PolicyDecision = {
@@ -29,14 +36,18 @@ export type PolicyDecision = {
   readonly grantable: Grantable;
 };
 
-type PolicySettings = Pick<Settings, 'rules' | 'workspace'> &
-  Partial<Pick<Settings, 'writtenRules' | 'sandbox' | 'onAsk' | 'preset'>>;
-
-const liesIn = (folder: string, path: string): boolean =>
-  path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`);
+/** The settings by which the policy decides. */
+export type PolicySettings = {
+  readonly rules: readonly PolicyRule[];
+  readonly workspace: string;
+  readonly writtenRules?: readonly WrittenRule[];
+  readonly sandbox?: SandboxLevel | 'missing';
+  readonly onAsk?: 'ask' | 'deny' | 'stop';
+  readonly preset?: Preset;
+};
 
 /** `*` and `*.example.com` never allow a private host: it must be named. */
-const means = (rule: PolicyRule, pattern: string, host: string): boolean =>
+const matchesRuleHost = (rule: PolicyRule, pattern: string, host: string): boolean =>
   matchesHost(pattern, host) &&
   (rule.decision !== 'allow' || !pattern.startsWith('*') || !isPrivateHost(host));
 
@@ -44,7 +55,7 @@ const means = (rule: PolicyRule, pattern: string, host: string): boolean =>
 const fitsHosts = (rule: PolicyRule, { facts }: JudgedCall): boolean => {
   const { hosts } = rule;
   if (hosts === undefined) return facts.hosts.length === 0 || rule.decision === 'deny';
-  const fitting = facts.hosts.filter((host) => hosts.some((pattern) => means(rule, pattern, host)));
+  const fitting = facts.hosts.filter((host) => hosts.some((pattern) => matchesRuleHost(rule, pattern, host)));
   if (rule.decision === 'allow') return fitting.length > 0 && fitting.length === facts.hosts.length;
   return fitting.length > 0;
 };
@@ -105,15 +116,15 @@ const guard = (why: string, grantable: Grantable, advice: string): Opinion => ({
   unattended: `${why}. ${NOBODY} ${advice}`,
 });
 
-const FIRM = new Set<Settings['preset']>(['plan', 'ci']);
+const FIRM = new Set<Preset | undefined>(['plan', 'ci']);
 
-/** Rule 3. */
+/** Protected paths and credential paths: only an answer about exactly this call allows them. */
 const protections = (settings: PolicySettings, { facts, traits }: JudgedCall): readonly Opinion[] => {
-  const found: string[] = [];
+  const reasons: string[] = [];
   const changed = traits.mutating ? (facts.protected ?? []) : [];
-  if (changed.length > 0) found.push(`${changed.join(', ')} is run or obeyed later without a question`);
-  if (facts.secret?.length) found.push(`credentials are kept in ${facts.secret.join(', ')}`);
-  return found.map((why) => {
+  if (changed.length > 0) reasons.push(`${changed.join(', ')} is run or obeyed later without a question`);
+  if (facts.secret?.length) reasons.push(`credentials are kept in ${facts.secret.join(', ')}`);
+  return reasons.map((why) => {
     const opinion = guard(why, 'once', 'Do without it, or end with what the user is to do.');
     return FIRM.has(settings.preset)
       ? { ...opinion, decision: 'deny', why: `${why}: the preset ${settings.preset} denies it` }
@@ -121,7 +132,7 @@ const protections = (settings: PolicySettings, { facts, traits }: JudgedCall): r
   });
 };
 
-/** Rule 4. */
+/** Texts that are unclear, and what destroys work in git, the workspace or its history: they ask in every preset. */
 const doubts = (
   { facts }: JudgedCall,
   written: WrittenDecision,
@@ -129,9 +140,9 @@ const doubts = (
 ): readonly Opinion[] => {
   const { shell } = facts;
   if (shell === undefined) return [];
-  const found: Opinion[] = [];
+  const opinions: Opinion[] = [];
   if (shell.unclear !== null)
-    found.push(
+    opinions.push(
       guard(
         `what the command would run is not clear: ${shell.unclear}`,
         'thisCall',
@@ -144,14 +155,14 @@ const doubts = (
       : (shell.commands.map(isDestructiveGit).find((why) => why !== null) ??
         wipesWorkspace(shell.commands, workspace));
   if (lost !== null)
-    found.push(
+    opinions.push(
       guard(
         `${lost}`,
         'thisCall',
         'Keep the work another way: git stash push, a branch, or undo only your own changes with the tools for files.',
       ),
     );
-  return found;
+  return opinions;
 };
 
 const LISTED_MAX = 3;
@@ -164,7 +175,7 @@ const reasonOfRule = ({ why, unrecoverable }: PolicyRule, call: JudgedCall): str
   return `${why}: ${files.slice(0, LISTED_MAX).join(', ')}${more}`;
 };
 
-const ofPreset = (settings: PolicySettings, call: JudgedCall, written: WrittenDecision): Opinion => {
+const presetOpinion = (settings: PolicySettings, call: JudgedCall, written: WrittenDecision): Opinion => {
   const place = placeOf(settings, call);
   const rule = settings.rules.find((candidate) => fits(candidate, call, settings, place));
   const by = `preset${settings.preset === undefined ? '' : ` ${settings.preset}`}`;
@@ -183,7 +194,7 @@ const ofPreset = (settings: PolicySettings, call: JudgedCall, written: WrittenDe
   return { decision, why, by, grantable: 'any', ...(unattended === undefined ? {} : { unattended }) };
 };
 
-const ofWritten = (written: WrittenDecision): readonly Opinion[] => {
+const writtenOpinions = (written: WrittenDecision): readonly Opinion[] => {
   if (written.decision !== 'deny' && written.decision !== 'ask') return [];
   const rule: WrittenRule = written.rule;
   const by = describeRule(rule);
@@ -192,8 +203,8 @@ const ofWritten = (written: WrittenDecision): readonly Opinion[] => {
   return [{ decision: written.decision, why: `${maybe}a rule: ${by}`, by, grantable: 'any' }];
 };
 
-/** Rule 5. An answer about one call says nothing about what a hook thinks of the next. */
-const ofHooks = ({ hooks }: JudgedCall): readonly Opinion[] =>
+/** Hooks ask and deny, and allow nothing. An answer about one call says nothing about what a hook thinks of the next. */
+const hookOpinions = ({ hooks }: JudgedCall): readonly Opinion[] =>
   verdictsIn(hooks)
     .filter(({ decision }) => decision !== 'allow')
     .map((verdict) => ({
@@ -203,7 +214,7 @@ const ofHooks = ({ hooks }: JudgedCall): readonly Opinion[] =>
       grantable: 'once',
     }));
 
-/** Rule 6. The runtime forgets the change when the call runs, so one yes is enough. */
+/** A tool that its MCP server declares otherwise than before. The runtime forgets the change when the call runs, so one yes is enough. */
 const declarationChanges = ({ facts: { mcp } }: JudgedCall): readonly Opinion[] =>
   mcp?.declaration !== 'changed'
     ? []
@@ -234,9 +245,9 @@ export const decide = (
   const opinions = [
     ...protections(settings, call),
     ...doubts(call, written, settings),
-    ...ofWritten(written),
-    ...ofHooks(call),
-    ofPreset(settings, call, written),
+    ...writtenOpinions(written),
+    ...hookOpinions(call),
+    presetOpinion(settings, call, written),
     ...declarationChanges(call),
   ];
   const { unattended: _, ...strictest } = opinions.reduce((one, other) =>
@@ -258,6 +269,9 @@ export const decide = (
   return unattended === undefined ? strictest : { ...strictest, decision: 'deny', why: unattended };
 };
 
+/** What commands may change and reach: the workspace, also the network, nothing (read-only), or everything. */
+export type SandboxLevel = 'workspace' | 'workspace+net' | 'read-only' | 'off';
+
 /** The sandbox level of one command; the strictest first. */
 export const COMMAND_LEVELS = ['read-only', 'read-only+net', 'workspace', 'workspace+net', 'off'] as const;
 export type CommandLevel = (typeof COMMAND_LEVELS)[number];
@@ -273,7 +287,10 @@ const withNetwork: Readonly<Record<SandboxLevel, CommandLevel>> = {
  * The sandbox level of an allowed call. Old sessions have no setting, since they had no sandbox. With a missing sandbox
  * only calls that the user approved get here.
  */
-export const levelOfCall = (setting: Settings['sandbox'], needs: Needs | undefined): CommandLevel => {
+export const levelOfCall = (
+  setting: SandboxLevel | 'missing' | undefined,
+  needs: Needs | undefined,
+): CommandLevel => {
   if (setting === undefined || setting === 'off' || setting === 'missing' || needs === 'outside')
     return 'off';
   return needs === 'network' ? withNetwork[setting] : setting;

@@ -1,23 +1,39 @@
 /** Grants: permissions of the user that last longer than one call. */
 
-import type { CallFacts, JudgedCall, Needs, ParsedCommand } from '../machine/call.js';
-import type { ApprovalScope } from '../machine/event.js';
-import type { Grant } from '../machine/settings.js';
+/** What an answer allows: this call once, this exact call, commands with the prefix, or the tool (or its group). */
+export type ApprovalScope = 'once' | 'shape' | 'prefix' | 'session';
+
+/** The calls that a grant covers: one shape, commands with a prefix, or every call of the tool. */
+type GrantScope =
+  | { readonly scope: 'shape'; readonly shape: string }
+  | { readonly scope: 'prefix'; readonly words: readonly string[] }
+  /** Every call of the tool; with a group also calls of other tools in the group. */
+  | { readonly scope: 'session'; readonly group?: ToolGroup };
+
+/** What the user allowed for the rest of the session. */
+export type Grant = GrantScope & {
+  readonly tool: string;
+  /** The reason for which covered calls may leave the sandbox; absent: none. */
+  readonly needs?: Needs;
+};
+
 import { uncoveredWord } from './command-options.js';
-import { beginsWith } from './patterns.js';
+import type { CallFacts, JudgedCall, Needs, ParsedCommand, ToolGroup } from './judged-call.js';
+import { beginsWith, programName } from './patterns.js';
 
 /** The answers that a question may offer: any, none beyond this exact call, or only once. */
 export type Grantable = 'any' | 'thisCall' | 'once';
 
-/** Whether granted access covers the wanted access; `outside` includes the network. */
-export const coversNeeds = (granted: Needs | undefined, wanted: Needs | undefined): boolean =>
-  wanted === undefined || granted === 'outside' || granted === wanted;
+/** Whether a permission covers what a call needs; `outside` includes the network. */
+export const coversNeeds = (permission: Needs | undefined, needs: Needs | undefined): boolean =>
+  needs === undefined || permission === 'outside' || permission === needs;
 
-const liesIn = (folder: string, path: string): boolean =>
+/** Whether a path is the folder or lies in it. */
+export const liesIn = (folder: string, path: string): boolean =>
   path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`);
 
 /** The access outside the sandbox or workspace that a call needs; undefined if it stays inside. */
-export const needsOf = ({ needs, paths }: CallFacts, workspace: string): Needs | undefined =>
+export const callNeeds = ({ needs, paths }: CallFacts, workspace: string): Needs | undefined =>
   needs ?? (paths.some((path) => !liesIn(workspace, path)) ? 'outside' : undefined);
 
 /** Whether a prefix covers a call. The command must stand alone, so that no other command hides behind the prefix. */
@@ -62,11 +78,11 @@ export const grantCovers = (
   call: JudgedCall,
   workspace: string,
   reach: 'fenced' | 'widened' = 'fenced',
-): boolean => coversNeeds(grant.needs, needsOf(call.facts, workspace)) && coversAsked(grant, call, reach);
+): boolean => coversNeeds(grant.needs, callNeeds(call.facts, workspace)) && coversAsked(grant, call, reach);
 
 const grantFor = (call: JudgedCall, scope: ApprovalScope, workspace: string): Grant | null => {
   const { tool, facts, traits } = call;
-  const needs = needsOf(facts, workspace);
+  const needs = callNeeds(facts, workspace);
   const leaves = needs === undefined ? {} : { needs };
   switch (scope) {
     case 'once':
@@ -87,7 +103,7 @@ const grantFor = (call: JudgedCall, scope: ApprovalScope, workspace: string): Gr
 };
 
 /** The grant that an answer makes; null if it allows once, or would not cover this call. */
-export const grantOf = (
+export const createGrant = (
   call: JudgedCall,
   scope: ApprovalScope,
   workspace: string,
@@ -141,12 +157,10 @@ const RUNS_ANYTHING = new Set([
 
 const SUBCOMMAND = /^[A-Za-z][\w:-]*$/;
 
-const nameOf = (word: string): string => word.slice(word.lastIndexOf('/') + 1);
-
-const wordsOf = ({ words }: ParsedCommand): readonly string[] | null => {
+const prefixWords = ({ words }: ParsedCommand): readonly string[] | null => {
   const [program, first, second] = words;
   if (typeof program !== 'string' || program === '') return null;
-  const name = nameOf(program);
+  const name = programName(program);
   if (NEVER.has(name) || /^(python|pypy|ruby|perl|php|node|lua|java)[\d.]*$/.test(name)) return null;
   if (!WITH_COMMANDS.has(name)) {
     return typeof first === 'string' && SUBCOMMAND.test(first) ? [program, first] : [program];
@@ -158,14 +172,12 @@ const wordsOf = ({ words }: ParsedCommand): readonly string[] | null => {
     : null;
 };
 
-/** Whether the words alone determine what the command does. */
-const isPlainCommand = ({ assignments, writes }: ParsedCommand): boolean =>
-  assignments.length === 0 && writes.every((file) => file === '/dev/null');
-
 const grantablePrefix = ({ shell, protected: guarded = [] }: CallFacts): readonly string[] | null => {
   if (shell === undefined || shell.unclear !== null || shell.indirect !== undefined) return null;
   const [command, ...others] = shell.commands;
-  if (command === undefined || others.length > 0 || guarded.length > 0 || !isPlainCommand(command))
-    return null;
-  return wordsOf(command);
+  if (command === undefined || others.length > 0 || guarded.length > 0) return null;
+  // Without these the words alone determine what the command does.
+  const { assignments, writes } = command;
+  const isPlain = assignments.length === 0 && writes.every((file) => file === '/dev/null');
+  return isPlain ? prefixWords(command) : null;
 };

@@ -1,7 +1,7 @@
 /** What a command would destroy, by its words: files, and work that git holds. */
 
-import type { ParsedCommand } from '../machine/call.js';
-import { programName } from './patterns.js';
+import type { ParsedCommand } from './judged-call.js';
+import { absolutePath, programName } from './patterns.js';
 
 /**
  * Files that a command deletes or overwrites, by its words. Whether such a file exists, and whether git could restore
@@ -223,7 +223,7 @@ const find: Judge = (words) => {
   return fileLosses([...written, ...(roots.length === 0 ? [HERE] : roots)]);
 };
 
-/** The rest of git's words that destroy are asked about in every preset (destructive-git.ts). */
+/** The rest of git's words that destroy are asked about in every preset (gitJudges). */
 const git: Judge = (words) => {
   const at = words.findIndex((word) => word.kind === 'path' && word.text === 'mv');
   return at < 0 ? output('-o', '--output')(words) : copy(true)(words.slice(at + 1));
@@ -303,15 +303,6 @@ export const fileLossesIn = (command: ParsedCommand): readonly FileLoss[] => {
   return [...fromWords(fileWords(command)), ...fileLosses(overwritten)];
 };
 
-const collapse = (path: string): string => {
-  const parts: string[] = [];
-  for (const part of path.split('/')) {
-    if (part === '..') parts.pop();
-    else if (part !== '' && part !== '.') parts.push(part);
-  }
-  return `/${parts.join('/')}`;
-};
-
 /** Git's own folder, or the part of it that holds commits. */
 const REPOSITORY = /^\.git(\/(objects|refs|logs|packed-refs|HEAD|index)(\/.*)?)?$/;
 const EVERYTHING = /^(\.\/)*(\*\*?|\{\*,\.\*\}|\.\*)\/?$/;
@@ -319,7 +310,7 @@ const EVERYTHING = /^(\.\/)*(\*\*?|\{\*,\.\*\}|\.\*)\/?$/;
 const isWhole = (file: FileWord, workspace: string): boolean => {
   if (file.kind === 'unknown') return false;
   if (file.kind === 'pattern') return EVERYTHING.test(file.text);
-  const path = collapse(file.text.startsWith('/') ? file.text : `${workspace}/${file.text}`);
+  const path = absolutePath(file.text, workspace);
   if (path === '/' || `${workspace}/`.startsWith(`${path}/`)) return true;
   return path.startsWith(`${workspace}/`) && REPOSITORY.test(path.slice(workspace.length + 1));
 };

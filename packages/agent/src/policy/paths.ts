@@ -1,6 +1,6 @@
 /** Paths that need more than a rule: those that other programs run or obey, and those that hold credentials. */
 
-import type { CallFacts } from '../machine/call.js';
+import type { CallFacts } from './judged-call.js';
 
 /**
  * Protected paths: files that other programs run or obey later without a question (git, editors, CI, shells, …).
@@ -138,7 +138,7 @@ const nameAs = (segment: string): string => {
   return SHORT_GIT.test(seen) ? '.git' : seen;
 };
 
-const namesOf = (path: string): readonly string[] => {
+const pathNames = (path: string): readonly string[] => {
   const names: string[] = [];
   for (const segment of path.split(SEPARATOR)) {
     if (segment === '' || segment === '.') continue;
@@ -150,12 +150,10 @@ const namesOf = (path: string): readonly string[] => {
 
 type Row = { readonly names: readonly string[]; readonly protection: Protection };
 
-const rowOf = (protection: Protection): Row => ({ names: namesOf(protection.path), protection });
-
 /** Rows by their first name, so that a path needs one look-up per name. */
 const rowsByFirst = new Map<string, Row[]>();
 const rowsBySuffix: Row[] = [];
-for (const row of PROTECTED_PATHS.map(rowOf)) {
+for (const row of PROTECTED_PATHS.map((protection) => ({ names: pathNames(protection.path), protection }))) {
   const [first = ''] = row.names;
   if (first.startsWith('*')) rowsBySuffix.push(row);
   else rowsByFirst.set(first, [...(rowsByFirst.get(first) ?? []), row]);
@@ -174,10 +172,10 @@ const matchesAt = (names: readonly string[], at: number): Protection | null => {
  * resolve links before.
  */
 export const protectionOf = (path: string): Protection | null => {
-  const names = namesOf(path);
+  const names = pathNames(path);
   for (let at = 0; at < names.length; at++) {
-    const found = matchesAt(names, at);
-    if (found !== null) return found;
+    const protection = matchesAt(names, at);
+    if (protection !== null) return protection;
   }
   return null;
 };
@@ -188,7 +186,7 @@ export const protectionOf = (path: string): Protection | null => {
  */
 const protectionOfFile = (path: string): Protection | null =>
   protectionOf(path) ??
-  (namesOf(path).at(-1) === 'head'
+  (pathNames(path).at(-1) === 'head'
     ? { path: 'HEAD', why: 'git takes a folder that holds it for a repository' }
     : null);
 
@@ -196,8 +194,8 @@ const ON_ENTRY: ReadonlySet<string> = new Set([GIT, ENTERED]);
 
 /** Whether git or a shell obeys an entry as soon as it is in the folder. */
 export const isObeyedOnEntry = (name: string): boolean => {
-  const found = mayBeProtected(name) ? protectionOf(name) : null;
-  return found !== null && ON_ENTRY.has(found.why) && found.path !== '.gitmodules';
+  const protection = mayBeProtected(name) ? protectionOf(name) : null;
+  return protection !== null && ON_ENTRY.has(protection.why) && protection.path !== '.gitmodules';
 };
 
 /** First names of protected paths, lower case. A folder without any of these holds none. */
@@ -242,10 +240,10 @@ const relativeTo = (workspace: string, path: string): string | null => {
 export const protectionInWorkspace = (workspace: string, path: string): Protection | null => {
   const inside = relativeTo(workspace, path);
   if (inside === null) return protectionOfFile(path);
-  const own = workspace.split('/').at(-1) ?? '';
-  const found = protectionOfFile(inside);
-  if (found !== null || inside === '' || protectionOf(own) !== null) return found;
-  return protectionOf(`${own}/${inside}`);
+  const name = workspace.split('/').at(-1) ?? '';
+  const protection = protectionOfFile(inside);
+  if (protection !== null || inside === '' || protectionOf(name) !== null) return protection;
+  return protectionOf(`${name}/${inside}`);
 };
 
 /**

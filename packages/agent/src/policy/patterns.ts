@@ -1,6 +1,6 @@
 /** Patterns of rules: for hosts, for tools of MCP servers, for paths, for the words of commands. */
 
-import type { McpToolName, ParsedCommand } from '../machine/call.js';
+import type { McpToolName, ParsedCommand } from './judged-call.js';
 
 /**
  * Host patterns of rules.
@@ -11,10 +11,7 @@ import type { McpToolName, ParsedCommand } from '../machine/call.js';
  *    never by a pattern.
  */
 
-const portOf = /:\d+$/;
-
-/** The host without its port and without brackets. */
-const hostnameOf = (host: string): string => host.replace(portOf, '').replace(/^\[|\]$/g, '');
+const PORT = /:\d+$/;
 
 const privateV4 = ([a = 0, b = 0, c = 0]: readonly number[]): boolean =>
   a === 0 ||
@@ -85,9 +82,10 @@ export const isPrivateAddress = (address: string): boolean | null => {
 
 const PRIVATE_NAME = /(^|\.)(localhost|local|internal|intranet|private|corp|home|lan|home\.arpa)$/;
 
-/** Whether a host is private (rule 2). */
+/** Whether a host is private (a private address, or a name that only a private network knows). */
 export const isPrivateHost = (host: string): boolean => {
-  const name = hostnameOf(host).replace(/\.$/, '');
+  const hostname = host.replace(PORT, '').replace(/^\[|\]$/g, '');
+  const name = hostname.replace(/\.$/, '');
   const address = isPrivateAddress(name);
   if (address !== null) return address;
   return !name.includes('.') || PRIVATE_NAME.test(name);
@@ -98,10 +96,10 @@ export const isPrivateHost = (host: string): boolean => {
  * every subdomain, `*` every host.
  */
 export const matchesHost = (pattern: string, host: string): boolean => {
-  const wanted = pattern.toLowerCase();
-  const named = portOf.test(wanted) ? host : host.replace(portOf, '');
-  if (wanted === '*' || wanted === named) return true;
-  return wanted.startsWith('*.') && named.endsWith(wanted.slice(1));
+  const lower = pattern.toLowerCase();
+  const named = PORT.test(lower) ? host : host.replace(PORT, '');
+  if (lower === '*' || lower === named) return true;
+  return lower.startsWith('*.') && named.endsWith(lower.slice(1));
 };
 
 const HOST_PATTERN = /^(\*|(\*\.)?[a-z\d_-]+(\.[a-z\d_-]+)*|\[[\da-f:.]+\])(:\d{1,5})?$/i;
@@ -127,8 +125,8 @@ const matchesName = (pattern: string, { server, tool }: McpToolName): boolean =>
   const slash = pattern.indexOf('/');
   if (slash < 0) return pattern === server;
   if (pattern.slice(0, slash) !== server) return false;
-  const wanted = pattern.slice(slash + 1);
-  return wanted.endsWith('*') ? tool.startsWith(wanted.slice(0, -1)) : tool === wanted;
+  const name = pattern.slice(slash + 1);
+  return name.endsWith('*') ? tool.startsWith(name.slice(0, -1)) : tool === name;
 };
 
 /** Whether a rule that denies or asks is about the tool. */
@@ -227,6 +225,16 @@ type Words = ParsedCommand['words'];
 /** The name of a program without its folder. */
 export const programName = (word: string): string => word.slice(word.lastIndexOf('/') + 1);
 
+/** A word of a command as an absolute path, if it is one: `./a/../b` in the workspace. */
+export const absolutePath = (word: string, workspace: string): string => {
+  const parts: string[] = [];
+  for (const part of (word.startsWith('/') ? word : `${workspace}/${word}`).split('/')) {
+    if (part === '..') parts.pop();
+    else if (part !== '' && part !== '.') parts.push(part);
+  }
+  return `/${parts.join('/')}`;
+};
+
 /** Whether the command begins with exactly these words. A word computed at run time matches none. */
 export const beginsWith = (words: Words, prefix: readonly string[]): boolean =>
   prefix.every((word, index) => words[index] === word);
@@ -243,12 +251,12 @@ const isOption = (word: string | null | undefined): boolean =>
  */
 const matchArguments = (words: Words, rest: readonly string[]): RuleMatch => {
   let at = 1;
-  for (const wanted of rest) {
+  for (const argument of rest) {
     for (;;) {
       const word = words[at];
       if (word === undefined) return 'no';
       if (word === null) return 'maybe';
-      if (word === wanted) break;
+      if (word === argument) break;
       const isValue = isOption(words[at - 1]);
       if (!isOption(word) && !isValue) return 'no';
       at++;

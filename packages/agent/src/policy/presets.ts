@@ -1,6 +1,6 @@
 /** Policy rules: those of presets, of which the first match decides, and written ones. */
 
-import type { Needs } from '../machine/call.js';
+import type { Needs } from './judged-call.js';
 
 export type Decision = 'allow' | 'ask' | 'deny';
 

@@ -1,4 +1,4 @@
-import type { Needs, ParsedCommand, ShellFacts } from '../machine/call.js';
+import type { Needs, ParsedCommand, ShellFacts } from './judged-call.js';
 import { gitCommand, isDestructiveGit } from './losses.js';
 import { programName } from './patterns.js';
 
@@ -15,10 +15,10 @@ export type RepositoryAccess = 'read' | 'write' | 'writePacks' | 'approved';
 
 type Words = ParsedCommand['words'];
 
-const listOf = (text: string): ReadonlySet<string> => new Set(text.split(' '));
+const wordSet = (text: string): ReadonlySet<string> => new Set(text.split(' '));
 
 /** `config` too: the configuration is read-only for every command. `init` and `clone` make another repository. */
-const READS = listOf(
+const READS = wordSet(
   'annotate archive blame cat-file check-attr check-ignore check-mailmap check-ref-format cherry clone column config ' +
     'count-objects describe diff diff-files diff-index diff-tree difftool for-each-ref format-patch fsck get-tar-commit-id ' +
     'grep help init log ls-files ls-remote ls-tree mailinfo mailsplit merge-base name-rev patch-id range-diff request-pull ' +
@@ -26,12 +26,13 @@ const READS = listOf(
     'verify-tag version whatchanged',
 );
 /** Commands that write refs, the index and loose objects, but no packs. */
-const WRITES = listOf(
+const WRITES = wordSet(
   'add am apply bisect branch checkout checkout-index cherry-pick citool clean commit commit-tree gui hash-object merge ' +
     'merge-file merge-tree mktag mktree mv notes pack-refs push read-tree rebase reflog replace rerere reset restore ' +
     'revert rm sparse-checkout stage stash switch symbolic-ref tag update-index update-ref worktree write-tree',
 );
 
+const isGit = ([program]: Words): boolean => program != null && programName(program) === 'git';
 const isOption = (word: string | null): boolean => word?.startsWith('-') === true;
 const first = (words: Words): string => words.find((word) => !isOption(word)) ?? '';
 
@@ -61,7 +62,7 @@ const readsWith: Readonly<Record<string, (words: Words) => boolean>> = {
   worktree: (words) => first(words) === 'list',
 };
 
-const accessOfGit = (words: Words): RepositoryAccess => {
+const gitAccess = (words: Words): RepositoryAccess => {
   const [command, ...rest] = gitCommand(words);
   if (command === undefined) return 'read';
   if (command === null) return 'writePacks';
@@ -71,14 +72,14 @@ const accessOfGit = (words: Words): RepositoryAccess => {
 };
 
 /** Programs that run git to change the repository. */
-const RUNS_GIT = listOf(
+const RUNS_GIT = wordSet(
   'auto-changelog bump-my-version bump2version bumpversion changeset cz czg cog gh gitui glab hub husky jj lazygit lefthook ' +
     'lerna lint-staged pre-commit release-it semantic-release standard-version tbump tig commit-and-tag-version',
 );
 /** Programs that run the targets that they are told. */
-const TARGET_RUNNERS = listOf('doit gmake inv invoke just make mage rake task');
+const TARGET_RUNNERS = wordSet('doit gmake inv invoke just make mage rake task');
 /** Programs whose first word is a task of their own or a script of the project. */
-const PACKAGE_MANAGERS = listOf('bun deno npm pnpm yarn');
+const PACKAGE_MANAGERS = wordSet('bun deno npm pnpm yarn');
 const EVERYDAY =
   /^(?:a|add|all|audit|bench|build|cache|check|ci|clean|compile|config|coverage|cover|create|dedupe|dev|dlx|docs?|e2e|exec|fmt|format|get|help|i|info|init|install|link|lint|list|ls|outdated|pack|ping|prefix|preview|remove|rm|root|search|serve|set|start|t|test|tests|tsc|typecheck|type-check|types|uninstall|unit|unlink|up|update|upgrade|view|watch|why|x)(?:[:._-].*)?$/;
 /** Interpreters: the name of the script says what it does. */
@@ -87,14 +88,13 @@ const INTERPRETER =
 const WORK_ON_REPOSITORY =
   /(?:release|publish|deploy|version|bump|changelog|commit|branch|merge|rebase|backport|cherry|stash|worktree|submodule|tag|git|hook)/i;
 
-const isTarget = (word: string | null): boolean => word === null || !/^-|=/.test(word);
 const isEveryday = (word: string | null): boolean => word !== null && EVERYDAY.test(word);
 
-const accessOfProgram = (words: Words): RepositoryAccess => {
+const programAccess = (words: Words): RepositoryAccess => {
   const [program, ...rest] = words;
   const name = programName(program ?? '');
   if (RUNS_GIT.has(name) || name.startsWith('git-')) return 'writePacks';
-  const targets = rest.filter(isTarget);
+  const targets = rest.filter((word) => word === null || !/^-|=/.test(word));
   if (TARGET_RUNNERS.has(name)) return targets.every(isEveryday) ? 'read' : 'write';
   if (PACKAGE_MANAGERS.has(name)) {
     const task = targets.find((word) => word !== 'run' && word !== 'run-script');
@@ -107,11 +107,8 @@ const accessOfProgram = (words: Words): RepositoryAccess => {
   return scripts.some(isNamed) ? 'write' : 'read';
 };
 
-const accessOfCommand = ({ words }: ParsedCommand): RepositoryAccess =>
-  words[0] != null && programName(words[0]) === 'git' ? accessOfGit(words) : accessOfProgram(words);
-
 /** Of the commands that the policy asks about; the others destroy files of the working tree, and no history. */
-const DESTROYS_HISTORY = listOf('branch filter-branch filter-repo gc prune push reflog stash update-ref');
+const DESTROYS_HISTORY = wordSet('branch filter-branch filter-repo gc prune push reflog stash update-ref');
 
 const destroysHistory = (command: ParsedCommand): boolean => {
   const [name] = isDestructiveGit(command) === null ? [] : gitCommand(command.words);
@@ -123,7 +120,9 @@ const width: Readonly<Record<RepositoryAccess, number>> = { read: 0, write: 1, w
 /** How far a command may change git folders. */
 export const repositoryAccess = (shell: ShellFacts, needs: Needs | undefined): RepositoryAccess => {
   if (shell.unclear !== null || shell.commands.some(destroysHistory)) return 'approved';
-  const accesses = shell.commands.map(accessOfCommand);
+  const accesses = shell.commands.map(({ words }) =>
+    isGit(words) ? gitAccess(words) : programAccess(words),
+  );
   if (needs === 'repository') accesses.push('writePacks');
   return accesses.reduce((widest, access) => (width[access] > width[widest] ? access : widest), 'read');
 };
@@ -137,9 +136,7 @@ export type HistoryPurpose = {
 };
 
 export const historyPurpose = ({ commands }: ShellFacts): HistoryPurpose => {
-  const gits = commands
-    .filter(({ words }) => words[0] != null && programName(words[0]) === 'git')
-    .map(({ words }) => gitCommand(words));
+  const gits = commands.filter(({ words }) => isGit(words)).map(({ words }) => gitCommand(words));
   return {
     takesStash: gits.some(
       ([command, ...rest]) => command === 'stash' && /^(?:pop|branch)$/.test(first(rest)),

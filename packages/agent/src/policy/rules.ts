@@ -7,10 +7,11 @@
  * 3. A word that is computed at run time matches every rule that denies or asks, and none that allows.
  */
 
-import type { JudgedCall, ParsedCommand } from '../machine/call.js';
 import { uncoveredWord } from './command-options.js';
 import { coversNeeds } from './grants.js';
+import type { JudgedCall, ParsedCommand } from './judged-call.js';
 import {
+  absolutePath,
   allowsMcpTool,
   beginsWith,
   isPrivateHost,
@@ -24,26 +25,18 @@ import type { CommandPlace, WrittenRule } from './presets.js';
 
 type RuleOf<K extends WrittenRule['kind']> = Extract<WrittenRule, { kind: K }>;
 
-const isOf =
+const hasKind =
   <K extends WrittenRule['kind']>(kind: K) =>
   (rule: WrittenRule): rule is RuleOf<K> =>
     rule.kind === kind;
 
-/** A word of a command as an absolute path, if it is one: `./a/../b` in the workspace. */
-const pathOfWord = (word: string, workspace: string): string => {
-  const parts: string[] = [];
-  for (const part of (word.startsWith('/') ? word : `${workspace}/${word}`).split('/')) {
-    if (part === '..') parts.pop();
-    else if (part !== '' && part !== '.') parts.push(part);
-  }
-  return `/${parts.join('/')}`;
-};
-
 /** Paths of a call. Every word of a shell command may be a path, so a rule may see paths that are none. */
-const pathsOf = ({ facts, traits }: JudgedCall, workspace: string): readonly string[] => {
+const callPaths = ({ facts, traits }: JudgedCall, workspace: string): readonly string[] => {
   if (facts.shell === undefined) return facts.paths;
   const words = facts.shell.commands.flatMap(({ words: all, writes }) => [...all.slice(1), ...writes]);
-  return traits.mutating ? words.flatMap((word) => (word === null ? [] : [pathOfWord(word, workspace)])) : [];
+  return traits.mutating
+    ? words.flatMap((word) => (word === null ? [] : [absolutePath(word, workspace)]))
+    : [];
 };
 
 const matchRule = (rule: WrittenRule, call: JudgedCall, workspace: string): RuleMatch => {
@@ -56,7 +49,7 @@ const matchRule = (rule: WrittenRule, call: JudgedCall, workspace: string): Rule
     }
     case 'path': {
       if (rule.touches === 'reads' && traits.mutating) return 'no';
-      return pathsOf(call, workspace).some((path) => matchesPath(rule.pattern, path, workspace))
+      return callPaths(call, workspace).some((path) => matchesPath(rule.pattern, path, workspace))
         ? 'yes'
         : 'no';
     }
@@ -121,17 +114,13 @@ const coverCommands = (
     if (command.writes.some((path) => path === null || !DISCARDS.has(path))) return null;
     if (command.words.length === 0 || isHarmless(command)) continue;
     const rule = rules
-      .filter(isOf('command'))
+      .filter(hasKind('command'))
       .find((one) => coversCommand(one, command, call, { workspace, place, movesFolder }));
     if (rule === undefined) return null;
     used.push(rule);
   }
   return used.length === 0 ? null : used;
 };
-
-/** `*` and `*.example.com` never allow a private host: it must be named. */
-const allowsHost = ({ pattern }: RuleOf<'host'>, host: string): boolean =>
-  matchesHost(pattern, host) && !(pattern.startsWith('*') && isPrivateHost(host));
 
 const coverEach = <T>(
   parts: readonly T[],
@@ -152,18 +141,23 @@ const coverCall = (
   const { mcp } = facts;
   if (mcp !== undefined)
     return coverEach([mcp], (tool) =>
-      rules.filter(isOf('mcp')).find(({ pattern }) => allowsMcpTool(pattern, tool)),
+      rules.filter(hasKind('mcp')).find(({ pattern }) => allowsMcpTool(pattern, tool)),
     );
   if (place !== null) return coverCommands(rules, call, place, workspace);
   if (facts.hosts.length > 0) {
     if (traits.mutating) return null;
     return coverEach(facts.hosts, (host) =>
-      rules.filter(isOf('host')).find((rule) => allowsHost(rule, host)),
+      // `*` and `*.example.com` never allow a private host: it must be named.
+      rules
+        .filter(hasKind('host'))
+        .find(
+          ({ pattern }) => matchesHost(pattern, host) && !(pattern.startsWith('*') && isPrivateHost(host)),
+        ),
     );
   }
   return coverEach(facts.paths, (path) =>
     rules
-      .filter(isOf('path'))
+      .filter(hasKind('path'))
       .find(
         (rule) =>
           (rule.touches === 'anything' || !traits.mutating) && matchesPath(rule.pattern, path, workspace),

@@ -1,4 +1,12 @@
-/** The types of machines that are built by calls. build-machine.ts makes them. */
+/**
+ * Builds a machine by calls, for programs whose states are plain names and whose memory is one context object.
+ *
+ * 1. It compiles to the same edges as a table and runs on the same stepper.
+ * 2. Exact sources are tried before `'*'`, both in the order of registration. The first whose guard holds is taken.
+ * 3. A transition runs onExit, its action and onEnter, in this order; an internal one runs only its action. Then
+ *    transitions without an event follow until none applies, at most 100.
+ * 4. A callback that throws leaves the state unchanged, and the context too unless a callback has mutated it.
+ */
 
 import { type CompiledTable, compileTable, stepper } from '../kernel/machine.js';
 import { typeIn } from '../kernel/shape.js';
@@ -86,8 +94,7 @@ export type StateMachine<S extends string, E extends HasType, C> = MachineBuilde
 /** Callbacks change the context, which stays the same object. */
 export type MutableStateMachine<S extends string, E extends HasType, C> = MachineBuilder<S, E, C, void>;
 
-/** Compiles the registrations of a builder into a table for the stepper. */
-
+/** One call of `transition` or `always`. */
 type Registration<S, C, R> = {
   readonly from: readonly S[] | '*';
   /** null for a transition without an event. */
@@ -110,16 +117,15 @@ type MachinePlan<S extends string, C, R> = {
 
 /** State and context as one state of the stepper. */
 type PlannedState<S, C> = { readonly name: S; readonly context: C };
-type Move<S, C> = (held: PlannedState<S, C>, event: HasType) => MoveResult<PlannedState<S, C>, never>;
+type Move<S, C> = (state: PlannedState<S, C>, event: HasType) => MoveResult<PlannedState<S, C>, never>;
 type PlannedBranch<S, C> = {
-  readonly when?: (held: PlannedState<S, C>, event: HasType) => boolean;
+  readonly when?: (state: PlannedState<S, C>, event: HasType) => boolean;
   readonly to?: S;
   readonly as: string;
 } & (
   | { readonly then: Move<S, C>; readonly stay?: undefined }
   | { readonly then?: undefined; readonly stay: Move<S, C> }
 );
-type CompiledPlan<S, C> = CompiledTable<PlannedState<S, C>, HasType, never>;
 
 /** START: the event that enters a state. UNMATCHED: marks the branch taken when no transition applies. */
 const START = '\0start';
@@ -133,10 +139,8 @@ const hold = <S extends string, C>(name: S, context: C): MoveResult<PlannedState
   state: { name, context },
   actions: NONE,
 });
-const settle = <H>(held: H): MoveResult<H, never> => ({ state: held, actions: NONE });
-const unmatched = <H>(held: H): MoveResult<H, never> => ({ ...settle(held), late: 'no transition applies' });
 
-const listOf = <S extends string>(from: From<S>): readonly S[] | '*' => {
+const listSources = <S extends string>(from: From<S>): readonly S[] | '*' => {
   if (typeof from !== 'string') return [...from];
   // A name that is '*' means any state, here and everywhere.
   return from === '*' ? '*' : [from as S];
@@ -148,13 +152,13 @@ const rowsFor = <S extends string, C, R>(
   state: S,
   event: string | null,
 ): readonly Registration<S, C, R>[] => {
-  const of = plan.rows.filter(({ events }) => (event === null ? events === null : events?.includes(event)));
-  const exact = of.filter(({ from }) => from !== '*' && from.includes(state));
-  return plan.ends.has(state) ? exact : [...exact, ...of.filter(({ from }) => from === '*')];
+  const rows = plan.rows.filter(({ events }) => (event === null ? events === null : events?.includes(event)));
+  const exact = rows.filter(({ from }) => from !== '*' && from.includes(state));
+  return plan.ends.has(state) ? exact : [...exact, ...rows.filter(({ from }) => from === '*')];
 };
 
 /** All states mentioned, in that order, the initial one first. */
-const namesOf = <S extends string, C, R>(plan: MachinePlan<S, C, R>, initial: S): readonly S[] => {
+const stateNames = <S extends string, C, R>(plan: MachinePlan<S, C, R>, initial: S): readonly S[] => {
   const { rows, states, ends, errors } = plan;
   const used = rows.flatMap(({ from, to }) => [...(from === '*' ? [] : from), ...(to === '*' ? [] : [to])]);
   // These two sets hold only names of states.
@@ -162,7 +166,7 @@ const namesOf = <S extends string, C, R>(plan: MachinePlan<S, C, R>, initial: S)
   return [...new Set([initial, ...states.keys(), ...used, ...marked])];
 };
 
-const eventsOf = <S extends string, C, R>({ rows }: MachinePlan<S, C, R>): readonly string[] => [
+const eventNames = <S extends string, C, R>({ rows }: MachinePlan<S, C, R>): readonly string[] => [
   ...new Set(rows.flatMap(({ events }) => events ?? [])),
 ];
 
@@ -170,24 +174,21 @@ const eventsOf = <S extends string, C, R>({ rows }: MachinePlan<S, C, R>): reado
 const compilePlan = <S extends string, C, R>(
   plan: MachinePlan<S, C, R>,
   names: readonly S[],
-  arcellsOf: (from: S, row: Registration<S, C, R>) => PlannedBranch<S, C>,
-): CompiledPlan<S, C> => {
-  const events = eventsOf(plan);
-  const branchesOf = (state: S, event: string | null): readonly PlannedBranch<S, C>[] =>
-    rowsFor(plan, state, event).map((row) => arcellsOf(state, row));
-  const cellsOf = (state: S) => [
-    ...events.map(
-      (event) => [event, [...branchesOf(state, event), { as: UNMATCHED, stay: unmatched }]] as const,
-    ),
-    [START, [{ as: '', stay: settle }]] as const,
-  ];
+  compileRow: (from: S, row: Registration<S, C, R>) => PlannedBranch<S, C>,
+): CompiledTable<PlannedState<S, C>, HasType, never> => {
+  const events = eventNames(plan);
+  const listBranches = (state: S, event: string | null): readonly PlannedBranch<S, C>[] =>
+    rowsFor(plan, state, event).map((row) => compileRow(state, row));
+  const unmatched: Move<S, C> = (state) => ({ state, actions: NONE, late: 'no transition applies' });
+  const row = (name: S) => ({
+    on: Object.fromEntries([
+      ...events.map((event) => [event, [...listBranches(name, event), { as: UNMATCHED, stay: unmatched }]]),
+      [START, [{ as: '', stay: (state: PlannedState<S, C>) => ({ state, actions: NONE }) }]],
+    ]),
+    always: listBranches(name, null),
+  });
   return compileTable<PlannedState<S, C>, HasType, never>(names, [...events, START], new Set(), {
-    states: Object.fromEntries(
-      names.map((state) => [
-        state,
-        { on: Object.fromEntries(cellsOf(state)), always: branchesOf(state, null) },
-      ]),
-    ),
+    states: Object.fromEntries(names.map((name) => [name, row(name)])),
     defaults: {},
   });
 };
@@ -199,7 +200,7 @@ const describePlan = <S extends string, C, R>(
   names: readonly S[],
   all: readonly Edge[],
 ) => {
-  const events = eventsOf(plan);
+  const events = eventNames(plan);
   const edges = Object.freeze(all.filter(isRegistered));
   const goesOn = (state: S): boolean => rowsFor(plan, state, null).some(({ guard }) => guard === undefined);
   const transient = names.filter(goesOn);
@@ -211,28 +212,17 @@ const describePlan = <S extends string, C, R>(
     ignored: [],
     states: Object.fromEntries(names.map((name) => [name, plan.states.get(name)?.about ?? ''])),
     events: Object.fromEntries(events.map((event) => [event, ''])),
-    report: reportOf({ initial, states: names, ends: plan.ends, transient, events, edges }),
+    report: createReport({ initial, states: names, ends: plan.ends, transient, events, edges }),
   };
 };
 
-/**
- * Builds a machine by calls, for programs whose states are plain names and whose memory is one context object.
- *
- * 1. It compiles to the same edges as a table and runs on the same stepper.
- * 2. Exact sources are tried before `'*'`, both in the order of registration. The first whose guard holds is taken.
- * 3. A transition runs onExit, its action and onEnter, in this order; an internal one runs only its action. Then
- *    transitions without an event follow until none applies, at most 100.
- * 4. A callback that throws leaves the state unchanged, and the context too unless a callback has mutated it.
- */
-
 const START_EVENT: HasType = { type: START };
-const typeOf = ({ type }: HasType): string | null => (type === START ? null : type);
 
 const rename = <F extends (...input: never[]) => unknown>(name: string, work: F): F =>
   Object.defineProperty(work, 'name', { value: name });
 
 /** The name of a callback; empty if it only has the name of its field. */
-const nameOf = (callback: { readonly name: string } | undefined): string =>
+const callbackName = (callback: { readonly name: string } | undefined): string =>
   callback === undefined || /^(guard|action)$/.test(callback.name) ? '' : callback.name;
 
 type Taken = { readonly event: string | null; readonly label: string };
@@ -274,59 +264,60 @@ const cross = <S extends string, C, R>(
 const takenBy = <S, C, R>(
   { events, label }: Registration<S, C, R>,
   event: HasType,
-  given: string,
+  callback: string,
 ): Taken => ({
   event: events && event.type,
-  label: label || given,
+  label: label || callback,
 });
 
-const guardOf = <S extends string, C, R>(state: S, row: Registration<S, C, R>) => {
+const compileGuard = <S extends string, C, R>(state: S, row: Registration<S, C, R>) => {
   const { guard } = row;
   if (guard === undefined) return {};
-  const given = nameOf(guard);
+  const name = callbackName(guard);
   const holds = ({ context }: PlannedState<S, C>, event: HasType): boolean =>
-    call('guard', { state, ...takenBy(row, event, given) }, () => settled(guard(event, context)));
-  return { when: rename(given || 'guard', holds) };
+    call('guard', { state, ...takenBy(row, event, name) }, () => settled(guard(event, context)));
+  return { when: rename(name || 'guard', holds) };
 };
 
-const arrowOf = <S extends string, C, R>(
+const compileArrow = <S extends string, C, R>(
   plan: MachinePlan<S, C, R>,
   from: S,
   row: Registration<S, C, R>,
 ): PlannedBranch<S, C> => {
   const { action, label } = row;
-  const given = nameOf(action);
+  const name = callbackName(action);
   const act = (event: HasType, context: C, by: Taken): C => {
     if (action === undefined) return context;
     return call('action', { state: from, ...by }, () => plan.next(context, settled(action(event, context))));
   };
   if (row.internal === 'yes') {
     const stay = ({ context }: PlannedState<S, C>, event: HasType) =>
-      hold(from, act(event, context, takenBy(row, event, given)));
-    return { ...guardOf(from, row), as: label, stay: rename(given, stay) };
+      hold(from, act(event, context, takenBy(row, event, name)));
+    return { ...compileGuard(from, row), as: label, stay: rename(name, stay) };
   }
   const to = row.to === '*' ? from : row.to;
   const go = ({ context }: PlannedState<S, C>, event: HasType) => {
-    const by = takenBy(row, event, given);
+    const by = takenBy(row, event, name);
     const acted = act(event, cross(plan, 'onExit', from, context, by), by);
     return hold(to, cross(plan, 'onEnter', to, acted, by));
   };
-  return { ...guardOf(from, row), as: label, to, then: rename(given, go) };
+  return { ...compileGuard(from, row), as: label, to, then: rename(name, go) };
 };
 
 const finish = <S extends string, E extends HasType, C, R>(
   plan: MachinePlan<S, C, R>,
   initial: S,
 ): BuiltMachine<S, E, C> => {
-  const names = namesOf(plan, initial);
-  const known = new Set(eventsOf(plan));
-  const compiled = compilePlan(plan, names, (from, row) => arrowOf(plan, from, row));
+  const names = stateNames(plan, initial);
+  const known = new Set(eventNames(plan));
+  const compiled = compilePlan(plan, names, (from, row) => compileArrow(plan, from, row));
   const described = describePlan(plan, initial, names, compiled.edges);
   const advance = stepper(compiled);
   const show = (step: Step<PlannedState<S, C>, never>, event: HasType): BuilderStep<S, C> => {
     // Every pair has a cell that always applies, so only an endless step is a fault.
     const fault = step.diagnostics.find(({ kind }) => kind === 'fault');
-    if (fault !== undefined) throw new EndlessTransitions(fault.state, typeOf(event), fault.why);
+    const type = event === START_EVENT ? null : event.type;
+    if (fault !== undefined) throw new EndlessTransitions(fault.state, type, fault.why);
     const { name, context } = step.state;
     return { state: name, context, path: step.path.filter(isRegistered), diagnostics: step.diagnostics };
   };
@@ -339,13 +330,13 @@ const finish = <S extends string, E extends HasType, C, R>(
       if (type !== null && known.has(type)) return show(advance({ name: state, context }, event), event);
       const unknown = { kind: 'late', why: 'no transition of this machine has such an event' } as const;
       const untyped = { kind: 'malformed', why: 'it is no event: it has no type that is a text' } as const;
-      const found = type === null ? untyped : unknown;
-      return { state, context, path: [], diagnostics: [{ ...found, state, event: type ?? '' }] };
+      const diagnostic = { ...(type === null ? untyped : unknown), state, event: type ?? '' };
+      return { state, context, path: [], diagnostics: [diagnostic] };
     },
     enter: (state: S, context: C) => settleIn(state, cross(plan, 'onEnter', state, context)),
     move(state: S, context: C, to: S) {
-      const left = cross(plan, 'onExit', state, context);
-      return settleIn(to, cross(plan, 'onEnter', to, left));
+      const outside = cross(plan, 'onExit', state, context);
+      return settleIn(to, cross(plan, 'onEnter', to, outside));
     },
     legalFrom: (state: S) =>
       names.filter((to) => described.edges.some((edge) => edge.from === state && edge.to === to)),
@@ -354,26 +345,16 @@ const finish = <S extends string, E extends HasType, C, R>(
   });
 };
 
-const checkRow = <S extends string, C, R>(
-  what: string,
-  { from, to, internal }: Registration<S, C, R>,
-): void => {
-  if (internal === 'no' || to === '*' || (from !== '*' && from.every((name) => name === to))) return;
-  throw new BadRegistration(`${what} is internal, so it can't lead elsewhere: give '*' as its target`);
-};
-
-const emptyPlan = <S extends string, C, R>(next: MachinePlan<S, C, R>['next']): MachinePlan<S, C, R> => ({
-  rows: [],
-  states: new Map(),
-  ends: new Set(),
-  errors: new Set(),
-  next,
-});
-
 const builder = <S extends string, E extends HasType, C, R>(
   next: MachinePlan<S, C, R>['next'],
 ): MachineBuilder<S, E, C, R> => {
-  const plan = emptyPlan<S, C, R>(next);
+  const plan: MachinePlan<S, C, R> = {
+    rows: [],
+    states: new Map(),
+    ends: new Set(),
+    errors: new Set(),
+    next,
+  };
   let phase: 'open' | 'frozen' = 'open';
   const register = (what: string, work: () => void): MachineBuilder<S, E, C, R> => {
     if (phase === 'frozen') throw new MachineFrozen(what);
@@ -381,9 +362,12 @@ const builder = <S extends string, E extends HasType, C, R>(
     return self;
   };
   const add = (row: Registration<S, C, R>): MachineBuilder<S, E, C, R> => {
-    const what = `transition ${row.from} --${row.events ?? ''}--> ${row.to}`;
+    const { from, to, internal } = row;
+    const what = `transition ${from} --${row.events ?? ''}--> ${to}`;
     return register(what, () => {
-      checkRow(what, row);
+      const keepsState = to === '*' || (from !== '*' && from.every((name) => name === to));
+      if (internal === 'yes' && !keepsState)
+        throw new BadRegistration(`${what} is internal, so it can't lead elsewhere: give '*' as its target`);
       plan.rows.push(row);
     });
   };
@@ -391,7 +375,7 @@ const builder = <S extends string, E extends HasType, C, R>(
     state: (name, options = {}) => register(`state ${name}`, () => plan.states.set(name, options)),
     transition(from, event, to, { guard, action, internal, label = '' } = {}) {
       return add({
-        from: listOf(from),
+        from: listSources(from),
         events: [event].flat(),
         to,
         label,
@@ -403,13 +387,13 @@ const builder = <S extends string, E extends HasType, C, R>(
     },
     always(from, to, { guard, action, label = '' } = {}) {
       return add({
-        from: listOf(from),
+        from: listSources(from),
         events: null,
         to,
         label,
         internal: 'no',
-        guard: guard && rename(nameOf(guard), (_event: HasType, context: C) => guard(context)),
-        action: action && rename(nameOf(action), (_event: HasType, context: C) => action(context)),
+        guard: guard && rename(callbackName(guard), (_event: HasType, context: C) => guard(context)),
+        action: action && rename(callbackName(action), (_event: HasType, context: C) => action(context)),
       });
     },
     terminal: (...names) =>
@@ -456,16 +440,8 @@ export type BuildReport<S extends string> = {
   readonly shadowed: readonly Shadowed[];
 };
 
-const reachable = (initial: string, edges: readonly Edge[]): ReadonlySet<string> => {
-  const found = new Set([initial]);
-  for (const state of found) {
-    for (const edge of edges) if (edge.from === state) found.add(edge.to);
-  }
-  return found;
-};
-
 /** Finds shadowed edges. The edges of one pair are in the order of trial. */
-const shadowsOf = (edges: readonly Edge[]): readonly Shadowed[] => {
+const findShadows = (edges: readonly Edge[]): readonly Shadowed[] => {
   const open = new Map<string, Edge>();
   const shadowed: Shadowed[] = [];
   for (const edge of edges) {
@@ -478,7 +454,7 @@ const shadowsOf = (edges: readonly Edge[]): readonly Shadowed[] => {
 };
 
 /** Reports on a whole machine. */
-const reportOf = <S extends string>(table: {
+const createReport = <S extends string>(table: {
   readonly initial: S;
   readonly states: readonly S[];
   readonly ends: ReadonlySet<string>;
@@ -488,15 +464,16 @@ const reportOf = <S extends string>(table: {
   readonly edges: readonly Edge[];
 }): BuildReport<S> => {
   const { initial, states, ends, transient, events, edges } = table;
-  const found = reachable(initial, edges);
+  const reachable = new Set<string>([initial]);
+  for (const state of reachable) for (const edge of edges) if (edge.from === state) reachable.add(edge.to);
   const has = new Set(edges.map(({ from, event }) => JSON.stringify([from, event])));
   return {
-    unreachable: states.filter((state) => !found.has(state)),
+    unreachable: states.filter((state) => !reachable.has(state)),
     missing: states
       .filter((state) => !ends.has(state) && !transient.includes(state))
       .flatMap((state) => events.map((event) => ({ state, event })))
       .filter(({ state, event }) => !has.has(JSON.stringify([state, event]))),
-    shadowed: shadowsOf(edges),
+    shadowed: findShadows(edges),
   };
 };
 

@@ -44,7 +44,7 @@ const atLeastOne = (name: string, value: number): number => {
   return value;
 };
 
-const nameOf = (event: unknown): string => typeIn(event) ?? 'what is no event';
+const eventName = (event: unknown): string => typeIn(event) ?? 'what is no event';
 
 /** A run between two events. */
 const begin = <S extends string, E extends HasType, C>(
@@ -62,7 +62,7 @@ const begin = <S extends string, E extends HasType, C>(
       const stepped = machine.step(now.state, now.context, event);
       for (const diagnostic of stepped.diagnostics) options.onDiagnostic?.(diagnostic, stepped.context);
       unmatched = stepped.path.length > 0 ? 0 : unmatched + 1;
-      if (unmatched >= most) throw new UnmatchedEvents(now.state, nameOf(event), unmatched);
+      if (unmatched >= most) throw new UnmatchedEvents(now.state, eventName(event), unmatched);
       now = { state: stepped.state, context: stepped.context };
     },
   };
@@ -78,14 +78,14 @@ export const run = <S extends string, E extends HasType, C>(
   source: NoInfer<Source<S, C, E>>,
   options: NoInfer<RunOptions<S, C>> = {},
 ): Ran<S, C> => {
-  const going = begin(machine, context, options);
-  while (!going.isOver()) {
-    const { state, context: held } = going.now();
-    const event = source(state, held);
+  const session = begin(machine, context, options);
+  while (!session.isOver()) {
+    const { state, context: current } = session.now();
+    const event = source(state, current);
     if (event === null || event === undefined) break;
-    going.take(event);
+    session.take(event);
   }
-  return going.now();
+  return session.now();
 };
 
 /** As `run`, with an asynchronous source. Callbacks of the machine stay synchronous. */
@@ -95,14 +95,14 @@ export const runAsync = async <S extends string, E extends HasType, C>(
   source: NoInfer<AsyncSource<S, C, E>>,
   options: NoInfer<RunOptions<S, C>> = {},
 ): Promise<Ran<S, C>> => {
-  const going = begin(machine, context, options);
-  while (!going.isOver()) {
-    const { state, context: held } = going.now();
-    const event = await source(state, held);
+  const session = begin(machine, context, options);
+  while (!session.isOver()) {
+    const { state, context: current } = session.now();
+    const event = await source(state, current);
     if (event === null || event === undefined) break;
-    going.take(event);
+    session.take(event);
   }
-  return going.now();
+  return session.now();
 };
 
 /** One change of state. */
@@ -163,20 +163,20 @@ const openListenerQueue = <S extends string>(
   drop: (why: string) => void,
 ): ListenerQueue<S> => {
   const waiting: HistoryEntry<S>[] = [];
-  let life: 'idle' | 'busy' | 'closed' = 'idle';
+  let status: 'idle' | 'busy' | 'closed' = 'idle';
   const close = (): void => {
-    life = 'closed';
+    status = 'closed';
     waiting.length = 0;
   };
   const giveUp = (why: string): void => {
-    if (life === 'closed') return;
+    if (status === 'closed') return;
     close();
     drop(why);
   };
   const work = async (): Promise<void> => {
     try {
       for (let entry = waiting.shift(); entry !== undefined; entry = waiting.shift()) await listener(entry);
-      if (life === 'busy') life = 'idle';
+      if (status === 'busy') status = 'idle';
     } catch (thrown) {
       giveUp(`it threw: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
     }
@@ -187,8 +187,8 @@ const openListenerQueue = <S extends string>(
       return;
     }
     waiting.push(entry);
-    if (life !== 'idle') return;
-    life = 'busy';
+    if (status !== 'idle') return;
+    status = 'busy';
     void Promise.resolve().then(work);
   };
   return { tell, close };
@@ -232,14 +232,14 @@ export const startMachine = <S extends string, E extends HasType, C>(
 ): RunningMachine<S, E, C> => {
   const { add, history, timeInStateMs, listen } = openHistory(options);
   let phase: 'resting' | 'stepping' = 'resting';
-  let held: Ran<S, C> = machine.enter(options.initial ?? machine.initial, context);
+  let current: Ran<S, C> = machine.enter(options.initial ?? machine.initial, context);
 
   const stepOnce = (what: string, work: () => BuilderStep<S, C>): BuilderStep<S, C> => {
     if (phase === 'stepping') throw new MachineBusy(what);
     phase = 'stepping';
     try {
       const stepped = work();
-      held = { state: stepped.state, context: stepped.context };
+      current = { state: stepped.state, context: stepped.context };
       return stepped;
     } finally {
       phase = 'resting';
@@ -252,31 +252,33 @@ export const startMachine = <S extends string, E extends HasType, C>(
     }
   };
   const moveTo = (to: S, forced: 'no' | 'yes', reason: string | null): void => {
-    const from = held.state;
-    const { path } = stepOnce(`a transition to ${to}`, () => machine.move(from, held.context, to));
+    const from = current.state;
+    const { path } = stepOnce(`a transition to ${to}`, () => machine.move(from, current.context, to));
     add({ from, to, event: null, label: '', forced, reason });
     follow(path);
   };
   return {
     get state() {
-      return held.state;
+      return current.state;
     },
     get context() {
-      return held.context;
+      return current.context;
     },
     send(event) {
-      const stepped = stepOnce(`send ${nameOf(event)}`, () => machine.step(held.state, held.context, event));
+      const stepped = stepOnce(`send ${eventName(event)}`, () =>
+        machine.step(current.state, current.context, event),
+      );
       follow(stepped.path);
       return stepped;
     },
     transitionTo(to, reason) {
-      const legal = machine.legalFrom(held.state);
-      if (!legal.includes(to)) throw new IllegalTransition(held.state, to, legal);
+      const legal = machine.legalFrom(current.state);
+      if (!legal.includes(to)) throw new IllegalTransition(current.state, to, legal);
       moveTo(to, 'no', reason ?? null);
     },
     forceTransition: (to, reason) => moveTo(to, 'yes', reason),
-    isTerminal: () => machine.isTerminal(held.state),
-    isError: () => machine.isError(held.state),
+    isTerminal: () => machine.isTerminal(current.state),
+    isError: () => machine.isError(current.state),
     history,
     timeInStateMs,
     listen,

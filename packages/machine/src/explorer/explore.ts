@@ -84,7 +84,7 @@ class Search<N, L> {
 
   constructor(model: FiniteModel<N, L>) {
     this.#model = model;
-    this.#found(model.initial, 0, 0);
+    this.#number(model.initial, 0, 0);
   }
 
   get states(): number {
@@ -105,13 +105,13 @@ class Search<N, L> {
       if (taken.faults.length > 0) return { faults: taken.faults, path: [...this.#pathTo(index), label] };
       if (taken.node === node) continue;
       const count = this.states;
-      const target = this.#found(taken.node, index, place);
+      const target = this.#number(taken.node, index, place);
       const faults = target === count ? faultsOf(taken.node, node, label) : NONE;
       if (faults.length > 0) return { faults, path: [...this.#pathTo(index), label] };
       if (target !== index)
         this.#arcs.add(
           target,
-          marksOf(goals, ({ via }) => via(label)),
+          markBits(goals, ({ via }) => via(label)),
         );
     }
     return null;
@@ -128,7 +128,7 @@ class Search<N, L> {
     return null;
   }
 
-  #found(node: N, parent: number, place: number): number {
+  #number(node: N, parent: number, place: number): number {
     const count = this.states;
     const number = this.#known.add(this.#model.keyOf(node));
     if (number < count) return number;
@@ -140,7 +140,7 @@ class Search<N, L> {
     this.#waiting[number] = node;
     this.#parents[number] = parent;
     this.#places[number] = place;
-    this.#holds[number] = marksOf(this.#model.goals, ({ holds }) => holds(node));
+    this.#holds[number] = markBits(this.#model.goals, ({ holds }) => holds(node));
     return number;
   }
 
@@ -157,8 +157,8 @@ class Search<N, L> {
   }
 }
 
-const marksOf = <N, L>(goals: readonly Goal<N, L>[], wanted: (goal: Goal<N, L>) => boolean): number =>
-  goals.reduce((marks, goal, number) => (wanted(goal) ? marks | (1 << number) : marks), 0);
+const markBits = <N, L>(goals: readonly Goal<N, L>[], isMarked: (goal: Goal<N, L>) => boolean): number =>
+  goals.reduce((marks, goal, number) => (isMarked(goal) ? marks | (1 << number) : marks), 0);
 
 /**
  * Arcs of a graph with numbered nodes: 9 bytes an arc.
@@ -189,14 +189,14 @@ export class ArcList {
     this.#marks[this.#size++] = marks;
   }
 
-  /** Finds the nodes that reach a `wanted` node by arcs with `mark`. The result has 1 for each of them, else 0. */
-  reaching(nodes: number, wanted: (node: number) => boolean, mark: number): Uint8Array {
+  /** Finds the nodes that reach a target by arcs with `mark`. The result has 1 for each of them, else 0. */
+  reaching(nodes: number, isTarget: (node: number) => boolean, mark: number): Uint8Array {
     const { firsts, sources } = this.#reversed(nodes, mark);
     const reached = new Uint8Array(nodes);
     const open = new Uint32Array(nodes);
     let count = 0;
     for (let node = 0; node < nodes; node++) {
-      if (!wanted(node)) continue;
+      if (!isTarget(node)) continue;
       reached[node] = 1;
       open[count++] = node;
     }
@@ -279,8 +279,8 @@ export class FingerprintSet {
   #place(low: number, high: number): number {
     const mask = this.#numbers.length - 1;
     let slot = (low ^ high) & mask;
-    for (let found = this.#numbers[slot]; found !== 0; found = this.#numbers[slot]) {
-      if (this.#low[slot] === low && this.#high[slot] === high) return (found ?? 0) - 1;
+    for (let number = this.#numbers[slot]; number !== 0; number = this.#numbers[slot]) {
+      if (this.#low[slot] === low && this.#high[slot] === high) return (number ?? 0) - 1;
       slot = (slot + 1) & mask;
     }
     this.#low[slot] = low;

@@ -27,8 +27,7 @@ export class AppendList<T> {
   }
 
   append(item: T): AppendList<T> {
-    const own = this.length - this.#base;
-    if (this.#buffer.length === own) {
+    if (this.#buffer.length === this.length - this.#base) {
       this.#buffer.push(item);
       return new AppendList(this.#parent, this.#base, this.#buffer, this.length + 1);
     }
@@ -56,7 +55,7 @@ export class AppendList<T> {
     let end = this.length;
     for (let log: AppendList<T> | undefined = this; log !== undefined; log = log.#parent) {
       for (let index = Math.max(start, log.#base); index < end; index++) {
-        items[index - start] = log.#buffer[index - log.#base] as T; // inside the view by rule 1
+        items[index - start] = log.#buffer[index - log.#base] as T; // a view never ends behind its buffer
       }
       end = log.#base;
     }

@@ -2,47 +2,38 @@
 
 import type { Edge, MachineDescription } from './table.js';
 
-const labelsMax = 4;
+const LABELS_MAX = 4;
 
 /** Label of one edge: its event, else its guard; empty for an edge that has neither and does nothing. */
-const wordOf = ({ event, when, then }: Edge): string => {
+const edgeLabel = ({ event, when, then }: Edge): string => {
   if (event !== null) return event;
   if (when !== '') return `[${when}]`;
   return then === '' ? '' : 'otherwise';
 };
 
 /** Label of the line between two states. */
-const labelOf = (edges: readonly Edge[]): string => {
-  const words = [...new Set(edges.map(wordOf))].filter((word) => word !== '');
-  if (words.length <= labelsMax) return words.join(', ');
-  return `${words.slice(0, labelsMax - 1).join(', ')}, … ${words.length - labelsMax + 1} more`;
+const lineLabel = (edges: readonly Edge[]): string => {
+  const words = [...new Set(edges.map(edgeLabel))].filter((word) => word !== '');
+  if (words.length <= LABELS_MAX) return words.join(', ');
+  return `${words.slice(0, LABELS_MAX - 1).join(', ')}, … ${words.length - LABELS_MAX + 1} more`;
 };
 
 /** Draws a Mermaid state diagram: one line per pair of states, without the edges that stay. */
 export const mermaid = (machine: MachineDescription): string => {
-  const pairs = groupEdges(machine.edges);
+  const pairs = new Map<string, Edge[]>();
+  for (const edge of machine.edges.filter(({ kind }) => kind === 'go')) {
+    const line = `${edge.from} --> ${edge.to}`;
+    pairs.set(line, [...(pairs.get(line) ?? []), edge]);
+  }
   const lines = ['stateDiagram-v2', `  [*] --> ${machine.initial}`];
   for (const [line, edges] of pairs) {
-    const label = labelOf(edges);
+    const label = lineLabel(edges);
     lines.push(`  ${line}${label === '' ? '' : `: ${label}`}`);
   }
   for (const end of machine.ends) lines.push(`  ${end} --> [*]`);
   if (machine.transient.length > 0)
     lines.push('  classDef passed stroke-dasharray: 4 4', `  class ${machine.transient.join(',')} passed`);
   return lines.join('\n');
-};
-
-/** Groups the edges between the same two states under `From --> To`. */
-const groupEdges = (edges: readonly Edge[]): ReadonlyMap<string, readonly Edge[]> => {
-  const groups = new Map<string, Edge[]>();
-  for (const edge of edges) {
-    if (edge.kind === 'stay') continue;
-    const line = `${edge.from} --> ${edge.to}`;
-    const group = groups.get(line);
-    if (group === undefined) groups.set(line, [edge]);
-    else group.push(edge);
-  }
-  return groups;
 };
 
 /**

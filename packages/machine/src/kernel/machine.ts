@@ -39,21 +39,14 @@ export const machine =
   (table: Table<S, E, A, Transient, Default>): Machine<S, E, A> => {
     // The only place where the table loses its types: `Table` has just proved that every cell fits its state and event.
     const loose = table as never;
-    const compiled = compileTable<S, E, A>(
-      Object.keys(spec.states),
-      Object.keys(spec.events),
-      new Set<string>(spec.transient),
-      loose,
-    );
     const { states, events, initial, transient, ends, shape } = spec;
+    const passed = new Set<string>(transient);
+    const compiled = compileTable<S, E, A>(Object.keys(states), Object.keys(events), passed, loose);
     const { edges, ignored } = compiled;
     const stepUnchecked = stepper(compiled);
-    const findFault = (event: E): string | null => {
-      if (shape !== undefined) return faultIn(shape, event, 'the event');
-      return typeIn(event) === null ? 'it has no type that is a text' : null;
-    };
     const step = (state: S, event: E): Step<S, A> => {
-      const why = findFault(event);
+      const untyped = typeIn(event) === null ? 'it has no type that is a text' : null;
+      const why = shape === undefined ? untyped : faultIn(shape, event, 'the event');
       return why === null ? stepUnchecked(state, event) : refuseEvent(state, event, why);
     };
     return { step, stepUnchecked, edges, ignored, states, events, initial, transient, ends };
@@ -75,8 +68,11 @@ export const stepper =
   <S extends HasName, E extends HasType, A>(compiled: CompiledTable<S, E, A>) =>
   (state: S, event: E): Step<S, A> => {
     const cell = compiled.rows.get(state.name)?.cells.get(event.type);
-    if (cell === undefined) return refuseUnknown(compiled, state, event);
-    if ('ignore' in cell) return refused(state, event, cell.ignore, cell.why);
+    if (cell === undefined)
+      return compiled.events.has(event.type)
+        ? refuse(state, event.type, 'fault', 'no such pair of state and event')
+        : refuseEvent(state, event, 'it is none of the events of this machine');
+    if ('ignore' in cell) return refuse(state, event.type, cell.ignore, cell.why);
     for (const branch of cell) {
       if (branch.when !== undefined && !branch.when(state, event)) continue;
       const next = branch.move(state, event);
@@ -84,7 +80,7 @@ export const stepper =
       const diagnostics = next.late === undefined ? NONE : [lateIn(state, event, next.late)];
       return { state: next.state, actions: next.actions, path: branch.path, diagnostics };
     }
-    return refused(state, event, 'fault', 'no branch applies');
+    return refuse(state, event.type, 'fault', 'no branch applies');
   };
 
 /** Follows edges without an event until a state rests. */
@@ -102,7 +98,11 @@ const settleState = <S extends HasName, E extends HasType, A>(
   let entered = false;
   let branch: CompiledBranch<S, E, A> | undefined = first;
   while (branch !== undefined) {
-    if (path.length > EDGES_MAX) return endless(before, event, path);
+    if (path.length > EDGES_MAX) {
+      const last = path.slice(-6).map((edge) => edge.to);
+      const why = `${EDGES_MAX} states passed without coming to rest: … ${last.join(' -> ')}`;
+      return refuse(before, event.type, 'fault', why);
+    }
     if (branch.exit !== undefined) actions.push(...branch.exit(state, event));
     const moved: MoveResult<S, A> = branch === first ? next : branch.move(state, event);
     if (moved.late !== undefined) diagnostics.push(lateIn(state, event, moved.late));
@@ -140,45 +140,22 @@ const lateIn = (state: HasName, event: HasType, why: string): Diagnostic => ({
   why,
 });
 
-/** There is no cell: the event is unknown, or the state is transient. */
-const refuseUnknown = <S extends HasName, E extends HasType, A>(
-  { events }: CompiledTable<S, E, A>,
+/** A step that changes nothing. */
+const refuse = <S extends HasName, A>(
   state: S,
-  event: E,
-): Step<S, A> =>
-  events.has(event.type)
-    ? refused(state, event, 'fault', 'no such pair of state and event')
-    : refuseEvent(state, event, 'it is none of the events of this machine');
-
-/** A step that changes nothing because the value is not an event of the machine. */
-export const refuseEvent = <S extends HasName, A>(state: S, event: unknown, why: string): Step<S, A> => ({
-  state,
-  actions: NONE,
-  path: NONE,
-  diagnostics: [{ kind: 'malformed', state: state.name, event: typeIn(event) ?? '', why }],
-});
-
-const refused = <S extends HasName, A>(
-  state: S,
-  event: HasType,
-  kind: IgnoredCell['ignore'],
+  event: string,
+  kind: Diagnostic['kind'],
   why: string,
 ): Step<S, A> => ({
   state,
   actions: NONE,
   path: NONE,
-  diagnostics: [{ kind, state: state.name, event: event.type, why }],
+  diagnostics: [{ kind, state: state.name, event, why }],
 });
 
-const endless = <S extends HasName, A>(state: S, event: HasType, path: readonly Edge[]): Step<S, A> => {
-  const last = path.slice(-6).map((edge) => edge.to);
-  return refused(
-    state,
-    event,
-    'fault',
-    `${EDGES_MAX} states passed without coming to rest: … ${last.join(' -> ')}`,
-  );
-};
+/** A step that changes nothing because the value is not an event of the machine. */
+export const refuseEvent = <S extends HasName, A>(state: S, event: unknown, why: string): Step<S, A> =>
+  refuse(state, typeIn(event) ?? '', 'malformed', why);
 
 /** Compiles a table into look-ups. Edges are made once, frozen, and shared by all steps. */
 
@@ -233,7 +210,7 @@ export type CompiledTable<S, E, A> = {
   readonly ignored: readonly IgnoredPair[];
 };
 
-/** See `machine` in make-machine.ts for what the types of a table promise. */
+/** See `machine` for what the types of a table promise. */
 export const compileTable = <S extends HasName, E extends HasType, A>(
   states: readonly string[],
   events: readonly string[],
@@ -250,9 +227,9 @@ export const compileTable = <S extends HasName, E extends HasType, A>(
     branches: LooseBranch<S, E, A> | readonly LooseBranch<S, E, A>[],
   ): readonly CompiledBranch<S, E, A>[] =>
     [branches].flat().map((branch, index) => {
-      const edge = edgeOf(from, event, index, branch);
-      edges.push(edge);
-      return compileBranch(edge, branch, table);
+      const compiled = compileBranch(from, event, index, branch, table.states);
+      edges.push(compiled.edge);
+      return compiled;
     });
   const compileCell = (state: string, event: string, cell: LooseCell<S, E, A>): CompiledCell<S, E, A> => {
     if (!('ignore' in cell)) return compileBranches(state, event, cell);
@@ -279,35 +256,30 @@ export const compileTable = <S extends HasName, E extends HasType, A>(
   return { rows, events: new Set(events), edges: Object.freeze(edges), ignored: Object.freeze(ignored) };
 };
 
-const edgeOf = <S, E, A>(
+const compileBranch = <S, E, A>(
   from: string,
   event: string | null,
   index: number,
   branch: LooseBranch<S, E, A>,
-): Edge =>
-  Object.freeze({
+  states: LooseTable<S, E, A>['states'],
+): CompiledBranch<S, E, A> => {
+  const move = branch.then ?? branch.stay;
+  const leaves = branch.stay === undefined;
+  const edge: Edge = Object.freeze({
     id: `${from}/${event ?? ''}/${index}`,
     from,
     event,
     when: branch.when?.name ?? '',
     to: branch.to ?? from,
     as: branch.as ?? '',
-    then: (branch.then ?? branch.stay).name,
-    kind: branch.stay === undefined ? ('go' as const) : ('stay' as const),
+    then: move.name,
+    kind: leaves ? 'go' : 'stay',
   });
-
-const compileBranch = <S, E, A>(
-  edge: Edge,
-  branch: LooseBranch<S, E, A>,
-  table: LooseTable<S, E, A>,
-): CompiledBranch<S, E, A> => {
-  const leaves = edge.kind === 'go';
-  const target = table.states[edge.to] ?? {};
-  const exit = leaves ? table.states[edge.from]?.exit : undefined;
+  const target = states[edge.to] ?? {};
+  const exit = leaves ? states[from]?.exit : undefined;
   const entry = leaves ? target.entry : undefined;
   const rests = leaves && target.rest !== undefined;
   const goesOn = target.always !== undefined || (leaves && target.alwaysOnEntry !== undefined);
   const plain = exit === undefined && entry === undefined && !rests && !goesOn;
-  const move = branch.then ?? branch.stay;
   return { when: branch.when, move, edge, path: Object.freeze([edge]), plain, exit, entry };
 };

@@ -31,10 +31,19 @@ type Field<T, K extends keyof T> =
 /** One shape for each field of T. */
 export type Fields<T> = { readonly [K in keyof T]-?: Field<T, K> };
 
+/** A number from 0 whose sums stay finite. */
+export type NonNegative = number;
+/** A whole number from 0. */
+export type Count = number;
+/** A whole number from 1. */
+export type CountFromOne = number;
+/** A number from 0 to 1. */
+export type Share = number;
+
 const LONGEST_QUOTE = 40;
 
 /** Describes a value briefly. */
-const nameOf = (value: unknown): string => {
+const describeValue = (value: unknown): string => {
   switch (typeof value) {
     case 'undefined':
       return 'missing';
@@ -57,7 +66,7 @@ const nameOf = (value: unknown): string => {
 export const shapeFault = (value: unknown, must: string): ShapeFault => ({
   path: [],
   must,
-  is: nameOf(value),
+  is: describeValue(value),
 });
 const within = (place: string | number, inner: ShapeFault): ShapeFault => ({
   ...inner,
@@ -66,11 +75,11 @@ const within = (place: string | number, inner: ShapeFault): ShapeFault => ({
 
 const IS_FIELD = /^[A-Za-z_$][\w$]*$/;
 
-const placeOf = (path: ShapeFault['path']): string => {
+const pathText = (path: ShapeFault['path']): string => {
   let place = '';
   for (const part of path) {
     if (typeof part === 'number') place += `[${part}]`;
-    else if (!IS_FIELD.test(part)) place += `[${nameOf(part)}]`;
+    else if (!IS_FIELD.test(part)) place += `[${describeValue(part)}]`;
     else place += place === '' ? part : `.${part}`;
   }
   return place;
@@ -79,10 +88,10 @@ const placeOf = (path: ShapeFault['path']): string => {
 /** Describes the fault of a value, or null: `usage.inputTokens is NaN; it must be a finite number`. */
 export const faultIn = <T>(shape: Shape<T>, value: unknown, whole: string): string | null => {
   try {
-    const found = shape.check(value);
-    if (found === null) return null;
-    const place = placeOf(found.path);
-    return `${place === '' ? whole : place} is ${found.is}; it must be ${found.must}`;
+    const fault = shape.check(value);
+    if (fault === null) return null;
+    const place = pathText(fault.path);
+    return `${place === '' ? whole : place} is ${fault.is}; it must be ${fault.must}`;
   } catch {
     // Nothing is lost: a value that can't be read (a throwing getter, a revoked proxy) is refused with this reason.
     return `${whole} can't be read: looking at one of its fields throws`;
@@ -155,9 +164,9 @@ export const nullable = <T>(shape: Shape<T>): Shape<T | null> => ({
 export const either = <A, B>(one: Shape<A>, other: Shape<B>): Shape<A | B> => ({
   check(value) {
     if (one.check(value) === null) return null;
-    const found = other.check(value);
+    const fault = other.check(value);
     const must = [one, other].map((shape) => shape.check(Symbol('none'))?.must ?? '').join(', or ');
-    return found === null ? null : { ...found, must };
+    return fault === null ? null : { ...fault, must };
   },
 });
 
@@ -165,8 +174,8 @@ export const list = <T>(shape: Shape<T>): Shape<readonly T[]> => ({
   check(value) {
     if (!Array.isArray(value)) return shapeFault(value, 'a list');
     for (let index = 0; index < value.length; index++) {
-      const found = shape.check(value[index]);
-      if (found !== null) return within(index, found);
+      const fault = shape.check(value[index]);
+      if (fault !== null) return within(index, fault);
     }
     return null;
   },
@@ -183,17 +192,13 @@ type Row = {
   readonly isOptional: boolean;
 };
 
-const rowOf = (key: string, shape: Shape<unknown>, isOptional: boolean): Row => ({
-  key,
-  shape,
-  isText: shape.isText ?? false,
-  isOptional,
-});
-
-const rowsOf = (fields: object): readonly Row[] =>
+const createRows = (fields: object): readonly Row[] =>
   // `Fields` is a mapped type: its values are shapes and optional ones, of whatever types.
   Object.entries(fields as Readonly<Record<string, Shape<unknown> | Optional<unknown>>>).map(
-    ([key, field]) => ('optional' in field ? rowOf(key, field.shape, true) : rowOf(key, field, false)),
+    ([key, field]) => {
+      const shape = 'optional' in field ? field.shape : field;
+      return { key, shape, isText: shape.isText ?? false, isOptional: 'optional' in field };
+    },
   );
 
 export const isRecord = (value: unknown): value is Loose =>
@@ -204,16 +209,16 @@ const checkRows = (rows: readonly Row[], value: Loose, tag: string | null): Shap
   let expected = tag === null ? 0 : 1;
   for (let index = 0; index < rows.length; index++) {
     const row = rows[index] as Row; // inside the list
-    const held = value[row.key];
-    if (row.isOptional && held === undefined) continue;
+    const field = value[row.key];
+    if (row.isOptional && field === undefined) continue;
     expected += 1;
-    if (row.isText && typeof held === 'string') continue;
-    const found = row.shape.check(held);
-    if (found !== null) return within(row.key, found);
+    if (row.isText && typeof field === 'string') continue;
+    const fault = row.shape.check(field);
+    if (fault !== null) return within(row.key, fault);
   }
-  let own = 0;
-  for (const _ in value) own += 1;
-  return own === expected ? null : extraField(rows, value, tag);
+  let fieldCount = 0;
+  for (const _ in value) fieldCount += 1;
+  return fieldCount === expected ? null : extraField(rows, value, tag);
 };
 
 const extraField = (rows: readonly Row[], value: Loose, tag: string | null): ShapeFault | null => {
@@ -228,22 +233,26 @@ const extraField = (rows: readonly Row[], value: Loose, tag: string | null): Sha
 };
 
 const trimRows = (rows: readonly Row[], value: Loose, tag: string | null): Loose => {
-  const kept: Record<string, unknown> = tag === null ? {} : { [tag]: value[tag] };
-  for (const { key, shape } of rows) if (Object.hasOwn(value, key)) kept[key] = trimmed(shape, value[key]);
-  return kept;
+  const copy: Record<string, unknown> = tag === null ? {} : { [tag]: value[tag] };
+  for (const { key, shape } of rows) if (Object.hasOwn(value, key)) copy[key] = trimmed(shape, value[key]);
+  return copy;
 };
 
-export const object = <T extends object>(fields: Fields<T>): Shape<T> => {
-  const rows = rowsOf(fields);
+/** The shape of an object, with those of its fields. */
+export type ObjectShape<T> = Shape<T> & { readonly fields: Fields<T> };
+
+export const object = <T extends object>(fields: Fields<T>): ObjectShape<T> => {
+  const rows = createRows(fields);
   return {
     check: (value) => (isRecord(value) ? checkRows(rows, value, null) : shapeFault(value, 'an object')),
     trim: (value) => (isRecord(value) ? trimRows(rows, value, null) : value),
+    fields,
   };
 };
 
 /** All fields may be left out. */
 export const partly = <T extends object>(fields: Fields<T>): Fields<Partial<T>> =>
-  Object.fromEntries(rowsOf(fields).map(({ key, shape }) => [key, optional(shape)])) as unknown as Fields<
+  Object.fromEntries(createRows(fields).map(({ key, shape }) => [key, optional(shape)])) as unknown as Fields<
     Partial<T>
   >; // the same keys, each optional
 
@@ -255,21 +264,22 @@ type Case<T, Tag extends KeyOf<T>, V> = T extends { readonly [K in Tag]: V } ? O
 export const variant = <T extends object, const Tag extends KeyOf<T> & keyof T & string>(
   tag: Tag,
   cases: { readonly [V in T[Tag] & string]: Fields<Case<T, Tag, V>> },
-): Shape<T> => {
+): Shape<T> & { readonly cases: typeof cases } => {
   const rows = new Map<unknown, readonly Row[]>(
-    Object.entries<object>(cases).map(([name, fields]) => [name, rowsOf(fields)]),
+    Object.entries<object>(cases).map(([name, fields]) => [name, createRows(fields)]),
   );
   const must = `one of ${[...rows.keys()].join(', ')}`;
   return {
     check(value) {
       if (!isRecord(value)) return shapeFault(value, 'an object');
-      const own = rows.get(value[tag]);
-      return own === undefined ? within(tag, shapeFault(value[tag], must)) : checkRows(own, value, tag);
+      const fields = rows.get(value[tag]);
+      return fields === undefined ? within(tag, shapeFault(value[tag], must)) : checkRows(fields, value, tag);
     },
     trim(value) {
-      const own = isRecord(value) ? rows.get(value[tag]) : undefined;
-      return isRecord(value) && own !== undefined ? trimRows(own, value, tag) : value;
+      const fields = isRecord(value) ? rows.get(value[tag]) : undefined;
+      return isRecord(value) && fields !== undefined ? trimRows(fields, value, tag) : value;
     },
+    cases,
   };
 };
 
@@ -322,6 +332,9 @@ const checkJson = (root: object): ShapeFault | null => {
   }
   return null;
 };
+
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
+export type JsonObject = { readonly [key: string]: Json };
 
 /** Any JSON object. */
 export const jsonObject = <T extends object>(): Shape<T> => ({

@@ -1,7 +1,7 @@
 /** Events of a running batch: starts, results, previews, approvals, cancels, and its end. */
 
 import { decide } from '../../policy/decide.js';
-import { grantCovers, grantOf } from '../../policy/grants.js';
+import { createGrant, grantCovers } from '../../policy/grants.js';
 import { hookRemarks, verdictsIn, withRemarks } from '../../policy/hook-verdict.js';
 import type { Action } from '../action.js';
 import type { Call, CallOutcome } from '../call.js';
@@ -21,13 +21,12 @@ import {
 import { countToolUsage } from './budget.js';
 import { showHooks } from './hooks.js';
 import { appendResults, appendTexts } from './request.js';
-import { admit, policyOf, startReadyCalls } from './start-calls.js';
-import { cancelledText, isStopping, isStoppingAtLimit, isTurnLimit, stopCauseOf, stopNote } from './stop.js';
+import { admit, decideCall, startReadyCalls } from './start-calls.js';
+import { cancelledText, getStopCause, isStopping, isStoppingAtLimit, isTurnLimit, stopNote } from './stop.js';
 import { schedule, timerFrom } from './timers.js';
 import {
   type CallReference,
   cancelCalls,
-  cancelCauseOf,
   cancelTimer,
   closedText,
   countStreaks,
@@ -35,6 +34,7 @@ import {
   type EndedCall,
   endRunning,
   findCall,
+  getCancelCause,
   interruptedText,
   isEnded,
   isRunning,
@@ -83,7 +83,7 @@ export const recordOutcome = (state: ToolBatch, event: On<'ToolCompleted'>): Sam
   const hooks = verdictsIn(outcome.hooks);
   const ended = endRunning(call, event.at, {
     status,
-    text: withRemarks(outcomeText(outcome, cancelCauseOf(state)), hookRemarks(hooks)),
+    text: withRemarks(outcomeText(outcome, getCancelCause(state)), hookRemarks(hooks)),
     ...(status === 'ok' && images !== undefined ? { images } : {}),
     ...(ran === undefined ? {} : { ran }),
   });
@@ -123,7 +123,7 @@ export const takePreview = (state: ToolBatch, event: On<'CallPreviewed'>): Same 
   const { judged, requestedAt } = call;
   const { preview } = event;
   if (preview.kind === 'refused') {
-    const text = outcomeText({ status: 'failed', text: preview.text }, cancelCauseOf(state));
+    const text = outcomeText({ status: 'failed', text: preview.text }, getCancelCause(state));
     const refused = neverRan(judged, requestedAt, event.at, 'failed', text);
     const pumped = startReadyCalls(replaceCalls(state, refused), event.at);
     return go(pumped.state, displayResult(state.batchId, refused), ...pumped.actions);
@@ -157,8 +157,8 @@ export const takeAnswer = (state: ToolBatch, event: On<'ApprovalAnswered'>): Sam
     return go(pumped.state, displayResult(state.batchId, denied), ...pumped.actions);
   }
   const { settings } = state.session;
-  const { grantable } = policyOf(state.session, call.judged);
-  const grant = grantOf(call.judged, event.scope, settings.workspace, grantable);
+  const { grantable } = decideCall(state.session, call.judged);
+  const grant = createGrant(call.judged, event.scope, settings.workspace, grantable);
   const grants = grant === null ? state.session.grants : [...state.session.grants, grant];
   const session = changeSession(state.session, { grants });
   // Only the new grant can cover another call: to decide all of a large batch again by all grants takes quadratic time.
@@ -225,7 +225,7 @@ export const cancelRunningCall = (state: ToolBatch, event: On<'CancelTool'>): Sa
   return go(stopped, ...cancelCalls(state, [call], false), schedule(timer));
 };
 
-const graceOf = (state: ToolBatch, timerId: string): Call | undefined =>
+const callInGrace = (state: ToolBatch, timerId: string): Call | undefined =>
   state.calls.find((call) => isRunning(call) && call.graceTimerId === timerId);
 
 const forceCall = (state: ToolBatch, call: Call | undefined, event: Event): Same => {
@@ -239,9 +239,9 @@ const forceCall = (state: ToolBatch, call: Call | undefined, event: Event): Same
 export const forceCancelledCall = (state: ToolBatch, event: On<'CancelTool'>): Same =>
   forceCall(state, findCall(state, event), event);
 export const isCallGrace = (state: ToolBatch, event: On<'TimerFired'>): boolean =>
-  graceOf(state, event.timerId) !== undefined;
+  callInGrace(state, event.timerId) !== undefined;
 export const forceLateCall = (state: ToolBatch, event: On<'TimerFired'>): Same =>
-  forceCall(state, graceOf(state, event.timerId), event);
+  forceCall(state, callInGrace(state, event.timerId), event);
 
 // ---- Cancelling the turn ----
 
@@ -253,7 +253,7 @@ export const limitWhileCancelling = (state: ToolBatch, event: On<'TimerFired'>):
 
 export const stopBatch = (state: ToolBatch, event: Event): Same => {
   const { at } = event;
-  const cause = stopCauseOf(state, event);
+  const cause = getStopCause(state, event);
   const waiting = state.calls.filter(isWaiting);
   const open = state.calls.filter(isRunning);
   const ended = waiting.map((call) =>
@@ -262,17 +262,17 @@ export const stopBatch = (state: ToolBatch, event: Event): Same => {
   const shown = ended.map((call) => displayResult(state.batchId, call));
   // The grace period of the batch replaces those of single calls (docs/rules.md#cancel-one-call).
   const grace = open.flatMap((call) => cancelTimer(call.graceTimerId));
-  const left = replaceCalls(state, ...ended, ...open.map((call): Call => ({ ...call, graceTimerId: null })));
+  const rest = replaceCalls(state, ...ended, ...open.map((call): Call => ({ ...call, graceTimerId: null })));
   if (open.length === 0) {
     return go(
-      { ...left, phase: { mode: 'cancelling', graceTimerId: null, cause } },
+      { ...rest, phase: { mode: 'cancelling', graceTimerId: null, cause } },
       ...withdrawApprovals(state, waiting),
       ...shown,
     );
   }
   const [timerId, session] = nextId(state.session, 'timer');
   return go(
-    { ...left, session, phase: { mode: 'cancelling', graceTimerId: timerId, cause } },
+    { ...rest, session, phase: { mode: 'cancelling', graceTimerId: timerId, cause } },
     ...withdrawApprovals(state, waiting),
     ...shown,
     ...grace,
@@ -284,7 +284,7 @@ export const stopBatch = (state: ToolBatch, event: Event): Same => {
 /** The grace period is over, or the user cancelled twice: ends every call by force. */
 export const forceBatch = (state: ToolBatch, event: Event): Same => {
   const open = state.calls.filter(isRunning);
-  const cause = cancelCauseOf(state);
+  const cause = getCancelCause(state);
   const ended = open.map((call) =>
     endRunning(call, event.at, { status: 'cancelled', text: unknownText(cause) }),
   );
@@ -294,9 +294,8 @@ export const forceBatch = (state: ToolBatch, event: Event): Same => {
       : [];
   const grace = open.flatMap((call) => cancelTimer(call.graceTimerId));
   const phase = { mode: 'cancelling', graceTimerId: null, cause } as const;
-  const left = changeBatch(replaceCalls(state, ...ended), { phase });
   return go(
-    left,
+    changeBatch(replaceCalls(state, ...ended), { phase }),
     ...timer,
     ...grace,
     ...cancelCalls(state, open, true),
@@ -353,8 +352,8 @@ export const settle = (state: ToolBatch): MoveTo<'PostToolsHook'> =>
 
 /** Exit of ExecutingTools: cancels all grace timers. A timer that fired is no longer in the state. */
 export const cancelGraceTimers = (state: ToolBatch): readonly Action[] => {
-  const own = state.phase.mode === 'cancelling' ? cancelTimer(state.phase.graceTimerId) : [];
-  return [...state.calls.filter(isRunning).flatMap((call) => cancelTimer(call.graceTimerId)), ...own];
+  const ofBatch = state.phase.mode === 'cancelling' ? cancelTimer(state.phase.graceTimerId) : [];
+  return [...state.calls.filter(isRunning).flatMap((call) => cancelTimer(call.graceTimerId)), ...ofBatch];
 };
 
 /** How the calls of a batch end that are still open, for faults and for shutdown. */
@@ -378,7 +377,7 @@ const settleUnfinished = (
   const cancelled = cancelCalls(state, state.calls.filter(isRunning), true);
   const shown = calls
     .filter((call, index) => call !== state.calls[index])
-    .map((call) => displayResult(state.batchId, call, outcomeOf(state, outcomes, call)));
+    .map((call) => displayResult(state.batchId, call, findOutcome(state, outcomes, call)));
   return { session: settled(state.session, calls), actions: [...withdrawn, ...cancelled, ...shown] };
 };
 
@@ -397,7 +396,7 @@ export const failBatch = (state: ToolBatch, event: On<'ToolsFailed'>): MoveTo<'F
   return go({ name: 'Failed', session, error: 'tools', message: event.message }, ...actions);
 };
 
-const outcomeOf = (
+const findOutcome = (
   { batchId }: ToolBatch,
   outcomes: readonly StoppedCall[],
   { judged }: Call,
@@ -428,7 +427,7 @@ export const settleForShutdown = (
   { at, outcomes = [] }: On<'ShutdownRequested'>,
 ): SessionUpdate =>
   settleUnfinished(state, at, {
-    running: (call) => endAtShutdown(call, at, outcomeOf(state, outcomes, call)),
+    running: (call) => endAtShutdown(call, at, findOutcome(state, outcomes, call)),
     waiting: closedText,
     outcomes,
   });

@@ -22,7 +22,7 @@ import {
   type Limit,
   type Remaining,
   readLimit,
-  remainingOf,
+  remainingLimit,
   tokensOf,
   type Usage,
 } from '../usage.js';
@@ -44,10 +44,10 @@ const dimensions: readonly Dimension[] = [...counted, 'time'];
 /** The limits after which the model may still be asked for its answer. */
 const finishable: readonly Dimension[] = ['rounds', 'repeats', 'errors', 'sameResults'];
 
-const limitOf = (limits: Limits, dimension: Dimension): Limit =>
+const getLimit = (limits: Limits, dimension: Dimension): Limit =>
   dimension === 'time' ? limits.timeMs : limits[dimension];
 
-const spentOf = (session: SessionData, dimension: Dimension, at: number): number => {
+const getSpent = (session: SessionData, dimension: Dimension, at: number): number => {
   const { usage, turn } = session;
   switch (dimension) {
     case 'usd':
@@ -72,7 +72,7 @@ const spentOf = (session: SessionData, dimension: Dimension, at: number): number
 /** The first limit that is reached, or null. */
 const reached = <D extends Dimension>(session: SessionData, among: readonly D[]): D | null =>
   among.find((dimension) =>
-    isReached(limitOf(session.settings.limits, dimension), spentOf(session, dimension, 0)),
+    isReached(getLimit(session.settings.limits, dimension), getSpent(session, dimension, 0)),
   ) ?? null;
 
 /** The first session limit that is reached (dollars, tokens), or null. A new turn does not reset these. */
@@ -94,9 +94,9 @@ export const stopBeforeCall = ({ session }: In<'CallingLlm'> | In<'Compacting'>)
 export const remainingIn = (
   session: SessionData,
 ): { readonly usd: Remaining; readonly tokens: Remaining } => {
-  const left = (dimension: 'usd' | 'tokens'): Remaining =>
-    remainingOf(limitOf(session.settings.limits, dimension), spentOf(session, dimension, 0));
-  return { usd: left('usd'), tokens: left('tokens') };
+  const remaining = (dimension: 'usd' | 'tokens'): Remaining =>
+    remainingLimit(getLimit(session.settings.limits, dimension), getSpent(session, dimension, 0));
+  return { usd: remaining('usd'), tokens: remaining('tokens') };
 };
 
 /** Formats a number without its unit. */
@@ -124,8 +124,8 @@ const amount = (dimension: Dimension, value: Limit): string => {
 
 /** Text for notices: "$1.10 of $1.00 used", "100 of 100 rounds used". */
 export const spentText = (session: SessionData, dimension: Dimension, at: number): string => {
-  const spent = bare(dimension, spentOf(session, dimension, at));
-  return `${spent} of ${amount(dimension, limitOf(session.settings.limits, dimension))} used`;
+  const spent = bare(dimension, getSpent(session, dimension, at));
+  return `${spent} of ${amount(dimension, getLimit(session.settings.limits, dimension))} used`;
 };
 
 export const setLimit = (session: SessionData, dimension: Dimension, limit: Limit): SessionData => {
@@ -133,14 +133,12 @@ export const setLimit = (session: SessionData, dimension: Dimension, limit: Limi
   const limits = { ...session.settings.limits, [key]: limit };
   const warned = session.turn.warned.filter((other) => other !== dimension);
   const changed = changeSession(session, { settings: { ...session.settings, limits } });
-  return changeTurn(withFirstSlice(changed, dimension, limit), { warned });
+  // The first limit that is set also becomes its slice of autoRearm.
+  const isFirst =
+    (dimension === 'usd' || dimension === 'tokens') && session.slices[dimension] === 'unlimited';
+  const slices = isFirst ? { ...session.slices, [dimension]: limit } : session.slices;
+  return changeTurn(changeSession(changed, { slices }), { warned });
 };
-
-/** The first limit that is set also becomes its slice of autoRearm. */
-const withFirstSlice = (session: SessionData, dimension: Dimension, limit: Limit): SessionData =>
-  (dimension === 'usd' || dimension === 'tokens') && session.slices[dimension] === 'unlimited'
-    ? changeSession(session, { slices: { ...session.slices, [dimension]: limit } })
-    : session;
 
 /** autoRearm: raises a reached dollar or token limit by its slice, with a notice. */
 export const rearm = (session: SessionData, dimension: Dimension): SessionUpdate => {
@@ -148,7 +146,7 @@ export const rearm = (session: SessionData, dimension: Dimension): SessionUpdate
     return { session, actions: [] };
   const slice = session.slices[dimension];
   if (slice === 'unlimited') return { session, actions: [] };
-  const limit = spentOf(session, dimension, 0) + slice;
+  const limit = getSpent(session, dimension, 0) + slice;
   const text = `the limit was raised to ${amount(dimension, limit)} by itself (autoRearm)`;
   return {
     session: setLimit(session, dimension, limit),
@@ -181,10 +179,10 @@ export const askToFinish = (
   const { session } = state;
   const dimension = reached(session, counted) ?? 'rounds';
   const spent = spentText(session, dimension, event.at);
-  const told = appendTexts(session, 'note', [
+  const noted = appendTexts(session, 'note', [
     `[${spent}: no tool runs any more. Give your final answer now.]`,
   ]);
-  const finishing = changeTurn(told, { finishing: dimension });
+  const finishing = changeTurn(noted, { finishing: dimension });
   return go(
     { name: 'GatheringAdditionalMessages', session: finishing },
     { type: 'DisplayNotice', kind: 'budget', text: `${spent}: the model is asked for its answer` },
@@ -204,9 +202,9 @@ export const warnOfBudget = (
   const { session } = state;
   const { limits, budgetWarnRatio } = session.settings;
   const near = dimensions.filter((dimension) => {
-    const limit = limitOf(limits, dimension);
+    const limit = getLimit(limits, dimension);
     if (limit === 'unlimited' || session.turn.warned.includes(dimension)) return false;
-    return spentOf(session, dimension, event.at) >= limit * budgetWarnRatio;
+    return getSpent(session, dimension, event.at) >= limit * budgetWarnRatio;
   });
   const warnings = near.map((dimension): Action => {
     return { type: 'DisplayWarning', kind: 'budget', text: spentText(session, dimension, event.at) };
@@ -318,8 +316,9 @@ export const countStale = <S extends State>(state: S, event: Event): Stay<S> => 
 export const countReported = <S extends State>(state: S, event: On<'UsageReported'>): Stay<S> => {
   const session = book(state.session, event);
   const { fault } = event;
-  const told = fault === undefined ? [] : [{ type: 'DisplayWarning', kind: 'usage', text: fault } as const];
-  if (session !== state.session) return go(withSession(state, session), ...told);
-  if (fault !== undefined) return go(state, ...told);
+  const warnings =
+    fault === undefined ? [] : [{ type: 'DisplayWarning', kind: 'usage', text: fault } as const];
+  if (session !== state.session) return go(withSession(state, session), ...warnings);
+  if (fault !== undefined) return go(state, ...warnings);
   return ignore(state, 'this usage was counted before, or belongs to nothing we asked for');
 };

@@ -20,12 +20,9 @@ export const enoughToCompact = (session: SessionData): boolean =>
 export const mayCompact = (session: SessionData): boolean =>
   session.mayCompact === 'yes' && enoughToCompact(session);
 
-const over = (session: SessionData, ratio: number): boolean =>
-  session.contextTokens > ratio * session.settings.windowTokens;
-
 /** Whether the conversation is above the threshold, long enough, and may be compacted. */
 export const needsCompaction = (session: SessionData, ratio: number): boolean =>
-  over(session, ratio) && mayCompact(session);
+  session.contextTokens > ratio * session.settings.windowTokens && mayCompact(session);
 
 /** A compaction of the current conversation. `startCompaction` starts it when the state comes to rest. */
 export const compact = (session: SessionData, mode: Mode, instructions?: string): Compacting => ({
@@ -39,16 +36,16 @@ export const compact = (session: SessionData, mode: Mode, instructions?: string)
 
 /** Rest of Compacting: starts it under a new id; a resumed session keeps the id it has. */
 export const startCompaction = (state: Compacting): MoveTo<'Compacting'> => {
-  const started = state.compactionId === '' ? numbered(state) : state;
-  const { compactionId, length, instructions } = started;
-  const kept = instructions === undefined ? {} : { instructions };
-  return go(started, { type: 'StartCompaction', compactionId, length, ...kept });
-};
-
-const numbered = (state: Compacting): Compacting => {
+  const { length, instructions } = state;
+  const request = { length, ...(instructions === undefined ? {} : { instructions }) };
+  if (state.compactionId !== '')
+    return go(state, { type: 'StartCompaction', compactionId: state.compactionId, ...request });
   const [compactionId, session] = nextId(state.session, 'compaction');
   const unaccounted = [...session.unaccounted, compactionId];
-  return { ...state, compactionId, session: changeSession(session, { mayCompact: 'no', unaccounted }) };
+  return go(
+    { ...state, compactionId, session: changeSession(session, { mayCompact: 'no', unaccounted }) },
+    { type: 'StartCompaction', compactionId, ...request },
+  );
 };
 
 /** CompactRequested: compacts, and sends nothing afterwards (docs/rules.md#compact-on-request). */
@@ -63,20 +60,19 @@ export const isStaleCompaction = (
 ): boolean => event.compactionId !== state.compactionId;
 
 export const beforeTurn = (state: Compacting): boolean => state.mode.kind === 'idle';
-const midTurn = (state: Compacting): boolean => state.mode.kind === 'mid';
 export const beforeWaitingTurn = (state: Compacting): boolean =>
   state.mode.kind === 'idle' && state.mode.resume !== 'rest';
 export const midTurnAndFits = (state: Compacting): boolean =>
-  midTurn(state) && state.session.contextTokens < state.session.settings.windowTokens;
+  state.mode.kind === 'mid' && state.session.contextTokens < state.session.settings.windowTokens;
 
 const noSummary = '[earlier messages were dropped; their summary is empty]';
 
-const summaryOf = (event: On<'CompactionCompleted'>): string =>
+const summaryText = (event: On<'CompactionCompleted'>): string =>
   event.summary.trim() === '' ? noSummary : event.summary;
 
 const summarised = (state: Compacting, event: On<'CompactionCompleted'>): SessionData => {
   const session = countUsage(state.session, event.compactionId, event.usage);
-  const conversation = replaceBySummary(session.conversation, state.length, summaryOf(event));
+  const conversation = replaceBySummary(session.conversation, state.length, summaryText(event));
   // Only the summary, one message with calls and its results remain to be measured.
   const contextTokens = estimateTokens(messagesOf(conversation));
   return changeSession(session, { conversation, contextTokens });
@@ -88,7 +84,7 @@ const done = (state: Compacting, event: On<'CompactionCompleted'>): readonly Act
     type: 'DisplayNotice',
     kind: 'compacted',
     text: `${state.length} messages were replaced by a summary`,
-    summary: summaryOf(event),
+    summary: summaryText(event),
   },
 ];
 

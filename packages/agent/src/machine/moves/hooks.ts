@@ -23,7 +23,7 @@ import {
   type Stay,
   withSession,
 } from '../state.js';
-import { countHookUsage, countUsage } from './budget.js';
+import { countHookUsage } from './budget.js';
 import { appendTexts } from './request.js';
 import { cancelledText } from './stop.js';
 
@@ -56,19 +56,19 @@ export const skipHook = (state: Hook): MoveTo<'CheckingBudget'> =>
 export const runHook = ({ prepared: _ofEarlier, ...state }: Hook): MoveTo<'PostToolsHook'> => {
   const [hookId, numbered] = nextId(state.session, 'hook');
   const session = changeSession(numbered, { unaccounted: [...numbered.unaccounted, hookId] });
-  return go({ ...state, session, hookId }, hookAction({ ...state, hookId }));
+  return go({ ...state, session, hookId }, runAction({ ...state, hookId }));
 };
 
-const hookAction = (state: Hook): RunHook => ({
+const runAction = ({ hookId, phase, mutated }: Hook): RunHook => ({
   type: 'RunHook',
-  hookId: state.hookId,
-  phase: state.phase,
-  callIds: state.mutated,
+  hookId,
+  phase,
+  callIds: mutated,
 });
 
 /** Starts the phase again under the same id: it looks first whether it had the effects that it had prepared. */
 export const hookAgain = (state: Hook): Action => ({
-  ...hookAction(state),
+  ...runAction(state),
   interrupted: state.prepared ?? [],
 });
 
@@ -99,23 +99,21 @@ export const formatterIsDue = (state: Hook, event: Completed): boolean => {
 export const commitIsDue = (state: Hook, event: Completed): boolean =>
   state.phase !== 'AutoCommitting' && state.session.settings.autoCommit === 'on' && event.dirty;
 
-const noticeOf = (kind: 'commits' | 'formatted', lines: readonly string[]): readonly Action[] =>
+const createNotice = (kind: 'commits' | 'formatted', lines: readonly string[]): readonly Action[] =>
   lines.length === 0 ? [] : [{ type: 'DisplayNotice', kind, text: lines.join('\n') }];
-
-/** A path for display: relative if it lies in the workspace. */
-const shownPath = (file: string, workspace: string): string =>
-  file.startsWith(`${workspace}/`) ? file.slice(workspace.length + 1) : file;
 
 /** Notices about a completed phase: commits, rewritten files, its warning. */
 const shown = ({ phase, session }: Hook, event: Completed): readonly Action[] => {
   const whose = phase === 'AutoCommitting' ? 'committed' : 'new commit';
   const commits = event.commits.map(({ hash, subject }) => `${whose} ${hash.slice(0, 8)} ${subject}`);
-  const { workspace } = session.settings;
+  const folder = `${session.settings.workspace}/`;
   const rewritten = phase === 'RunningAutoformatters' ? event.changedFiles : [];
-  const formatted = rewritten.map((file) => `formatted ${shownPath(file, workspace)}`);
+  const formatted = rewritten.map(
+    (file) => `formatted ${file.startsWith(folder) ? file.slice(folder.length) : file}`,
+  );
   const warning: readonly Action[] =
     event.warning === '' ? [] : [{ type: 'DisplayWarning', kind: 'hook', text: event.warning }];
-  return [...noticeOf('commits', commits), ...noticeOf('formatted', formatted), ...warning];
+  return [...createNotice('commits', commits), ...createNotice('formatted', formatted), ...warning];
 };
 
 /** Counts the usage of the phase, appends its note after the results and shows its effects. */
@@ -145,16 +143,11 @@ export const stopForVeto = (state: Hook, event: Completed): MoveTo<'Cancelled'> 
   return go({ name: 'Cancelled', session, cause: 'veto', text: cancelledText('veto') }, ...actions);
 };
 
-const failure = (
-  state: Hook,
-  event: On<'HookFailed'>,
-): { readonly session: SessionData; readonly warning: Action } => ({
-  session: countUsage(state.session, event.hookId, null),
-  warning: {
-    type: 'DisplayWarning',
-    kind: 'hook',
-    text: `${phaseWords[state.phase]} failed: ${event.message}`,
-  },
+/** The id of a failed phase stays open: its usage may come late. */
+const failureWarning = ({ phase }: Hook, { message }: On<'HookFailed'>): Action => ({
+  type: 'DisplayWarning',
+  kind: 'hook',
+  text: `${phaseWords[phase]} failed: ${message}`,
 });
 
 const phaseWords: Readonly<Record<HookPhase, string>> = {
@@ -168,21 +161,17 @@ export const commitIsDueAnyway = (state: Hook, _event: On<'HookFailed'>): boolea
   state.tree === 'dirty' &&
   state.session.settings.autoCommit === 'on';
 
-export const commitAfterFailure = (state: Hook, event: On<'HookFailed'>): MoveTo<'PostToolsHook'> => {
-  const { session, warning } = failure(state, event);
-  return go({ ...state, session, phase: 'AutoCommitting' }, warning);
-};
-export const goOnWithoutHook = (state: Hook, event: On<'HookFailed'>): MoveTo<'CheckingBudget'> => {
-  const { session, warning } = failure(state, event);
-  return go({ name: 'CheckingBudget', session }, warning);
-};
+export const commitAfterFailure = (state: Hook, event: On<'HookFailed'>): MoveTo<'PostToolsHook'> =>
+  go({ ...state, phase: 'AutoCommitting' }, failureWarning(state, event));
+export const goOnWithoutHook = (state: Hook, event: On<'HookFailed'>): MoveTo<'CheckingBudget'> =>
+  go({ name: 'CheckingBudget', session: state.session }, failureWarning(state, event));
 
 /** Hooks of the user at moments that have no other event. */
 
 type Ran = On<'UserHooksRan'>;
 
-/** What the model is told. Nobody can deny the start of a session, so its objections are for the user alone. */
-const textsOf = ({ moment, verdicts }: Ran): readonly string[] => {
+/** Texts for the model. Nobody can deny the start of a session, so its objections are for the user alone. */
+const modelTexts = ({ moment, verdicts }: Ran): readonly string[] => {
   switch (moment) {
     case 'after-batch':
       return hookRemarks(verdicts);
@@ -208,11 +197,11 @@ const stands = ({ notes, conversation }: SessionData, text: string): boolean =>
  * Texts for the request that waits for the hooks, or else for the next one. The event can come twice; the model reads the
  * same text once.
  */
-const told = (state: State, { requestId }: Ran, said: readonly string[]): SessionData => {
+const addTexts = (state: State, event: Ran): SessionData => {
   const { session } = state;
-  const texts = said.filter((text) => !stands(session, text));
+  const texts = modelTexts(event).filter((text) => !stands(session, text));
   if (texts.length === 0) return session;
-  const waits = state.name === 'CallingLlm' && state.requestId === requestId;
+  const waits = state.name === 'CallingLlm' && state.requestId === event.requestId;
   return waits
     ? appendTexts(session, 'note', texts)
     : changeSession(session, { notes: [...session.notes, ...texts] });
@@ -220,7 +209,7 @@ const told = (state: State, { requestId }: Ran, said: readonly string[]): Sessio
 
 /** Records what hooks said (docs/rules.md#user-hooks-report). */
 export const hearHooks = <S extends State>(state: S, event: Ran): Stay<S> => {
-  const session = told(state, event, textsOf(event));
+  const session = addTexts(state, event);
   const shown = showObjections(event.verdicts);
   if (session === state.session && shown.length === 0) return ignore(state, 'the hooks had nothing to say');
   return go(session === state.session ? state : withSession(state, session), ...shown);

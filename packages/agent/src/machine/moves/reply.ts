@@ -2,7 +2,6 @@
 
 import { hookNotes, hookRemarks, objects, verdictsIn } from '../../policy/hook-verdict.js';
 import type { Action } from '../action.js';
-import type { JudgedCall } from '../call.js';
 import type { Event, On } from '../event.js';
 import type { AssistantMessage } from '../message.js';
 import {
@@ -45,23 +44,22 @@ export const showOnly = (state: Calling): MoveTo<'CallingLlm'> => go(state);
 export const ignoreOldReply = (state: Calling): MoveTo<'CallingLlm'> =>
   ignore(state, 'stale: it belongs to an old request');
 
-const textOf = (message: AssistantMessage | null): string =>
+const messageText = (message: AssistantMessage | null): string =>
   message?.parts.map((part) => (part.type === 'text' ? part.text : '')).join('') ?? '';
 
 const isEmpty = (event: Pick<Completed, 'message' | 'calls'>): boolean =>
-  event.calls.length === 0 && textOf(event.message).trim() === '';
+  event.calls.length === 0 && messageText(event.message).trim() === '';
 
 const callIdsRepeat = (reply: Pick<PendingReply, 'calls'>): boolean =>
   new Set(reply.calls.map((call) => call.callId)).size !== reply.calls.length;
 
-/** Whether the message has exactly the judged calls, in the same order. */
-const callsDiffer = (message: AssistantMessage, calls: readonly JudgedCall[]): boolean => {
-  const asked = message.parts.filter((part) => part.type === 'call');
-  return asked.length !== calls.length || asked.some(({ callId }, index) => callId !== calls[index]?.callId);
+/** A reply that can't be understood, or whose calls are not exactly the judged ones, in the same order. */
+const isMalformed = (reply: Pick<PendingReply, 'calls' | 'message'>): boolean => {
+  const { message, calls } = reply;
+  if (message === null || callIdsRepeat(reply)) return true;
+  const parts = message.parts.filter((part) => part.type === 'call');
+  return parts.length !== calls.length || parts.some(({ callId }, index) => callId !== calls[index]?.callId);
 };
-
-const isMalformed = (reply: Pick<PendingReply, 'calls' | 'message'>): boolean =>
-  reply.message === null || callIdsRepeat(reply) || callsDiffer(reply.message, reply.calls);
 
 /** Whether a cancelled reply has no calls that need results. */
 const answersNothing = (event: Completed): boolean => event.calls.length === 0 || isMalformed(event);
@@ -90,7 +88,7 @@ const book = (state: Calling, event: Completed): SessionData => {
   });
 };
 
-const replyOf = (state: Calling, event: Completed): PendingReply => ({
+const pendingReply = (state: Calling, event: Completed): PendingReply => ({
   message: event.message,
   calls: event.calls,
   stopReason: event.stopReason,
@@ -101,11 +99,11 @@ const replyOf = (state: Calling, event: Completed): PendingReply => ({
 });
 
 export const readReply = (state: Calling, event: Completed): MoveTo<'ProcessingLlmResponse'> =>
-  go({ name: 'ProcessingLlmResponse', session: book(state, event), reply: replyOf(state, event) });
+  go({ name: 'ProcessingLlmResponse', session: book(state, event), reply: pendingReply(state, event) });
 
 /** Shows text that was not streamed, and retracts streamed text that the reply does not have. */
 const showRest = (reply: PendingReply): readonly Action[] => {
-  const text = textOf(reply.message);
+  const text = messageText(reply.message);
   const takeBack = retractPartial(reply.requestId, reply.shown);
   if (text.trim() === '') return takeBack;
   if (!text.startsWith(reply.shown)) return [...takeBack, { type: 'DisplayText', text }];
@@ -116,7 +114,7 @@ const showRest = (reply: PendingReply): readonly Action[] => {
 /** The reply of a cancelled call: its text is kept, the turn ends (docs/rules.md#draining). */
 export const keepDrained = (state: Calling, event: Completed): SessionUpdate => {
   const session = book(state, event);
-  const reply = replyOf(state, event);
+  const reply = pendingReply(state, event);
   const stored =
     reply.message !== null && !isMalformed(reply) && !isEmpty(reply)
       ? appendReply(session, reply.message)
@@ -168,7 +166,7 @@ export const storeCalls = (state: Processing): MoveTo<'ToolUseRequested'> => {
   return go({ name: 'ToolUseRequested', session: stored, reply }, ...showRest(reply), ...hooks);
 };
 
-const warningOf = (reply: PendingReply): readonly Action[] => {
+const replyWarning = (reply: PendingReply): readonly Action[] => {
   const empty = isEmpty(reply);
   if (stoppedShort(reply)) return [{ type: 'DisplayWarning', kind: 'refused', text: refusalText(reply) }];
   if (reply.stopReason === 'maxTokens') {
@@ -189,7 +187,7 @@ const refusalText = (reply: PendingReply): string => {
   }
 };
 
-const causeOf = (reply: PendingReply): In<'EndOfTurn'>['cause'] => {
+const endCause = (reply: PendingReply): In<'EndOfTurn'>['cause'] => {
   if (stoppedShort(reply)) return 'refused';
   if (reply.stopReason === 'maxTokens') return 'truncated';
   return isEmpty(reply) ? 'empty' : 'answer';
@@ -204,16 +202,16 @@ const saidToolUse = (reply: PendingReply): { readonly late?: string } =>
 /** An empty reply is never stored (docs/rules.md#empty-reply). */
 export const endEmpty = (state: Processing): MoveTo<'EndOfTurn'> => {
   const { reply } = state;
-  const ended = { name: 'EndOfTurn', session: untruncated(state), cause: causeOf(reply) } as const;
-  return { ...go(ended, ...showRest(reply), ...warningOf(reply)), ...saidToolUse(reply) };
+  const ended = { name: 'EndOfTurn', session: untruncated(state), cause: endCause(reply) } as const;
+  return { ...go(ended, ...showRest(reply), ...replyWarning(reply)), ...saidToolUse(reply) };
 };
 
 export const endWithText = (state: Processing): MoveTo<'EndOfTurn'> => {
   const { reply } = state;
   const stored = reply.message === null ? untruncated(state) : appendReply(untruncated(state), reply.message);
   const { actions, ...judged } = judgeEnd(stored, reply);
-  const ended = { name: 'EndOfTurn', ...judged, cause: causeOf(reply) } as const;
-  return { ...go(ended, ...showRest(reply), ...warningOf(reply), ...actions), ...saidToolUse(reply) };
+  const ended = { name: 'EndOfTurn', ...judged, cause: endCause(reply) } as const;
+  return { ...go(ended, ...showRest(reply), ...replyWarning(reply), ...actions), ...saidToolUse(reply) };
 };
 
 /** More turns in a row begin for no hook, whatever it says. */
@@ -228,13 +226,13 @@ const judgeEnd = (
   { hooks }: PendingReply,
 ): SessionUpdate & Pick<In<'EndOfTurn'>, 'objected'> => {
   if (hooks.length === 0) return { session, actions: [] };
-  const told = (texts: readonly string[]): SessionData =>
+  const addNotes = (texts: readonly string[]): SessionData =>
     changeSession(session, { notes: [...session.notes, ...texts] });
   const shown = showObjections(hooks);
-  if (!objects(hooks)) return { session: told(hookNotes(hooks)), actions: shown };
+  if (!objects(hooks)) return { session: addNotes(hookNotes(hooks)), actions: shown };
   const { objections = 0, finishing } = session.turn;
   if (finishing === 'no' && objections < OBJECTIONS_MAX) {
-    const counted = changeTurn(told(hookRemarks(hooks)), { objections: objections + 1 });
+    const counted = changeTurn(addNotes(hookRemarks(hooks)), { objections: objections + 1 });
     return { session: counted, actions: shown, objected: 'yes' };
   }
   const why = finishing === 'no' ? `hooks have objected ${objections} times in a row` : 'a limit is reached';

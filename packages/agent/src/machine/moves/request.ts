@@ -34,20 +34,18 @@ export const callModel = (
  * has.
  */
 export const sendCall = (state: In<'CallingLlm'>): MoveTo<'CallingLlm'> => {
-  const sent = state.requestId === '' ? numbered(state) : state;
-  const { requestId, purpose, session } = sent;
-  return go(sent, {
+  const { purpose } = state;
+  const length = lengthOf(state.session.conversation);
+  if (state.requestId !== '')
+    return go(state, { type: 'SendLlmRequest', requestId: state.requestId, purpose, length });
+  const [requestId, session] = nextId(state.session, 'request');
+  const unaccounted = [...session.unaccounted, requestId];
+  return go(changeCalling(state, { requestId, session: changeSession(session, { unaccounted }) }), {
     type: 'SendLlmRequest',
     requestId,
     purpose,
-    length: lengthOf(session.conversation),
+    length,
   });
-};
-
-const numbered = (state: In<'CallingLlm'>): In<'CallingLlm'> => {
-  const [requestId, session] = nextId(state.session, 'request');
-  const unaccounted = [...session.unaccounted, requestId];
-  return changeCalling(state, { requestId, session: changeSession(session, { unaccounted }) });
 };
 
 /** Retracts the streamed text of a reply that is not stored (docs/rules.md#streamed-text). */
@@ -64,7 +62,7 @@ const grown = (session: SessionData, characters: number, tokens = 0): number =>
 const tokensOfImages = (parts: readonly (ResultPart | UserText)[]): number =>
   parts.reduce((sum, part) => sum + imageTokens(part), 0);
 
-const sizeOf = (texts: readonly string[]): number => texts.reduce((sum, text) => sum + text.length, 0);
+const totalLength = (texts: readonly string[]): number => texts.reduce((sum, text) => sum + text.length, 0);
 
 /** Adds text to the trailing user message, or begins one. */
 export const appendTexts = (
@@ -74,7 +72,7 @@ export const appendTexts = (
 ): SessionData =>
   changeSession(session, {
     conversation: addTexts(session.conversation, origin, texts),
-    contextTokens: grown(session, sizeOf(texts)),
+    contextTokens: grown(session, totalLength(texts)),
   });
 
 /** Adds inputs of the user, with their images, to the trailing user message. */
@@ -85,7 +83,7 @@ export const appendInputs = (session: SessionData, inputs: readonly QueuedInput[
   });
   return changeSession(session, {
     conversation: addParts(session.conversation, parts),
-    contextTokens: grown(session, sizeOf(inputs.map(({ text }) => text)), tokensOfImages(parts)),
+    contextTokens: grown(session, totalLength(inputs.map(({ text }) => text)), tokensOfImages(parts)),
   });
 };
 
@@ -93,7 +91,7 @@ export const appendInputs = (session: SessionData, inputs: readonly QueuedInput[
 export const appendResults = (session: SessionData, results: readonly ResultPart[]): SessionData =>
   changeSession(session, {
     conversation: addResults(session.conversation, results),
-    contextTokens: grown(session, sizeOf(results.map((result) => result.text)), tokensOfImages(results)),
+    contextTokens: grown(session, totalLength(results.map((result) => result.text)), tokensOfImages(results)),
   });
 
 /** Stores the received part of a stopped reply and estimates its size, since no provider counted it. */

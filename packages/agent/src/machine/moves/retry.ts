@@ -15,10 +15,6 @@ import { schedule, timerFrom } from './timers.js';
 type Calling = In<'CallingLlm'>;
 type Failure = On<'LlmFailed'>;
 
-/** Milliseconds that a failure's jitter (0 to 1) adds to a delay. */
-const jitterMs = (schedule: RetrySchedule, delayMs: number, jitter: number): number =>
-  schedule.kind === 'exponential' ? (schedule.jitter ?? 0) * delayMs * jitter : 0;
-
 /** Milliseconds before retry `retry` (from 1). */
 const scheduledDelayMs = (schedule: RetrySchedule, retry: number): number => {
   switch (schedule.kind) {
@@ -46,7 +42,8 @@ export const retryDelayMs = (
 ): number => {
   const { retrySchedule, retryJitterMs } = settings;
   const scheduled = scheduledDelayMs(retrySchedule, retry);
-  const added = jitter * retryJitterMs + jitterMs(retrySchedule, scheduled, jitter);
+  const share = retrySchedule.kind === 'exponential' ? (retrySchedule.jitter ?? 0) : 0;
+  const added = jitter * retryJitterMs + share * scheduled * jitter;
   return Math.max(scheduled + Math.round(added), error.retryAfterMs ?? 0);
 };
 
@@ -65,28 +62,22 @@ export const compactOverflow = (state: Calling, event: Failure): MoveTo<'Compact
 const CUT_BYTES_MIN = 128;
 const cutBytes = ({ settings }: SessionData): number => Math.max(CUT_BYTES_MIN, settings.resultCutBytes);
 
-const longResults = (session: SessionData): boolean =>
+export const mayCutResults = ({ session, purpose }: Calling, event: Failure): boolean =>
+  event.error.kind === 'contextOverflow' &&
+  purpose === 'toolResults' &&
   openParts(session.conversation).some(
     (part) => part.type === 'result' && utf8Bytes(part.text) > cutBytes(session),
-  );
-
-export const mayCutResults = (state: Calling, event: Failure): boolean =>
-  event.error.kind === 'contextOverflow' && state.purpose === 'toolResults' && longResults(state.session);
-
-const cutResult = (text: string, limit: number): string =>
-  cutMiddle(
-    text,
-    limit,
-    `\n[… ${utf8Bytes(text)} bytes in all, cut because the conversation was too long …]\n`,
   );
 
 /** Second overflow: the last results are cut and sent again (docs/rules.md#overflow-cuts-results). */
 export const sendCutResults = (state: Calling, event: Failure): MoveTo<'CallingLlm'> => {
   const session = countUsage(state.session, event.requestId, event.usage);
   const limit = cutBytes(session);
-  const parts = openParts(session.conversation).map((part) =>
-    part.type === 'result' ? { ...part, text: cutResult(part.text, limit) } : part,
-  );
+  const parts = openParts(session.conversation).map((part) => {
+    if (part.type !== 'result') return part;
+    const note = `\n[… ${utf8Bytes(part.text)} bytes in all, cut because the conversation was too long …]\n`;
+    return { ...part, text: cutMiddle(part.text, limit, note) };
+  });
   const open: UserMessage = { role: 'user', parts };
   const cut = changeSession(session, { conversation: { ...session.conversation, open } });
   const text = 'the conversation is too long for the model: the last results were cut';
@@ -217,7 +208,7 @@ export const tryAgain = (state: In<'Error'>): MoveTo<'CallingLlm'> =>
 
 /** Cuts text to a number of UTF-8 bytes and keeps its head and tail. */
 
-const bytesOf = (character: string): number => {
+const byteCount = (character: string): number => {
   const point = character.codePointAt(0) ?? 0;
   if (point < 0x80) return 1;
   if (point < 0x800) return 2;
@@ -227,7 +218,7 @@ const bytesOf = (character: string): number => {
 /** Size in bytes of UTF-8. */
 export const utf8Bytes = (text: string): number => {
   let bytes = 0;
-  for (const character of text) bytes += bytesOf(character);
+  for (const character of text) bytes += byteCount(character);
   return bytes;
 };
 
@@ -235,7 +226,7 @@ const takeBytes = (characters: readonly string[], limit: number): number => {
   let bytes = 0;
   let count = 0;
   for (const character of characters) {
-    bytes += bytesOf(character);
+    bytes += byteCount(character);
     if (bytes > limit) break;
     count += 1;
   }

@@ -3,7 +3,7 @@
 import type { Action } from '../action.js';
 import type { Call, JudgedCall } from '../call.js';
 import type { On } from '../event.js';
-import { readLimits, type Settings } from '../settings.js';
+import { readLimits } from '../settings.js';
 import {
   type CancelCause,
   changeBatch,
@@ -14,7 +14,6 @@ import {
   ignore,
   type MoveTo,
   type RestingState,
-  type SessionData,
   type SessionUpdate,
   type State,
   type Stay,
@@ -137,8 +136,8 @@ export const goOn = <S extends RestingState>(state: S, event: On<'Resumed'>): St
 /** The retry waits for the rest of its delay; the time in which nobody ran does not count. */
 export const goOnRetrying = (state: In<'Error'>, event: On<'Resumed'>): MoveTo<'Error'> => {
   const { session, actions } = opened(state, event);
-  const left = remainingTimer(state, event.at, event.stoppedAt);
-  return go({ ...state, ...left, session }, ...actions, schedule(left));
+  const timer = remainingTimer(state, event.at, event.stoppedAt);
+  return go({ ...state, ...timer, session }, ...actions, schedule(timer));
 };
 
 /** Prompts the user again. */
@@ -181,19 +180,12 @@ export const compactSame = (state: In<'Compacting'>, event: On<'Resumed'>): Move
 // ---- ExecutingTools (docs/rules.md#resume-calls) ----
 
 /** The batch was being cancelled: ends it as if the grace period were over, and starts nothing. */
-export const endBatch = (state: ToolBatch, event: On<'Resumed'>): MoveTo<'ExecutingTools'> =>
-  withOpened(forceBatch(state, event), event);
-
-/** Without the time limit, since the turn ends with this step. */
-const withOpened = (
-  { state, actions }: MoveTo<'ExecutingTools'>,
-  event: On<'Resumed'>,
-): MoveTo<'ExecutingTools'> => {
+export const endBatch = (batch: ToolBatch, event: On<'Resumed'>): MoveTo<'ExecutingTools'> => {
+  const { state, actions } = forceBatch(batch, event);
+  // Without the time limit, since the turn ends with this step.
   const { epoch, unaccounted } = opened(state, event).session;
-  return go(
-    changeBatch(state, { session: changeSession(state.session, { epoch, unaccounted }) }),
-    ...actions,
-  );
+  const session = changeSession(state.session, { epoch, unaccounted });
+  return go(changeBatch(state, { session }), ...actions);
 };
 
 /** A user's yes to a call that has not begun ends with the process that asked, like the grants. */
@@ -234,9 +226,9 @@ export const goOnWithBatch = (before: ToolBatch, event: On<'Resumed'>): MoveTo<'
   const { batchId } = state;
   const cancelled = state.calls.filter(isRunning).filter((call) => call.graceTimerId !== null);
   const ended = cancelled.map((call) => endCancelled(call, event.at));
-  const left = replaceCalls(state, ...ended);
-  const { session, actions } = opened(left, event);
-  const pumped = restartBatch(changeBatch(left, { session }), event.at);
+  const batch = replaceCalls(state, ...ended);
+  const { session, actions } = opened(batch, event);
+  const pumped = restartBatch(changeBatch(batch, { session }), event.at);
   const forced = cancelCalls(
     state,
     cancelled.filter(({ status }) => status === 'running'),
@@ -251,29 +243,19 @@ const endCancelled = (call: Call, at: number): EndedCall =>
     ? neverRan(call.judged, call.requestedAt, at, 'cancelled', notRunText('user'))
     : endRunning(call, at, { status: 'cancelled', text: unknownText('user') });
 
-const patched = ({ settings }: SessionData, { patch }: On<'SettingsChanged'>): Settings => {
-  const changed = { ...settings, ...patch };
-  return patch.limits === undefined ? changed : { ...changed, limits: readLimits(patch.limits) };
-};
-
-const isSame = (session: SessionData, settings: Settings, event: On<'SettingsChanged'>): boolean =>
-  JSON.stringify([settings, event.grants ?? session.grants]) ===
-  JSON.stringify([session.settings, session.grants]);
-
 /**
  * SettingsChanged: takes effect from the next decision. New limits also become the slices of autoRearm; the event may
  * replace the grants.
  */
 export const changeSettings = <S extends State>(state: S, event: On<'SettingsChanged'>): Stay<S> => {
-  const settings = patched(state.session, event);
-  if (isSame(state.session, settings, event)) return ignore(state, 'the settings are as they were');
-  const { usd, tokens } = settings.limits;
-  const slices = event.patch.limits === undefined ? state.session.slices : { usd, tokens };
-  const { session, actions } = resetClock(
-    state,
-    state.session,
-    changeSession(state.session, { settings, slices, grants: event.grants ?? state.session.grants }),
-    event.stoppedAt ?? event.at,
-  );
+  const before = state.session;
+  const { patch, grants = before.grants } = event;
+  const limits = patch.limits === undefined ? before.settings.limits : readLimits(patch.limits);
+  const settings = { ...before.settings, ...patch, limits };
+  if (JSON.stringify([settings, grants]) === JSON.stringify([before.settings, before.grants]))
+    return ignore(state, 'the settings are as they were');
+  const slices = patch.limits === undefined ? before.slices : { usd: limits.usd, tokens: limits.tokens };
+  const changed = changeSession(before, { settings, slices, grants });
+  const { session, actions } = resetClock(state, before, changed, event.stoppedAt ?? event.at);
   return go(withSession(state, session), ...actions);
 };

@@ -111,7 +111,11 @@ export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> =
   }
   const phase = stops ? ({ mode: 'stopping' } as const) : batch.phase;
   if (starting.length === 0) return go(changeBatch(batch, { calls, phase }), ...shown, ...asks);
-  const session = openSpending(batch, starting);
+  // Calls that spend keep their ids open until their outcome (docs/rules.md#usage-counts-once).
+  const spending = starting.filter(isSpending).map(({ callId }) => spendingId(batch.batchId, callId));
+  const { unaccounted } = batch.session;
+  const fresh = spending.filter((id) => !unaccounted.includes(id));
+  const session = changeSession(batch.session, { unaccounted: [...unaccounted, ...fresh] });
   return go(changeBatch(batch, { session, calls, phase }), ...shown, ...asks, {
     type: 'ExecuteTools',
     batchId: batch.batchId,
@@ -122,15 +126,6 @@ export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> =
 /** The usage ids of running calls that spend. */
 export const spendingIn = (state: State): readonly string[] =>
   state.name === 'ExecutingTools' ? openSpendings(state.batchId, state.calls) : [];
-
-/** Calls that spend keep their ids open until their outcome (docs/rules.md#usage-counts-once). */
-const openSpending = ({ session, batchId }: ToolBatch, starting: readonly JudgedCall[]): SessionData => {
-  const ids = starting
-    .filter(isSpending)
-    .map(({ callId }) => spendingId(batchId, callId))
-    .filter((id) => !session.unaccounted.includes(id));
-  return changeSession(session, { unaccounted: [...session.unaccounted, ...ids] });
-};
 
 /**
  * Resumes a batch: calls that have not run are decided again, since the rules may have changed and the user may be gone
@@ -163,19 +158,17 @@ export const restartBatch = (batch: ToolBatch, at: number): Stay<ToolBatch> => {
 type Queued = Extract<Call, { readonly status: 'queued' }>;
 
 const admitAgain = (place: CallContext, call: Queued, at: number): Admission => {
-  const now = policyOf(place.session, call.judged);
+  const now = decideCall(place.session, call.judged);
   const isAllowed = call.allowed === 'byUser' && now.decision !== 'deny';
   if (isAllowed && whyUnpaid(place, call.judged) === null) return admitUnchanged(call);
   return admit(place, call.judged, call.requestedAt, at, now);
 };
 
-/** A spending call may spend all that is left, so a second one waits for its end. */
-const mustSpendAlone = (session: SessionData, next: JudgedCall): boolean =>
-  isSpending(next) && hasSessionLimit(session);
-
 const hasRoom = (session: SessionData, running: readonly Call[], next: JudgedCall): boolean => {
   if (running.length === 0) return true;
-  if (mustSpendAlone(session, next) && running.some(({ judged }) => isSpending(judged))) return false;
+  // A spending call may spend all that is left of a limit, so a second one waits for its end.
+  const spendsAlone = isSpending(next) && hasSessionLimit(session);
+  if (spendsAlone && running.some(({ judged }) => isSpending(judged))) return false;
   if (isExclusive(next) || running.some(({ judged }) => isExclusive(judged))) return false;
   return running.length < session.settings.maxParallel;
 };
@@ -199,7 +192,7 @@ type CallContext = {
 
 const admitUnchanged = (call: Call): Admission => ({ call, asks: [], stops: false });
 
-export const policyOf = (session: SessionData, judged: JudgedCall): PolicyDecision =>
+export const decideCall = (session: SessionData, judged: JudgedCall): PolicyDecision =>
   decide(session.settings, session.grants, judged);
 
 /** Whether an earlier call may change what the preview of this call reads. A command may change anything. */
@@ -277,7 +270,7 @@ export const admit = (
   judged: JudgedCall,
   requestedAt: number,
   at: number,
-  policy: PolicyDecision = policyOf(place.session, judged),
+  policy: PolicyDecision = decideCall(place.session, judged),
   diff?: string | null,
 ): Admission => {
   const { onAsk } = place.session.settings;

@@ -43,7 +43,7 @@ const causeHeld = (state: State): CancelCause | null => {
 };
 
 /** Why the turn is being stopped. */
-export const stopCauseOf = (state: State, event: Event): CancelCause =>
+export const getStopCause = (state: State, event: Event): CancelCause =>
   causeHeld(state) ?? (isTurnLimit(state, event) ? 'time' : 'user');
 
 /** Whether the turn is being stopped already. */
@@ -63,7 +63,7 @@ const named = <F extends object>(name: string, move: F): F =>
 /** Makes the move to Cancelled from the cleanup of a state. */
 export const cancelled = <S extends State, E extends Event>(leave: LeaveState<S, E>) =>
   named(leave.name, (state: S, event: E): MoveTo<'Cancelled'> => {
-    const stop = stopCauseOf(state, event);
+    const stop = getStopCause(state, event);
     const { session, actions } = leave(state, event, stop);
     const { ends } = stopCauseFacts(stop);
     const cause = ends.state === 'Cancelled' ? ends.cause : 'user';
@@ -73,7 +73,7 @@ export const cancelled = <S extends State, E extends Event>(leave: LeaveState<S,
 /** Makes the move to BudgetExceeded from the cleanup of a state. */
 export const exceeded = <S extends State, E extends Event>(leave: LeaveState<S, E>) =>
   named(leave.name, (state: S, event: E): MoveTo<'BudgetExceeded'> => {
-    const stop = stopCauseOf(state, event);
+    const stop = getStopCause(state, event);
     const { session, actions } = leave(state, event, stop);
     const { ends } = stopCauseFacts(stop);
     const dimension = ends.state === 'BudgetExceeded' ? ends.dimension : 'time';
@@ -115,7 +115,7 @@ export const mustDrain = (state: Calling): boolean =>
 
 /** The provider can't abort: waits for the reply and runs none of its calls (docs/rules.md#draining). */
 export const drain = (state: Calling, event: Event): MoveTo<'CallingLlm'> =>
-  go(changeCalling(state, { call: { mode: 'draining', cause: stopCauseOf(state, event) } }));
+  go(changeCalling(state, { call: { mode: 'draining', cause: getStopCause(state, event) } }));
 
 export const stopReply = (state: Calling, _event: Event, cause: CancelCause): SessionUpdate => {
   const { session, actions } = keepPartial(state, cause);

@@ -60,8 +60,8 @@ export const resumeClock = (before: SessionData, { at, stoppedAt }: On<'Resumed'
   const session =
     stoppedAt === undefined ? before : changeTurn(before, { startedAt: startedAt + at - stoppedAt });
   if (timeLimit === null) return { session, actions: [] };
-  const left = remainingTimer(timeLimit, at, stoppedAt);
-  return { session: changeTurn(session, { timeLimit: left }), actions: [schedule(left)] };
+  const rest = remainingTimer(timeLimit, at, stoppedAt);
+  return { session: changeTurn(session, { timeLimit: rest }), actions: [schedule(rest)] };
 };
 
 /** Entry of WaitingForUserInput and ShuttingDown: the time limit ends with the turn. */

@@ -43,7 +43,7 @@ export const replaceCalls = (state: ToolBatch, ...changed: readonly Call[]): Too
 export const cancelTimer = (timerId: string | null): readonly Action[] =>
   timerId === null ? [] : [{ type: 'CancelTimer', timerId }];
 
-export const cancelCauseOf = (state: ToolBatch): CancelCause =>
+export const getCancelCause = (state: ToolBatch): CancelCause =>
   state.phase.mode === 'cancelling' ? state.phase.cause : 'user';
 
 /** The action that shows the end of a call to the user, with the diff and the summary, which only people read. */
@@ -93,22 +93,22 @@ const positions = new WeakMap<readonly Call[], ReadonlyMap<string, number>>();
 /** Batches up to this size are searched, since making an index costs more. */
 const SEARCHED_MAX = 8;
 
-const positionsOf = (calls: readonly Call[]): ReadonlyMap<string, number> => {
+const indexPositions = (calls: readonly Call[]): ReadonlyMap<string, number> => {
   const known = positions.get(calls);
   if (known !== undefined) return known;
-  const made = new Map(calls.map(({ judged }, index) => [judged.callId, index]));
-  positions.set(calls, made);
-  return made;
+  const indexed = new Map(calls.map(({ judged }, index) => [judged.callId, index]));
+  positions.set(calls, indexed);
+  return indexed;
 };
 
 /** The position of the call; -1 if the batch has no such call. */
-const positionOf = (calls: readonly Call[], callId: string): number =>
+const findPosition = (calls: readonly Call[], callId: string): number =>
   calls.length <= SEARCHED_MAX
     ? calls.findIndex(({ judged }) => judged.callId === callId)
-    : (positionsOf(calls).get(callId) ?? -1);
+    : (indexPositions(calls).get(callId) ?? -1);
 
 export const callWithId = (calls: readonly Call[], callId: string): Call | undefined => {
-  const position = positionOf(calls, callId);
+  const position = findPosition(calls, callId);
   return position < 0 ? undefined : calls[position];
 };
 
@@ -124,7 +124,7 @@ export const copyCalls = (calls: readonly Call[]): Call[] => {
 const withCalls = (calls: readonly Call[], changed: readonly Call[]): readonly Call[] => {
   const copy = copyCalls(calls);
   for (const call of changed) {
-    const position = positionOf(calls, call.judged.callId);
+    const position = findPosition(calls, call.judged.callId);
     if (position >= 0) copy[position] = call;
   }
   return copy;
@@ -134,8 +134,7 @@ const withCalls = (calls: readonly Call[], changed: readonly Call[]): readonly C
 
 export type EndedCall = Extract<Call, { readonly completedAt: number }>;
 
-const rawMax = 400;
-const quoted = (raw: string): string => (raw.length > rawMax ? `${raw.slice(0, rawMax)}…` : raw);
+const RAW_INPUT_MAX = 400;
 
 /** Ends a call that never started. */
 export const neverRan = (
@@ -180,8 +179,10 @@ export const noSuchToolText = (judged: JudgedCall): string => {
 
 export const invalidText = (judged: JudgedCall): string => {
   const fault = judged.verdict.kind === 'invalid' ? `${judged.verdict.field}: ${judged.verdict.why}` : '';
-  const raw = judged.rawInput === undefined ? '' : `\nWhat you wrote: ${quoted(judged.rawInput)}`;
-  return `the arguments were not valid: ${fault}${raw}`;
+  const { rawInput } = judged;
+  if (rawInput === undefined) return `the arguments were not valid: ${fault}`;
+  const quote = rawInput.length > RAW_INPUT_MAX ? `${rawInput.slice(0, RAW_INPUT_MAX)}…` : rawInput;
+  return `the arguments were not valid: ${fault}\nWhat you wrote: ${quote}`;
 };
 
 export const truncatedText =
@@ -226,7 +227,7 @@ export const outcomeText = (outcome: CallOutcome, cause: CancelCause): string =>
   }
 };
 
-const resultOf = (judged: JudgedCall, failed: boolean, text: string): ResultPart => ({
+const createResult = (judged: JudgedCall, failed: boolean, text: string): ResultPart => ({
   type: 'result',
   callId: judged.callId,
   tool: judged.tool,
@@ -236,15 +237,15 @@ const resultOf = (judged: JudgedCall, failed: boolean, text: string): ResultPart
 
 /** The result for the model, with the notes of hooks that saw the call before it ran. */
 export const resultOfCall = ({ judged, outcome }: EndedCall): ResultPart => ({
-  ...resultOf(judged, outcome.failed, withRemarks(outcome.text, hookNotes(verdictsIn(judged.hooks)))),
+  ...createResult(judged, outcome.failed, withRemarks(outcome.text, hookNotes(verdictsIn(judged.hooks)))),
   ...(outcome.images === undefined ? {} : { images: outcome.images }),
 });
 
 export const cancelledResult = (judged: JudgedCall, cause: CancelCause): ResultPart =>
-  resultOf(judged, true, notRunText(cause));
+  createResult(judged, true, notRunText(cause));
 
 export const refusedResult = (judged: JudgedCall, stopReason: StopReason): ResultPart =>
-  resultOf(judged, true, `not run: the reply ended with ${stopReason}`);
+  createResult(judged, true, `not run: the reply ended with ${stopReason}`);
 
 /** Loop detection: counts repeated batches for the limits repeats, errors and sameResults. */
 
@@ -257,10 +258,10 @@ const fingerprint = (text: string): string => {
   return `${text.length}.${(hash >>> 0).toString(16)}`;
 };
 
-const callsOf = (calls: readonly EndedCall[]): string =>
+const hashCalls = (calls: readonly EndedCall[]): string =>
   fingerprint(JSON.stringify(calls.map(({ judged }) => [judged.tool, judged.rawInput ?? judged.input])));
 
-const resultsOf = (calls: readonly EndedCall[]): string =>
+const hashResults = (calls: readonly EndedCall[]): string =>
   fingerprint(JSON.stringify(calls.map(({ outcome }) => outcome.text)));
 
 /** Counts one batch, only for limits that are set. */
@@ -269,11 +270,11 @@ export const countStreaks = (session: SessionData, calls: readonly EndedCall[]):
   if ([repeats, errors, sameResults].every((limit) => limit === 'unlimited')) return session;
   const before = session.turn.streaks;
   const streaks = {
-    calls: callsOf(calls),
-    results: resultsOf(calls),
-    repeats: callsOf(calls) === before.calls ? before.repeats + 1 : 1,
+    calls: hashCalls(calls),
+    results: hashResults(calls),
+    repeats: hashCalls(calls) === before.calls ? before.repeats + 1 : 1,
     errors: calls.every(({ outcome }) => outcome.failed) ? before.errors + 1 : 0,
-    sameResults: resultsOf(calls) === before.results ? before.sameResults + 1 : 1,
+    sameResults: hashResults(calls) === before.results ? before.sameResults + 1 : 1,
   };
   return changeTurn(session, { streaks });
 };

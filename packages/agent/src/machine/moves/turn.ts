@@ -128,8 +128,9 @@ export const turnIsReleased = (state: Waiting): boolean => released(state);
 export const beginTurn = (state: Waiting, event: Event): MoveTo<'CallingLlm'> => {
   const queue = state.next === 'sendQueue' ? state.session.queue : [];
   const noted = appendTexts(state.session, 'note', state.session.notes);
-  const told = appendInputs(changeSession(noted, { notes: [] }), queue);
-  const [turnId, numbered] = nextId(told, 'turn');
+  const asked = appendInputs(changeSession(noted, { notes: [] }), queue);
+  const [turnId, numbered] = nextId(asked, 'turn');
+  const { objections } = numbered.turn;
   const turn = {
     turnId,
     rounds: 0,
@@ -138,19 +139,15 @@ export const beginTurn = (state: Waiting, event: Event): MoveTo<'CallingLlm'> =>
     finishing: 'no' as const,
     startedAt: event.at,
     timeLimit: null,
-    warned: numbered.turn.warned.filter(perSession),
-    ...(state.next === 'sendAgain' ? objectionsOf(numbered) : {}),
+    // A new turn does not reset what counts per session.
+    warned: numbered.turn.warned.filter((dimension) => dimension === 'usd' || dimension === 'tokens'),
+    // A turn for an objection goes on counting; input of the user begins anew.
+    ...(state.next === 'sendAgain' && objections !== undefined ? { objections } : {}),
   };
-  const left = state.next === 'sendQueue' ? [] : numbered.queue;
-  const clock = startClock(changeSession(numbered, { queue: left, turn, emptyReplies: 0 }), event.at);
+  const rest = state.next === 'sendQueue' ? [] : numbered.queue;
+  const clock = startClock(changeSession(numbered, { queue: rest, turn, emptyReplies: 0 }), event.at);
   return go(callModel(clock.session, 'user', 1), ...clock.actions);
 };
-
-/** A turn for an objection goes on counting; input of the user begins anew. */
-const objectionsOf = ({ turn: { objections } }: SessionData): Pick<SessionData['turn'], 'objections'> =>
-  objections === undefined ? {} : { objections };
-
-const perSession = (dimension: string): boolean => dimension === 'usd' || dimension === 'tokens';
 
 /** Rest of WaitingForUserInput: holds the queue and prompts the user. */
 export const promptForInput = (state: Waiting): MoveTo<'WaitingForUserInput'> =>
@@ -212,10 +209,6 @@ export const queueInput = <S extends State>(state: S, event: On<'UserInput'>): S
   return go(withSession(state, session), { type: 'DisplayNotice', kind: 'queued', text });
 };
 
-/** An edited input keeps its images. */
-const withImagesOf = (known: QueuedInput | undefined, item: QueuedInput): QueuedInput =>
-  known?.images === undefined ? item : { ...item, images: known.images };
-
 /** EditQueue: items keep their ids; unknown and repeated ids are ignored (docs/rules.md#edit-queue). */
 export const editQueue = <S extends State>(state: S, event: On<'EditQueue'>): Stay<S> => {
   const known = new Map(state.session.queue.map((item) => [item.inputId, item]));
@@ -223,7 +216,10 @@ export const editQueue = <S extends State>(state: S, event: On<'EditQueue'>): St
     event.items.findIndex((other) => other.inputId === inputId) === index;
   const queue = event.items
     .filter((item, index) => known.has(item.inputId) && isFirst(item, index) && item.text.trim() !== '')
-    .map(({ inputId, text, mode }) => withImagesOf(known.get(inputId), { inputId, text, mode }));
+    .map(({ inputId, text, mode }): QueuedInput => {
+      const images = known.get(inputId)?.images; // an edited input keeps them
+      return { inputId, text, mode, ...(images === undefined ? {} : { images }) };
+    });
   const same =
     queue.length === state.session.queue.length &&
     queue.every((item, index) => {

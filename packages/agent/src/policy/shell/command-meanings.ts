@@ -1,5 +1,7 @@
 /** What commands run beside themselves: shell texts, other commands, or something that no text shows. */
 
+import { programName } from '../patterns.js';
+
 const literal = (words: Words): readonly string[] | null => {
   const known = words.filter((word) => word !== null);
   return known.length === words.length ? known : null;
@@ -9,7 +11,7 @@ const NOT_KNOWN = 'made when it runs';
 
 /** `bash -c text`. A shell that reads its input, or a file named at run time, can't be judged. */
 const shell = (words: Words): Meaning => {
-  const name = baseName(words[0] ?? '');
+  const name = programName(words[0] ?? '');
   let at = 1;
   for (; at < words.length; at++) {
     const word = words[at];
@@ -106,8 +108,6 @@ export const changesShell = (name: string): boolean => SHELL_VARIABLE.test(name)
 const testing = (words: Words): Meaning =>
   words.includes('-v') || words.includes('-R') ? { evaluates: true } : {};
 
-const commandLookup = (words: Words): Meaning | null => (/^-[pvV]*[vV]/.test(words[1] ?? '') ? {} : null);
-
 /** `su -c`, `script -c`, `flock FILE -c`: they pass a text to a shell. */
 const textOption = (words: Words): Meaning => {
   const index = words.findIndex((word) => word === '-c' || word === '--command');
@@ -167,12 +167,12 @@ const special: Readonly<Record<string, (words: Words) => Meaning>> = {
 };
 
 /** The special meaning of a command; empty for an ordinary one. */
-export const meaningOf = (words: Words): Meaning => {
+export const commandMeaning = (words: Words): Meaning => {
   const [first] = words;
   if (first === undefined) return {};
   if (first === null) return { unclear: 'the program is named when it runs' };
-  const name = baseName(first);
-  if (name === 'command' && commandLookup(words) !== null) return {};
+  const name = programName(first);
+  if (name === 'command' && /^-[pvV]*[vV]/.test(words[1] ?? '')) return {}; // it only looks a command up
   if (name === 'xargs') {
     const inner = xargsCommand(words);
     return {
@@ -190,7 +190,7 @@ export const meaningOf = (words: Words): Meaning => {
   if (name === 'flock' && words.includes('-c')) return textOption(words);
   const at = wrappedAt(words);
   if (at !== null) return { commands: [words.slice(at)], runs: at };
-  const runner = runnerName(name);
+  const runner = LINKER.test(name) ? 'ld.so' : name;
   if (Object.hasOwn(programRunners, runner)) return programRunners[runner]?.(words) ?? {};
   return Object.hasOwn(special, name) ? (special[name]?.(words) ?? {}) : {};
 };
@@ -200,9 +200,7 @@ export const meaningOf = (words: Words): Meaning => {
  * to the commands of the text, so that rules which ask or deny see it.
  */
 
-const hasUnknown = (words: Words): boolean => words.includes(null);
-
-const literalText = (words: Words): string | null => (hasUnknown(words) ? null : words.join(' '));
+const literalText = (words: Words): string | null => literal(words)?.join(' ') ?? null;
 
 /** The words as one shell text. */
 const asText = (words: Words, runs: number, name: string): Meaning => {
@@ -363,7 +361,7 @@ const nix = (words: Words): Meaning => {
   if (text.length > 0) return { ...textsMeaning(text, 'nix-shell'), runs: words.length - 1 };
   const at = words.findIndex((word) => word === '--command' || word === '-c') + 1;
   if (at === 0) return {};
-  return baseName(words[0] ?? '') === 'nix-shell'
+  return programName(words[0] ?? '') === 'nix-shell'
     ? { ...textsMeaning([words[at] ?? null], 'nix-shell'), runs: at }
     : { commands: [words.slice(at)], runs: at };
 };
@@ -394,7 +392,7 @@ const entr = (words: Words): Meaning => {
 
 /** A program that runs what it reads, unless it only lists or is given a file. */
 const readsInput = (words: Words): Meaning => {
-  const name = baseName(words[0] ?? '');
+  const name = programName(words[0] ?? '');
   if (words.some((word) => word === '-l' || word === '-V')) return {};
   return words.includes('-f')
     ? { indirect: `${name} runs a file` }
@@ -428,9 +426,6 @@ const programRunners: Readonly<Record<string, (words: Words) => Meaning>> = {
 };
 
 const LINKER = /^ld(-linux|-musl)?[\w.-]*\.so(\.\d+)*$/;
-
-/** The name under which a program is looked up here: all dynamic linkers are `ld.so`. */
-const runnerName = (name: string): string => (LINKER.test(name) ? 'ld.so' : name);
 
 /** Programs that run another command, and where that command begins in their words. */
 
@@ -544,9 +539,6 @@ const wrappers: Readonly<Record<string, Wrapper>> = {
   yarn: { after: ['exec', 'dlx', 'run'] },
 };
 
-/** The name of a program without its folder. */
-const baseName = (word: string): string => word.slice(word.lastIndexOf('/') + 1);
-
 const skipOptions = (words: Words, from: number, valued: readonly string[]): number => {
   let at = from;
   for (;;) {
@@ -561,7 +553,7 @@ const skipOptions = (words: Words, from: number, valued: readonly string[]): num
 
 /** Index of the word at which the wrapped command begins; null if the words run no other command. */
 const wrappedAt = (words: Words): number | null => {
-  const name = baseName(words[0] ?? '');
+  const name = programName(words[0] ?? '');
   const wrapper = Object.hasOwn(wrappers, name) ? wrappers[name] : undefined;
   if (wrapper === undefined) return null;
   const { valued = [], before = 0, after } = wrapper;
@@ -615,16 +607,16 @@ const xargsCommand = (words: Words): Words => {
 
 /** The commands after `-exec` and similar options of `find` and `fd`. */
 const findCommands = (words: Words): readonly Words[] => {
-  const found: Words[] = [];
+  const commands: Words[] = [];
   for (const [index, word] of words.entries()) {
     if (word === null || !/^(-exec|-execdir|-ok|-okdir|-x|-X|--exec|--exec-batch)$/.test(word)) continue;
-    if (/^-[xX]$/.test(word) && baseName(words[0] ?? '') === 'find') continue;
+    if (/^-[xX]$/.test(word) && programName(words[0] ?? '') === 'find') continue;
     const rest = words.slice(index + 1);
     const end = rest.findIndex((one) => one === ';' || one === '+');
     const command = end < 0 ? rest : rest.slice(0, end);
-    found.push([...withPlaceholder(command, '{}')]);
+    commands.push([...withPlaceholder(command, '{}')]);
   }
-  return found;
+  return commands;
 };
 
 /** Builtins of bash: no program is searched for them. */

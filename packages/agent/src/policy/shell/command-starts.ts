@@ -38,9 +38,9 @@ export const plainStarts = (text: string): ReadonlySet<number> | null => {
   let at = 0;
   const take = (pattern: RegExp): string | null => {
     pattern.lastIndex = at;
-    const found = pattern.exec(text)?.[0] ?? null;
-    at += found?.length ?? 0;
-    return found;
+    const match = pattern.exec(text)?.[0] ?? null;
+    at += match?.length ?? 0;
+    return match;
   };
   for (;;) {
     take(BLANKS);

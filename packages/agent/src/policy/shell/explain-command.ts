@@ -1,8 +1,7 @@
 /** Explains the policy's decision about a shell text, without a session. */
 
-import type { JudgedCall, Needs, ShellFacts } from '../../machine/call.js';
-import type { Settings } from '../../machine/settings.js';
-import { decide, type PolicyDecision, placeOf } from '../decide.js';
+import { decide, type PolicyDecision, type PolicySettings, placeOf } from '../decide.js';
+import type { JudgedCall, Needs, ShellFacts } from '../judged-call.js';
 import type { CommandPlace } from '../presets.js';
 import { commandFinder, type FindProgram, shellFacts } from './shell-facts.js';
 import { type FindLosses, unrecoverableFiles } from './unrecoverable-files.js';
@@ -15,9 +14,6 @@ export type Explained = PolicyDecision & {
   readonly place: CommandPlace;
 };
 
-export type Explaining = Pick<Settings, 'rules' | 'workspace'> &
-  Partial<Pick<Settings, 'writtenRules' | 'sandbox' | 'onAsk' | 'preset'>>;
-
 type LookedUp = {
   readonly shell: ShellFacts;
   readonly needs: Needs | undefined;
@@ -25,7 +21,11 @@ type LookedUp = {
 };
 
 /** The call that the shell tool would make for a text. */
-const callOf = (text: string, { shell, needs, unrecoverable }: LookedUp, workspace: string): JudgedCall => ({
+const shellCall = (
+  text: string,
+  { shell, needs, unrecoverable }: LookedUp,
+  workspace: string,
+): JudgedCall => ({
   callId: 'explained',
   tool: 'shell',
   input: { command: text },
@@ -52,14 +52,14 @@ type ExplainOptions = {
 /** Searches programs in the PATH of this process unless `find` is given. */
 export const explainCommand = async (
   text: string,
-  settings: Explaining,
+  settings: PolicySettings,
   { needs, find, losses }: ExplainOptions = {},
 ): Promise<Explained> => {
   const look = find ?? commandFinder(process.env.PATH ?? '', settings.workspace);
   const facts = await shellFacts(text, look);
   const unrecoverable =
     losses === undefined ? null : await unrecoverableFiles(facts, settings.workspace, losses);
-  const call = callOf(text, { shell: facts, needs, unrecoverable }, settings.workspace);
+  const call = shellCall(text, { shell: facts, needs, unrecoverable }, settings.workspace);
   return {
     ...decide(settings, [], call),
     ...(unrecoverable === null ? {} : { unrecoverable }),

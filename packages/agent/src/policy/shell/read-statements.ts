@@ -97,9 +97,9 @@ const takeWord = (cursor: Cursor, word: string): void => {
   cursor.at += word.length;
 };
 
-const isOperator = (end: string): boolean => !/^\w/.test(end) && end !== '}';
+/** Whether an operator or a reserved word stands here. */
 const standsHere = (cursor: Cursor, end: string): boolean =>
-  isOperator(end) ? isAt(cursor, end) : isWord(cursor, end);
+  /^\w/.test(end) || end === '}' ? isWord(cursor, end) : isAt(cursor, end);
 
 const isAtEnd = (cursor: Cursor, ends: readonly string[]): boolean =>
   ends.some((end) => standsHere(cursor, end)) || (ends.length === 0 && isEnd(cursor));
@@ -171,35 +171,26 @@ const readFor = (cursor: Cursor): void => {
   skipBlanks(cursor);
   if (isAt(cursor, '((')) {
     cursor.at += 2;
-    readArithmeticParts(cursor);
+    // `a; b; c))`
+    for (const close of [';', ';', '))']) readArithmetic(cursor, close);
   } else {
     const name = readWord(cursor);
     if (name.text === null || !/^[A-Za-z_]\w*$/.test(name.text)) throw unclear('a loop has no name');
     skipLines(cursor);
     if (isWord(cursor, 'in')) {
       cursor.at += 2;
-      readWords(cursor);
+      let isWordThere = true;
+      while (isWordThere) {
+        skipBlanks(cursor);
+        const { start, end } = readWord(cursor);
+        isWordThere = end > start;
+      }
     }
   }
   skipBlanks(cursor);
   if (peek(cursor) === ';') cursor.at++;
   takeWord(cursor, 'do');
   readBlock(cursor, 'done');
-};
-
-/** `a; b; c))` */
-const readArithmeticParts = (cursor: Cursor): void => {
-  readArithmetic(cursor, ';');
-  readArithmetic(cursor, ';');
-  readArithmetic(cursor, '))');
-};
-
-const readWords = (cursor: Cursor): void => {
-  for (;;) {
-    skipBlanks(cursor);
-    const { start, end } = readWord(cursor);
-    if (start === end) return;
-  }
 };
 
 const readCase = (cursor: Cursor): void => {
@@ -320,7 +311,7 @@ const readDelimiter = (cursor: Cursor, stripTabs: boolean): void => {
 };
 
 /** Reads a redirection; false if none begins here. */
-const readRedirection = (cursor: Cursor, found: Redirections): boolean => {
+const readRedirection = (cursor: Cursor, redirections: Redirections): boolean => {
   const rest = cursor.text.slice(cursor.at, Math.min(cursor.limit, cursor.at + 100));
   const descriptor = /^(\d*)(?=[<>])/.exec(rest)?.[0].length ?? 0;
   if (/^\{\w+\}[<>]/.test(rest)) throw unclear('{name}> opens a descriptor that is numbered at run time');
@@ -334,34 +325,34 @@ const readRedirection = (cursor: Cursor, found: Redirections): boolean => {
   skipBlanks(cursor);
   if (operator === '<<' || operator === '<<-') {
     readDelimiter(cursor, operator === '<<-');
-    found.takesInput = true;
+    redirections.takesInput = true;
     return true;
   }
   const { text, start, end } = readWord(cursor);
   if (start === end) throw unclear(`${operator} has no target`);
   const isCopy = (operator === '>&' || operator === '<&') && text !== null && /^(\d+-?|-)$/.test(text);
-  if (operator.startsWith('<') && operator !== '<>') found.takesInput = true;
+  if (operator.startsWith('<') && operator !== '<>') redirections.takesInput = true;
   if (isCopy || operator === '<<<') return true;
   if ((operator !== '<' && operator !== '<&') || maybeSocket(cursor.text.slice(start, end), text)) {
-    if (operator.endsWith('>>')) found.appends.push(found.writes.length);
-    found.writes.push(text);
+    if (operator.endsWith('>>')) redirections.appends.push(redirections.writes.length);
+    redirections.writes.push(text);
   }
   return true;
 };
 
 /** Reads the redirections after a compound command, and records them as a command without words. */
 const readRedirections = (cursor: Cursor): void => {
-  const found: Redirections = { writes: [], appends: [], takesInput: false };
+  const redirections: Redirections = { writes: [], appends: [], takesInput: false };
   const start = cursor.at;
   do skipBlanks(cursor);
-  while (readRedirection(cursor, found));
-  if (found.writes.length > 0)
+  while (readRedirection(cursor, redirections));
+  if (redirections.writes.length > 0)
     addCommand(cursor, {
       start,
       words: [],
       assignments: [],
-      writes: found.writes,
-      appends: found.appends,
+      writes: redirections.writes,
+      appends: redirections.appends,
       reads: 'a text or file',
     });
 };
@@ -386,11 +377,9 @@ const readSubscripted = (cursor: Cursor, start: number): void => {
   cursor.findings.evaluates = true;
 };
 
-const isRedirection = (cursor: Cursor): boolean => isAt(cursor, '&>');
-
 const endsCommand = (cursor: Cursor): boolean => {
   const char = peek(cursor);
-  return char === '' || (';\n|)'.includes(char) && char !== '') || (char === '&' && !isRedirection(cursor));
+  return char === '' || (';\n|)'.includes(char) && char !== '') || (char === '&' && !isAt(cursor, '&>'));
 };
 
 type CommandHead = { readonly kind: 'command' } | { readonly kind: 'function'; readonly name: string };
@@ -411,13 +400,13 @@ const readSimpleCommand = (cursor: Cursor): CommandHead => {
   const start = cursor.at;
   const words: Word[] = [];
   const assignments: Assignment[] = [];
-  const found: Redirections = { writes: [], appends: [], takesInput: false };
+  const redirections: Redirections = { writes: [], appends: [], takesInput: false };
   for (;;) {
     skipBlanks(cursor);
     skipComment(cursor);
     if (endsCommand(cursor)) break;
-    if (readRedirection(cursor, found)) continue;
-    const isPlain = words.length === 0 && assignments.length === 0 && found.writes.length === 0;
+    if (readRedirection(cursor, redirections)) continue;
+    const isPlain = words.length === 0 && assignments.length === 0 && redirections.writes.length === 0;
     const word = readWord(cursor);
     const assigned = ASSIGNMENT.exec(word.shape);
     const takesList = words.length === 0 || DECLARING.has(words[0]?.text ?? '');
@@ -435,15 +424,15 @@ const readSimpleCommand = (cursor: Cursor): CommandHead => {
     const name = definedName(cursor, words, isPlain);
     if (name !== null) return { kind: 'function', name };
   }
-  const isNothing = words.length === 0 && assignments.length === 0 && found.writes.length === 0;
-  if (isNothing && !found.takesInput) throw unclear('a command is missing');
+  const isNothing = words.length === 0 && assignments.length === 0 && redirections.writes.length === 0;
+  if (isNothing && !redirections.takesInput) throw unclear('a command is missing');
   addCommand(cursor, {
     start: words[0]?.start ?? start,
     words,
     assignments,
-    writes: found.writes,
-    appends: found.appends,
-    reads: found.takesInput ? 'a text or file' : 'own input',
+    writes: redirections.writes,
+    appends: redirections.appends,
+    reads: redirections.takesInput ? 'a text or file' : 'own input',
   });
   return { kind: 'command' };
 };

@@ -186,15 +186,9 @@ export const readExpansion = (cursor: Cursor, quoting: Quoting): string | null =
 };
 
 /** `{a,b}` and `{1..3}` become several words. */
-const hasBraces = (shape: string): boolean => /\{[\s\S]*(,|\.\.)[\s\S]*\}/.test(shape);
+const BRACES = /\{[\s\S]*(,|\.\.)[\s\S]*\}/;
 /** Unquoted characters that expand to file names. */
-const hasGlob = (shape: string): boolean => /[*?]|\[[\s\S]*\]/.test(shape);
-
-const readProcessSubstitution = (cursor: Cursor): void => {
-  cursor.at += 2;
-  nested(cursor, () => cursor.readList(cursor, [')']));
-  cursor.at++;
-};
+const GLOB = /[*?]|\[[\s\S]*\]/;
 
 /** Reads one word. `shape` is its unquoted text, in which each quoted part is a blank. */
 export const readWord = (cursor: Cursor): Word & { readonly shape: string } => {
@@ -212,7 +206,9 @@ export const readWord = (cursor: Cursor): Word & { readonly shape: string } => {
   for (;;) {
     const char = peek(cursor);
     if ((char === '<' || char === '>') && peek(cursor, 1) === '(') {
-      readProcessSubstitution(cursor);
+      cursor.at += 2;
+      nested(cursor, () => cursor.readList(cursor, [')']));
+      cursor.at++;
       add(null);
     } else if (isMeta(char)) break;
     else if (isAt(cursor, '\\\n')) cursor.at += 2;
@@ -233,7 +229,7 @@ export const readWord = (cursor: Cursor): Word & { readonly shape: string } => {
   note(cursor, value);
   const position = { start, end: cursor.at, shape };
   if (dynamic || shape.startsWith('~') || /[=:]~/.test(shape)) return { text: null, ...position };
-  if (hasBraces(shape) || hasGlob(shape)) return { text: null, pattern, ...position };
+  if (BRACES.test(shape) || GLOB.test(shape)) return { text: null, pattern, ...position };
   return { text: value, ...position };
 };
 
@@ -267,9 +263,9 @@ const decodeAnsiC = (raw: string): string => {
   let value = '';
   let at = 0;
   ESCAPE.lastIndex = 0;
-  for (let found = ESCAPE.exec(raw); found !== null; found = ESCAPE.exec(raw)) {
-    value += raw.slice(at, found.index);
-    const rest = raw.slice(found.index + 1);
+  for (let match = ESCAPE.exec(raw); match !== null; match = ESCAPE.exec(raw)) {
+    value += raw.slice(at, match.index);
+    const rest = raw.slice(match.index + 1);
     const [digits, base] = numbered
       .map(([pattern, its]) => [pattern.exec(rest), its] as const)
       .find(([match]) => match !== null) ?? [null, 0];
@@ -278,12 +274,12 @@ const decodeAnsiC = (raw: string): string => {
       const isText = code < 0x80 || (/^u/i.test(rest) && code <= 0x10ffff);
       if (code === 0 || !isText) throw unclear("$'…' produces a byte that is not a character");
       value += String.fromCodePoint(code);
-      at = found.index + 1 + digits[0].length;
+      at = match.index + 1 + digits[0].length;
     } else {
-      const meant = SIMPLE[found[1] ?? ''];
-      if (meant === undefined) throw unclear(`$'…' has the escape \\${found[1]}`);
+      const meant = SIMPLE[match[1] ?? ''];
+      if (meant === undefined) throw unclear(`$'…' has the escape \\${match[1]}`);
       value += meant;
-      at = found.index + 2;
+      at = match.index + 2;
     }
     ESCAPE.lastIndex = at;
   }

@@ -8,8 +8,8 @@
 
 import { accessSync, constants, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
-import type { ParsedCommand, ShellFacts } from '../../machine/call.js';
-import { changesShell, isBuiltin, type Meaning, meaningOf, type Words } from './command-meanings.js';
+import type { ParsedCommand, ShellFacts } from '../judged-call.js';
+import { changesShell, commandMeaning, isBuiltin, type Meaning, type Words } from './command-meanings.js';
 import { type CommandStarts, commandStarts, plainStarts } from './command-starts.js';
 import { readCommands, type ShellReading } from './read-statements.js';
 import type { SimpleCommand } from './read-words.js';
@@ -39,16 +39,16 @@ const doubt = (into: Collected, why: string): void => {
 };
 
 /** Why the two readings disagree about where commands begin; null if they agree. */
-const disagreementOf = async (text: string, commands: readonly SimpleCommand[]): Promise<string | null> => {
+const findDisagreement = async (text: string, commands: readonly SimpleCommand[]): Promise<string | null> => {
   const plain = plainStarts(text);
   const starts: CommandStarts = plain === null ? await commandStarts(text) : { kind: 'starts', at: plain };
   if (starts.kind === 'error') return starts.why;
-  const own = new Set(commands.filter(({ words }) => words.length > 0).map(({ start }) => start));
-  const agree = own.size === starts.at.size && [...own].every((start) => starts.at.has(start));
+  const ours = new Set(commands.filter(({ words }) => words.length > 0).map(({ start }) => start));
+  const agree = ours.size === starts.at.size && [...ours].every((start) => starts.at.has(start));
   return agree ? null : 'our reading and the shell grammar disagree about its commands';
 };
 
-const programOf = (name: string | null | undefined, { find, functions }: Collected): string | null =>
+const findProgram = (name: string | null | undefined, { find, functions }: Collected): string | null =>
   name == null || isBuiltin(name) || functions.has(name) ? null : find(name);
 
 type Patterns = readonly (string | null)[];
@@ -88,14 +88,14 @@ const placesIn = ({ runs, mayRun }: Meaning): Pick<ParsedCommand, 'runs' | 'mayR
 /** Adds a command that another one runs. */
 const addWords = async (words: Words, patterns: Patterns, into: Collected, depth: number): Promise<void> => {
   if (depth > TEXTS_DEEP_MAX * 2) return doubt(into, 'commands run commands too deeply');
-  const meaning = meaningOf(words);
+  const meaning = commandMeaning(words);
   const runs = placesIn(meaning);
   into.commands.push({
     words,
     assignments: [],
     writes: [],
     ...withPatterns(patterns),
-    program: programOf(words[0], into),
+    program: findProgram(words[0], into),
     wrapped: 'yes',
     ...runs,
   });
@@ -105,7 +105,7 @@ const addWords = async (words: Words, patterns: Patterns, into: Collected, depth
 const addSimple = async (command: SimpleCommand, into: Collected, depth: number): Promise<void> => {
   const words = command.words.map(({ text }) => text);
   const patterns = command.words.map(({ pattern }) => pattern ?? null);
-  const meaning = meaningOf(words);
+  const meaning = commandMeaning(words);
   const runs = placesIn(meaning);
   const assignments = command.assignments.map(({ raw }) => raw);
   const wrapped = depth > 0 ? ({ wrapped: 'yes' } as const) : {};
@@ -115,7 +115,7 @@ const addSimple = async (command: SimpleCommand, into: Collected, depth: number)
     writes: command.writes,
     ...(command.appends.length === 0 ? {} : { appends: command.appends }),
     ...withPatterns(patterns),
-    program: programOf(words[0], into),
+    program: findProgram(words[0], into),
     ...wrapped,
     ...runs,
   });
@@ -140,7 +140,7 @@ const addText = async (text: string, into: Collected, depth: number): Promise<vo
     return doubt(into, 'it holds texts within texts too deeply');
   const reading = readCommands(text);
   if (reading.kind === 'unclear') return doubt(into, reading.why);
-  const disagreement = await disagreementOf(text, reading.commands);
+  const disagreement = await findDisagreement(text, reading.commands);
   if (disagreement !== null) return doubt(into, disagreement);
   await addReading(reading, into, depth);
 };
@@ -181,15 +181,15 @@ const ODD: readonly (readonly [pattern: RegExp, name: string])[] = [
 /** Emoji may contain invisible characters that join and colour them. Those are allowed. */
 const EMOJI = /\p{Extended_Pictographic}[\u{fe0f}\u{200d}]*/gu;
 
-const codeOf = (char: string): string =>
-  `U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
+const codePoint = (character: string): string =>
+  `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
 
 /** Describes the first such character; null if there is none. */
 const oddCharacter = (text: string): string | null => {
   const plain = text.replace(EMOJI, '');
   for (const [pattern, name] of ODD) {
-    const found = pattern.exec(plain);
-    if (found !== null) return `${name} (${codeOf(found[0])})`;
+    const match = pattern.exec(plain);
+    if (match !== null) return `${name} (${codePoint(match[0])})`;
   }
   return null;
 };
@@ -206,27 +206,25 @@ const isRunnable = (file: string): boolean => {
   }
 };
 
-const liesIn = (folder: string, file: string): boolean => `${file}/`.startsWith(`${folder}/`);
-
 /** The path by which it is found; its real path if a symlink leads into the workspace. */
-const shownPath = (file: string, workspace: string): string => {
+const visiblePath = (file: string, workspace: string): string => {
   const real = realpathSync(file);
-  return liesIn(workspace, real) ? real : file;
+  return `${real}/`.startsWith(`${workspace}/`) ? real : file;
 };
 
 /** Searches the folders of `searchPath`, relative ones below the workspace. Caches its results. */
 export const commandFinder = (searchPath: string, workspace: string): FindProgram => {
   const folders = searchPath.split(path.delimiter).map((folder) => path.resolve(workspace, folder));
-  const found = new Map<string, string | null>();
+  const programs = new Map<string, string | null>();
   return (name) => {
-    const known = found.get(name);
+    const known = programs.get(name);
     if (known !== undefined) return known;
     const files = name.includes('/')
       ? [path.resolve(workspace, name)]
       : folders.map((folder) => path.join(folder, name));
     const file = name === '' ? undefined : files.find(isRunnable);
-    const program = file === undefined ? null : shownPath(file, workspace);
-    found.set(name, program);
+    const program = file === undefined ? null : visiblePath(file, workspace);
+    programs.set(name, program);
     return program;
   };
 };

@@ -9,7 +9,7 @@
 
 import { lstatSync, readdirSync, realpathSync } from 'node:fs';
 import path from 'node:path';
-import type { ParsedCommand, ShellFacts } from '../../machine/call.js';
+import type { ParsedCommand, ShellFacts } from '../judged-call.js';
 import { type FileLoss, type FileWord, fileLossesIn, isGenerated } from '../losses.js';
 
 /** What git says about files that it could not restore. Absolute paths. */
@@ -108,7 +108,7 @@ const matchPattern = (pattern: string, { folder, withHidden }: Glob): readonly s
 };
 
 /** The paths that a word means in a folder; null if that is known only when the command runs. */
-const pathsOfWord = (word: FileWord, glob: Glob): readonly string[] | null => {
+const wordPaths = (word: FileWord, glob: Glob): readonly string[] | null => {
   if (word.kind === 'unknown') return null;
   if (word.kind === 'path') return [path.resolve(glob.folder, word.text)];
   const plain = expandBraces(word.text);
@@ -127,10 +127,10 @@ const copyPaths = (
   { sources, to, moves }: Extract<FileLoss, { kind: 'copy' }>,
   { glob, workspace, countsMoves }: LossOptions,
 ): readonly string[] | null => {
-  const targets = pathsOfWord(to, glob);
+  const targets = wordPaths(to, glob);
   if (targets === null || targets.length !== 1) return null;
   const [target = ''] = targets;
-  const named = sources.map((source) => pathsOfWord(source, glob));
+  const named = sources.map((source) => wordPaths(source, glob));
   const known = named.filter((one) => one !== null).flat();
   const isComplete = !named.includes(null);
   const leaves = !isWithin(workspace, target);
@@ -143,11 +143,8 @@ const copyPaths = (
   return [...known.map((source) => path.join(target, path.basename(source))), ...gone];
 };
 
-const lossPaths = (loss: FileLoss, options: LossOptions): readonly string[] | null =>
-  loss.kind === 'copy' ? copyPaths(loss, options) : pathsOfWord(loss.file, options.glob);
-
 /** Folders in which a command of the text may run; null if one is named only when it runs. */
-const foldersOf = (commands: readonly ParsedCommand[], workspace: string): readonly string[] | null => {
+const commandFolders = (commands: readonly ParsedCommand[], workspace: string): readonly string[] | null => {
   const folders = new Set([workspace]);
   for (const { words, assignments } of commands) {
     const name = path.basename(words[0] ?? '');
@@ -196,7 +193,7 @@ const belongsToRepository = (file: string, workspace: string): boolean => {
   return false;
 };
 
-const lostOf = async (
+const findLostFiles = async (
   files: readonly string[],
   workspace: string,
   findLosses: FindLosses,
@@ -224,18 +221,23 @@ export const unrecoverableFiles = async (
   const losses = commands.map(fileLossesIn);
   const all = losses.flat();
   if (all.length === 0) return null;
-  const folders = foldersOf(commands, workspace);
+  const folders = commandFolders(commands, workspace);
   if (folders === null) return [UNKNOWN];
   const withHidden = commands.some(({ words }) => words.includes('dotglob'));
   const countsMoves = losses.filter((one) => one.length > 0).length > 1 || all.length > 1;
-  const found = folders.flatMap((folder) =>
-    all.map((loss) => lossPaths(loss, { glob: { folder, withHidden }, workspace, countsMoves })),
+  const paths = folders.flatMap((folder) =>
+    all.map((loss) => {
+      const glob = { folder, withHidden };
+      return loss.kind === 'copy'
+        ? copyPaths(loss, { glob, workspace, countsMoves })
+        : wordPaths(loss.file, glob);
+    }),
   );
   const files = inWorkspace(
-    found.flatMap((paths) => paths ?? []),
+    paths.flatMap((known) => known ?? []),
     workspace,
   );
-  const lost = files.length === 0 ? [] : await lostOf(files, workspace, findLosses);
+  const lost = files.length === 0 ? [] : await findLostFiles(files, workspace, findLosses);
   const named = lost.map((file) => path.relative(workspace, file) || '.');
-  return [...new Set([...named, ...(found.includes(null) ? [UNKNOWN] : [])])].slice(0, LISTED_MAX);
+  return [...new Set([...named, ...(paths.includes(null) ? [UNKNOWN] : [])])].slice(0, LISTED_MAX);
 };

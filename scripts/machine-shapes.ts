@@ -1,0 +1,417 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseSync } from 'oxc-parser';
+import { isNode, type Node, nameOf, stringOf } from './tidy/source.js';
+
+/**
+ * Makes the shapes of the machine's events and settings from their types, so that each is written once.
+ *
+ * A number with limits has a type of its own (`Count`, `Share`), which stands for the shape of that name. A type that the
+ * script does not understand stops it.
+ */
+
+export const MACHINE_SHAPES = 'packages/agent/src/machine/shapes.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const FOLDER = 'packages/agent/src';
+/** The files that declare the types. */
+const FILES = [
+  ...['policy/decide', 'policy/grants', 'policy/hook-verdict', 'policy/judged-call', 'policy/presets'],
+  ...['machine/call', 'machine/event', 'machine/message', 'machine/settings', 'machine/usage'],
+];
+const KERNEL = '@pawl/machine/kernel/shape';
+/** The types whose shapes other files use. */
+const EXPORTED = new Set([
+  ...[
+    'AssistantMessage',
+    'AssistantPart',
+    'CallFacts',
+    'CallOutcome',
+    'CallPreview',
+    'CallTraits',
+    'CallVerdict',
+  ],
+  ...['Event', 'JsonObject', 'Limits', 'Message', 'ModelError', 'Prices', 'RequestedLimit', 'Settings'],
+  ...['StopReason', 'Usage', 'UserEvent'],
+]);
+/** Shapes with another name than their type. */
+const SHAPE_NAMES: Readonly<Record<string, string>> = {
+  AssistantMessage: 'assistantShape',
+  CallFacts: 'factsShape',
+  CallOutcome: 'outcomeShape',
+  CallPreview: 'previewShape',
+  CallTraits: 'traitsShape',
+  JsonObject: 'jsonShape',
+  Limit: 'setLimitShape',
+  RequestedLimit: 'limitShape',
+  UserEvent: 'userEventCases',
+};
+const shapeName = (type: string): string =>
+  SHAPE_NAMES[type] ?? `${type[0]?.toLowerCase()}${type.slice(1)}Shape`;
+const headOf = (type: string): string => `${EXPORTED.has(type) ? 'export ' : ''}const ${shapeName(type)}`;
+
+/** Types with a shape of the kernel. */
+const KERNEL_SHAPES: Readonly<Record<string, string>> = {
+  NonNegative: 'amount',
+  Count: 'count',
+  CountFromOne: 'countFromOne',
+  Share: 'share',
+};
+
+type SpecialShape = {
+  readonly text: string;
+  readonly kernel: readonly string[];
+  readonly types: readonly string[];
+};
+
+/** Shapes that no type tells. */
+const SPECIAL_SHAPES: Readonly<Record<string, SpecialShape>> = {
+  JsonObject: { text: ' = jsonObject<JsonObject>();', kernel: ['jsonObject', 'type JsonObject'], types: [] },
+  TokenCount: { text: ' = countTo(1_000_000_000);', kernel: ['countTo'], types: [] },
+  Message: {
+    text: `: Shape<Message> = {
+  check: (value) =>
+    (isRecord(value) && value.role === 'assistant' ? assistantShape : userMessageShape).check(value),
+};`,
+    kernel: ['isRecord', 'type Shape'],
+    types: ['AssistantMessage', 'UserMessage'],
+  },
+};
+
+// ---- Text ----
+
+/** TypeScript that may need several lines. */
+type Code =
+  | string
+  | { readonly callee: string; readonly args: readonly Code[] }
+  | { readonly fields: readonly (readonly [key: string, value: Code])[] };
+
+const lineWidth = (): number => {
+  const settings: unknown = JSON.parse(readFileSync(path.join(root, 'biome.json'), 'utf8'));
+  return (settings as { readonly formatter: { readonly lineWidth: number } }).formatter.lineWidth; // it is configured
+};
+const LINE_MAX = lineWidth();
+
+const fieldHead = (key: string, value: Code): string => {
+  if (key === value) return ''; // shorthand
+  return `${/^[A-Za-z_$][\w$]*$/.test(key) ? key : `'${key}'`}: `;
+};
+
+const oneLine = (code: Code): string => {
+  if (typeof code === 'string') return code;
+  if ('callee' in code) return `${code.callee}(${code.args.map(oneLine).join(', ')})`;
+  const fields = code.fields.map(([key, value]) => `${fieldHead(key, value)}${oneLine(value)}`);
+  return fields.length === 0 ? '{}' : `{ ${fields.join(', ')} }`;
+};
+
+/** The code as the formatter leaves it, behind `used` characters of its first line. */
+const layOut = (code: Code, indent: number, used: number): string => {
+  const line = oneLine(code);
+  if (typeof code === 'string' || used + line.length < LINE_MAX) return line;
+  const [inner, outer] = [' '.repeat(indent + 2), ' '.repeat(indent)];
+  if ('fields' in code) {
+    const lines = code.fields.map(([key, value]) => {
+      const head = `${inner}${fieldHead(key, value)}`;
+      return `${head}${layOut(value, indent + 2, head.length)},\n`;
+    });
+    return `{\n${lines.join('')}${outer}}`;
+  }
+  const last = code.args.at(-1);
+  if (typeof last === 'object' && 'fields' in last) {
+    const others = code.args.slice(0, -1).map((one) => `${oneLine(one)}, `);
+    return `${code.callee}(${others.join('')}${layOut(last, indent, LINE_MAX)})`;
+  }
+  const lines = code.args.map((one) => `${inner}${layOut(one, indent + 2, indent + 2)},\n`);
+  return `${code.callee}(\n${lines.join('')}${outer})`;
+};
+
+/** Names in the order of the formatter: whatever their case. */
+const sortNames = (names: Iterable<string>): readonly string[] => {
+  const bareName = (name: string): string => name.replace(/^type /, '');
+  const key = (name: string): string => `${bareName(name).toLowerCase()} ${bareName(name)}`;
+  return [...names].sort((one, other) => (key(one) < key(other) ? -1 : 1));
+};
+
+const importText = (kind: 'import' | 'import type', names: Iterable<string>, from: string): string => {
+  const sorted = sortNames(names);
+  const line = `${kind} { ${sorted.join(', ')} } from '${from}';`;
+  if (line.length <= LINE_MAX) return line;
+  return `${kind} {\n${sorted.map((name) => `  ${name},\n`).join('')}} from '${from}';`;
+};
+
+// ---- Types ----
+
+type DeclaredType = { readonly type: Node; readonly file: string };
+type Field = { readonly name: string; readonly isOptional: boolean; readonly type: Node };
+
+const childOf = (node: Node, field: string): Node => {
+  const value = node[field];
+  if (!isNode(value)) throw new Error(`a ${node.type} without ${field}`);
+  return value;
+};
+const childrenOf = (node: Node, field: string): readonly Node[] => {
+  const value = node[field];
+  return Array.isArray(value) ? value.filter(isNode) : [];
+};
+
+const readTypes = (): ReadonlyMap<string, DeclaredType> => {
+  const types = new Map<string, DeclaredType>();
+  for (const file of FILES) {
+    const name = `${FOLDER}/${file}.ts`;
+    const { program } = parseSync(name, readFileSync(path.join(root, name), 'utf8'));
+    const tree: unknown = program;
+    for (const statement of isNode(tree) ? childrenOf(tree, 'body') : []) {
+      const declaration = isNode(statement.declaration) ? statement.declaration : statement;
+      const declared = nameOf(declaration.id);
+      if (declaration.type === 'TSTypeAliasDeclaration' && declared !== undefined)
+        types.set(declared, { type: childOf(declaration, 'typeAnnotation'), file });
+    }
+  }
+  return types;
+};
+
+const bare = (type: Node): Node =>
+  type.type === 'TSParenthesizedType' ? bare(childOf(type, 'typeAnnotation')) : type;
+
+const referenceName = (type: Node): string | undefined =>
+  type.type === 'TSTypeReference' ? nameOf(type.typeName) : undefined;
+
+const parametersOf = (type: Node): readonly Node[] =>
+  isNode(type.typeArguments) ? childrenOf(type.typeArguments, 'params') : [];
+
+const literalOf = (type: Node): string | undefined =>
+  type.type === 'TSLiteralType' ? stringOf(type.literal) : undefined;
+
+/** All of the list, or null if one is null. */
+const allOf = <T>(values: readonly (T | null)[]): readonly T[] | null => {
+  const known = values.filter((value) => value !== null);
+  return known.length === values.length ? known : null;
+};
+
+/** The time that every event has. */
+const AT: Field = { name: 'at', isOptional: false, type: { type: 'TSNumberKeyword', start: 0, end: 0 } };
+
+class ShapeWriter {
+  readonly #types = readTypes();
+  readonly #kernel = new Set<string>();
+  readonly #imports = new Map<string, Set<string>>();
+  /** The text of each shape, by its type; an entry follows those that it needs. */
+  readonly #written = new Map<string, string>();
+
+  text(): string {
+    for (const name of ['Event', 'Settings']) this.#write(name);
+    const imports = [...this.#imports].map(([file, names]) => {
+      const from = path.posix.relative('machine', file);
+      return importText('import type', names, `${from.startsWith('.') ? from : `./${from}`}.js`);
+    });
+    const order = (line: string): string => (/'(.*)'/.exec(line)?.[1] ?? '').replace(/^\.\.\//, ' ');
+    return [
+      importText('import', this.#kernel, KERNEL),
+      ...imports.sort((one, other) => (order(one) < order(other) ? -1 : 1)),
+      '',
+      '/** Shapes of events and settings. `npm run update` makes them from the types. */',
+      '',
+      ...this.#written.values(),
+      '',
+    ].join('\n');
+  }
+
+  /** Writes the shape of a type, after those that it needs. Returns the name of its constant. */
+  #write(name: string): string {
+    const constant = shapeName(name);
+    if (this.#written.has(name)) return constant;
+    const head = headOf(name);
+    const special = SPECIAL_SHAPES[name];
+    if (special !== undefined) {
+      for (const one of special.types) this.#write(one);
+      for (const one of special.kernel) this.#kernel.add(one);
+      if (special.text.includes(`<${name}>`)) this.#import(name);
+      this.#written.set(name, `${head}${special.text}`);
+      return constant;
+    }
+    const declared = this.#types.get(name);
+    if (declared === undefined) throw new Error(`no file of the machine's types declares ${name}`);
+    const shape = name === 'Event' ? this.#eventShape() : this.#shape(declared.type, name);
+    this.#written.set(name, `${head} = ${layOut(shape, 0, head.length + 3)};`);
+    return constant;
+  }
+
+  /** The events of users are cases of their own: their shapes are used without the time, too. */
+  #eventShape(): Code {
+    const { users, others } = this.#eventMembers();
+    const head = headOf('UserEvent');
+    const cases = this.#cases(users, 'type');
+    this.#written.set('UserEvent', `${head} = ${layOut(cases, 0, head.length + 3)};`);
+    const rest = this.#cases(others, 'type').fields;
+    return this.#call(`variant<${this.#import('Event')}, 'type'>`, "'type'", {
+      fields: [['...userEventCases', '...userEventCases'], ...rest],
+    });
+  }
+
+  #eventMembers(): {
+    readonly users: readonly (readonly Field[])[];
+    readonly others: readonly (readonly Field[])[];
+  } {
+    const members = (name: string) => this.#members(this.#types.get(name)?.type ?? AT.type) ?? [];
+    const users = members('UserEvent');
+    return { users, others: members('Event').slice(users.length) };
+  }
+
+  #import(name: string): string {
+    const file = this.#types.get(name)?.file;
+    if (file !== undefined) this.#imports.set(file, (this.#imports.get(file) ?? new Set()).add(name));
+    return name;
+  }
+
+  #use(name: string): string {
+    this.#kernel.add(name.replace(/<.*/, ''));
+    return name;
+  }
+
+  #call(callee: string, ...args: readonly Code[]): Code {
+    return { callee: this.#use(callee), args };
+  }
+
+  /** `name`: of the declared type, which the shape is checked against. */
+  #shape(given: Node, name: string | null): Code {
+    const type = bare(given);
+    switch (type.type) {
+      case 'TSStringKeyword':
+        return this.#use('text');
+      case 'TSBooleanKeyword':
+        return this.#use('bool');
+      case 'TSNumberKeyword':
+        return this.#use('finite');
+      case 'TSTypeOperator':
+        return this.#call('list', this.#shape(childOf(childOf(type, 'typeAnnotation'), 'elementType'), null));
+      case 'TSLiteralType':
+        return this.#oneOf([literalOf(type) ?? ''], null);
+      case 'TSUnionType':
+        return this.#union(type, name);
+      case 'TSTypeReference':
+        return this.#reference(type);
+      default:
+        return this.#object(type, name);
+    }
+  }
+
+  #reference(type: Node): Code {
+    const name = referenceName(type) ?? '';
+    const kernel = KERNEL_SHAPES[name];
+    if (kernel !== undefined) return this.#use(kernel);
+    if (name !== 'Partial') return this.#write(name);
+    const [whole] = parametersOf(type);
+    const wholeName = (whole && referenceName(whole)) ?? '';
+    const fields = this.#call('partly', `${this.#write(wholeName)}.fields`);
+    return this.#call(`object<Partial<${this.#import(wholeName)}>>`, fields);
+  }
+
+  #union(type: Node, name: string | null): Code {
+    const parts = childrenOf(type, 'types');
+    const others = parts.filter((part) => part.type !== 'TSNullKeyword');
+    const [first] = others;
+    if (others.length < parts.length && others.length === 1 && first !== undefined)
+      return this.#call('nullable', this.#shape(first, null));
+    const texts = this.#texts(type);
+    if (texts !== null) return this.#oneOf(texts, name);
+    if (this.#members(type) !== null) return this.#object(type, name);
+    const [other] = parts.filter((part) => this.#texts(part) === null);
+    const literals = parts.flatMap((part) => this.#texts(part) ?? []);
+    if (other === undefined || literals.length !== parts.length - 1) throw new Error('an unknown union');
+    return this.#call('either', this.#shape(other, null), this.#oneOf(literals, null));
+  }
+
+  #oneOf(texts: readonly string[], name: string | null): Code {
+    const fields = [...new Set(texts)].map((text) => [text, '1'] as const);
+    return this.#call(name === null ? 'oneOf' : `oneOf<${this.#import(name)}>`, { fields });
+  }
+
+  /** The texts that a type allows; null if it allows anything else. */
+  #texts(given: Node): readonly string[] | null {
+    const type = bare(given);
+    const literal = literalOf(type);
+    if (literal !== undefined) return [literal];
+    if (type.type === 'TSUnionType')
+      return allOf(childrenOf(type, 'types').map((part) => this.#texts(part)))?.flat() ?? null;
+    const declared = this.#types.get(referenceName(type) ?? '');
+    return declared === undefined ? null : this.#texts(declared.type);
+  }
+
+  /** An object, or a union of objects with a discriminant. */
+  #object(type: Node, name: string | null): Code {
+    const members = this.#members(type);
+    const [only] = members ?? [];
+    if (members === null || only === undefined) throw new Error(`a ${type.type} is not understood`);
+    if (members.length === 1) {
+      const callee = name === null ? 'object' : `object<${this.#import(name)}>`;
+      return this.#call(callee, { fields: only.map((field) => this.#field(field)) });
+    }
+    const tag = only.find(({ name: field }) =>
+      members.every((one) => this.#tagValue(one, field) !== undefined),
+    );
+    if (tag === undefined) throw new Error('a union of objects without a discriminant');
+    const callee = name === null ? 'variant' : `variant<${this.#import(name)}, '${tag.name}'>`;
+    return this.#call(callee, `'${tag.name}'`, this.#cases(members, tag.name));
+  }
+
+  #tagValue(fields: readonly Field[], tag: string): string | undefined {
+    const field = fields.find(({ name }) => name === tag);
+    return field && literalOf(field.type);
+  }
+
+  #cases(members: readonly (readonly Field[])[], tag: string) {
+    return {
+      fields: members.map((fields) => {
+        const others = fields.filter(({ name }) => name !== tag);
+        const value: Code = { fields: others.map((field) => this.#field(field)) };
+        return [this.#tagValue(fields, tag) ?? '', value] as const;
+      }),
+    };
+  }
+
+  #field({ name, isOptional, type }: Field): readonly [string, Code] {
+    const shape = this.#shape(type, null);
+    return [name, isOptional ? this.#call('optional', shape) : shape];
+  }
+
+  /** The members of a union, or the one object; null for a type of anything else. */
+  #members(given: Node): readonly (readonly Field[])[] | null {
+    const type = bare(given);
+    switch (type.type) {
+      case 'TSTypeLiteral':
+        return [childrenOf(type, 'members').map(fieldOfMember)];
+      case 'TSUnionType':
+        return allOf(childrenOf(type, 'types').map((part) => this.#members(part)))?.flat() ?? null;
+      case 'TSIntersectionType': {
+        const parts = allOf(childrenOf(type, 'types').map((part) => this.#members(part)));
+        return (
+          parts?.reduce((all, part) => all.flatMap((one) => part.map((two) => [...one, ...two]))) ?? null
+        );
+      }
+      case 'TSTypeReference': {
+        if (referenceName(type) === 'Of') return this.#eventFields(parametersOf(type));
+        const declared = this.#types.get(referenceName(type) ?? '');
+        return declared === undefined ? null : this.#members(declared.type);
+      }
+      default:
+        return null;
+    }
+  }
+
+  /** `Of<'Start', { … }>` */
+  #eventFields([tag, body]: readonly Node[]): readonly (readonly Field[])[] {
+    if (tag === undefined) throw new Error('an event without a type');
+    const own = body === undefined ? [] : (this.#members(body)?.[0] ?? []);
+    return [[{ name: 'type', isOptional: false, type: tag }, AT, ...own]];
+  }
+}
+
+const fieldOfMember = (member: Node): Field => ({
+  name: nameOf(member.key) ?? stringOf(member.key) ?? '',
+  isOptional: member.optional === true,
+  type: childOf(childOf(member, 'typeAnnotation'), 'typeAnnotation'),
+});
+
+/** The text of the file, as the formatter leaves it. */
+export const machineShapesText = (): string => new ShapeWriter().text();
