@@ -19,8 +19,8 @@ export { defaultSettings, type SandboxLevel, type Settings } from '@pawl/agent/m
 export type { State, WaitReason } from '@pawl/agent/machine/state';
 export { type FinishReason, finishReasonOf, toolsMode } from '@pawl/agent/machine/tools-mode';
 export type { Usage } from '@pawl/agent/machine/usage';
+export { type AiSdkLanguageModel, aiSdkModel } from '@pawl/agent/models/ai-sdk-model';
 export { type ChosenModel, chooseModel } from '@pawl/agent/models/choose-model';
-export { type AiSdkLanguageModel, aiSdkModel } from '@pawl/agent/models/wire-model';
 export { allowHosts, type Preset, presetRules } from '@pawl/agent/policy/presets';
 export type { HookMoment } from '@pawl/agent/ports/hooks';
 export type { Entry, Header, Journal, JournalStore, SessionInfo } from '@pawl/agent/ports/journal';

@@ -1,5 +1,5 @@
 /**
- * A request in the words of the AI SDK.
+ * A request in words that are no wire's: those of the AI SDK, so that models of its packages take it as it is.
  *
  * 1. Apart from cache markers, what was sent before is sent again byte for byte: a pure function of the request.
  * 2. Results come before text. A part that a wire forbids (blank text) is left out.
@@ -11,14 +11,9 @@
  */
 
 import type {
-  LanguageModelV3CallOptions,
-  LanguageModelV3FunctionTool,
-  LanguageModelV3Prompt,
-  SharedV3ProviderOptions,
-} from '@ai-sdk/provider';
-import type {
   AssistantMessage,
   AssistantPart,
+  JsonObject,
   Message,
   ProviderMetadata,
   ResultPart,
@@ -45,22 +40,52 @@ export type Dialect = {
   readonly refusesGif?: true;
 };
 
-type Prompt = LanguageModelV3Prompt;
-type Marked = { readonly providerOptions?: SharedV3ProviderOptions };
-type AssistantContent = Extract<Prompt[number], { role: 'assistant' }>['content'];
+type Marked = { readonly providerOptions?: ProviderMetadata };
+
+type PromptText = Marked & { readonly type: 'text'; readonly text: string };
+/** A picture, as base64. */
+type PromptPicture = Marked & { readonly type: 'file'; readonly mediaType: string; readonly data: string };
+type PromptThought = Marked & { readonly type: 'reasoning'; readonly text: string };
+type PromptCall = Marked & {
+  readonly type: 'tool-call';
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly input: JsonObject;
+};
+type PromptResult = Marked & {
+  readonly type: 'tool-result';
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly output: { readonly type: 'text' | 'error-text'; readonly value: string };
+};
+type UserContent = (PromptText | PromptPicture)[];
+type AssistantContent = (PromptText | PromptThought | PromptCall)[];
+
+export type PromptMessage =
+  | (Marked & { readonly role: 'system'; readonly content: string })
+  | { readonly role: 'user'; readonly content: UserContent }
+  | { readonly role: 'tool'; readonly content: readonly PromptResult[] }
+  | (Marked & { readonly role: 'assistant'; readonly content: AssistantContent });
+export type PromptMessages = readonly PromptMessage[];
+
+export type PromptTool = Marked & ToolDeclaration & { readonly type: 'function'; readonly strict?: false };
+
+/** The prompt of a request, its tools and whether they may be called. */
+export type PromptRequest = {
+  readonly prompt: PromptMessages;
+  readonly tools?: readonly PromptTool[];
+  readonly toolChoice?: { readonly type: 'none' };
+};
 
 const MARKER = { anthropic: { cacheControl: { type: 'ephemeral' } } } as const;
-const mark = (marked: boolean): Marked => (marked ? { providerOptions: { ...MARKER } } : {});
+const mark = (marked: boolean): Marked => (marked ? { providerOptions: MARKER } : {});
+/** Whether the provider is to cache all up to here. */
+export const isMarked = ({ providerOptions }: Marked): boolean => providerOptions === MARKER;
 
 const isBlank = (text: string): boolean => text.trim() === '';
 
-const optionsOf = (metadata: ProviderMetadata | undefined): Marked => {
-  if (metadata === undefined) return {};
-  // Metadata is kept as the SDK gave it: JSON objects by provider; only our type is read-only.
-  return { providerOptions: metadata as SharedV3ProviderOptions };
-};
-
-type UserContent = Extract<Prompt[number], { role: 'user' }>['content'];
+const optionsOf = (metadata: ProviderMetadata | undefined): Marked =>
+  metadata === undefined ? {} : { providerOptions: metadata };
 
 /** Pictures that the model takes. They follow all results, since not every wire takes them inside a result. */
 const convertImages = (
@@ -96,13 +121,13 @@ const convertUser = (
   idOf: (callId: string) => string,
   marked: boolean,
   dialect: Dialect,
-): Prompt => {
+): PromptMessage[] => {
   const results = parts.filter((part) => part.type === 'result');
   const said = [
     ...results.flatMap((part) => convertImages(part, dialect)),
     ...parts.flatMap((part) => (part.type === 'result' ? [] : convertSaid(part, dialect))),
   ];
-  const prompt: Prompt = [];
+  const prompt: PromptMessage[] = [];
   if (results.length > 0) {
     const content = results.map(({ callId, tool, failed, text }, index) => ({
       type: 'tool-result' as const,
@@ -181,7 +206,7 @@ const plainIds = ({ parts }: AssistantMessage, place: number): ReadonlyMap<strin
 const NO_IDS: ReadonlyMap<string, string> = new Map();
 
 /** Joins user messages that follow each other into one. */
-const append = (prompt: Prompt, added: Prompt): void => {
+const append = (prompt: PromptMessage[], added: PromptMessages): void => {
   for (const message of added) {
     const last = prompt.at(-1);
     if (last?.role === 'user' && message.role === 'user') last.content.push(...message.content);
@@ -189,10 +214,10 @@ const append = (prompt: Prompt, added: Prompt): void => {
   }
 };
 
-const convertMessages = (messages: readonly Message[], dialect: Dialect): Prompt => {
+const convertMessages = (messages: readonly Message[], dialect: Dialect): PromptMessages => {
   const users = messages.flatMap(({ role }, index) => (role === 'user' ? [index] : []));
   const marked = new Set(dialect.marksCache ? users.slice(-2) : []);
-  const prompt: Prompt = [];
+  const prompt: PromptMessage[] = [];
   let ids = NO_IDS;
   const idOf = (callId: string): string => ids.get(callId) ?? callId;
   for (const [index, message] of messages.entries()) {
@@ -214,32 +239,30 @@ const convertTool = (
   { name, description, inputSchema }: ToolDeclaration,
   { strictTools, takesDefinitions }: Dialect,
   marked: boolean,
-): LanguageModelV3FunctionTool => ({
+): PromptTool => ({
   type: 'function',
   name,
   description,
-  // Every tool declares a JSON Schema of an object; the types differ only in being writable.
-  inputSchema: (takesDefinitions
-    ? inputSchema
-    : withoutDefinitions(inputSchema)) as LanguageModelV3FunctionTool['inputSchema'],
+  inputSchema: takesDefinitions ? inputSchema : withoutDefinitions(inputSchema),
   ...(strictTools === undefined ? {} : { strict: strictTools }),
   ...mark(marked),
 });
 
-/** The prompt of a request, its tools and whether they may be called. */
 export const convertRequest = (
   { instructions, tools, messages, toolChoice }: ModelRequest,
   dialect: Dialect,
-): Pick<LanguageModelV3CallOptions, 'prompt' | 'tools' | 'toolChoice'> => {
+): PromptRequest => {
   const { marksCache } = dialect;
   const instructed = !isBlank(instructions);
-  const system: Prompt = instructed ? [{ role: 'system', content: instructions, ...mark(marksCache) }] : [];
+  const system: PromptMessages = instructed
+    ? [{ role: 'system', content: instructions, ...mark(marksCache) }]
+    : [];
   const last = marksCache && !instructed ? tools.length - 1 : -1;
   return {
     prompt: [...system, ...convertMessages(messages, dialect)],
     ...(tools.length > 0
       ? { tools: tools.map((tool, index) => convertTool(tool, dialect, index === last)) }
       : {}),
-    ...(toolChoice === undefined ? {} : { toolChoice: { type: toolChoice } }),
+    ...(toolChoice === undefined || tools.length === 0 ? {} : { toolChoice: { type: toolChoice } }),
   };
 };
