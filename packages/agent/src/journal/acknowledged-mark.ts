@@ -1,5 +1,5 @@
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs';
-import { openRegular, readUpTo } from '../platform/files.js';
+import { readUpTo, withRegular } from '../platform/files.js';
 import { crc32c } from './codec.js';
 import { cannotRead, codeOf } from './journal-error.js';
 import { FILE_MODE } from './state-folder.js';
@@ -68,12 +68,9 @@ const hasNoMark = (error: unknown): boolean =>
 export const readMark = async (path: string): Promise<Mark | null> => {
   const place = markPath(path);
   try {
-    const { file, status } = await openRegular(place);
-    try {
-      return decodeMarks(await readUpTo(file, status, PLACES * MARK_BYTES));
-    } finally {
-      await file.close();
-    }
+    return await withRegular(place, async (file, status) =>
+      decodeMarks(await readUpTo(file, status, PLACES * MARK_BYTES)),
+    );
   } catch (error) {
     if (hasNoMark(error)) return null;
     throw cannotRead(place, error);

@@ -76,7 +76,7 @@ export const parse = (text: string): unknown => {
   }
 };
 
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 type DecodedHeader<M extends MachineTypes> =
@@ -294,20 +294,31 @@ export function* piecesOf(lines: Lines, count: number): Generator<Lines, undefin
 
 type LineEnd = Lines['ended'];
 
+/** Reads a source block by block, from byte `start` up to byte `end`. A block is valid until the next one is read. */
+export async function* readBlocks(
+  source: ByteSource,
+  start: number,
+  end: number,
+  blockBytes = 1 << 20,
+): AsyncGenerator<Buffer, undefined> {
+  const block = Buffer.allocUnsafe(Math.max(0, Math.min(blockBytes, end - start)));
+  for (let at = start; at < end; ) {
+    const { bytesRead } = await source.read(block, 0, Math.min(block.length, end - at), at);
+    if (bytesRead === 0) return;
+    yield block.subarray(0, bytesRead);
+    at += bytesRead;
+  }
+}
+
 /** Looks for a line feed from `position` on, and holds one block at a time. */
 const findLineEnd = async (
-  handle: ByteSource,
+  source: ByteSource,
   position: number,
   end: number,
   blockBytes: number,
 ): Promise<LineEnd> => {
-  const block = Buffer.allocUnsafe(blockBytes);
-  for (let at = position; at < end; ) {
-    const { bytesRead } = await handle.read(block, 0, Math.min(blockBytes, end - at), at);
-    if (bytesRead === 0) break;
-    if (block.subarray(0, bytesRead).includes(NEWLINE)) return 'yes';
-    at += bytesRead;
-  }
+  for await (const block of readBlocks(source, position, end, blockBytes))
+    if (block.includes(NEWLINE)) return 'yes';
   return 'no';
 };
 

@@ -5,10 +5,10 @@ import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { MachineUpgrade } from '../machine/event.js';
 import type { PastFiles } from '../machine/past-files.js';
-import { openRegular } from '../platform/files.js';
+import { openRegular, withRegular } from '../platform/files.js';
 import type { Entry, Header, Journal, JournalStore, MachineTypes, OpenJournal } from '../ports/journal.js';
 import { readMark } from './acknowledged-mark.js';
-import { encodeHeader } from './codec.js';
+import { encodeHeader, readBlocks } from './codec.js';
 import { deleteSession, removeLeftovers } from './deletion.js';
 import { copyEntries, forkHeader } from './fork.js';
 import {
@@ -29,6 +29,7 @@ import {
   type InspectableStore,
   inspectFile,
   JournalScan,
+  readEntries,
   replayFile,
   type VisitedOpening,
 } from './reader.js';
@@ -65,7 +66,7 @@ import {
   syncFolder,
   writeWhole,
 } from './state-folder.js';
-import { openFileJournal, readEntries } from './writer.js';
+import { openFileJournal } from './writer.js';
 
 /** A header fits into the first block. */
 const HEADER_BLOCK_BYTES = 1 << 16;
@@ -97,8 +98,7 @@ const findJournal = async (folder: string, sessionId: string): Promise<string> =
 /** A pipe or a folder in the place of a journal is refused as no journal; it is not a journal that can't be written. */
 const refuseOddFile = async (path: string): Promise<void> => {
   try {
-    const { file } = await openRegular(path);
-    await file.close();
+    await withRegular(path, async () => undefined);
   } catch (error) {
     const isOdd = codeOf(error) === 'ENOTREG' || codeOf(error) === 'EISDIR';
     if (isOdd) throw cannotRead(path, error);
@@ -193,16 +193,8 @@ const create = async <M extends MachineTypes>(
  * Gives the session's path to a new file with the same content. A last holder that still has the old file open can't
  * reach the new one, whenever it writes.
  */
-const renewFile = async (path: string): Promise<void> => {
-  const { file } = await openRegular(path);
-  try {
-    const { size } = await file.stat();
-    const content = file.createReadStream({ start: 0, end: Math.max(0, size - 1), autoClose: false });
-    await writeWhole(path, `${path}.new`, content);
-  } finally {
-    await file.close();
-  }
-};
+const renewFile = (path: string): Promise<void> =>
+  withRegular(path, (file, { size }) => writeWhole(path, `${path}.new`, readBlocks(file, 0, size)));
 
 /** The header of a journal of any machine. */
 const headerIn = async (handle: FileHandle, path: string): Promise<Header<MachineTypes>> => {
@@ -282,8 +274,7 @@ const fork = async (
   const source = await findJournal(folder, sessionId);
   const { path, lock } = await claim(folder, newSessionId);
   await withLock(path, lock, async () => {
-    const { file } = await openRegular(source);
-    const header = await headerIn(file, source).finally(() => file.close());
+    const header = await withRegular(source, (file) => headerIn(file, source));
     // A fork of a foreign session is foreign.
     if (await isOwn(folder, header)) await makeOwn(folder, forkHeader(header, seq, newSessionId, createdAt));
     await writeWhole(path, `${path}.new`, copyEntries(source, seq, newSessionId, createdAt));
@@ -469,16 +460,12 @@ const copyTail = async (
   bytes: number,
   copy: FileHandle,
 ): Promise<void> => {
-  const block = Buffer.allocUnsafe(Math.min(bytes, BLOCK_BYTES));
-  let at = 0;
-  while (at < bytes) {
-    const { bytesRead } = await journal.read(block, 0, Math.min(block.length, bytes - at), size + at);
-    if (bytesRead === 0) break;
-    const piece = block.subarray(0, bytesRead);
-    if (!piece.equals(ZEROS.subarray(0, bytesRead))) await writeAll(copy, piece, at);
-    at += bytesRead;
+  let copied = 0;
+  for await (const block of readBlocks(journal, size, size + bytes, BLOCK_BYTES)) {
+    if (!block.equals(ZEROS.subarray(0, block.length))) await writeAll(copy, block, copied);
+    copied += block.length;
   }
-  await copy.truncate(at);
+  await copy.truncate(copied);
 };
 
 /** One call may write less than it was asked to. */

@@ -1,6 +1,6 @@
 import { readdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { openRegular } from '../platform/files.js';
+import { withRegular } from '../platform/files.js';
 import type { Header, MachineTypes, SessionInfo } from '../ports/journal.js';
 import type { Recorded } from './codec.js';
 import { cannotRead, codeOf, JournalError } from './journal-error.js';
@@ -59,10 +59,9 @@ export const summarise = (
 
 type Found = { readonly sessionId: string; readonly path: string; readonly changedAt: number };
 
-const readInfo = async ({ sessionId, path, changedAt }: Found): Promise<SessionInfo> => {
-  const { file: handle, status } = await openRegular(path);
-  try {
-    const scan = await JournalScan.begin(handle, path, status.size, BLOCK_BYTES);
+const readInfo = ({ sessionId, path, changedAt }: Found): Promise<SessionInfo> =>
+  withRegular(path, async (file, status) => {
+    const scan = await JournalScan.begin(file, path, status.size, BLOCK_BYTES);
     let title: string | undefined;
     for await (const records of scan.records()) {
       title = titleOf(scan.header, records);
@@ -71,10 +70,7 @@ const readInfo = async ({ sessionId, path, changedAt }: Found): Promise<SessionI
     const damage = scan.ending.kind === 'damaged' ? `(damaged at line ${scan.line + 1}) ` : '';
     const info = summarise(sessionId, scan.header, `${damage}${title ?? ''}`.trim(), changedAt);
     return (await isOwnJournal(path, scan.header)) ? info : { ...info, isForeign: true };
-  } finally {
-    await handle.close();
-  }
-};
+  });
 
 const saysOf = (error: unknown): string => {
   if (!(error instanceof JournalError)) return `(cannot be read: ${codeOf(error) || String(error)})`;

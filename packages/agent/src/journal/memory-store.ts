@@ -19,10 +19,11 @@ import {
   CHECK_EVERY,
   checkOf,
   type Fold,
-  foldRecords,
+  foldOn,
   type JournaledMachine,
   ownHeader,
   type ReplayOptions,
+  refuseMismatch,
   replayOf,
   replayWith,
   upgradeFold,
@@ -160,11 +161,18 @@ const lookAt = <M extends MachineTypes>(sessionId: string, header: Header<M>) =>
   tornBytes: 0,
 });
 
+/** Throws `damaged` at the first state that differs from its recorded check. */
 const foldSession = <M extends MachineTypes>(
   { header, records }: Session<M>,
   machine: JournaledMachine<M>,
   options: ReplayOptions<M> = {},
-): Fold<M> => foldRecords(pathOf(header.sessionId), header, records, machine, options);
+): Fold<M> => {
+  const path = pathOf(header.sessionId);
+  const fold = beginFold(header, machine, path);
+  foldOn(fold, records, options);
+  refuseMismatch(path, fold, header);
+  return fold;
+};
 
 /** Stores the sessions of one machine in memory: behaves like files, but does not outlive the process. */
 export const memoryJournalsOf = <M extends MachineTypes>(

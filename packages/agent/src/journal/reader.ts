@@ -13,10 +13,11 @@ import {
   text,
   trimmed,
 } from '@pawl/machine/kernel/shape';
-import { openRegular } from '../platform/files.js';
+import { openRegular, withRegular } from '../platform/files.js';
 import type {
   AgentTypes,
   Blobs,
+  Entry,
   FrozenPrompt,
   Header,
   JournalStore,
@@ -210,6 +211,11 @@ export class JournalScan<M extends MachineTypes> {
     for await (const lines of this.#rest) yield* this.#decodeAll(lines);
   }
 
+  /** Verifies all lines, for what they say of the journal's end. */
+  async readAll(): Promise<void> {
+    for await (const _ of this.records());
+  }
+
   /**
    * Compares the end with the mark of the journal, after all records were read. After a power loss the mark can be old: then
    * lines behind zeros may have been acknowledged, unless the mark says that the last good line was the last one.
@@ -324,8 +330,7 @@ const lookAt = async <M extends MachineTypes>(
 ): Promise<Look<M>> => {
   try {
     const mark = await readMark(path); // before the size: a writer may be at work
-    const { file, status } = await openRegular(path);
-    try {
+    return await withRegular(path, async (file, status) => {
       const scan = await JournalScan.beginOf<M>(kind, file, path, status.size);
       const take = await begin(scan.header);
       let extent: 'more' | 'enough' = 'more';
@@ -337,13 +342,35 @@ const lookAt = async <M extends MachineTypes>(
       const { header, ending } = scan;
       const damage = ending.kind === 'damaged' ? ending.error : null;
       return { path, header, damage, tornBytes: ending.kind === 'torn' ? ending.bytes : 0 };
-    } finally {
-      await file.close();
-    }
+    });
   } catch (error) {
     throw cannotRead(path, error);
   }
 };
+
+/** Yields the entries from seq `from` on, up to byte `end`; throws `damaged` if the file ends before that. */
+export async function* readEntries<M extends MachineTypes>(
+  kind: M['kind'],
+  path: string,
+  from: number,
+  end?: number,
+): AsyncGenerator<Entry<M>, undefined> {
+  let opened: Awaited<ReturnType<typeof openRegular>> | undefined;
+  try {
+    const mark = end === undefined ? await readMark(path) : null; // before the size: a writer may be at work
+    opened = await openRegular(path);
+    const scan = await JournalScan.beginOf<M>(kind, opened.file, path, end ?? opened.status.size);
+    for await (const records of scan.records()) {
+      for (const { entry } of records) if (entry.seq >= from) yield entry;
+    }
+    scan.compare(mark);
+    if (scan.ending.kind === 'damaged') throw scan.ending.error;
+  } catch (error) {
+    throw cannotRead(path, error);
+  } finally {
+    await opened?.file.close();
+  }
+}
 
 /** Rejects with `damaged` (the header itself), `newerVersion`, `otherMachine` or `cannotRead`. */
 export const inspectFile = async <M extends MachineTypes>(

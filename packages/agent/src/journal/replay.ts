@@ -7,16 +7,13 @@ import type { CarriedSession, MachineUpgrade } from '../machine/event.js';
 import type { Message } from '../machine/message.js';
 import type { PastFiles } from '../machine/past-files.js';
 import type { AgentTypes, Entry, Header, MachineTypes, OpenJournal } from '../ports/journal.js';
-import type { Stepped } from '../ports/session.js';
 import type { Recorded } from './codec.js';
 import { JournalError, newerMachine } from './journal-error.js';
-import { type JournalStep, stepEntry } from './steps.js';
+import { type JournalStep, type SteppedMachine, stepEntry } from './steps.js';
 
 /** The parts of a machine that its journals need. */
-export type JournaledMachine<M extends MachineTypes = AgentTypes> = {
+export type JournaledMachine<M extends MachineTypes = AgentTypes> = SteppedMachine<M> & {
   readonly kind: M['kind'];
-  initialState(settings: M['settings']): M['state'];
-  step(state: M['state'], event: M['event']): Omit<Stepped<M>, 'seq' | 'event'>;
   /** Hash of the machine's edges, written into the headers of new journals. */
   readonly fingerprint: string;
   /**
@@ -121,14 +118,6 @@ export type Fold<M extends MachineTypes> = {
 
 type Carrier<M extends MachineTypes> = ReturnType<NonNullable<JournaledMachine<M>['carry']>>;
 
-const checkFrom = <M extends MachineTypes>(
-  machine: JournaledMachine<M>,
-  begun?: SummedMessages,
-): Pick<Fold<M>, 'check' | 'summed'> => {
-  const check = machine.snapshots?.createCheck(begun);
-  return check === undefined ? { check: machine.createCheck() } : { check, summed: check.summed };
-};
-
 /** Throws `newerVersion` if a later machine wrote the entries that follow. */
 export const refuseNewer = <M extends MachineTypes>(
   { path, machine }: { readonly path: string; readonly machine: Pick<JournaledMachine<M>, 'version'> },
@@ -145,37 +134,32 @@ export const beginFold = <M extends MachineTypes>(
 ): Fold<M> => {
   const version = versionIn(header);
   refuseNewer({ path, machine }, version);
-  return {
-    machine,
+  const carrier = version < machine.version ? (machine.carry?.(header.settings) ?? null) : null;
+  return createFold(machine, {
     path,
     state: machine.initialState(header.settings),
     seq: 0,
-    checks: 0,
-    mismatches: [],
     version,
-    earlierChecks: 0,
-    carrier: version < machine.version ? (machine.carry?.(header.settings) ?? null) : null,
-    ...checkFrom(machine),
-  };
+    carrier,
+  });
 };
 
 /** A fold that goes on after entries that were folded before, of which this machine wrote the last one. */
 export const continueFold = <M extends MachineTypes>(
   machine: JournaledMachine<M>,
   { state, seq, path }: Pick<Fold<M>, 'state' | 'seq' | 'path'>,
-  begun: SummedMessages,
-): Fold<M> => ({
-  machine,
-  path,
-  state,
-  seq,
-  checks: 0,
-  mismatches: [],
-  version: machine.version,
-  earlierChecks: 0,
-  carrier: null,
-  ...checkFrom(machine, begun),
-});
+  summed: SummedMessages,
+): Fold<M> => createFold(machine, { path, state, seq, version: machine.version, carrier: null }, summed);
+
+const createFold = <M extends MachineTypes>(
+  machine: JournaledMachine<M>,
+  start: Pick<Fold<M>, 'path' | 'state' | 'seq' | 'version' | 'carrier'>,
+  summed?: SummedMessages,
+): Fold<M> => {
+  const check = machine.snapshots?.createCheck(summed);
+  const hashing = check === undefined ? { check: machine.createCheck() } : { check, summed: check.summed };
+  return { machine, ...start, checks: 0, mismatches: [], earlierChecks: 0, ...hashing };
+};
 
 /**
  * Entries between two state checks of such a state, a multiple of `every`: as many as the state has parts that grow
@@ -289,20 +273,6 @@ export const visitPast = <M extends MachineTypes>(
     },
     past: () => ({ past: collector.past() }),
   };
-};
-
-/** Folds records; throws `damaged` at the first state that differs from its recorded check. */
-export const foldRecords = <M extends MachineTypes>(
-  path: string,
-  header: Header<M>,
-  records: readonly Recorded<M>[],
-  machine: JournaledMachine<M>,
-  options: ReplayOptions<M> = {},
-): Fold<M> => {
-  const fold = beginFold(header, machine, path);
-  foldOn(fold, records, options);
-  refuseMismatch(path, fold, header);
-  return fold;
 };
 
 /** Throws `damaged` if a state differed from its recorded check. */

@@ -7,7 +7,7 @@ import type { PastFiles } from '../machine/past-files.js';
 import { VERSION } from '../platform/environment.js';
 import { readRegular } from '../platform/files.js';
 import type { Header, MachineTypes } from '../ports/journal.js';
-import { decodeHeader, NEWLINE, parse } from './codec.js';
+import { decodeHeader, NEWLINE, parse, readBlocks } from './codec.js';
 import type { ScanPoint } from './reader.js';
 import {
   continueFold,
@@ -272,15 +272,12 @@ const BLOCK_BYTES = 1024 * 1024;
 
 /** Checksum of the first `size` bytes; null if the file is shorter. */
 export const sumOf = async (handle: FileHandle, size: number): Promise<number | null> => {
-  const block = Buffer.allocUnsafe(Math.min(size, BLOCK_BYTES));
-  let sum = 0;
-  for (let at = 0; at < size; ) {
-    const { bytesRead } = await handle.read(block, 0, Math.min(block.length, size - at), at);
-    if (bytesRead === 0) return null;
-    sum = crc32(block.subarray(0, bytesRead), sum);
-    at += bytesRead;
+  let [sum, bytes] = [0, 0];
+  for await (const block of readBlocks(handle, 0, size, BLOCK_BYTES)) {
+    sum = crc32(block, sum);
+    bytes += block.length;
   }
-  return sum;
+  return bytes === size ? sum : null;
 };
 
 /** Reads at once: `sumOf` has read the file before, so that the system holds it in memory. */

@@ -3,7 +3,7 @@
 import { hash, randomUUID } from 'node:crypto';
 import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { openRegular } from '../platform/files.js';
+import { withRegular } from '../platform/files.js';
 import type { Blobs } from '../ports/journal.js';
 import { blobDamaged, cannotRead, cannotWrite, codeOf } from './journal-error.js';
 
@@ -148,7 +148,7 @@ export const writeWhole = async (
   await syncFolder(dirname(path));
 };
 
-const sha256Of = (bytes: Buffer): string => hash('sha256', bytes, 'hex');
+export const sha256Of = (bytes: Buffer): string => hash('sha256', bytes, 'hex');
 
 const sizeOf = async (path: string): Promise<number | undefined> => {
   try {
@@ -181,8 +181,7 @@ const put = async (folder: string, text: string): Promise<string> => {
 /** The file's content; undefined if it does not exist. */
 const readWhole = async (path: string): Promise<Buffer | undefined> => {
   try {
-    const { file } = await openRegular(path);
-    return await file.readFile().finally(() => file.close());
+    return await withRegular(path, (file) => file.readFile());
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined;
     throw cannotRead(path, error);

@@ -1,13 +1,12 @@
 /** Exports a session to one file, imports one, and verifies either. */
 
-import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { constants, copyFile, link, lstat, open, readFile, rm } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
-import { openRegular } from '../platform/files.js';
+import { withRegular } from '../platform/files.js';
 import type { AgentTypes, Header, MachineTypes } from '../ports/journal.js';
 import { type Mark, readMark } from './acknowledged-mark.js';
-import { type ByteSource, readLines, sourceOf, splitFirst } from './codec.js';
+import { type ByteSource, isRecord, parse, readLines, sourceOf, splitFirst } from './codec.js';
 import { removeLeftovers } from './deletion.js';
 import { blobDamaged, cannotRead, cannotWrite, codeOf, JournalError } from './journal-error.js';
 import { agentMachine } from './journaled-agent-machine.js';
@@ -24,6 +23,7 @@ import {
   lockPath,
   makeFolder,
   sessionsFolder,
+  sha256Of,
   syncFolder,
 } from './state-folder.js';
 
@@ -32,10 +32,7 @@ type Exported = { readonly entries: number; readonly blobs: number; readonly byt
 /** The good lines of a stored journal; throws if it is damaged before its end. */
 const readGood = async (path: string): Promise<{ readonly journal: Buffer; readonly entries: number }> => {
   const mark = await readMark(path); // before the size: a writer may be at work
-  const { file, status } = await openRegular(path).catch((error: unknown) => {
-    throw cannotRead(path, error);
-  });
-  try {
+  return withRegular(path, async (file, status) => {
     const { seq, size, fault, isTorn } = await scanFile(file, path, status.size, mark);
     if (fault !== null && !isTorn)
       throw new JournalError(
@@ -48,9 +45,9 @@ const readGood = async (path: string): Promise<{ readonly journal: Buffer; reado
     const journal = Buffer.alloc(size);
     await file.read(journal, 0, size, 0);
     return { journal, entries: seq };
-  } finally {
-    await file.close();
-  }
+  }).catch((error: unknown) => {
+    throw cannotRead(path, error);
+  });
 };
 
 const fileThere = (path: string): JournalError =>
@@ -220,8 +217,7 @@ const placeNew = (draft: string, path: string): Promise<void> =>
 
 const readSource = async (source: string): Promise<Buffer> => {
   try {
-    const { file } = await openRegular(source);
-    return await file.readFile().finally(() => file.close());
+    return await withRegular(source, (file) => file.readFile());
   } catch (error) {
     throw cannotRead(source, error);
   }
@@ -314,22 +310,6 @@ const blobFault = (path: string, why: string, seq: number): Verification['fault'
   seq,
 });
 
-const BLOCK_BYTES = 1 << 20;
-
-/** Scans a journal where it is, since a power loss can leave gigabytes of zeros at its end; null for an exported session. */
-const scanJournal = async (path: string, mark: Mark | null): Promise<ScannedFile | null> => {
-  const { file, status } = await openRegular(path).catch((error: unknown) => {
-    throw cannotRead(path, error);
-  });
-  try {
-    const { value: lines } = await readLines(file, status.size, BLOCK_BYTES).next();
-    const first = lines === undefined ? '' : splitFirst(lines).first.toString();
-    return readManifest(first).kind === 'none' ? await scanFile(file, path, status.size, mark) : null;
-  } finally {
-    await file.close();
-  }
-};
-
 type Scanned = Omit<Content, 'journal'> & {
   readonly scanned: ScannedFile;
   /** All bytes of the journal, once it has proved good. */
@@ -346,6 +326,18 @@ const scanStored = async (path: string, mark: Mark | null): Promise<Scanned> => 
     load: async () => journal,
   };
 };
+
+const BLOCK_BYTES = 1 << 20;
+
+/** Scans a journal where it is, since a power loss can leave gigabytes of zeros at its end; null for an exported session. */
+const scanJournal = (path: string, mark: Mark | null): Promise<ScannedFile | null> =>
+  withRegular(path, async (file, status) => {
+    const { value: lines } = await readLines(file, status.size, BLOCK_BYTES).next();
+    const first = lines === undefined ? '' : splitFirst(lines).first.toString();
+    return readManifest(first).kind === 'none' ? await scanFile(file, path, status.size, mark) : null;
+  }).catch((error: unknown) => {
+    throw cannotRead(path, error);
+  });
 
 /** Verifies each line of a journal, or each part of an exported session, and the blobs that are there. Changes nothing. */
 export const verifyStored = async (path: string): Promise<Verification> => {
@@ -420,7 +412,7 @@ const scanFile = async (
 ): Promise<ScannedFile> => {
   try {
     const scan = await JournalScan.begin(source, path, end);
-    for await (const _ of scan.records());
+    await scan.readAll();
     scan.compare(mark);
     const { header, seq, size, ending } = scan;
     return { header, seq, size, fault: faultOf(scan), isTorn: ending.kind === 'torn' };
@@ -456,9 +448,6 @@ const manifestOf = (sessionId: string, journal: Part, blobs: readonly Part[]): M
   blobs,
 });
 
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null;
-
 const isPart = (value: unknown): value is Part =>
   isRecord(value) &&
   Number.isSafeInteger(value.bytes) &&
@@ -472,17 +461,9 @@ type ReadManifest =
   | { readonly kind: 'none' | 'bad' }
   | { readonly kind: 'newer'; readonly version: number };
 
-const parseLine = (line: string): unknown => {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined; // not JSON, so no manifest
-  }
-};
-
 /** Reads the first line of a file. */
 const readManifest = (line: string): ReadManifest => {
-  const value = parseLine(line);
+  const value = parse(line);
   if (!isRecord(value) || typeof value.pawlExport !== 'number') return { kind: 'none' };
   if (value.pawlExport > VERSION) return { kind: 'newer', version: value.pawlExport };
   const { sessionId, journal, blobs } = value;
@@ -505,8 +486,6 @@ const HASH = /(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/g;
 /** Hashes in the text of a journal. Not all of them name blobs: state checks and file contents have hashes, too. */
 const hashesIn = (journal: Buffer): ReadonlySet<string> =>
   new Set(journal.toString('latin1').match(HASH) ?? []);
-
-export const sha256Of = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
 const readBlob = async (folder: string, sha256: string): Promise<NamedBlob | null> => {
   const path = blobPath(folder, sha256);

@@ -19,13 +19,13 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { PastFiles } from '../machine/past-files.js';
-import { descriptorPath, hasDescriptorPaths, openRegular } from '../platform/files.js';
-import type { Blobs, Entry, EntryDraft, Header, Journal, MachineTypes } from '../ports/journal.js';
-import { openMark, readMark } from './acknowledged-mark.js';
-import { encodeRecord } from './codec.js';
-import { cannotRead, cannotWrite, closed, codeOf, JournalError, resumeCommand } from './journal-error.js';
+import { descriptorPath, hasDescriptorPaths, withRegular } from '../platform/files.js';
+import type { Blobs, EntryDraft, Header, Journal, MachineTypes } from '../ports/journal.js';
+import { openMark } from './acknowledged-mark.js';
+import { encodeRecord, readBlocks } from './codec.js';
+import { cannotWrite, closed, codeOf, JournalError, resumeCommand } from './journal-error.js';
 import type { Lock } from './lock.js';
-import { JournalScan, readFrozen } from './reader.js';
+import { JournalScan, readEntries, readFrozen } from './reader.js';
 import { checkOf, type Fold } from './replay.js';
 import {
   type SnapshotPlan,
@@ -35,31 +35,6 @@ import {
   writeSnapshots,
 } from './snapshot.js';
 import { FILE_MODE, makeFolder, rescueFolder, reservePath, syncFolder } from './state-folder.js';
-
-/** Yields the entries from seq `from` on, up to byte `end`; throws `damaged` if the file ends before that. */
-export async function* readEntries<M extends MachineTypes>(
-  kind: M['kind'],
-  path: string,
-  from: number,
-  end?: number,
-): AsyncGenerator<Entry<M>, undefined> {
-  let handle: FileHandle | undefined;
-  try {
-    const mark = end === undefined ? await readMark(path) : null; // before the size: a writer may be at work
-    const { file, status } = await openRegular(path);
-    handle = file;
-    const scan = await JournalScan.beginOf<M>(kind, file, path, end ?? status.size);
-    for await (const records of scan.records()) {
-      for (const { entry } of records) if (entry.seq >= from) yield entry;
-    }
-    scan.compare(mark);
-    if (scan.ending.kind === 'damaged') throw scan.ending.error;
-  } catch (error) {
-    throw cannotRead(path, error);
-  } finally {
-    await handle?.close();
-  }
-}
 
 type FileJournalParts<M extends MachineTypes> = {
   readonly path: string;
@@ -471,7 +446,7 @@ const refuseForeign = (lock: OpenFile['lock'], look: IdentityLook): void => {
 const isIntact = async (handle: FileHandle, path: string, size: number): Promise<boolean> => {
   try {
     const scan = await JournalScan.begin(handle, path, size);
-    for await (const _ of scan.records());
+    await scan.readAll();
     return scan.size === size;
   } catch {
     return false; // the header is damaged
@@ -484,19 +459,15 @@ const COMPARED_BYTES = 4_096;
  * True if the file at the path holds the same lines up to `size`, and more: another process took the session over and has
  * ended since. The checksums of lines depend on all lines before, so the last ones are enough.
  */
-const wasContinued = async (handle: FileHandle, path: string, size: number): Promise<boolean> => {
-  const { file, status } = await openRegular(path);
-  try {
+const wasContinued = (handle: FileHandle, path: string, size: number): Promise<boolean> =>
+  withRegular(path, async (file, status) => {
     if (status.size <= size) return false;
     const length = Math.min(size, COMPARED_BYTES);
-    const [own, other] = [Buffer.alloc(length), Buffer.alloc(length, 1)];
-    await handle.read(own, 0, length, size - length);
+    const [written, other] = [Buffer.alloc(length), Buffer.alloc(length, 1)];
+    await handle.read(written, 0, length, size - length);
     await file.read(other, 0, length, size - length);
-    return own.equals(other);
-  } finally {
-    await file.close();
-  }
-};
+    return written.equals(other);
+  });
 
 /** The writer owns its file while it holds the lock, and the path leads to the file as the writer left it. */
 const ownershipOf = ({ handle, path, lock, resume }: OpenFile): Ownership => {
@@ -693,23 +664,11 @@ const createIn = async (folder: string, name: string): Promise<{ handle: FileHan
   }
 };
 
-const BLOCK_BYTES = 1 << 20;
-
-const copyTo = async (from: FileHandle, size: number, to: FileHandle): Promise<void> => {
-  const block = Buffer.allocUnsafe(BLOCK_BYTES);
-  for (let position = 0; position < size; ) {
-    const { bytesRead } = await from.read(block, 0, Math.min(block.length, size - position), position);
-    if (bytesRead === 0) return;
-    await to.appendFile(block.subarray(0, bytesRead));
-    position += bytesRead;
-  }
-};
-
 /** The good lines that the open file still has, at most `size` bytes. */
 const scanGood = async (journal: FileHandle, path: string, size: number) => {
   const end = Math.min(size, (await journal.stat()).size);
   const scan = await JournalScan.begin(journal, path, end);
-  for await (const _ of scan.records());
+  await scan.readAll();
   return scan;
 };
 
@@ -723,7 +682,7 @@ const writeCopy = async (
 ): Promise<Rescued> => {
   const { handle, path } = await createIn(place.folder, place.name);
   try {
-    await copyTo(journal, size, handle);
+    for await (const block of readBlocks(journal, 0, size)) await handle.appendFile(block);
     await handle.appendFile(unwritten);
     await handle.sync();
   } finally {

@@ -149,6 +149,19 @@ export const openRegular = async (place: string, options: OpenOptions = {}): Pro
   }
 };
 
+/** Opens a regular file as `openRegular` does, while the work lasts. */
+export const withRegular = async <T>(
+  place: string,
+  work: (file: FileHandle, status: Stats) => Promise<T>,
+): Promise<T> => {
+  const { file, status } = await openRegular(place);
+  try {
+    return await work(file, status);
+  } finally {
+    await file.close();
+  }
+};
+
 const tooLarge = (status: Stats, bytesMax: number): Unopened => ({
   kind: 'unusable',
   why: `it has ${status.size > bytesMax ? status.size : 'more'} bytes, at most ${bytesMax} are read`,
