@@ -21,11 +21,11 @@ const PLACES = 2;
 /** Where the mark stands that is the `count`th to be written, from 0. */
 const markOffset = (count: number): number => (count % PLACES) * MARK_BYTES;
 
-const sumOf = ({ seq, crc }: Mark): number => crc32c(Buffer.from(`${seq} ${crc}`));
+const markSum = ({ seq, crc }: Mark): number => crc32c(Buffer.from(`${seq} ${crc}`));
 
 export const encodeMark = ({ seq, crc }: Mark): Buffer =>
   Buffer.from(
-    `${`{"seq":${seq},"crc":${crc},"sum":${sumOf({ seq, crc })}}`.padEnd(MARK_BYTES - 1)}\n`,
+    `${`{"seq":${seq},"crc":${crc},"sum":${markSum({ seq, crc })}}`.padEnd(MARK_BYTES - 1)}\n`,
     'latin1',
   );
 
@@ -40,7 +40,7 @@ const decodeMark = (text: string): Mark | null => {
     if (typeof value !== 'object' || value === null) return null;
     const [seq, crc] = [numberIn(value, 'seq'), numberIn(value, 'crc')];
     if (seq === null || crc === null) return null;
-    return numberIn(value, 'sum') === sumOf({ seq, crc }) ? { seq, crc } : null;
+    return numberIn(value, 'sum') === markSum({ seq, crc }) ? { seq, crc } : null;
   } catch {
     return null; // a power loss cut it
   }

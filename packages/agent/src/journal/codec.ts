@@ -23,7 +23,7 @@ export type Recorded<M extends MachineTypes = AgentTypes> = {
 /** A line ready to be written, with its line feed, and the checksum that seeds the next line. */
 type EncodedLine = { readonly bytes: Buffer; readonly crc: number };
 
-const hexOf = (crc: number): string => crc.toString(16).padStart(8, '0');
+const formatCrc = (crc: number): string => crc.toString(16).padStart(8, '0');
 
 const seal = (json: string, seed: number): EncodedLine => {
   const body = json.slice(0, -1);
@@ -31,7 +31,7 @@ const seal = (json: string, seed: number): EncodedLine => {
   const bytes = Buffer.allocUnsafe(size + TRAILER_BYTES + 1);
   bytes.write(body);
   const crc = crc32c(bytes, seed, 0, size);
-  bytes.write(`${OPENING}${hexOf(crc)}"}\n`, size, 'latin1');
+  bytes.write(`${OPENING}${formatCrc(crc)}"}\n`, size, 'latin1');
   return { bytes, crc };
 };
 
@@ -117,13 +117,13 @@ export const decodeRecord = <M extends MachineTypes>(
       why: 'its checksum does not fit: it was changed, or lines were cut out, put in or moved',
     };
   }
-  const recorded = recordedOf<M>(parse(line.toString()), seq);
+  const recorded = readRecorded<M>(parse(line.toString()), seq);
   if (recorded === null) return { kind: 'bad', why: `it is not the entry with seq ${seq}` };
   return { kind: 'record', recorded, crc };
 };
 
 /** The entry in the value of a line with a correct checksum; null if it is not the entry with this seq. */
-const recordedOf = <M extends MachineTypes>(value: unknown, seq: number): Recorded<M> | null => {
+const readRecorded = <M extends MachineTypes>(value: unknown, seq: number): Recorded<M> | null => {
   if (!isRecord(value) || value.seq !== seq) return null;
   const check = typeof value.check === 'string' ? value.check : null;
   // Safe: the checksum proves that encodeRecord wrote these bytes.
@@ -259,7 +259,7 @@ export type ByteSource = {
   ): Promise<{ readonly bytesRead: number }>;
 };
 
-export const sourceOf = (bytes: Buffer): ByteSource => ({
+export const bufferSource = (bytes: Buffer): ByteSource => ({
   read: async (buffer, offset, length, position) => ({
     bytesRead: bytes.copy(buffer, offset, position, position + length),
   }),
@@ -282,7 +282,7 @@ export const splitFirst = (lines: Lines): { readonly first: Buffer; readonly res
 };
 
 /** Splits lines into pieces of at most `count` lines; without lines it yields one empty piece. */
-export function* piecesOf(lines: Lines, count: number): Generator<Lines, undefined> {
+export function* chunkLines(lines: Lines, count: number): Generator<Lines, undefined> {
   let [start, index] = [lines.start, 0];
   do {
     const ends = lines.ends.slice(index, index + count);

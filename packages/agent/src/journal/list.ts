@@ -7,7 +7,7 @@ import { cannotRead, codeOf, JournalError } from './journal-error.js';
 import { JournalScan } from './reader.js';
 import { kindOf } from './replay.js';
 import { hasCode, isOwnJournal } from './session-owner.js';
-import { deletedIdOf, sessionIdOf, sessionsFolder } from './state-folder.js';
+import { parseDeletedName, parseJournalName, sessionsFolder } from './state-folder.js';
 
 /** Small blocks, since header and title are at the beginning. */
 const BLOCK_BYTES = 1 << 16;
@@ -15,7 +15,7 @@ const TITLE_LENGTH_MAX = 80;
 /** Entries searched for the first input; if there is none among them, the session has no title. */
 const TITLE_ENTRIES_MAX = 100;
 
-const inputOf = ({ entry: { event } }: Recorded<MachineTypes>): string =>
+const userInput = ({ entry: { event } }: Recorded<MachineTypes>): string =>
   event.type === 'UserInput' && 'text' in event && typeof event.text === 'string' ? event.text : '';
 
 /** Where the text of a skill or command begins to which an input expands, and a text that an editor attached. */
@@ -29,11 +29,11 @@ export const titleFrom = (text: string): string => {
 };
 
 /** The title: the question of a run, or the first input among the first entries; undefined if there is none. */
-export const titleOf = (
+export const sessionTitle = (
   { settings }: Header<MachineTypes>,
   records: readonly Recorded<MachineTypes>[],
 ): string | undefined => {
-  for (const text of [settings.question ?? '', ...records.map(inputOf)]) {
+  for (const text of [settings.question ?? '', ...records.map(userInput)]) {
     const title = titleFrom(text);
     if (title !== '') return title;
   }
@@ -64,7 +64,7 @@ const readInfo = ({ sessionId, path, changedAt }: Found): Promise<SessionInfo> =
     const scan = await JournalScan.begin(file, path, status.size, BLOCK_BYTES);
     let title: string | undefined;
     for await (const records of scan.records()) {
-      title = titleOf(scan.header, records);
+      title = sessionTitle(scan.header, records);
       if (title !== undefined || scan.seq >= TITLE_ENTRIES_MAX) break;
     }
     const damage = scan.ending.kind === 'damaged' ? `(damaged at line ${scan.line + 1}) ` : '';
@@ -72,7 +72,7 @@ const readInfo = ({ sessionId, path, changedAt }: Found): Promise<SessionInfo> =
     return (await isOwnJournal(path, scan.header)) ? info : { ...info, isForeign: true };
   });
 
-const saysOf = (error: unknown): string => {
+const explainUnreadable = (error: unknown): string => {
   if (!(error instanceof JournalError)) return `(cannot be read: ${codeOf(error) || String(error)})`;
   return error.kind === 'newerVersion'
     ? '(written by a newer version of Pawl)'
@@ -93,13 +93,13 @@ const unreadable = async ({ sessionId, path, changedAt }: Found, error: unknown)
   changedAt,
   parent: null,
   model: '',
-  title: saysOf(error),
+  title: explainUnreadable(error),
   ...unreadableBy(error),
   ...((await hasCode(dirname(dirname(path)), sessionId)) ? {} : { isForeign: true }),
 });
 
 const findOne = async (folder: string, fileName: string): Promise<Found | undefined> => {
-  const sessionId = sessionIdOf(fileName);
+  const sessionId = parseJournalName(fileName);
   if (sessionId === undefined) return undefined;
   const path = join(folder, fileName);
   try {
@@ -136,7 +136,7 @@ export async function* readSessions(stateFolder: string): AsyncGenerator<Session
 const deletedIn = async (folder: string): Promise<Set<string>> => {
   // Without the folder there is no session, and a folder that can't be read is reported by whoever lists it.
   const names = await readdir(folder).catch((): string[] => []);
-  const ids = names.flatMap((name) => deletedIdOf(name) ?? []);
+  const ids = names.flatMap((name) => parseDeletedName(name) ?? []);
   return new Set(ids.filter((id) => !names.includes(`${id}.jsonl`)));
 };
 

@@ -40,7 +40,7 @@ type LockOptions = {
 
 const held = new Set<string>();
 
-const nameOf = ({ pid, host }: Holder): string => `process ${pid} on ${host}`;
+const describeHolder = ({ pid, host }: Holder): string => `process ${pid} on ${host}`;
 
 /** Where a holder runs, as far as it is not here. */
 const whereIs = (holder: Holder, self: Holder): string => {
@@ -49,7 +49,7 @@ const whereIs = (holder: Holder, self: Holder): string => {
 };
 
 const locked = (path: string, holder: Holder | undefined, where = ''): JournalError => {
-  const who = holder === undefined ? 'another process' : `${nameOf(holder)}${where}`;
+  const who = holder === undefined ? 'another process' : `${describeHolder(holder)}${where}`;
   const since =
     holder === undefined || holder.since === 0 ? '' : ` since ${new Date(holder.since).toISOString()}`;
   const sessionId = basename(path, '.lock');
@@ -61,12 +61,12 @@ const locked = (path: string, holder: Holder | undefined, where = ''): JournalEr
   );
 };
 
-const lossOf = (path: string): JournalError => {
+const explainLoss = (path: string): JournalError => {
   const holder = parseHolder(readTextOrEmptySync(path, HOLDER_BYTES_MAX));
   const what =
     holder === undefined
       ? `The lock ${path} was removed or changed while its session was running`
-      : `The session ${basename(path, '.lock')} was taken over by ${nameOf(holder)}`;
+      : `The session ${basename(path, '.lock')} was taken over by ${describeHolder(holder)}`;
   return new JournalError(
     holder === undefined ? 'foreignChange' : 'takenOver',
     path,
@@ -111,7 +111,7 @@ const takeFile = async (path: string, self: Holder, textOf: OwnText, takeOver: b
     const predecessor = check !== 'gone' || mustRenew(text) ? 'unknown' : 'gone';
     const own = textOf(predecessor === 'unknown');
     if (!(await replaceFile(path, text, own, refuseLiving))) continue;
-    const socket = holder === undefined ? null : socketOf(path, holder);
+    const socket = holder === undefined ? null : socketPath(path, holder);
     if (check === 'gone' && socket !== null) await rm(socket, { force: true });
     return { predecessor, own };
   }
@@ -141,7 +141,7 @@ const acquireReal = async (path: string, platform: string, takeOver: boolean): P
     };
     return {
       predecessor,
-      loss: () => (holdsText(path, ownBytes) ? null : lossOf(path)),
+      loss: () => (holdsText(path, ownBytes) ? null : explainLoss(path)),
       release: () => {
         releasing ??= release();
         return releasing;
@@ -231,7 +231,7 @@ export const createFile = async (path: string, text: string): Promise<boolean> =
 };
 
 /** Path of the claim to the file while it holds `text`. */
-export const claimOf = (path: string, text: string): string =>
+export const claimPath = (path: string, text: string): string =>
   `${path}.${hash('sha256', text, 'hex').slice(0, 12)}`;
 
 /** Decides by the text of a claim whether its process is dead; throws if it may live. */
@@ -239,7 +239,7 @@ type Judge = (text: string) => Promise<void>;
 
 /** Makes our claim to the file while it holds `seen`; null if the file has changed meanwhile. */
 const claim = async (path: string, seen: string, own: string, judge: Judge): Promise<string | null> => {
-  const place = claimOf(path, seen);
+  const place = claimPath(path, seen);
   while (!(await createFile(place, own))) {
     const rival = await readLockText(place);
     if (rival === null) continue;
@@ -266,7 +266,7 @@ export const replaceFile = async (
 
 /** Removes the file if it still holds `own`. Leaves it alone while somebody else replaces it. */
 export const removeFile = async (path: string, own: string): Promise<void> => {
-  const place = claimOf(path, own);
+  const place = claimPath(path, own);
   const isOurs = await createFile(place, own).catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return false; // the folder was removed, and the file with it
     throw error;
@@ -309,7 +309,7 @@ const orEmpty = async (reading: Promise<string>): Promise<string> => {
 };
 
 /** Field 22 of /proc/PID/stat, counted from after the process name, which can contain blanks and parentheses. */
-const startOf = async (pid: number): Promise<string> => {
+const readStartTime = async (pid: number): Promise<string> => {
   const stat = await orEmpty(readFile(`/proc/${pid}/stat`, 'utf8'));
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '';
 };
@@ -330,7 +330,7 @@ export const describeSelf = async (
   const [system, bootId, started, pids] = await Promise.all([
     systemId(),
     orEmpty(readFile('/proc/sys/kernel/random/boot_id', 'utf8')),
-    startOf(process.pid),
+    readStartTime(process.pid),
     orEmpty(readlink('/proc/self/ns/pid')),
   ]);
   return { ...plain, system, bootId, started, pids };
@@ -353,13 +353,13 @@ type HolderCheck = 'gone' | 'restarted' | 'unknown';
 
 /** For a holder under the same kernel: its socket proves whether it lives, in any container; else its pid does. */
 const isGoneHere = async (path: string, holder: Holder, self: Holder): Promise<boolean> => {
-  const socket = socketOf(path, holder);
+  const socket = socketPath(path, holder);
   const answer = socket === null ? 'unknown' : await answers(socket);
   if (answer !== 'unknown') return answer === 'refused';
   if (holder.pids === '' || holder.pids !== self.pids) return false;
   // This process has closed the socket, but a full disk kept the file.
   if (socket !== null && holder.pid === self.pid && holder.started === self.started) return true;
-  return !isRunning(holder.pid) || (await startOf(holder.pid)) !== holder.started;
+  return !isRunning(holder.pid) || (await readStartTime(holder.pid)) !== holder.started;
 };
 
 /** For platforms without boot ids and sockets. */
@@ -378,7 +378,7 @@ export const checkHolder = async (path: string, holder: Holder, self: Holder): P
 };
 
 /** The socket of a holder; null if it has none, or the name leads elsewhere. */
-const socketOf = (path: string, { socket }: Holder): string | null =>
+const socketPath = (path: string, { socket }: Holder): string | null =>
   socket.startsWith(`${basename(path)}.`) && basename(socket) === socket ? join(dirname(path), socket) : null;
 
 const textIn = (value: object, name: string): string => {
@@ -437,7 +437,7 @@ type Address = { readonly path: string; release(): void };
 
 const nothing = (): void => undefined;
 
-const addressOf = (path: string): Address => {
+const socketAddress = (path: string): Address => {
   if (Buffer.byteLength(path) <= ADDRESS_BYTES_MAX || !hasDescriptorPaths())
     return { path, release: nothing };
   const folder = openSync(dirname(path), O_PATH | constants.O_DIRECTORY);
@@ -447,7 +447,7 @@ const addressOf = (path: string): Address => {
 /** Creates the socket; null on file systems that have none. */
 const listenAt = (path: string): Promise<LockSocket | null> =>
   new Promise((resolve) => {
-    const address = addressOf(path);
+    const address = socketAddress(path);
     const server = createServer((socket) => socket.destroy());
     server.once('error', () => {
       // Not needed on most systems: without a socket, the pid tells whether the holder lives.
@@ -472,7 +472,7 @@ const listenAt = (path: string): Promise<LockSocket | null> =>
 /** `refused`: the process that made the socket is dead. `unknown`: there is no such socket, or it can't be reached. */
 export const answers = (path: string): Promise<'alive' | 'refused' | 'unknown'> =>
   new Promise((resolve) => {
-    const address = addressOf(path);
+    const address = socketAddress(path);
     const socket = createConnection({ path: address.path });
     const end = (answer: 'alive' | 'refused' | 'unknown'): void => {
       socket.destroy();

@@ -28,11 +28,11 @@ import type {
 import { type Mark, readMark } from './acknowledged-mark.js';
 import {
   type ByteSource,
+  chunkLines,
   decodeHeader,
   decodeRecord,
   decodeRecords,
   type Lines,
-  piecesOf,
   type Recorded,
   readLines,
   splitFirst,
@@ -40,6 +40,7 @@ import {
 import { cannotRead, damaged, JournalError, newerVersion, otherMachine } from './journal-error.js';
 import {
   beginFold,
+  endReplay,
   type Fold,
   foldOn,
   type JournaledMachine,
@@ -47,7 +48,6 @@ import {
   type Replay,
   type ReplayOptions,
   refuseNewer,
-  replayOf,
   versionIn,
 } from './replay.js';
 import { isOwnJournal } from './session-owner.js';
@@ -245,7 +245,7 @@ export class JournalScan<M extends MachineTypes> {
   }
 
   *#decodeAll(lines: Lines): Generator<readonly Recorded<M>[], undefined> {
-    for (const piece of piecesOf(lines, LINES_AT_ONCE)) {
+    for (const piece of chunkLines(lines, LINES_AT_ONCE)) {
       if (this.ending.kind === 'whole') yield this.#decode(piece);
     }
   }
@@ -402,7 +402,7 @@ export const replayFile = async <M extends MachineTypes>(
       return foldOn(begun, records, options);
     };
   });
-  return { ...look, ...replayOf(fold ?? beginFold(look.header, machine, path)) };
+  return { ...look, ...endReplay(fold ?? beginFold(look.header, machine, path)) };
 };
 
 /**

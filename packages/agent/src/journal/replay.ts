@@ -165,7 +165,7 @@ const createFold = <M extends MachineTypes>(
  * Entries between two state checks of such a state, a multiple of `every`: as many as the state has parts that grow
  * within a turn, since a check hashes them all.
  */
-const strideOf = <M extends MachineTypes>(
+const checkStride = <M extends MachineTypes>(
   { growing }: JournaledMachine<M>,
   state: M['state'],
   every: number,
@@ -178,7 +178,7 @@ export const checkOf = <M extends MachineTypes>(
   state: M['state'],
   every: number,
 ): string | null =>
-  seq % strideOf(machine, state, every) === 0 || machine.isAtRest(state) ? check(state) : null;
+  seq % checkStride(machine, state, every) === 0 || machine.isAtRest(state) ? check(state) : null;
 
 /** An entry of an earlier machine that this one can't step changes nothing. */
 const stepEarlier = <M extends MachineTypes>(
@@ -306,7 +306,7 @@ export type Replay<M extends MachineTypes> = {
 };
 
 /** The result of a fold. A session of an earlier machine is shown as this one would go on with it. */
-export const replayOf = <M extends MachineTypes>(fold: Fold<M>): Replay<M> => {
+export const endReplay = <M extends MachineTypes>(fold: Fold<M>): Replay<M> => {
   upgradeFold(fold);
   const { state, seq, checks, mismatches, earlierChecks } = fold;
   return { state, seq, checks, mismatches, earlierChecks };
@@ -326,5 +326,5 @@ export const replayWith = async <M extends MachineTypes>(
   const fold = beginFold(header, machine);
   if (Symbol.iterator in records) foldOn(fold, records, options);
   else for await (const recorded of records) if (foldOn(fold, [recorded], options) === 'enough') break;
-  return replayOf(fold);
+  return endReplay(fold);
 };

@@ -74,13 +74,13 @@ export const snapshotPath = (journal: string): string => journal.replace(/\.json
 
 type SnapshotContent = Omit<SnapshotLine, 'version' | 'pawl' | keyof SnapshotOwner>;
 
-const trailerOf = (crc: number): string => `,"crc":"${crc.toString(16).padStart(8, '0')}"}`;
-const TRAILER_BYTES = trailerOf(0).length;
+const formatTrailer = (crc: number): string => `,"crc":"${crc.toString(16).padStart(8, '0')}"}`;
+const TRAILER_BYTES = formatTrailer(0).length;
 
 const seal = (json: string, seed: number): { readonly bytes: Buffer; readonly crc: number } => {
   const text = json.slice(0, -1);
   const crc = crc32(text, seed);
-  return { bytes: Buffer.from(`${text}${trailerOf(crc)}\n`), crc };
+  return { bytes: Buffer.from(`${text}${formatTrailer(crc)}\n`), crc };
 };
 
 /** The checksum of a line if its trailer holds it; null otherwise. */
@@ -88,7 +88,7 @@ const verify = (line: Buffer, seed: number): number | null => {
   const at = line.length - TRAILER_BYTES;
   if (at <= 0) return null;
   const crc = crc32(line.subarray(0, at), seed);
-  return line.toString('latin1', at) === trailerOf(crc) ? crc : null;
+  return line.toString('latin1', at) === formatTrailer(crc) ? crc : null;
 };
 
 export const encodeSnapshot = (
@@ -105,7 +105,7 @@ type DecodedSnapshots = {
   readonly crc: number;
 };
 
-const isOf = (line: SnapshotLine, { session, machine, machineVersion }: SnapshotOwner): boolean =>
+const isOwnedBy = (line: SnapshotLine, { session, machine, machineVersion }: SnapshotOwner): boolean =>
   line.version === 1 &&
   line.pawl === VERSION &&
   line.session === session &&
@@ -122,7 +122,7 @@ export const decodeSnapshots = (bytes: Buffer, owner: SnapshotOwner): DecodedSna
     if (sum === null) break;
     // Safe: the checksum proves that encodeSnapshot wrote these bytes.
     const line = parse(text.toString()) as SnapshotLine;
-    if (!isOf(line, owner)) break;
+    if (!isOwnedBy(line, owner)) break;
     lines.push(line);
     [size, crc] = [end + 1, sum];
   }
@@ -222,7 +222,7 @@ const loadFrom = async <M extends MachineTypes>(
   const index = chooseSnapshot(lines, foldLast);
   const [chosen, last] = [lines[index], lines.at(-1)];
   if (last === undefined || last.size > JOURNAL_BYTES_MAX) return null;
-  if ((await sumOf(handle, last.size)) !== last.sum) return null;
+  if ((await sumBytes(handle, last.size)) !== last.sum) return null;
   const journal = new JournalBytes(handle, last.size);
   const header = headerIn(journal, wanted);
   if (header === null) return null;
@@ -271,7 +271,7 @@ export const loadSnapshot = async <M extends MachineTypes>(
 const BLOCK_BYTES = 1024 * 1024;
 
 /** Checksum of the first `size` bytes; null if the file is shorter. */
-export const sumOf = async (handle: FileHandle, size: number): Promise<number | null> => {
+export const sumBytes = async (handle: FileHandle, size: number): Promise<number | null> => {
   let [sum, bytes] = [0, 0];
   for await (const block of readBlocks(handle, 0, size, BLOCK_BYTES)) {
     sum = crc32(block, sum);
@@ -564,7 +564,7 @@ const MARK = '\u0000';
 /** How the bytes are read. Most are ASCII, and need no decoder; those of a text without escapes need no parser either. */
 const [JSON_FORM, ASCII_FORM, TEXT_FORM] = ['j', 'a', 't'];
 
-const formOf = (json: string, bytes: number): string => {
+const textForm = (json: string, bytes: number): string => {
   if (bytes !== json.length) return JSON_FORM;
   return json.startsWith('"') && !json.includes('\\') ? TEXT_FORM : ASCII_FORM;
 };
@@ -630,7 +630,7 @@ export class References {
     if (found < 0) return null;
     const offset = this.#from + found;
     this.#end = Math.max(this.#end, offset + wanted.length);
-    return `${MARK}${formOf(json, wanted.length)}${start + offset}+${wanted.length}`;
+    return `${MARK}${textForm(json, wanted.length)}${start + offset}+${wanted.length}`;
   }
 }
 

@@ -6,7 +6,7 @@ import { basename, dirname } from 'node:path';
 import { withRegular } from '../platform/files.js';
 import type { AgentTypes, Header, MachineTypes } from '../ports/journal.js';
 import { type Mark, readMark } from './acknowledged-mark.js';
-import { type ByteSource, isRecord, parse, readLines, sourceOf, splitFirst } from './codec.js';
+import { type ByteSource, bufferSource, isRecord, parse, readLines, splitFirst } from './codec.js';
 import { removeLeftovers } from './deletion.js';
 import { blobDamaged, cannotRead, cannotWrite, codeOf, JournalError } from './journal-error.js';
 import { agentMachine } from './journaled-agent-machine.js';
@@ -17,13 +17,13 @@ import {
   blobPath,
   FILE_MODE,
   fileBlobs,
+  hashBytes,
   importPath,
   isSessionId,
   journalPath,
   lockPath,
   makeFolder,
   sessionsFolder,
-  sha256Of,
   syncFolder,
 } from './state-folder.js';
 
@@ -80,8 +80,8 @@ export const exportSession = async (folder: string, sessionId: string, target: s
     if (blob.kind === 'changed') throw blobDamaged(blob.path);
     blobs.push(blob);
   }
-  const partOf = (bytes: Buffer) => ({ bytes: bytes.length, sha256: sha256Of(bytes) });
-  const manifest = manifestOf(
+  const partOf = (bytes: Buffer) => ({ bytes: bytes.length, sha256: hashBytes(bytes) });
+  const manifest = createManifest(
     sessionId,
     partOf(journal),
     blobs.map(({ bytes }) => partOf(bytes)),
@@ -130,7 +130,7 @@ const takeApart = (path: string, bytes: Buffer): Content => {
       let start = end + 1;
       const next = ({ bytes: length, sha256 }: Part): Buffer => {
         const part = bytes.subarray(start, start + length);
-        if (part.length !== length || sha256Of(part) !== sha256)
+        if (part.length !== length || hashBytes(part) !== sha256)
           throw cannotImport(path, `the part at byte ${start} was cut or changed`);
         start += length;
         return part;
@@ -154,9 +154,9 @@ const alreadyThere = (path: string, sessionId: string): JournalError =>
 
 /** Checks and folds the entries of an agent's journal: what does not fit the machine is refused here. */
 const checkEntries = async (source: string, journal: Buffer): Promise<void> => {
-  const begin = await JournalScan.begin(sourceOf(journal), source, journal.length);
+  const begin = await JournalScan.begin(bufferSource(journal), source, journal.length);
   if (kindOf(begin.header) !== agentMachine.kind) return;
-  const scan = await JournalScan.beginOf<AgentTypes>('agent', sourceOf(journal), source, journal.length);
+  const scan = await JournalScan.beginOf<AgentTypes>('agent', bufferSource(journal), source, journal.length);
   checkHeader(source, agentMachine, scan.header);
   const fold = beginFold(scan.header, agentMachine, source);
   for await (const records of scan.records()) {
@@ -169,7 +169,7 @@ type Verified = { readonly header: Header<MachineTypes>; readonly entries: numbe
 
 /** Verifies the lines of a journal; throws unless all are good. */
 const verifyContent = async (source: string, { journal, sessionId }: Content): Promise<Verified> => {
-  const { header, seq, fault } = await scanFile(sourceOf(journal), source, journal.length, null);
+  const { header, seq, fault } = await scanFile(bufferSource(journal), source, journal.length, null);
   if (fault !== null) throw cannotImport(source, `line ${fault.line} of the journal: ${fault.why}`);
   if (header === null || !isSessionId(header.sessionId))
     throw cannotImport(source, 'its session has no valid id');
@@ -187,7 +187,7 @@ const verifyContent = async (source: string, { journal, sessionId }: Content): P
 };
 
 /** The blobs without which a session can't go on, as far as they are missing. */
-const missingOf = async (
+const findMissing = async (
   { instructions, tools }: Header<MachineTypes>,
   get: (sha256: string) => Promise<string | undefined>,
 ): Promise<readonly string[]> => {
@@ -276,7 +276,7 @@ export const importSession = async (folder: string, source: string): Promise<Imp
     sessionId,
     entries,
     blobs: length,
-    missing: await missingOf(header, (sha256) => store.get(sha256)),
+    missing: await findMissing(header, (sha256) => store.get(sha256)),
   };
 };
 
@@ -299,7 +299,7 @@ export type Verification = {
 };
 
 /** The state folder of a journal in its usual place; null for any other file. */
-const stateFolderOf = (path: string): string | null =>
+const findStateFolder = (path: string): string | null =>
   basename(dirname(path)) === 'sessions' ? dirname(dirname(path)) : null;
 
 const blobFault = (path: string, why: string, seq: number): Verification['fault'] => ({
@@ -322,7 +322,7 @@ const scanStored = async (path: string, mark: Mark | null): Promise<Scanned> => 
   const { journal, ...content } = takeApart(path, await readSource(path));
   return {
     ...content,
-    scanned: await scanFile(sourceOf(journal), path, journal.length, mark),
+    scanned: await scanFile(bufferSource(journal), path, journal.length, mark),
     load: async () => journal,
   };
 };
@@ -352,7 +352,7 @@ export const verifyStored = async (path: string): Promise<Verification> => {
     entries: seq,
     end: sessionId === null ? proof : 'export',
   } as const;
-  const folder = stateFolderOf(path);
+  const folder = findStateFolder(path);
   if (fault !== null) return { ...found, blobs: blobs.length, fault: { ...fault, path } };
   if (folder === null || header === null) return { ...found, blobs: blobs.length, fault: null };
   const missing = [header.instructions, header.tools]
@@ -393,7 +393,7 @@ type ScannedFile = {
   readonly isTorn: boolean;
 };
 
-const faultOf = ({ ending, line, size, seq }: JournalScan<MachineTypes>): JournalFault | null => {
+const endFault = ({ ending, line, size, seq }: JournalScan<MachineTypes>): JournalFault | null => {
   const at = { line: line + 1, byte: size, seq };
   if (ending.kind === 'damaged') return { ...at, why: ending.error.why };
   if (ending.kind === 'torn')
@@ -415,7 +415,7 @@ const scanFile = async (
     await scan.readAll();
     scan.compare(mark);
     const { header, seq, size, ending } = scan;
-    return { header, seq, size, fault: faultOf(scan), isTorn: ending.kind === 'torn' };
+    return { header, seq, size, fault: endFault(scan), isTorn: ending.kind === 'torn' };
   } catch (error) {
     if (!(error instanceof JournalError) || error.kind !== 'damaged') throw error;
     const fault = { line: 1, byte: 0, why: error.why, seq: 0 };
@@ -441,7 +441,7 @@ type Manifest = {
   readonly blobs: readonly Part[];
 };
 
-const manifestOf = (sessionId: string, journal: Part, blobs: readonly Part[]): Manifest => ({
+const createManifest = (sessionId: string, journal: Part, blobs: readonly Part[]): Manifest => ({
   pawlExport: VERSION,
   sessionId,
   journal,
@@ -469,7 +469,7 @@ const readManifest = (line: string): ReadManifest => {
   const { sessionId, journal, blobs } = value;
   if (typeof sessionId !== 'string' || !isPart(journal) || !Array.isArray(blobs) || !blobs.every(isPart))
     return { kind: 'bad' };
-  return { kind: 'manifest', manifest: manifestOf(sessionId, journal, blobs) };
+  return { kind: 'manifest', manifest: createManifest(sessionId, journal, blobs) };
 };
 
 /** A blob that a journal names, as it is on disk. */
@@ -491,7 +491,7 @@ const readBlob = async (folder: string, sha256: string): Promise<NamedBlob | nul
   const path = blobPath(folder, sha256);
   try {
     const bytes = await readFile(path);
-    return { sha256, path, bytes, kind: sha256Of(bytes) === sha256 ? 'good' : 'changed' };
+    return { sha256, path, bytes, kind: hashBytes(bytes) === sha256 ? 'good' : 'changed' };
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return null;
     throw error;

@@ -90,7 +90,7 @@ const encodeDrafts = <M extends MachineTypes>(
   return { bytes: joinLines(lines), last: { seq, crc, size, sum }, point };
 };
 
-const snapshotsOf = <M extends MachineTypes>(
+const openSnapshots = <M extends MachineTypes>(
   { path, handle, header, plan, past, written, fold }: FileJournalParts<M>,
   writer: GroupWriter,
   look: () => Promise<void>,
@@ -117,10 +117,10 @@ const snapshotsOf = <M extends MachineTypes>(
 export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<M>): Journal<M> => {
   const { path, handle, header, blobs, lock } = parts;
   const { machine } = parts.fold;
-  const ownership = ownershipOf({ handle, path, lock, resume: resumeCommand(machine.kind) });
+  const ownership = watchOwnership({ handle, path, lock, resume: resumeCommand(machine.kind) });
   const reserve = openReserve(path);
   const writer = new GroupWriter(
-    targetOf(handle),
+    fileTarget(handle),
     { ...ownership, freeSpace: reserve.free },
     path,
     parts.size,
@@ -129,7 +129,9 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
   let issued: LastLine = { seq: parts.fold.seq, crc: parts.crc, size: parts.size, sum: parts.sum };
   let durable = parts.fold.seq;
   const mark = openMark(path, issued);
-  const snapshots = snapshotsOf(parts, writer, () => writer.idle().then(() => ownership.before(writer.size)));
+  const snapshots = openSnapshots(parts, writer, () =>
+    writer.idle().then(() => ownership.before(writer.size)),
+  );
   let closing: Promise<void> | undefined;
 
   const append = async (drafts: readonly EntryDraft<M>[]): Promise<void> => {
@@ -208,7 +210,7 @@ const syncElsewhere = (fd: number): Promise<void> =>
  * and as long as a sync to a fast disk. So both run synchronously while the disk is fast; a slow disk blocks the event
  * loop only once.
  */
-export const targetOf = (handle: FileHandle): FileTarget => {
+export const fileTarget = (handle: FileHandle): FileTarget => {
   let tookMs = 0;
   return {
     write: (bytes, offset, length, position) => writeSync(handle.fd, bytes, offset, length, position),
@@ -230,12 +232,12 @@ type Waiting = {
   readonly refuse: (error: Error) => void;
 };
 
-const bytesOf = (group: readonly Waiting[]): Buffer => joinLines(group.map(({ bytes }) => bytes));
+const joinGroup = (group: readonly Waiting[]): Buffer => joinLines(group.map(({ bytes }) => bytes));
 
 const isFull = (error: unknown): boolean => codeOf(error) === 'ENOSPC' || codeOf(error) === 'EDQUOT';
 
 /** True if the file belongs to somebody else, who must find it unchanged. */
-const isNotOurs = (error: Error): boolean =>
+const isForeign = (error: Error): boolean =>
   error instanceof JournalError && (error.kind === 'foreignChange' || error.kind === 'takenOver');
 
 /**
@@ -311,7 +313,7 @@ export class GroupWriter {
       const group = this.#waiting;
       this.#waiting = [];
       try {
-        await this.#writeDurably(bytesOf(group));
+        await this.#writeDurably(joinGroup(group));
       } catch (error) {
         await this.#fail(group, error);
         break;
@@ -346,10 +348,10 @@ export class GroupWriter {
   async #fail(group: readonly Waiting[], fault: unknown): Promise<void> {
     const refused = [...group, ...this.#waiting];
     this.#waiting = [];
-    const unwritten = bytesOf(refused);
+    const unwritten = joinGroup(refused);
     const error = cannotWrite(this.#path, await this.#ownership.explain(fault, this.#size, unwritten));
     this.#refusal = error;
-    if (!isNotOurs(error)) await this.#cutBack();
+    if (!isForeign(error)) await this.#cutBack();
     for (const { refuse } of refused) refuse(error);
   }
 
@@ -435,7 +437,7 @@ type OpenFile = {
 };
 
 /** Throws if the lock or the file is not the writer's own. Who takes the lock also exchanges the file: then that is said. */
-const refuseForeign = (lock: OpenFile['lock'], look: IdentityLook): void => {
+const refuseForeign = (lock: OpenFile['lock'], look: FileCheck): void => {
   const loss = lock.loss();
   if (loss?.kind === 'takenOver') throw loss;
   if (look.kind !== 'own' && look.kind !== 'touched') throw new NotOwnFile(look);
@@ -470,7 +472,7 @@ const wasContinued = (handle: FileHandle, path: string, size: number): Promise<b
   });
 
 /** The writer owns its file while it holds the lock, and the path leads to the file as the writer left it. */
-const ownershipOf = ({ handle, path, lock, resume }: OpenFile): Ownership => {
+const watchOwnership = ({ handle, path, lock, resume }: OpenFile): Ownership => {
   const identity = new FileIdentity(handle, path);
   let reads = 0;
   return {
@@ -500,12 +502,12 @@ type ForeignChange =
   | { readonly kind: 'moved'; readonly to: string | null };
 
 /** `touched`: the size is right, but somebody has written to the file or set its time. */
-type IdentityLook = { readonly kind: 'own' } | { readonly kind: 'touched' } | ForeignChange;
+type FileCheck = { readonly kind: 'own' } | { readonly kind: 'touched' } | ForeignChange;
 
 const OWNER_CAN_WRITE = 0o200;
 
 /** Path of an open file that is no longer at its old path; null if it has none. */
-const newPathOf = (handle: FileHandle): string | null => {
+const findNewPath = (handle: FileHandle): string | null => {
   if (!hasDescriptorPaths()) return null;
   const path = readlinkSync(descriptorPath(handle.fd));
   return path.endsWith(' (deleted)') ? null : path;
@@ -531,7 +533,7 @@ class FileIdentity {
   }
 
   /** Looks at the file before a write of this process. */
-  look(size: number): IdentityLook {
+  look(size: number): FileCheck {
     const status = this.#status();
     if ('kind' in status) return status;
     const wrong = this.#judge(status, size);
@@ -540,7 +542,7 @@ class FileIdentity {
   }
 
   /** Looks at the file after a write of this process, and remembers its time. */
-  lookAfterWrite(size: number): IdentityLook {
+  lookAfterWrite(size: number): FileCheck {
     const status = this.#status();
     if ('kind' in status) return status;
     this.#changedMs = status.mtimeMs;
@@ -555,7 +557,7 @@ class FileIdentity {
   #status(): Stats | ForeignChange {
     const status = statSync(this.#path, { throwIfNoEntry: false });
     if (status?.ino === this.#opened.ino && status.dev === this.#opened.dev) return status;
-    if (fstatSync(this.#handle.fd).nlink > 0) return { kind: 'moved', to: newPathOf(this.#handle) };
+    if (fstatSync(this.#handle.fd).nlink > 0) return { kind: 'moved', to: findNewPath(this.#handle) };
     if (status !== undefined) return { kind: 'replaced' };
     return { kind: existsSync(dirname(this.#path)) ? 'removed' : 'folderRemoved' };
   }
@@ -578,7 +580,7 @@ class NotOwnFile extends Error {
   }
 }
 
-const whatHappened = (change: NotOwnFile['change']): string => {
+const describeChange = (change: NotOwnFile['change']): string => {
   switch (change.kind) {
     case 'removed':
       return 'was removed';
@@ -605,7 +607,7 @@ const whatHappened = (change: NotOwnFile['change']): string => {
 const isPathTaken = ({ kind }: NotOwnFile['change']): boolean =>
   kind !== 'removed' && kind !== 'folderRemoved' && kind !== 'moved';
 
-const wayOn = (
+const describeNextStep = (
   path: string,
   change: NotOwnFile['change'],
   rescued: Rescued | null,
@@ -632,8 +634,8 @@ const foreignChange = (
   new JournalError(
     'foreignChange',
     path,
-    `The journal ${path} ${whatHappened(change)} while its session was running, so the session stopped. ` +
-      wayOn(path, change, rescued, resume),
+    `The journal ${path} ${describeChange(change)} while its session was running, so the session stopped. ` +
+      describeNextStep(path, change, rescued, resume),
   );
 
 /** The error of a session that another process has taken over, written to and closed. */

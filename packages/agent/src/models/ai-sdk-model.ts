@@ -79,15 +79,15 @@ const readReply = (reply: StreamedReply): ((part: LanguageModelV3StreamPart) => 
     switch (part.type) {
       case 'text-start':
       case 'reasoning-start':
-        reply.begin(kindOf(part), part.id, metadata);
+        reply.begin(partKind(part), part.id, metadata);
         return 'more';
       case 'text-delta':
       case 'reasoning-delta':
-        reply.add(kindOf(part), part.id, part.delta, metadata);
+        reply.add(partKind(part), part.id, part.delta, metadata);
         return 'more';
       case 'text-end':
       case 'reasoning-end':
-        reply.note(kindOf(part), part.id, metadata);
+        reply.note(partKind(part), part.id, metadata);
         return 'more';
       case 'tool-input-start':
         if (part.providerExecuted === true) ranElsewhere.add(part.id);
@@ -109,7 +109,7 @@ const readReply = (reply: StreamedReply): ((part: LanguageModelV3StreamPart) => 
   };
 };
 
-const kindOf = ({ type }: LanguageModelV3StreamPart): 'text' | 'reasoning' =>
+const partKind = ({ type }: LanguageModelV3StreamPart): 'text' | 'reasoning' =>
   type.startsWith('text') ? 'text' : 'reasoning';
 
 /** Null if the provider gave no reason. */

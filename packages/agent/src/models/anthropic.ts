@@ -220,7 +220,7 @@ const readReply = (reply: StreamedReply): ReadEvent => {
         return 'more';
       case 'error': {
         const error = objectIn(event, 'error');
-        throw eventError(error, wasFirst ? statusOf(error) : undefined);
+        throw eventError(error, wasFirst ? errorStatus(error) : undefined);
       }
       default:
         if (typeof event.type !== 'string') throw oddEvent('an event without a type');
@@ -230,7 +230,7 @@ const readReply = (reply: StreamedReply): ReadEvent => {
 };
 
 /** An error in place of a reply counts as one of the request. */
-const statusOf = ({ type }: Loose): number => (type === 'overloaded_error' ? 529 : 500);
+const errorStatus = ({ type }: Loose): number => (type === 'overloaded_error' ? 529 : 500);
 
 const convertReason = (reason: string | undefined): StopReason | Error | null => {
   if (reason === 'model_context_window_exceeded') return windowFull();

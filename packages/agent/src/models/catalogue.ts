@@ -30,7 +30,7 @@ type Table = { readonly source: string; readonly rows: Readonly<Record<string, R
 /** Dollars per million tokens: input, output, cache read, cache write. */
 type Dollars = readonly [number, number, number, number];
 
-const pricesOf = ([input, output, cacheRead, cacheWrite]: Dollars): Prices => ({
+const dollarPrices = ([input, output, cacheRead, cacheWrite]: Dollars): Prices => ({
   input,
   output,
   cacheRead,
@@ -41,7 +41,7 @@ const row = (windowTokens: number, outputTokensMax: number, thinking: Thinking, 
   windowTokens,
   outputTokensMax,
   thinking,
-  prices: pricesOf(dollars),
+  prices: dollarPrices(dollars),
 });
 
 /**
@@ -95,7 +95,7 @@ const google: Table = {
   rows: {
     'gemini-3.8-flash': {
       ...row(1_048_576, 65_536, 'adaptive', [0.75, 3.75, 0.075, 0.75]),
-      later: { from: '2027-01-01', prices: pricesOf([1.5, 7.5, 0.15, 1.5]) },
+      later: { from: '2027-01-01', prices: dollarPrices([1.5, 7.5, 0.15, 1.5]) },
     },
     'gemini-3.5-flash': row(1_048_576, 65_536, 'adaptive', [1.5, 9, 0.15, 1.5]),
     // Its real window is 1,048,576; above 200,000 tokens every token costs more.

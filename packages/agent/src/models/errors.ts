@@ -115,7 +115,7 @@ const describe = (kind: ModelErrorKind, signs: ErrorSigns, provider: ErrorSource
 /** The error in the machine's words. `now` in milliseconds since 1970, for a retry-after that is a date. */
 export const classify = (error: unknown, provider: ErrorSource, now: number): ModelError => {
   const signs = readSigns(error);
-  const { kind, retryable } = kindOf(signs);
+  const { kind, retryable } = errorKind(signs);
   const untrusted = signs.code !== null && CERTIFICATE_CODES.test(signs.code);
   return {
     kind,
@@ -259,7 +259,7 @@ const fits =
   ([pattern]: Wording): boolean =>
     pattern.test(sentence);
 
-const causeOf = ({ status, labels, sentence, code }: ErrorSigns): Cause => {
+const findCause = ({ status, labels, sentence, code }: ErrorSigns): Cause => {
   const known = labels.flatMap((label) =>
     Object.hasOwn(causesByLabel, label) ? (causesByLabel[label] ?? []) : [],
   );
@@ -300,8 +300,8 @@ const RETRYABLE: ReadonlySet<Cause> = new Set([
 ]);
 
 /** The kind of the error, and whether a retry of the same request may succeed. */
-const kindOf = (signs: ErrorSigns): { readonly kind: ModelErrorKind; readonly retryable: boolean } => {
-  const cause = causeOf(signs);
+const errorKind = (signs: ErrorSigns): { readonly kind: ModelErrorKind; readonly retryable: boolean } => {
+  const cause = findCause(signs);
   return {
     kind: cause === 'malformedCall' ? 'malformed' : cause,
     retryable: RETRYABLE.has(cause),

@@ -212,7 +212,7 @@ const readReply = (reply: StreamedReply): Reader => {
 
   const readText = (part: Loose): void => {
     if (typeof part.text !== 'string') return;
-    const metadata = signatureOf(part);
+    const metadata = readSignature(part);
     if (part.text !== '') add(part.thought === true ? 'reasoning' : 'text', part.text, metadata);
     else if (open?.type === 'text') reply.note('text', open.id, metadata);
   };
@@ -230,7 +230,7 @@ const readReply = (reply: StreamedReply): Reader => {
     const content = listIn(objectIn(candidate, 'content').parts);
     for (const part of content) readText(part);
     for (const part of content)
-      if (isObject(part.functionCall)) readCall(part.functionCall, signatureOf(part));
+      if (isObject(part.functionCall)) readCall(part.functionCall, readSignature(part));
     const reason = asText(candidate.finishReason);
     if (reason === 'CONTINUATION') token = asText(candidate.continuationToken) ?? token;
     if (reason !== null) reply.stop(convertReason(reason));
@@ -246,7 +246,7 @@ const readReply = (reply: StreamedReply): Reader => {
   return { read, continuation };
 };
 
-const signatureOf = ({ thoughtSignature }: Loose): ProviderMetadata | undefined => {
+const readSignature = ({ thoughtSignature }: Loose): ProviderMetadata | undefined => {
   const signature = asText(thoughtSignature);
   return signature === null ? undefined : { google: { thoughtSignature: signature } };
 };

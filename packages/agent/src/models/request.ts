@@ -84,7 +84,7 @@ export const isMarked = ({ providerOptions }: Marked): boolean => providerOption
 
 const isBlank = (text: string): boolean => text.trim() === '';
 
-const optionsOf = (metadata: ProviderMetadata | undefined): Marked =>
+const toOptions = (metadata: ProviderMetadata | undefined): Marked =>
   metadata === undefined ? {} : { providerOptions: metadata };
 
 /** Pictures that the model takes. They follow all results, since not every wire takes them inside a result. */
@@ -100,7 +100,7 @@ const convertImages = (
   });
 
 /** The user's text and pictures. */
-const convertSaid = (
+const convertUserText = (
   part: Exclude<UserMessage['parts'][number], ResultPart>,
   dialect: Dialect,
 ): UserContent => {
@@ -125,7 +125,7 @@ const convertUser = (
   const results = parts.filter((part) => part.type === 'result');
   const said = [
     ...results.flatMap((part) => convertImages(part, dialect)),
-    ...parts.flatMap((part) => (part.type === 'result' ? [] : convertSaid(part, dialect))),
+    ...parts.flatMap((part) => (part.type === 'result' ? [] : convertUserText(part, dialect))),
   ];
   const prompt: PromptMessage[] = [];
   if (results.length > 0) {
@@ -155,10 +155,10 @@ const detailsIn = (part: AssistantPart): ProviderMetadata | null =>
     ? (part.metadata ?? null)
     : null;
 
-const detailsOf = ({ parts }: AssistantMessage): Marked => {
+const replyDetails = ({ parts }: AssistantMessage): Marked => {
   for (const part of parts) {
     const metadata = detailsIn(part);
-    if (metadata !== null) return optionsOf(metadata);
+    if (metadata !== null) return toOptions(metadata);
   }
   return {};
 };
@@ -168,7 +168,7 @@ const convertPart = (
   idOf: (callId: string) => string,
   own: boolean,
 ): AssistantContent => {
-  const options = optionsOf(own ? part.metadata : undefined);
+  const options = toOptions(own ? part.metadata : undefined);
   switch (part.type) {
     case 'text':
       return isBlank(part.text) ? [] : [{ type: 'text', text: part.text, ...options }];
@@ -230,7 +230,7 @@ const convertMessages = (messages: readonly Message[], dialect: Dialect): Prompt
     const own = isOurs && (!message.cut || dialect.keepsCut);
     const content = message.parts.flatMap((part) => convertPart(part, idOf, own));
     if (content.length > 0)
-      append(prompt, [{ role: 'assistant', content, ...(own ? detailsOf(message) : {}) }]);
+      append(prompt, [{ role: 'assistant', content, ...(own ? replyDetails(message) : {}) }]);
   }
   return prompt;
 };

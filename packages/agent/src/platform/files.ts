@@ -80,7 +80,7 @@ type OpenOptions = {
   readonly follow?: boolean;
 };
 
-const codeOf = (error: unknown): unknown =>
+const errorCode = (error: unknown): unknown =>
   error instanceof Error && 'code' in error ? error.code : undefined;
 
 /** The message of a system error, with the path that the caller knows. */
@@ -90,7 +90,7 @@ export const systemFault = (error: unknown, place: string): string =>
     : String(error);
 
 const unopened = (error: unknown, place: string): Unopened => {
-  const code = codeOf(error);
+  const code = errorCode(error);
   if (code === 'ENOENT' || code === 'ENOTDIR') return { kind: 'absent' };
   if (code === 'EISDIR') return { kind: 'folder' };
   return { kind: 'unusable', why: systemFault(error, place) };
@@ -323,7 +323,7 @@ const hold = async (place: string, real: string): Promise<HeldFolderResult> => {
     await folder.close();
     return { kind: 'elsewhere' };
   } catch (error) {
-    const code = codeOf(error);
+    const code = errorCode(error);
     if (code === 'ENOENT') return { kind: 'absent' };
     if (code === 'ENOTDIR') return { kind: (await isLink(place)) ? 'elsewhere' : 'notFolder' };
     if (code === 'ELOOP') return { kind: 'elsewhere' };
@@ -339,7 +339,7 @@ const makeIn = async (parent: HeldFolder, real: string): Promise<HeldFolderResul
   const made = await mkdir(place).then(
     () => true,
     (error: unknown) => {
-      if (codeOf(error) === 'EEXIST') return false; // somebody else was faster: their folder is checked like any other
+      if (errorCode(error) === 'EEXIST') return false; // somebody else was faster: their folder is checked like any other
       throw error;
     },
   );
@@ -436,7 +436,7 @@ const STAFF = 'staff';
 /** Effective user id; null on Windows. */
 const ownUserId = (): number | null => process.geteuid?.() ?? null;
 
-const ownerOf = (place: string): readonly number[] => {
+const ownersAt = (place: string): readonly number[] => {
   const status = statSync(place, { throwIfNoEntry: false });
   return status === undefined ? [] : [status.uid];
 };
@@ -448,7 +448,7 @@ let system: ReadonlySet<number> | null = null;
  * the owners of `/` and `/usr` count too.
  */
 const isSystem = (uid: number): boolean => {
-  system ??= new Set([0, ...ownerOf('/'), ...ownerOf('/usr')]);
+  system ??= new Set([0, ...ownersAt('/'), ...ownersAt('/usr')]);
   return system.has(uid);
 };
 

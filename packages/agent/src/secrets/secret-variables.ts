@@ -136,7 +136,7 @@ const ENVIRONMENT_START = 47;
 
 type Entry = { readonly name: string; readonly bytes: Buffer; readonly at: number };
 
-const entriesOf = (block: Buffer): readonly Entry[] => {
+const parseEntries = (block: Buffer): readonly Entry[] => {
   const entries: Entry[] = [];
   for (let at = 0; at < block.length; ) {
     const end = block.indexOf(0, at);
@@ -174,7 +174,7 @@ export const hideEnvironment = (): void => {
   try {
     const status = readFileSync('/proc/self/stat', 'latin1');
     const start = Number(status.slice(status.lastIndexOf(')') + 2).split(' ')[ENVIRONMENT_START]);
-    const entries = entriesOf(readFileSync('/proc/self/environ')).filter(({ name }) => names.has(name));
+    const entries = parseEntries(readFileSync('/proc/self/environ')).filter(({ name }) => names.has(name));
     memory = openSync('/proc/self/mem', 'r+');
     for (const entry of entries) {
       const value = process.env[entry.name];

@@ -12,7 +12,7 @@ import type http from 'node:http';
 import https from 'node:https';
 import type { LookupFunction } from 'node:net';
 import type { ProcessEnvironment } from '../platform/environment.js';
-import { decoderOf, nodeHttp, proxyFor, proxyHeaders, tunnelAgent } from '../platform/http.js';
+import { createDecoder, nodeHttp, proxyFor, proxyHeaders, tunnelAgent } from '../platform/http.js';
 import { isPrivateAddress, isPrivateHost } from '../policy/patterns.js';
 
 export type Got = {
@@ -73,7 +73,7 @@ const connect = (order: GetOrder): http.ClientRequest => {
 const readBody = (incoming: http.IncomingMessage, bytesMax: number): Promise<Pick<Got, 'bytes' | 'cut'>> =>
   new Promise((resolve, reject) => {
     const coding = (incoming.headers['content-encoding'] ?? '').trim().toLowerCase();
-    const decoder = decoderOf(coding);
+    const decoder = createDecoder(coding);
     const source = decoder === null ? incoming : incoming.pipe(decoder);
     const pieces: Buffer[] = [];
     let size = 0;
