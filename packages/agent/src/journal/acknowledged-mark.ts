@@ -30,8 +30,8 @@ export const encodeMark = ({ seq, crc }: Mark): Buffer =>
   );
 
 const numberIn = (value: object, name: string): number | null => {
-  const found: unknown = Reflect.get(value, name);
-  return typeof found === 'number' && Number.isSafeInteger(found) && found >= 0 ? found : null;
+  const field: unknown = Reflect.get(value, name);
+  return typeof field === 'number' && Number.isSafeInteger(field) && field >= 0 ? field : null;
 };
 
 const decodeMark = (text: string): Mark | null => {

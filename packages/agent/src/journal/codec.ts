@@ -169,12 +169,12 @@ const hasBytesAt = (word: Buffer, bytes: Buffer, at: number): boolean => {
 const findEvent = (bytes: Buffer, start: number, seq: number): number => {
   if (!hasBytesAt(SEQ, bytes, start)) return -1;
   let at = start + SEQ.length;
-  let found = 0;
+  let number = 0;
   for (let digit = digitAt(bytes, at); digit >= 0 && digit <= 9; digit = digitAt(bytes, at)) {
-    found = found * 10 + digit;
+    number = number * 10 + digit;
     at += 1;
   }
-  return found === seq && hasBytesAt(EVENT, bytes, at) ? at + EVENT.length : -1;
+  return number === seq && hasBytesAt(EVENT, bytes, at) ? at + EVENT.length : -1;
 };
 const digitAt = (bytes: Buffer, at: number): number => (bytes[at] ?? 0) - ZERO;
 
@@ -323,10 +323,10 @@ const findLineEnd = async (
 };
 
 /** What is enough of the beginning of a line to see that it is bad; null if it can still be a good one. */
-const badBeginning = (begun: Buffer, checked: number, lineBytesMax: number): Buffer | null => {
-  const zero = begun.indexOf(0, checked);
-  if (zero >= 0) return begun.subarray(0, zero + 1);
-  return begun.length > lineBytesMax ? begun.subarray(0, 0) : null;
+const badBeginning = (partial: Buffer, checked: number, lineBytesMax: number): Buffer | null => {
+  const zero = partial.indexOf(0, checked);
+  if (zero >= 0) return partial.subarray(0, zero + 1);
+  return partial.length > lineBytesMax ? partial.subarray(0, 0) : null;
 };
 
 /**
@@ -343,32 +343,32 @@ export async function* readLines(
   start = 0,
   lineBytesMax = LINE_BYTES_MAX,
 ): AsyncGenerator<Lines, undefined> {
-  let begun: Buffer = Buffer.alloc(0);
+  let partial: Buffer = Buffer.alloc(0);
   for (let position = start; position < end; ) {
-    const wanted = Math.min(Math.max(blockBytes, begun.length), end - position);
-    const bytes = Buffer.allocUnsafe(begun.length + wanted);
-    begun.copy(bytes);
-    const { bytesRead } = await handle.read(bytes, begun.length, wanted, position);
+    const length = Math.min(Math.max(blockBytes, partial.length), end - position);
+    const bytes = Buffer.allocUnsafe(partial.length + length);
+    partial.copy(bytes);
+    const { bytesRead } = await handle.read(bytes, partial.length, length, position);
     if (bytesRead === 0) break;
     position += bytesRead;
-    const filled = begun.length + bytesRead;
+    const filled = partial.length + bytesRead;
     const ends: number[] = [];
     for (
-      let stop = bytes.indexOf(NEWLINE, begun.length);
+      let stop = bytes.indexOf(NEWLINE, partial.length);
       stop >= 0 && stop < filled;
       stop = bytes.indexOf(NEWLINE, stop + 1)
     )
       ends.push(stop);
-    const checked = ends.length > 0 ? 0 : begun.length;
-    begun = bytes.subarray((ends.at(-1) ?? -1) + 1, filled);
+    const checked = ends.length > 0 ? 0 : partial.length;
+    partial = bytes.subarray((ends.at(-1) ?? -1) + 1, filled);
     if (ends.length > 0) yield { bytes, start: 0, ends, ended: 'yes' };
-    const bad = badBeginning(begun, checked, lineBytesMax);
+    const bad = badBeginning(partial, checked, lineBytesMax);
     if (bad === null) continue;
     const ended = await findLineEnd(handle, position, end, blockBytes);
     yield { bytes: bad, start: 0, ends: [bad.length], ended };
     return;
   }
-  if (begun.length > 0) yield { bytes: begun, start: 0, ends: [begun.length], ended: 'no' };
+  if (partial.length > 0) yield { bytes: partial, start: 0, ends: [partial.length], ended: 'no' };
 }
 
 /** CRC-32C (Castagnoli, as in iSCSI, RFC 3720), computed eight bytes at a time with eight tables. */

@@ -221,14 +221,14 @@ const removeBeside = async (lock: string, paths: readonly string[], self: Holder
 
 /** Files beside a lock file, by its name: only where the lock file is gone, since it needs its socket. */
 const filesBesideLocks = (names: readonly string[]): ReadonlyMap<string, readonly string[]> => {
-  const found = new Map<string, string[]>();
+  const groups = new Map<string, string[]>();
   for (const name of names) {
     const [, lock, sessionId] = /^((.+)\.lock)\.[0-9a-f][0-9a-f.-]*$/.exec(name) ?? [];
     if (lock === undefined || sessionId === undefined || !isSessionId(sessionId)) continue;
-    found.set(lock, [...(found.get(lock) ?? []), name]);
+    groups.set(lock, [...(groups.get(lock) ?? []), name]);
   }
-  for (const name of names) found.delete(name);
-  return found;
+  for (const name of names) groups.delete(name);
+  return groups;
 };
 
 const removeBesideLocks = async (folder: string): Promise<void> => {

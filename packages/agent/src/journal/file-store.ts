@@ -51,8 +51,8 @@ import {
   type LoadedSnapshot,
   loadSnapshot,
   type SnapshotPlan,
+  type SnapshotRequest,
   snapshotPath,
-  type WantedSnapshot,
   type WrittenSnapshots,
 } from './snapshot.js';
 import {
@@ -183,8 +183,8 @@ const create = async <M extends MachineTypes>(
     const { file: handle } = await openRegular(path, { access: 'change' });
     const fold = beginFold(header, machine, path);
     const blobs = fileBlobs(folder);
-    const begun = { crc, size: bytes.length, sum: crc32(bytes), fold, written: null };
-    const parts = { path, handle, lock, header, blobs, checkEvery, plan, ...begun };
+    const start = { crc, size: bytes.length, sum: crc32(bytes), fold, written: null };
+    const parts = { path, handle, lock, header, blobs, checkEvery, plan, ...start };
     return withDurableNames(path, openFileJournal(parts));
   });
 };
@@ -219,7 +219,7 @@ const openSession = async <M extends MachineTypes>(
     // The process that created the folder may have been killed before its name was durable; so with the file, below.
     await makeFolder(dirname(path));
     const { file: handle } = await openRegular(path, { access: 'change' });
-    const { tornTail, isForeign, ...found } = await closingOnFailure(handle, async () => {
+    const { tornTail, isForeign, ...opened } = await closingOnFailure(handle, async () => {
       const foreign = await isForeignFile(folder, handle, path);
       const recovered = await recover({
         handle,
@@ -234,17 +234,17 @@ const openSession = async <M extends MachineTypes>(
       await handle.datasync();
       return { ...recovered, isForeign: foreign };
     });
-    const { past, header, upgrade } = found;
+    const { past, header, upgrade } = opened;
     const blobs = fileBlobs(folder);
     const adopt = async (): Promise<void> => {
       await makeOwn(folder, header);
       await syncFolder(dirname(path));
     };
-    const parts = { path, handle, lock, blobs, checkEvery, plan, ...found, ...(isForeign ? { adopt } : {}) };
+    const parts = { path, handle, lock, blobs, checkEvery, plan, ...opened, ...(isForeign ? { adopt } : {}) };
     const journal = await withDurableNames(path, openFileJournal(parts));
     return {
       journal,
-      state: found.fold.state,
+      state: opened.fold.state,
       tornTail,
       ...(isForeign ? { isForeign } : {}),
       ...(past === undefined ? {} : { past }),
@@ -346,7 +346,7 @@ type Recovered<M extends MachineTypes> = {
   readonly written: WrittenSnapshots | null;
 };
 
-type RecoveryParts<M extends MachineTypes> = WantedSnapshot<M> & {
+type RecoveryParts<M extends MachineTypes> = SnapshotRequest<M> & {
   readonly visit: Visit<M> | undefined;
   /** Snapshots of a foreign session are not believed, and the shapes of its entries are checked. */
   readonly isForeign: boolean;
@@ -374,7 +374,7 @@ const repairEnd = async <M extends MachineTypes>(
 };
 
 const recoverFrom = async <M extends MachineTypes>(
-  { handle, path, sessionId, machine, visit: wanted, isForeign }: RecoveryParts<M>,
+  { handle, path, sessionId, machine, visit: visitor, isForeign }: RecoveryParts<M>,
   loaded: LoadedSnapshot<M> | null,
 ): Promise<Recovered<M>> => {
   const { size: end } = await handle.stat();
@@ -386,7 +386,7 @@ const recoverFrom = async <M extends MachineTypes>(
   if (scan.header.sessionId !== sessionId) throw misnamed(path, scan.header.sessionId);
   if (isForeign) checkHeader(path, machine, scan.header);
   const fold = start?.fold ?? beginFold(scan.header, machine, path);
-  const { visit, past } = visitPast(machine, wanted, start?.past);
+  const { visit, past } = visitPast(machine, visitor, start?.past);
   const written = rememberMessages(loaded, machine);
   for await (const records of scan.records()) {
     if (isForeign) checkRecords(path, machine, records);
@@ -402,15 +402,15 @@ const recoverFrom = async <M extends MachineTypes>(
   scan.compare(await readMark(path));
   const repaired = await repairEnd(handle, path, scan);
   const { header, crc } = scan;
-  const found = { header, fold, crc, ...repaired, ...past(), written: written.found() };
-  return upgrade === undefined ? found : { ...found, upgrade };
+  const result = { header, fold, crc, ...repaired, ...past(), written: written.known() };
+  return upgrade === undefined ? result : { ...result, upgrade };
 };
 
 /** Finds the messages of the last snapshot, which may stand behind the one that was loaded. */
 const rememberMessages = <M extends MachineTypes>(
   loaded: LoadedSnapshot<M> | null,
   { snapshots }: JournaledMachine<M>,
-): { see(seq: number, state: M['state']): void; found(): WrittenSnapshots | null } => {
+): { see(seq: number, state: M['state']): void; known(): WrittenSnapshots | null } => {
   let messages: WrittenSnapshots['messages'] | undefined;
   const see = (seq: number, state: M['state']): void => {
     if (seq === loaded?.written.seq) messages = snapshots?.messagesOf(state);
@@ -418,7 +418,7 @@ const rememberMessages = <M extends MachineTypes>(
   if (loaded !== null && loaded.start !== null) see(loaded.start.fold.seq, loaded.start.fold.state);
   return {
     see,
-    found: () => (loaded === null || messages === undefined ? null : { ...loaded.written, messages }),
+    known: () => (loaded === null || messages === undefined ? null : { ...loaded.written, messages }),
   };
 };
 

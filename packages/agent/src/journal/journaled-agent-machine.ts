@@ -24,9 +24,9 @@ import {
  * are hashed already.
  */
 export const createStateCheck = (
-  begun: SummedMessages = { messages: AppendList.empty(), chain: '' },
+  start: SummedMessages = { messages: AppendList.empty(), chain: '' },
 ): StateCheck => {
-  let { messages: summed, chain } = begun;
+  let { messages: summed, chain } = start;
   const sumMessages = (messages: AppendList<Message>): string => {
     const goesOn = messages.continues(summed);
     if (!goesOn) chain = '';

@@ -57,9 +57,9 @@ export const summarise = (
   title,
 });
 
-type Found = { readonly sessionId: string; readonly path: string; readonly changedAt: number };
+type JournalFile = { readonly sessionId: string; readonly path: string; readonly changedAt: number };
 
-const readInfo = ({ sessionId, path, changedAt }: Found): Promise<SessionInfo> =>
+const readInfo = ({ sessionId, path, changedAt }: JournalFile): Promise<SessionInfo> =>
   withRegular(path, async (file, status) => {
     const scan = await JournalScan.begin(file, path, status.size, BLOCK_BYTES);
     let title: string | undefined;
@@ -85,7 +85,10 @@ const unreadableBy = (error: unknown): Pick<SessionInfo, 'unreadable'> =>
     : {};
 
 /** The list row of a session that can't be read; its title says why. One without a code came from elsewhere. */
-const unreadable = async ({ sessionId, path, changedAt }: Found, error: unknown): Promise<SessionInfo> => ({
+const unreadable = async (
+  { sessionId, path, changedAt }: JournalFile,
+  error: unknown,
+): Promise<SessionInfo> => ({
   sessionId,
   kind: 'agent',
   workspace: '',
@@ -98,7 +101,7 @@ const unreadable = async ({ sessionId, path, changedAt }: Found, error: unknown)
   ...((await hasCode(dirname(dirname(path)), sessionId)) ? {} : { isForeign: true }),
 });
 
-const findOne = async (folder: string, fileName: string): Promise<Found | undefined> => {
+const findOne = async (folder: string, fileName: string): Promise<JournalFile | undefined> => {
   const sessionId = parseJournalName(fileName);
   if (sessionId === undefined) return undefined;
   const path = join(folder, fileName);
@@ -110,10 +113,10 @@ const findOne = async (folder: string, fileName: string): Promise<Found | undefi
   }
 };
 
-const findAll = async (folder: string): Promise<readonly Found[]> => {
+const findAll = async (folder: string): Promise<readonly JournalFile[]> => {
   try {
-    const found = await Promise.all((await readdir(folder)).map((fileName) => findOne(folder, fileName)));
-    return found
+    const files = await Promise.all((await readdir(folder)).map((fileName) => findOne(folder, fileName)));
+    return files
       .filter((one) => one !== undefined)
       .sort((left, right) => right.changedAt - left.changedAt || (left.sessionId < right.sessionId ? 1 : -1));
   } catch (error) {
@@ -124,9 +127,9 @@ const findAll = async (folder: string): Promise<readonly Found[]> => {
 
 /** All sessions under a state folder, newest first, also tasks of sessions whose deletion is not finished. */
 export async function* readSessions(stateFolder: string): AsyncGenerator<SessionInfo, undefined> {
-  for (const found of await findAll(sessionsFolder(stateFolder))) {
-    const info = await readInfo(found).catch((error: unknown) =>
-      codeOf(error) === 'ENOENT' ? null : unreadable(found, error),
+  for (const file of await findAll(sessionsFolder(stateFolder))) {
+    const info = await readInfo(file).catch((error: unknown) =>
+      codeOf(error) === 'ENOENT' ? null : unreadable(file, error),
     );
     if (info !== null) yield info; // else it was deleted meanwhile
   }

@@ -78,7 +78,7 @@ const explainLoss = (path: string): JournalError => {
 /** The lock file of this process. `renews`: the journal is still to be renewed, see `mustRenew`. */
 type OwnText = (renews: boolean) => string;
 
-type Taken = Pick<Lock, 'predecessor'> & { readonly own: string };
+type Taken = Pick<Lock, 'predecessor'> & { readonly ownText: string };
 
 /**
  * True if the dead holder had taken the lock from one that may be alive. It may have died before it gave the journal a new
@@ -94,26 +94,31 @@ const mustRenew = (text: string): boolean => {
 };
 
 /** Writes the lock file; replaces that of a dead holder, or of any holder with `takeOver`. */
-const takeFile = async (path: string, self: Holder, textOf: OwnText, takeOver: boolean): Promise<Taken> => {
+const takeFile = async (
+  path: string,
+  self: Holder,
+  formatText: OwnText,
+  takeOver: boolean,
+): Promise<Taken> => {
   const refuseLiving = async (text: string): Promise<void> => {
     const rival = parseHolder(text);
     if (rival === undefined || (await checkHolder(path, rival, self)) !== 'unknown') return;
     throw locked(path, rival, whereIs(rival, self));
   };
   for (;;) {
-    const plain = textOf(false);
-    if (await createFile(path, plain)) return { predecessor: 'gone', own: plain };
+    const plain = formatText(false);
+    if (await createFile(path, plain)) return { predecessor: 'gone', ownText: plain };
     const text = await readLockText(path);
     if (text === null) continue;
     const holder = parseHolder(text);
     const check = holder === undefined ? 'restarted' : await checkHolder(path, holder, self);
     if (check === 'unknown' && !takeOver) throw locked(path, holder, holder && whereIs(holder, self));
     const predecessor = check !== 'gone' || mustRenew(text) ? 'unknown' : 'gone';
-    const own = textOf(predecessor === 'unknown');
-    if (!(await replaceFile(path, text, own, refuseLiving))) continue;
+    const ownText = formatText(predecessor === 'unknown');
+    if (!(await replaceFile(path, text, ownText, refuseLiving))) continue;
     const socket = holder === undefined ? null : socketPath(path, holder);
     if (check === 'gone' && socket !== null) await rm(socket, { force: true });
-    return { predecessor, own };
+    return { predecessor, ownText };
   }
 };
 
@@ -123,15 +128,15 @@ const acquireReal = async (path: string, platform: string, takeOver: boolean): P
   const self = await describeSelf(platform, socket === null ? '' : name);
   // no two locks have the same text, not even those of one process
   const identity = { ...self, lockId: randomUUID() };
-  const textOf: OwnText = (renews) => `${JSON.stringify(renews ? { ...identity, renews } : identity)}\n`;
+  const formatText: OwnText = (renews) => `${JSON.stringify(renews ? { ...identity, renews } : identity)}\n`;
   try {
-    const { predecessor, own } = await takeFile(path, self, textOf, takeOver);
-    const ownBytes = Buffer.from(own); // once: each write of the journal looks at the lock twice
+    const { predecessor, ownText } = await takeFile(path, self, formatText, takeOver);
+    const ownBytes = Buffer.from(ownText); // once: each write of the journal looks at the lock twice
     let releasing: Promise<void> | undefined;
     const release = async (): Promise<void> => {
       // Remove the file first: a lock file whose socket is gone counts as that of a dead process.
       try {
-        await removeFile(path, own);
+        await removeFile(path, ownText);
       } catch {
         // A full disk takes no claim. The lock file stays, as that of a dead process once the socket is closed.
       } finally {
@@ -193,7 +198,7 @@ export const readLockText = async (path: string): Promise<string | null> => {
 /** True if the file holds exactly this text. Opens the file anew, so that a network file system asks its server. */
 const holdsText = (path: string, text: string | Buffer): boolean => {
   const expected = typeof text === 'string' ? Buffer.from(text) : text;
-  const found = Buffer.allocUnsafe(expected.length + 1);
+  const buffer = Buffer.allocUnsafe(expected.length + 1);
   let descriptor: number;
   try {
     descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
@@ -202,8 +207,8 @@ const holdsText = (path: string, text: string | Buffer): boolean => {
     throw error;
   }
   try {
-    const bytes = readSync(descriptor, found, 0, found.length, 0);
-    return expected.equals(found.subarray(0, bytes));
+    const bytes = readSync(descriptor, buffer, 0, buffer.length, 0);
+    return expected.equals(buffer.subarray(0, bytes));
   } finally {
     closeSync(descriptor);
   }
@@ -238,13 +243,13 @@ export const claimPath = (path: string, text: string): string =>
 type Judge = (text: string) => Promise<void>;
 
 /** Makes our claim to the file while it holds `seen`; null if the file has changed meanwhile. */
-const claim = async (path: string, seen: string, own: string, judge: Judge): Promise<string | null> => {
+const claim = async (path: string, seen: string, ownText: string, judge: Judge): Promise<string | null> => {
   const place = claimPath(path, seen);
-  while (!(await createFile(place, own))) {
+  while (!(await createFile(place, ownText))) {
     const rival = await readLockText(place);
     if (rival === null) continue;
     await judge(rival);
-    if (await replaceFile(place, rival, own, judge)) break;
+    if (await replaceFile(place, rival, ownText, judge)) break;
   }
   if ((await readLockText(path)) === seen) return place;
   await rm(place, { force: true });
@@ -255,25 +260,25 @@ const claim = async (path: string, seen: string, own: string, judge: Judge): Pro
 export const replaceFile = async (
   path: string,
   seen: string,
-  own: string,
+  ownText: string,
   judge: Judge,
 ): Promise<boolean> => {
-  const place = await claim(path, seen, own, judge);
+  const place = await claim(path, seen, ownText, judge);
   if (place === null) return false;
   await rename(place, path);
-  return holdsText(path, own);
+  return holdsText(path, ownText);
 };
 
 /** Removes the file if it still holds `own`. Leaves it alone while somebody else replaces it. */
-export const removeFile = async (path: string, own: string): Promise<void> => {
-  const place = claimPath(path, own);
-  const isOurs = await createFile(place, own).catch((error: unknown) => {
+export const removeFile = async (path: string, ownText: string): Promise<void> => {
+  const place = claimPath(path, ownText);
+  const isOurs = await createFile(place, ownText).catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return false; // the folder was removed, and the file with it
     throw error;
   });
   if (!isOurs) return;
   try {
-    if (holdsText(path, own)) await rm(path, { force: true });
+    if (holdsText(path, ownText)) await rm(path, { force: true });
   } finally {
     await rm(place, { force: true });
   }
@@ -382,13 +387,13 @@ const socketPath = (path: string, { socket }: Holder): string | null =>
   socket.startsWith(`${basename(path)}.`) && basename(socket) === socket ? join(dirname(path), socket) : null;
 
 const textIn = (value: object, name: string): string => {
-  const found: unknown = Reflect.get(value, name);
-  return typeof found === 'string' ? found : '';
+  const field: unknown = Reflect.get(value, name);
+  return typeof field === 'string' ? field : '';
 };
 
 const numberIn = (value: object, name: string): number => {
-  const found: unknown = Reflect.get(value, name);
-  return typeof found === 'number' ? found : 0;
+  const field: unknown = Reflect.get(value, name);
+  return typeof field === 'number' ? field : 0;
 };
 
 /** The holder that the text of a lock file names; undefined if it names none. */

@@ -160,8 +160,8 @@ export class JournalScan<M extends MachineTypes> {
     end: number,
   ): Promise<JournalScan<M>> {
     const scan = await JournalScan.#begin<M>(handle, path, end, BLOCK_BYTES);
-    const found = kindOf(scan.header);
-    if (found !== kind) throw otherMachine(path, scan.header.sessionId, found);
+    const actual = kindOf(scan.header);
+    if (actual !== kind) throw otherMachine(path, scan.header.sessionId, actual);
     return scan;
   }
 
@@ -395,11 +395,11 @@ export const replayFile = async <M extends MachineTypes>(
   const look = await lookAt<M>(machine.kind, path, async (header) => {
     const isForeign = !(await isOwnJournal(path, header));
     if (isForeign) checkHeader(path, machine, header);
-    const begun = beginFold(header, machine, path);
-    fold = begun;
+    const started = beginFold(header, machine, path);
+    fold = started;
     return (records) => {
       if (isForeign) checkRecords(path, machine, records);
-      return foldOn(begun, records, options);
+      return foldOn(started, records, options);
     };
   });
   return { ...look, ...endReplay(fold ?? beginFold(look.header, machine, path)) };

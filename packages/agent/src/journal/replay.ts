@@ -40,7 +40,7 @@ export type JournaledMachine<M extends MachineTypes = AgentTypes> = SteppedMachi
    */
   growing?(state: M['state']): number;
   /** Collects what a resumed session must know of files, while its entries are folded. */
-  collectPast?(begun?: PastFiles): { see(event: M['event']): void; past(): PastFiles };
+  collectPast?(start?: PastFiles): { see(event: M['event']): void; past(): PastFiles };
   /** Creates a function that hashes one session's states: SHA-256 (hex) of the whole state, compared on replay. */
   createCheck(): (state: M['state']) => string;
   /** Describes what is wrong with settings or an event that somebody else wrote; null if nothing is. */
@@ -60,7 +60,7 @@ export type StateParts<M extends MachineTypes = AgentTypes> = {
   /** `rest` is what `restOf` gave, after a way through JSON. */
   join(rest: unknown, messages: AppendList<Message>): M['state'];
   /** Like `createCheck`; also tells which messages it has hashed. */
-  createCheck(begun?: SummedMessages): ((state: M['state']) => string) & { summed(): SummedMessages };
+  createCheck(start?: SummedMessages): ((state: M['state']) => string) & { summed(): SummedMessages };
 };
 
 /** Closed messages that are hashed, and the chain of their hashes. */
@@ -262,9 +262,9 @@ export type Visit<M extends MachineTypes> = (step: JournalStep<M>) => void;
 export const visitPast = <M extends MachineTypes>(
   machine: JournaledMachine<M>,
   visit: Visit<M> = () => undefined,
-  begun?: PastFiles,
+  start?: PastFiles,
 ): { readonly visit: Visit<M>; past(): Pick<OpenJournal<M>, 'past'> } => {
-  const collector = machine.collectPast?.(begun);
+  const collector = machine.collectPast?.(start);
   if (collector === undefined) return { visit, past: () => ({}) };
   return {
     visit: (step) => {

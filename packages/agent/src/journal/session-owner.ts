@@ -93,8 +93,8 @@ export const isOwn = async <M extends MachineTypes>(folder: string, header: Head
   const secret = written === null ? null : await readSecret(folder);
   if (written === null || secret === null) return false;
   const code = Buffer.from(codeFor(secret, header));
-  const found = Buffer.from(written.text.trim());
-  return found.length === code.length && timingSafeEqual(found, code);
+  const stored = Buffer.from(written.text.trim());
+  return stored.length === code.length && timingSafeEqual(stored, code);
 };
 
 /** Whether the session of this journal was created in the state folder where the journal is. Rejects if that can't be read. */

@@ -149,7 +149,7 @@ export type LoadedSnapshot<M extends MachineTypes> = {
   readonly written: Omit<WrittenSnapshots, 'messages'>;
 };
 
-export type WantedSnapshot<M extends MachineTypes> = {
+export type SnapshotRequest<M extends MachineTypes> = {
   readonly handle: FileHandle;
   /** The journal. */
   readonly path: string;
@@ -166,7 +166,7 @@ const FILE_BYTES_MAX = JOURNAL_BYTES_MAX;
 /** The header, if the journal is one of this session and machine. */
 const headerIn = <M extends MachineTypes>(
   journal: JournalBytes,
-  { sessionId, machine }: WantedSnapshot<M>,
+  { sessionId, machine }: SnapshotRequest<M>,
 ): Header<M> | null => {
   const decoded = decodeHeader<M>(journal.firstLine());
   if (decoded.kind !== 'header') return null;
@@ -208,10 +208,10 @@ const readBodies = (
 };
 
 const loadFrom = async <M extends MachineTypes>(
-  wanted: WantedSnapshot<M>,
+  request: SnapshotRequest<M>,
   parts: StateParts<M>,
 ): Promise<LoadedSnapshot<M> | null> => {
-  const { handle, path, machine, sessionId, foldLast } = wanted;
+  const { handle, path, machine, sessionId, foldLast } = request;
   const file = await readRegular(snapshotPath(path), FILE_BYTES_MAX);
   if (file.kind !== 'file') return null;
   const { lines, ...end } = decodeSnapshots(file.bytes, {
@@ -224,7 +224,7 @@ const loadFrom = async <M extends MachineTypes>(
   if (last === undefined || last.size > JOURNAL_BYTES_MAX) return null;
   if ((await sumBytes(handle, last.size)) !== last.sum) return null;
   const journal = new JournalBytes(handle, last.size);
-  const header = headerIn(journal, wanted);
+  const header = headerIn(journal, request);
   if (header === null) return null;
   const { seq, size, sum, next } = last;
   const written = { seq, size, sum, next, fileSize: end.size, crc: end.crc, seen: new Map() };
@@ -252,12 +252,12 @@ const loadFrom = async <M extends MachineTypes>(
  * is folded.
  */
 export const loadSnapshot = async <M extends MachineTypes>(
-  wanted: WantedSnapshot<M>,
+  request: SnapshotRequest<M>,
 ): Promise<LoadedSnapshot<M> | null> => {
-  const { snapshots } = wanted.machine;
+  const { snapshots } = request.machine;
   if (snapshots === undefined) return null;
   try {
-    return await loadFrom(wanted, snapshots);
+    return await loadFrom(request, snapshots);
   } catch {
     return null; // nothing is lost: the journal holds everything
   }
@@ -494,11 +494,11 @@ class Snapshots<M extends MachineTypes> implements SnapshotWriter<M> {
   #append(point: SnapshotPoint<M>): WrittenSnapshots {
     const before = this.#written;
     const { messages } = point.summed;
-    const { size: known, sum: begun, next, fileSize, crc: seed } = before ?? nothingWritten;
+    const { size: known, sum: knownSum, next, fileSize, crc: seed } = before ?? nothingWritten;
     const goesOn = before !== null && before.messages.length > 0 && messages.continues(before.messages);
     const start = Math.min(known, next);
     const bytes = readRange(this.#journal.fd, start, point.size);
-    const sum = crc32(bytes.subarray(known - start), begun);
+    const sum = crc32(bytes.subarray(known - start), knownSum);
     // A snapshot must not vouch for bytes that were damaged in the file since: the next opening has to find them.
     if (sum !== point.sum) throw new Error('the journal is not what was written to it');
     const content = this.#contentOf(point, { bytes, start }, goesOn ? before : null);
@@ -618,19 +618,19 @@ export class References {
   }
 
   #text(text: string): string {
-    const found = text.length < TEXT_MIN ? null : this.#find(JSON.stringify(text));
-    return found ?? (text.startsWith(MARK) ? MARK + text : text);
+    const reference = text.length < TEXT_MIN ? null : this.#find(JSON.stringify(text));
+    return reference ?? (text.startsWith(MARK) ? MARK + text : text);
   }
 
   #find(json: string): string | null {
     if (json.length < TEXT_MIN) return null;
     const { bytes, start } = this.#part;
-    const wanted = Buffer.from(json);
-    const found = bytes.subarray(this.#from, this.#from + WINDOW_BYTES).indexOf(wanted);
-    if (found < 0) return null;
-    const offset = this.#from + found;
-    this.#end = Math.max(this.#end, offset + wanted.length);
-    return `${MARK}${textForm(json, wanted.length)}${start + offset}+${wanted.length}`;
+    const needle = Buffer.from(json);
+    const index = bytes.subarray(this.#from, this.#from + WINDOW_BYTES).indexOf(needle);
+    if (index < 0) return null;
+    const offset = this.#from + index;
+    this.#end = Math.max(this.#end, offset + needle.length);
+    return `${MARK}${textForm(json, needle.length)}${start + offset}+${needle.length}`;
   }
 }
 

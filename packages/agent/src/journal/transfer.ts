@@ -345,7 +345,7 @@ export const verifyStored = async (path: string): Promise<Verification> => {
   const { scanned, blobs, sessionId, load } = await scanStored(path, mark);
   const { header, seq, fault } = scanned;
   const proof = mark === null ? 'nothing' : 'mark';
-  const found = {
+  const verification = {
     path,
     sessionId: header?.sessionId ?? null,
     kind: header === null ? 'agent' : kindOf(header),
@@ -353,24 +353,28 @@ export const verifyStored = async (path: string): Promise<Verification> => {
     end: sessionId === null ? proof : 'export',
   } as const;
   const folder = findStateFolder(path);
-  if (fault !== null) return { ...found, blobs: blobs.length, fault: { ...fault, path } };
-  if (folder === null || header === null) return { ...found, blobs: blobs.length, fault: null };
+  if (fault !== null) return { ...verification, blobs: blobs.length, fault: { ...fault, path } };
+  if (folder === null || header === null) return { ...verification, blobs: blobs.length, fault: null };
   const missing = [header.instructions, header.tools]
     .map((sha256) => blobPath(folder, sha256))
     .find((blob) => !existsSync(blob));
   if (missing !== undefined)
-    return { ...found, blobs: 0, fault: blobFault(missing, 'this blob of the header is missing', seq) };
+    return {
+      ...verification,
+      blobs: 0,
+      fault: blobFault(missing, 'this blob of the header is missing', seq),
+    };
   let count = 0;
   for await (const blob of namedBlobs(folder, await load())) {
     if (blob.kind === 'changed')
       return {
-        ...found,
+        ...verification,
         blobs: count,
         fault: blobFault(blob.path, 'the content of this blob does not fit its name', seq),
       };
     count += 1;
   }
-  return { ...found, blobs: count, fault: null };
+  return { ...verification, blobs: count, fault: null };
 };
 
 /** The first fault of a journal: its line, and the byte at which that line begins. */

@@ -108,15 +108,15 @@ const google: Table = {
 const catalogue: Readonly<Record<CataloguedProvider, Table>> = { anthropic, openai, google };
 const tables: Readonly<Record<string, Table>> = catalogue;
 
-type Found = { readonly table: Table; readonly row: Row };
+type CatalogueEntry = { readonly table: Table; readonly row: Row };
 
-const find = (id: string): Found | null => {
+const find = (id: string): CatalogueEntry | null => {
   const slash = id.indexOf('/');
   const provider = id.slice(0, slash);
   const table = Object.hasOwn(tables, provider) ? tables[provider] : undefined;
   const name = id.slice(slash + 1).replace(/-(\d{8}|\d{4}-\d\d-\d\d)$/, '');
-  const found = table !== undefined && Object.hasOwn(table.rows, name) ? table.rows[name] : undefined;
-  return table === undefined || found === undefined ? null : { table, row: found };
+  const entry = table !== undefined && Object.hasOwn(table.rows, name) ? table.rows[name] : undefined;
+  return table === undefined || entry === undefined ? null : { table, row: entry };
 };
 
 /** Safe assumptions about an unknown model. */
@@ -134,9 +134,9 @@ export const UNKNOWN: ModelFacts = {
  * milliseconds since 1970.
  */
 export const factsOf = (id: string, now: number = Date.now()): ModelFacts => {
-  const found = find(id);
-  if (found === null) return UNKNOWN;
-  const { windowTokens, outputTokensMax, thinking, prices, later } = found.row;
+  const entry = find(id);
+  if (entry === null) return UNKNOWN;
+  const { windowTokens, outputTokensMax, thinking, prices, later } = entry.row;
   const isLater = later !== undefined && now >= Date.parse(later.from);
   return {
     windowTokens,
@@ -147,7 +147,7 @@ export const factsOf = (id: string, now: number = Date.now()): ModelFacts => {
     // Every model of the tables takes pictures.
     images: 'yes',
     prices: isLater ? later.prices : prices,
-    source: found.table.source,
+    source: entry.table.source,
   };
 };
 

@@ -115,10 +115,10 @@ const noModel = (
   return { kind: 'noModel', message: message.join('\n') };
 };
 
-const unanswered = (provider: Provider, name: string, found: Unanswered): ModelProblem =>
-  found.kind === 'noServer'
-    ? noServer(provider, found.url, found.why)
-    : noModel(provider, name, found.url, found.others);
+const unanswered = (provider: Provider, name: string, answer: Unanswered): ModelProblem =>
+  answer.kind === 'noServer'
+    ? noServer(provider, answer.url, answer.why)
+    : noModel(provider, name, answer.url, answer.others);
 
 const connect = async (
   provider: Provider,
@@ -136,26 +136,26 @@ const connect = async (
   const key = provider.key === 'unused' ? null : keyIn(environment, keyVariables);
   const apiKey = key === null ? {} : { apiKey: key };
   const fetch = createFetch(environment);
-  const found = await findFacts[provider.factsFrom]({ modelId, name, url, fetch, ...apiKey });
-  if (found.kind !== 'ok') return unanswered(provider, name, found);
+  const answer = await findFacts[provider.factsFrom]({ modelId, name, url, fetch, ...apiKey });
+  if (answer.kind !== 'ok') return unanswered(provider, name, answer);
   const model = adapters[provider.wire]({
     modelId,
     name,
     ...apiKey,
     fetch,
     summaries,
-    facts: found.facts,
+    facts: answer.facts,
     providerName: title,
-    baseUrl: found.baseUrl,
+    baseUrl: answer.baseUrl,
     keyVariable: keyVariables[0],
     thinksByItself: thinksByItself(modelId),
   });
   return { kind: 'ok', model };
 };
 
-const unknownProvider = (wanted: string, provider: string): ModelProblem => {
-  const meant = providers.find(({ modelNames }) => modelNames?.test(wanted))?.name;
-  const like = meant === undefined ? modelsLike(wanted).slice(0, SUGGESTIONS_MAX) : [`${meant}/${wanted}`];
+const unknownProvider = (modelId: string, provider: string): ModelProblem => {
+  const meant = providers.find(({ modelNames }) => modelNames?.test(modelId))?.name;
+  const like = meant === undefined ? modelsLike(modelId).slice(0, SUGGESTIONS_MAX) : [`${meant}/${modelId}`];
   const question = like.length === 0 ? '' : ` Did you mean ${like.join(', ')}?`;
   const message = `There is no provider "${provider}". There are ${modelForms.join(', ')}.${question}`;
   return { kind: 'unknownProvider', message };
@@ -170,17 +170,17 @@ export const chooseModel = async (
   environment: ProcessEnvironment,
   options: ChooseOptions = {},
 ): Promise<ChosenModel> => {
-  const wanted = id ?? DEFAULT_MODEL;
-  const slash = wanted.indexOf('/');
-  const providerName = slash === -1 ? wanted : wanted.slice(0, slash);
-  const name = slash === -1 ? '' : wanted.slice(slash + 1);
+  const modelId = id ?? DEFAULT_MODEL;
+  const slash = modelId.indexOf('/');
+  const providerName = slash === -1 ? modelId : modelId.slice(0, slash);
+  const name = slash === -1 ? '' : modelId.slice(slash + 1);
   const provider = findProvider(providerName);
-  if (provider === undefined && providerName !== 'scripted') return unknownProvider(wanted, providerName);
+  if (provider === undefined && providerName !== 'scripted') return unknownProvider(modelId, providerName);
   if (name === '') {
     const example = exampleModel(providerName);
     return {
       kind: 'noName',
-      message: `"${wanted}" names no model: write it as ${providerName}/NAME, e.g. ${example}`,
+      message: `"${modelId}" names no model: write it as ${providerName}/NAME, e.g. ${example}`,
     };
   }
   if (provider === undefined) return loadScript(name, options.folder ?? '');

@@ -114,9 +114,9 @@ const START_MAX = 8;
 type Start = 'unknown' | 'events' | 'odd';
 
 const classifyStart = (text: string): Start => {
-  const begun = text.trimStart();
-  if (EVENT_START.test(begun)) return 'events';
-  return begun.length < START_MAX && !/^[<{[]/.test(begun) ? 'unknown' : 'odd';
+  const trimmed = text.trimStart();
+  if (EVENT_START.test(trimmed)) return 'events';
+  return trimmed.length < START_MAX && !/^[<{[]/.test(trimmed) ? 'unknown' : 'odd';
 };
 
 /** The error of an answer that is no stream of events; errors.ts reads its `type`. */
@@ -161,8 +161,8 @@ class EventParser {
     let start = this.#isAfterReturn && buffer[0] === LINE_FEED ? 1 : 0;
     this.#isAfterReturn = false;
     const find = (byte: number): number => {
-      const found = buffer.indexOf(byte, start);
-      return found === -1 ? buffer.length : found;
+      const index = buffer.indexOf(byte, start);
+      return index === -1 ? buffer.length : index;
     };
     let [feed, carriage] = [find(LINE_FEED), find(CARRIAGE_RETURN)];
     while (start < buffer.length) {

@@ -239,11 +239,11 @@ const divideThoughts = (): ((piece: string, isLast: boolean) => Split) => {
     let thought = '';
     held = '';
     if (place === 'start') {
-      const begun = rest.trimStart();
-      if (begun.startsWith(THINK)) {
+      const trimmed = rest.trimStart();
+      if (trimmed.startsWith(THINK)) {
         place = 'thought';
-        rest = begun.slice(THINK.length);
-      } else if (!isLast && THINK.startsWith(begun)) {
+        rest = trimmed.slice(THINK.length);
+      } else if (!isLast && THINK.startsWith(trimmed)) {
         held = rest;
         return { thought, text: '' };
       } else place = 'text';
@@ -336,9 +336,9 @@ class Calls {
   #addTo(names: Omit<PieceNames, 'isStart'>, input: string): void {
     const { id, place, tool } = names;
     const isStart = tool !== null && /^\s*[{[]/.test(input);
-    const found = this.#find({ ...names, isStart });
-    if (found === 'unclear') return;
-    const call = found === 'new' ? this.#begin(tool, id) : found;
+    const match = this.#find({ ...names, isStart });
+    if (match === 'unclear') return;
+    const call = match === 'new' ? this.#begin(tool, id) : match;
     if (id !== null) call.ids.add(id);
     if (place !== null) call.places.add(place);
     call.input += input;

@@ -302,10 +302,10 @@ class ResponseReader {
 const createItemNames = (): ((event: Loose) => string) => {
   const ids = new Map<unknown, string>();
   return ({ type, output_index: place, item, item_id: named }) => {
-    const own = (isObject(item) ? asText(item.id) : asText(named)) ?? '';
-    if (place === undefined) return own;
-    if (type === 'response.output_item.added' && own !== '') ids.set(place, own);
-    return ids.get(place) ?? own;
+    const itemId = (isObject(item) ? asText(item.id) : asText(named)) ?? '';
+    if (place === undefined) return itemId;
+    if (type === 'response.output_item.added' && itemId !== '') ids.set(place, itemId);
+    return ids.get(place) ?? itemId;
   };
 };
 

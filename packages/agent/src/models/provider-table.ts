@@ -243,17 +243,17 @@ const addressIn = (
 export const endpointOf = (
   provider: Provider,
   environment: ProcessEnvironment,
-  given: string | undefined,
+  baseUrl: string | undefined,
 ): Endpoint | BadUrl => {
   const { title, keyVariables, urlVariable, address } = provider;
-  const own: Endpoint = { kind: 'ok', url: null, title, keyVariables };
-  const text = given || addressIn(environment, provider);
-  if (!text) return own;
-  const checked = checkUrl(text, given ? '--base-url' : urlVariable);
+  const endpoint: Endpoint = { kind: 'ok', url: null, title, keyVariables };
+  const text = baseUrl || addressIn(environment, provider);
+  if (!text) return endpoint;
+  const checked = checkUrl(text, baseUrl ? '--base-url' : urlVariable);
   if (checked.kind === 'badUrl') return checked;
   const host = new URL(checked.url).hostname;
   const known =
     address === null && Object.hasOwn(serversWithOwnKey, host) ? serversWithOwnKey[host] : undefined;
-  if (known === undefined) return { ...own, url: checked.url };
-  return { ...own, url: checked.url, title: known.title, keyVariables: [known.keyVariable] };
+  if (known === undefined) return { ...endpoint, url: checked.url };
+  return { ...endpoint, url: checked.url, title: known.title, keyVariables: [known.keyVariable] };
 };

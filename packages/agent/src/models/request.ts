@@ -123,7 +123,7 @@ const convertUser = (
   dialect: Dialect,
 ): PromptMessage[] => {
   const results = parts.filter((part) => part.type === 'result');
-  const said = [
+  const userParts = [
     ...results.flatMap((part) => convertImages(part, dialect)),
     ...parts.flatMap((part) => (part.type === 'result' ? [] : convertUserText(part, dialect))),
   ];
@@ -138,18 +138,21 @@ const convertUser = (
         type: failed ? ('error-text' as const) : ('text' as const),
         value: isBlank(text) ? '(no output)' : text,
       },
-      ...mark(marked && said.length === 0 && index === results.length - 1),
+      ...mark(marked && userParts.length === 0 && index === results.length - 1),
     }));
     prompt.push({ role: 'tool', content });
   }
-  if (said.length > 0) {
-    const content = said.map((part, index) => ({ ...part, ...mark(marked && index === said.length - 1) }));
+  if (userParts.length > 0) {
+    const content = userParts.map((part, index) => ({
+      ...part,
+      ...mark(marked && index === userParts.length - 1),
+    }));
     prompt.push({ role: 'user', content });
   }
   return prompt;
 };
 
-/** The metadata of a reasoning part that belongs to the whole reply (rule 4). */
+/** The metadata of a reasoning part that belongs to the whole reply. */
 const detailsIn = (part: AssistantPart): ProviderMetadata | null =>
   part.type === 'reasoning' && objectIn(part.metadata, 'openaiCompatible').reasoning_details !== undefined
     ? (part.metadata ?? null)
@@ -166,15 +169,15 @@ const replyDetails = ({ parts }: AssistantMessage): Marked => {
 const convertPart = (
   part: AssistantPart,
   idOf: (callId: string) => string,
-  own: boolean,
+  isOwn: boolean,
 ): AssistantContent => {
-  const options = toOptions(own ? part.metadata : undefined);
+  const options = toOptions(isOwn ? part.metadata : undefined);
   switch (part.type) {
     case 'text':
       return isBlank(part.text) ? [] : [{ type: 'text', text: part.text, ...options }];
     case 'reasoning':
       // The provider would reject it without its signature. Details that go back with the message are not sent twice.
-      return own && part.metadata !== undefined && detailsIn(part) === null
+      return isOwn && part.metadata !== undefined && detailsIn(part) === null
         ? [{ type: 'reasoning', text: part.text, ...options }]
         : [];
     case 'call':
@@ -192,10 +195,10 @@ const convertPart = (
   }
 };
 
-/** A number in letters and digits, as short ids need it (rule 5). */
+/** A number in letters and digits, as short ids need it. */
 const digits = (number: number, length: number): string => number.toString(36).padStart(length, '0');
 
-/** Ids of a reply's calls for another provider, made from their places (rule 5). */
+/** Ids of a reply's calls for another provider, made from their places. */
 const plainIds = ({ parts }: AssistantMessage, place: number): ReadonlyMap<string, string> =>
   new Map(
     parts
@@ -227,10 +230,10 @@ const convertMessages = (messages: readonly Message[], dialect: Dialect): Prompt
     }
     const isOurs = message.model === dialect.modelId;
     ids = isOurs ? NO_IDS : plainIds(message, index);
-    const own = isOurs && (!message.cut || dialect.keepsCut);
-    const content = message.parts.flatMap((part) => convertPart(part, idOf, own));
+    const isOwn = isOurs && (!message.cut || dialect.keepsCut);
+    const content = message.parts.flatMap((part) => convertPart(part, idOf, isOwn));
     if (content.length > 0)
-      append(prompt, [{ role: 'assistant', content, ...(own ? replyDetails(message) : {}) }]);
+      append(prompt, [{ role: 'assistant', content, ...(isOwn ? replyDetails(message) : {}) }]);
   }
   return prompt;
 };

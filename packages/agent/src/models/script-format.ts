@@ -125,8 +125,8 @@ const schema = v.strictObject({
 const findDoubleId = ({ replies }: Script): ParsedScript | null => {
   const seen = new Set<string>();
   for (const [index, entry] of replies.entries()) {
-    for (const [position, made] of (entry.calls ?? []).entries()) {
-      const callId = scriptedCallId(made, index + 1, position);
+    for (const [position, scripted] of (entry.calls ?? []).entries()) {
+      const callId = scriptedCallId(scripted, index + 1, position);
       const field = `replies.${index}.calls.${position}.callId`;
       if (seen.has(callId)) return { kind: 'invalid', field, why: `${callId} was used before` };
       if (isAnswer(entry)) seen.add(callId);

@@ -113,13 +113,13 @@ export const scriptedModel = (script: Script, options: ScriptedOptions = {}): Mo
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelPiece> {
     const rule = ruled(request.messages);
     if (rule !== undefined) return yield* give(rule, 0, signal);
-    const found = next(request.messages);
-    if (found.kind === 'exhausted') {
+    const choice = next(request.messages);
+    if (choice.kind === 'exhausted') {
       return yield failed(
         `${id}: the script is at its end: it has ${script.replies.length} replies, and one more was asked for`,
       );
     }
-    const { reply, number } = found;
+    const { reply, number } = choice;
     const unmet = findUnmet(reply.expect, request);
     if (unmet !== null) return yield failed(`${id}, reply ${number}: ${unmet}`);
     yield* give(reply, number, signal);
@@ -225,8 +225,8 @@ export const isAnswer = ({ fail, stall, cut, text, reasoning, calls }: ScriptedR
  * 3. An answer that the conversation did not keep is given again.
  */
 
-type Found = { readonly kind: 'found'; readonly reply: ScriptedReply; readonly number: number };
-type NextReply = (messages: readonly Message[]) => Found | { readonly kind: 'exhausted' };
+type FoundReply = { readonly kind: 'found'; readonly reply: ScriptedReply; readonly number: number };
+type NextReply = (messages: readonly Message[]) => FoundReply | { readonly kind: 'exhausted' };
 
 const assistantText = ({ parts }: AssistantMessage): string =>
   parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
@@ -370,7 +370,7 @@ const quote = (text: string): string =>
 
 const findUnmetText = (what: string, expected: TextExpectation | undefined, text: string): string | null => {
   if (expected === undefined) return null;
-  const missing = toList(expected.contains).find((wanted) => !text.includes(wanted));
+  const missing = toList(expected.contains).find((expectedText) => !text.includes(expectedText));
   if (missing !== undefined) return `${what} should contain ${quote(missing)}, but is ${quote(text)}`;
   const present = toList(expected.lacks).find((unwanted) => text.includes(unwanted));
   if (present !== undefined) return `${what} should not contain ${quote(present)}, but is ${quote(text)}`;
@@ -382,16 +382,16 @@ const findUnmetText = (what: string, expected: TextExpectation | undefined, text
 const findUnmetResult = (expected: ResultExpectation, messages: readonly Message[]): string | null => {
   const { callId, failed } = expected;
   const results = messages.flatMap(({ parts }) => parts.filter((part) => part.type === 'result'));
-  const found = results.find((result) => result.callId === callId);
-  if (found === undefined) {
+  const match = results.find((result) => result.callId === callId);
+  if (match === undefined) {
     const ids = results.map((result) => result.callId).join(', ');
     return `there should be a result of ${callId}, but there are results of: ${ids || 'none'}`;
   }
-  if (failed !== undefined && found.failed !== failed) {
-    const wanted = failed ? 'failed' : 'succeeded';
-    return `${callId} should have ${wanted}, but its result is ${quote(found.text)}`;
+  if (failed !== undefined && match.failed !== failed) {
+    const outcome = failed ? 'failed' : 'succeeded';
+    return `${callId} should have ${outcome}, but its result is ${quote(match.text)}`;
   }
-  return findUnmetText(`the result of ${callId}`, expected, found.text);
+  return findUnmetText(`the result of ${callId}`, expected, match.text);
 };
 
 /** The first unmet expectation, as a sentence with the expected and the actual value; null if all are met. */

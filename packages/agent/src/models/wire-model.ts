@@ -293,8 +293,8 @@ export class StreamedReply {
 
   /** The part that began last with this id. */
   #find(type: Draft['type'], id: string): Draft {
-    const found = this.#drafts.findLast((draft) => draft.type === type && draft.id === id);
-    return found ?? this.#open(type, id);
+    const draft = this.#drafts.findLast((draft) => draft.type === type && draft.id === id);
+    return draft ?? this.#open(type, id);
   }
 
   #open(type: Draft['type'], id: string, tool = ''): Draft {
@@ -416,10 +416,10 @@ const createPieceQueue = (begin: () => void, leave: () => void) => {
       waiting = resolve;
     });
   };
-  const answer = (found: Next): boolean => {
+  const answer = (result: Next): boolean => {
     const resolve = waiting;
     waiting = null;
-    resolve?.(found);
+    resolve?.(result);
     return resolve !== null;
   };
   const end = (): void => {

@@ -336,7 +336,7 @@ export const holdFolder = (real: string): Promise<HeldFolderResult> => hold(real
 
 const makeIn = async (parent: HeldFolder, real: string): Promise<HeldFolderResult> => {
   const place = parent.at(path.basename(real));
-  const made = await mkdir(place).then(
+  const isNew = await mkdir(place).then(
     () => true,
     (error: unknown) => {
       if (errorCode(error) === 'EEXIST') return false; // somebody else was faster: their folder is checked like any other
@@ -345,14 +345,14 @@ const makeIn = async (parent: HeldFolder, real: string): Promise<HeldFolderResul
   );
   const held = await hold(place, real);
   // Don't leave a folder behind that was moved away meanwhile.
-  if (held.kind !== 'held' && made) await rmdir(place).catch(() => undefined); // somebody else uses it now
+  if (held.kind !== 'held' && isNew) await rmdir(place).catch(() => undefined); // somebody else uses it now
   return held;
 };
 
 /** Like `holdFolder`, but makes missing folders. */
 export const holdOrMakeFolder = async (real: string): Promise<HeldFolderResult> => {
-  const found = await holdFolder(real);
-  if (found.kind !== 'absent' || path.dirname(real) === real) return found;
+  const folder = await holdFolder(real);
+  if (folder.kind !== 'absent' || path.dirname(real) === real) return folder;
   const above = await holdOrMakeFolder(path.dirname(real));
   if (above.kind !== 'held') return above;
   try {
@@ -374,12 +374,12 @@ export const writePrivate = async (file: string, text: string): Promise<void> =>
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const temporary = `${file}.${randomBytes(6).toString('hex')}`;
   try {
-    const made = await open(temporary, 'wx', 0o600);
+    const handle = await open(temporary, 'wx', 0o600);
     try {
-      await made.writeFile(text);
-      await made.datasync();
+      await handle.writeFile(text);
+      await handle.datasync();
     } finally {
-      await made.close();
+      await handle.close();
     }
     await rename(temporary, file);
   } catch (error) {
@@ -454,8 +454,8 @@ const isSystem = (uid: number): boolean => {
 
 /** Whether something belongs to us or to the system. */
 export const isOwnOrSystem = ({ uid }: Pick<Owned, 'uid'>): boolean => {
-  const own = ownUserId();
-  return own === null || uid === own || isSystem(uid);
+  const userId = ownUserId();
+  return userId === null || uid === userId || isSystem(uid);
 };
 
 let groups: ReadonlyMap<number, string> | null = null;
@@ -485,10 +485,10 @@ const groupName = (gid: number): string => {
 type Writers = 'none' | 'administrators' | 'sticky' | 'others';
 
 export const otherWriters = ({ uid, gid, mode }: Owned): Writers => {
-  const own = ownUserId();
-  if (own === null) return 'none';
+  const userId = ownUserId();
+  if (userId === null) return 'none';
   const open = (mode & OTHERS_WRITE) !== 0;
-  const shared = (mode & GROUP_WRITES) !== 0 && gid !== 0 && !(gid === own && gid === process.getegid?.());
+  const shared = (mode & GROUP_WRITES) !== 0 && gid !== 0 && !(gid === userId && gid === process.getegid?.());
   if (!open && !shared) return 'none';
   if ((mode & STICKY) !== 0 && isOwnOrSystem({ uid })) return 'sticky';
   if (open) return 'others';

@@ -237,8 +237,8 @@ const tunnel = (proxy: URL, authority: string, signal: AbortSignal | undefined):
     asking.once('connect', (answer, socket, early: Buffer) => {
       if (answer.statusCode === 200 && early.length === 0) return resolve(socket as Socket); // a TCP or TLS socket
       socket.destroy();
-      const said = answer.statusCode === 200 ? 'spoke first' : `answered ${answer.statusCode}`;
-      const failure = new Error(`the proxy ${proxy.host} ${said} when asked for ${authority}`);
+      const outcome = answer.statusCode === 200 ? 'spoke first' : `answered ${answer.statusCode}`;
+      const failure = new Error(`the proxy ${proxy.host} ${outcome} when asked for ${authority}`);
       reject(Object.assign(failure, { code: 'PROXY_REFUSED' }));
     });
     asking.once('error', reject);

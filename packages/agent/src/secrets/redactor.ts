@@ -36,10 +36,10 @@ export type Redactor = {
 
 const formatPlaceholder = (name: string): string => `[secret:$${name}]`;
 
-const replaced = (text: string, found: readonly FoundText[]): string => {
+const replaced = (text: string, matches: readonly FoundText[]): string => {
   const parts: string[] = [];
   let from = 0;
-  for (const { start, end, name } of found) {
+  for (const { start, end, name } of matches) {
     parts.push(text.slice(from, start), formatPlaceholder(name));
     from = end;
   }
@@ -48,9 +48,9 @@ const replaced = (text: string, found: readonly FoundText[]): string => {
 };
 
 /** Index from which the text must be held back, since a secret or a longer form of one may begin there. */
-const heldFrom = (text: string, found: readonly FoundText[], finder: Finder): number => {
+const heldFrom = (text: string, matches: readonly FoundText[], finder: Finder): number => {
   const from = text.length - finder.pendingAt(text);
-  const cut = found.find(({ start, end }) => start < from && from < end);
+  const cut = matches.find(({ start, end }) => start < from && from < end);
   return cut === undefined ? from : text.length - finder.pendingAt(text.slice(cut.end));
 };
 
@@ -64,12 +64,12 @@ const createStream = (finder: Finder): RedactedStream => {
     add(piece) {
       // Drop the held text: it may be half of a secret whose other half was left out.
       const text = piece.startsWith(GAP) ? piece : held + piece;
-      const found = finder.find(text);
-      const until = heldFrom(text, found, finder);
+      const matches = finder.find(text);
+      const until = heldFrom(text, matches, finder);
       held = text.slice(until);
       return replaced(
         text.slice(0, until),
-        found.filter(({ end }) => end <= until),
+        matches.filter(({ end }) => end <= until),
       );
     },
     end() {
@@ -92,10 +92,10 @@ export const createRedactor = (secrets: readonly SecretValue[]): Redactor => {
   const finder = createFinder(sought);
   const placeholders = [...new Set(sought.map(({ name }) => formatPlaceholder(name)))];
   const redact = (text: string): Redacted => {
-    const found = finder.find(text);
-    if (found.length === 0) return { text, count: 0, names: [] };
-    const names = [...new Set(found.map(({ name }) => name))];
-    return { text: replaced(text, found), count: found.length, names };
+    const matches = finder.find(text);
+    if (matches.length === 0) return { text, count: 0, names: [] };
+    const names = [...new Set(matches.map(({ name }) => name))];
+    return { text: replaced(text, matches), count: matches.length, names };
   };
   return {
     isIdle: sought.length === 0,
@@ -159,7 +159,7 @@ const buildTables = (sought: readonly SearchText[]): Tables => {
 };
 
 const findIn = (text: string, { shortest, shifts, ending }: Tables): readonly FoundText[] => {
-  const found: FoundText[] = [];
+  const matches: FoundText[] = [];
   let end = shortest;
   while (end <= text.length) {
     const block = blockAt(text, end);
@@ -172,11 +172,11 @@ const findIn = (text: string, { shortest, shifts, ending }: Tables): readonly Fo
     const hit = ending.get(block)?.find((one) => text.startsWith(one.text, start));
     if (hit === undefined) end++;
     else {
-      found.push({ start, end: start + hit.text.length, name: hit.name });
+      matches.push({ start, end: start + hit.text.length, name: hit.name });
       end = start + hit.text.length + shortest;
     }
   }
-  return found;
+  return matches;
 };
 
 const NOTHING: Finder = { find: () => [], pendingAt: () => 0 };

@@ -158,7 +158,7 @@ const moveAway = (name: string, environment: NodeJS.ProcessEnv): void => {
 const overwrite = (memory: number, address: number, { name, bytes }: Entry): void => {
   const there = Buffer.alloc(bytes.length);
   readSync(memory, there, 0, there.length, address);
-  if (!there.equals(bytes)) return; // rule 2
+  if (!there.equals(bytes)) return; // other bytes than expected are never written over
   const from = name.length + 1;
   const length = bytes.length - from;
   writeSync(memory, Buffer.alloc(length), 0, length, address + from);
@@ -180,11 +180,11 @@ export const hideEnvironment = (): void => {
       const value = process.env[entry.name];
       moveAway(entry.name, process.env);
       overwrite(memory, start + entry.at, entry);
-      // If the C library did not move it, restore it from our copy: rule 1.
+      // If the C library did not move it, restore it from our copy.
       if (value !== undefined && process.env[entry.name] !== value) process.env[entry.name] = value;
     }
   } catch {
-    // Rule 3: without /proc the environment stays as it was.
+    // Without /proc the environment stays as it was.
   } finally {
     if (memory !== null) closeSync(memory);
   }
