@@ -20,6 +20,14 @@ export type Recorded<M extends MachineTypes = AgentTypes> = {
   readonly check: string | null;
 };
 
+/** A good line of a journal: its entry, its checksum, where it ends, and the CRC-32 of all bytes up to there. */
+export type JournalEnd = {
+  readonly seq: number;
+  readonly crc: number;
+  readonly size: number;
+  readonly sum: number;
+};
+
 /** A line ready to be written, with its line feed, and the checksum that seeds the next line. */
 type EncodedLine = { readonly bytes: Buffer; readonly crc: number };
 

@@ -8,7 +8,7 @@ import type { PastFiles } from '../machine/past-files.js';
 import { openRegular, withRegular } from '../platform/files.js';
 import type { Entry, Header, Journal, JournalStore, MachineTypes, OpenJournal } from '../ports/journal.js';
 import { readMark } from './acknowledged-mark.js';
-import { encodeHeader, readBlocks } from './codec.js';
+import { encodeHeader, type JournalEnd, readBlocks } from './codec.js';
 import { deleteSession, removeLeftovers } from './deletion.js';
 import { copyEntries, forkHeader } from './fork.js';
 import {
@@ -183,8 +183,8 @@ const create = async <M extends MachineTypes>(
     const { file: handle } = await openRegular(path, { access: 'change' });
     const fold = beginFold(header, machine, path);
     const blobs = fileBlobs(folder);
-    const start = { crc, size: bytes.length, sum: crc32(bytes), fold, written: null };
-    const parts = { path, handle, lock, header, blobs, checkEvery, plan, ...start };
+    const end = { seq: 0, crc, size: bytes.length, sum: crc32(bytes) };
+    const parts = { path, handle, lock, header, blobs, checkEvery, plan, end, fold, written: null };
     return withDurableNames(path, openFileJournal(parts));
   });
 };
@@ -226,7 +226,7 @@ const openSession = async <M extends MachineTypes>(
         path,
         sessionId,
         machine,
-        visit,
+        visitor: visit,
         foldLast,
         isForeign: foreign,
       });
@@ -334,11 +334,7 @@ export const fileJournals = (
 type Recovered<M extends MachineTypes> = {
   readonly header: Header<M>;
   readonly fold: Fold<M>;
-  /** Checksum and end offset of the last good line. */
-  readonly crc: number;
-  readonly size: number;
-  /** CRC-32 of all bytes up to there. */
-  readonly sum: number;
+  readonly end: JournalEnd;
   readonly tornTail: OpenJournal['tornTail'];
   readonly past?: PastFiles;
   readonly upgrade?: MachineUpgrade;
@@ -347,7 +343,7 @@ type Recovered<M extends MachineTypes> = {
 };
 
 type RecoveryParts<M extends MachineTypes> = SnapshotRequest<M> & {
-  readonly visit: Visit<M> | undefined;
+  readonly visitor: Visit<M> | undefined;
   /** Snapshots of a foreign session are not believed, and the shapes of its entries are checked. */
   readonly isForeign: boolean;
 };
@@ -355,17 +351,18 @@ type RecoveryParts<M extends MachineTypes> = SnapshotRequest<M> & {
 const repairEnd = async <M extends MachineTypes>(
   handle: FileHandle,
   path: string,
-  { ending, size, sum }: JournalScan<M>,
-): Promise<Pick<Recovered<M>, 'size' | 'sum' | 'tornTail'>> => {
+  { ending, seq, crc, size, sum }: JournalScan<M>,
+): Promise<Pick<Recovered<M>, 'end' | 'tornTail'>> => {
+  const end = { seq, crc, size, sum };
   switch (ending.kind) {
     case 'torn':
-      return { size, sum, tornTail: await cutTail(handle, path, size, ending.bytes) };
+      return { end, tornTail: await cutTail(handle, path, size, ending.bytes) };
     case 'unended':
       await handle.write('\n', size);
       await handle.sync();
-      return { size: size + 1, sum: crc32('\n', sum), tornTail: null };
+      return { end: { ...end, size: size + 1, sum: crc32('\n', sum) }, tornTail: null };
     case 'whole':
-      return { size, sum, tornTail: null };
+      return { end, tornTail: null };
     case 'damaged':
       throw ending.error;
     default:
@@ -374,15 +371,15 @@ const repairEnd = async <M extends MachineTypes>(
 };
 
 const recoverFrom = async <M extends MachineTypes>(
-  { handle, path, sessionId, machine, visit: visitor, isForeign }: RecoveryParts<M>,
+  { handle, path, sessionId, machine, visitor, isForeign }: RecoveryParts<M>,
   loaded: LoadedSnapshot<M> | null,
 ): Promise<Recovered<M>> => {
-  const { size: end } = await handle.stat();
+  const { size } = await handle.stat();
   const start = loaded?.start ?? null;
   const scan =
     start === null
-      ? await JournalScan.beginOf<M>(machine.kind, handle, path, end)
-      : JournalScan.after(handle, path, end, start.point);
+      ? await JournalScan.beginOf<M>(machine.kind, handle, path, size)
+      : JournalScan.after(handle, path, size, start.point);
   if (scan.header.sessionId !== sessionId) throw misnamed(path, scan.header.sessionId);
   if (isForeign) checkHeader(path, machine, scan.header);
   const fold = start?.fold ?? beginFold(scan.header, machine, path);
@@ -401,8 +398,8 @@ const recoverFrom = async <M extends MachineTypes>(
   const upgrade = upgradeFold(fold);
   scan.compare(await readMark(path));
   const repaired = await repairEnd(handle, path, scan);
-  const { header, crc } = scan;
-  const result = { header, fold, crc, ...repaired, ...past(), written: written.known() };
+  const { header } = scan;
+  const result = { header, fold, ...repaired, ...past(), written: written.known() };
   return upgrade === undefined ? result : { ...result, upgrade };
 };
 

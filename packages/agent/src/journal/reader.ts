@@ -32,6 +32,7 @@ import {
   decodeHeader,
   decodeRecord,
   decodeRecords,
+  type JournalEnd,
   type Lines,
   type Recorded,
   readLines,
@@ -76,14 +77,8 @@ type ScanEnding =
 
 const ZEROS = 'it was overwritten with zeros';
 
-/** A good entry, the checksum of its line, the end of that line, and the CRC-32 of all bytes up to there. */
-export type ScanPoint<M extends MachineTypes> = {
-  readonly header: Header<M>;
-  readonly seq: number;
-  readonly crc: number;
-  readonly size: number;
-  readonly sum: number;
-};
+/** Where a scan goes on: a good line, and the header of its journal. */
+export type ScanPoint<M extends MachineTypes> = JournalEnd & { readonly header: Header<M> };
 
 type ScanStart<M extends MachineTypes> = Omit<ScanPoint<M>, 'size'>;
 

@@ -7,7 +7,7 @@ import type { PastFiles } from '../machine/past-files.js';
 import { VERSION } from '../platform/environment.js';
 import { readRegular } from '../platform/files.js';
 import type { Header, MachineTypes } from '../ports/journal.js';
-import { decodeHeader, NEWLINE, parse, readBlocks } from './codec.js';
+import { decodeHeader, type JournalEnd, NEWLINE, parse, readBlocks } from './codec.js';
 import type { ScanPoint } from './reader.js';
 import {
   continueFold,
@@ -333,13 +333,7 @@ export class JournalBytes {
 }
 
 /** An entry whose state check is in the journal, durably. */
-export type SnapshotPoint<M extends MachineTypes> = {
-  readonly seq: number;
-  /** Checksum and end of its line. */
-  readonly crc: number;
-  readonly size: number;
-  /** CRC-32 of the journal up to there, as its bytes were verified or written. */
-  readonly sum: number;
+export type SnapshotPoint<M extends MachineTypes> = JournalEnd & {
   readonly state: M['state'];
   readonly check: string;
   readonly summed: SummedMessages;

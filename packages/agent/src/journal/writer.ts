@@ -22,7 +22,7 @@ import type { PastFiles } from '../machine/past-files.js';
 import { descriptorPath, hasDescriptorPaths, withRegular } from '../platform/files.js';
 import type { Blobs, EntryDraft, Header, Journal, MachineTypes } from '../ports/journal.js';
 import { openMark } from './acknowledged-mark.js';
-import { encodeRecord, readBlocks } from './codec.js';
+import { encodeRecord, type JournalEnd, readBlocks } from './codec.js';
 import { cannotWrite, closed, codeOf, JournalError, resumeCommand } from './journal-error.js';
 import type { Lock } from './lock.js';
 import { JournalScan, readEntries, readFrozen } from './reader.js';
@@ -43,11 +43,7 @@ type FileJournalParts<M extends MachineTypes> = {
   readonly header: Header<M>;
   readonly blobs: Blobs;
   readonly checkEvery: number;
-  /** Checksum and end offset of the last good line. */
-  readonly crc: number;
-  readonly size: number;
-  /** CRC-32 of all bytes up to there, as they were verified or written. */
-  readonly sum: number;
+  readonly end: JournalEnd;
   /** The fold of the file's entries. */
   readonly fold: Fold<M>;
   readonly plan: SnapshotPlan;
@@ -58,27 +54,19 @@ type FileJournalParts<M extends MachineTypes> = {
   readonly written: WrittenSnapshots | null;
 };
 
-/** The last line: its entry, its checksum, its end, and the CRC-32 of all bytes up to there. */
-type LastLine = {
-  readonly seq: number;
-  readonly crc: number;
-  readonly size: number;
-  readonly sum: number;
-};
-
 /** The lines of the drafts that follow the last line. The last one records its state for a snapshot if that is due. */
 const encodeDrafts = <M extends MachineTypes>(
   { fold, checkEvery }: Pick<FileJournalParts<M>, 'fold' | 'checkEvery'>,
-  last: LastLine,
+  last: JournalEnd,
   drafts: readonly EntryDraft<M>[],
   snapshots: Pick<SnapshotWriter<M>, 'isDue'> | null,
-): { readonly bytes: Buffer; readonly last: LastLine; readonly point: SnapshotPoint<M> | null } => {
+): { readonly bytes: Buffer; readonly last: JournalEnd; readonly point: SnapshotPoint<M> | null } => {
   const lines: Buffer[] = [];
-  let [{ seq, crc, size, sum }, point]: [LastLine, SnapshotPoint<M> | null] = [last, null];
+  let [{ seq, crc, size, sum }, point]: [JournalEnd, SnapshotPoint<M> | null] = [last, null];
   for (const [index, { event, state }] of drafts.entries()) {
     seq += 1;
-    const isWanted = index === drafts.length - 1 && snapshots?.isDue(seq) === true;
-    const check = checkOf(fold, seq, state, checkEvery) ?? (isWanted ? fold.check(state) : null);
+    const isDue = index === drafts.length - 1 && snapshots?.isDue(seq) === true;
+    const check = checkOf(fold, seq, state, checkEvery) ?? (isDue ? fold.check(state) : null);
     const line = encodeRecord({ entry: { seq, event }, check }, crc);
     lines.push(line.bytes);
     ({ crc } = line);
@@ -123,11 +111,11 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
     fileTarget(handle),
     { ...ownership, freeSpace: reserve.free },
     path,
-    parts.size,
+    parts.end.size,
   );
   // seq and checksum of the last line handed to the writer, and of the last durable one
-  let issued: LastLine = { seq: parts.fold.seq, crc: parts.crc, size: parts.size, sum: parts.sum };
-  let durable = parts.fold.seq;
+  let issued = parts.end;
+  let durable = parts.end.seq;
   const mark = openMark(path, issued);
   const snapshots = openSnapshots(parts, writer, () =>
     writer.idle().then(() => ownership.before(writer.size)),
