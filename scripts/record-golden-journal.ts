@@ -12,7 +12,8 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { fileJournals } from '../packages/agent/src/journal/file-store.js';
 import { createStateCheck } from '../packages/agent/src/journal/journaled-agent-machine.js';
-import { exportSession, sha256Of } from '../packages/agent/src/journal/transfer.js';
+import { hashBytes } from '../packages/agent/src/journal/state-folder.js';
+import { exportSession } from '../packages/agent/src/journal/transfer.js';
 import { scriptedModel } from '../packages/agent/src/models/scripted-model.js';
 import type { Tool } from '../packages/agent/src/ports/tool.js';
 import { openSession } from '../packages/agent/src/session/create-agent.js';
@@ -189,6 +190,6 @@ for (const [session, file] of [
   const { state } = await journals.peek(session);
   const expected = { sessionId: session, entries, state: createStateCheck()(state) };
   writeFileSync(`${file}.json`, `${JSON.stringify(expected, null, 2)}\n`, { flag: 'wx' });
-  console.log(`  '${basename(file)}': '${sha256Of(readFileSync(`${file}.pawl`))}',`);
+  console.log(`  '${basename(file)}': '${hashBytes(readFileSync(`${file}.pawl`))}',`);
 }
 rmSync(place, { recursive: true, force: true });

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
 import {
   type FileTarget,
+  fileTarget,
   GroupWriter,
   type Surroundings,
-  targetOf,
 } from '../../packages/agent/src/journal/writer.js';
 import { makeFolder } from './story.js';
 
@@ -102,7 +102,7 @@ test('when not even cutting back works, the first failure is the one that is tol
 test('a part of a group is cut off before another program can append to it', async (context) => {
   const handle = await open(join(await makeFolder(context), 'file'), 'w+');
   writeSync(handle.fd, 'a line\nhalf a');
-  const cutting = targetOf(handle).truncate(7);
+  const cutting = fileTarget(handle).truncate(7);
   assert.equal(fstatSync(handle.fd).size, 7);
   await cutting;
   await handle.close();

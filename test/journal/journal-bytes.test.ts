@@ -3,7 +3,7 @@ import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
 import { crc32 } from 'node:zlib';
-import { JournalBytes, sumOf } from '../../packages/agent/src/journal/snapshot.js';
+import { JournalBytes, sumBytes } from '../../packages/agent/src/journal/snapshot.js';
 import '../starts-no-program.js';
 import { makeFolder } from './story.js';
 
@@ -25,8 +25,8 @@ const openFile = async (context: TestContext, size = WHOLE.length) => {
 test('the checksum of many blocks, and of a file that is too short', async (context) => {
   const { handle } = await openFile(context);
   for (const size of [1, MEGABYTE, MEGABYTE + 1, WHOLE.length])
-    assert.equal(await sumOf(handle, size), crc32(WHOLE.subarray(0, size)), `${size} bytes`);
-  assert.equal(await sumOf(handle, WHOLE.length + 1), null);
+    assert.equal(await sumBytes(handle, size), crc32(WHOLE.subarray(0, size)), `${size} bytes`);
+  assert.equal(await sumBytes(handle, WHOLE.length + 1), null);
 });
 
 test('lines longer than a block', async (context) => {

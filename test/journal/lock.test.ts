@@ -6,7 +6,7 @@ import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
 import {
   acquireLock,
   checkHolder,
-  claimOf,
+  claimPath,
   createFile,
   describeSelf,
   type Holder,
@@ -105,7 +105,7 @@ test('the lock of a dead process that somebody is about to take is refused, unle
   const path = join(await makeFolder(context), 'a.lock');
   const self = await describeSelf();
   const dead = textOf({ pid: NEVER, socket: '' }, self);
-  const claim = claimOf(path, dead);
+  const claim = claimPath(path, dead);
   await writeFile(path, dead);
   await writeFile(claim, textOf({ host: 'elsewhere', bootId: 'other', pid: 4 }, self));
   await assert.rejects(acquireLock(path), { kind: 'locked', message: /process 4 on elsewhere/ });
@@ -134,7 +134,7 @@ test('a lock whose file could not be removed is free for the same process', asyn
   const folder = await makeFolder(context);
   const path = join(folder, 'a.lock');
   const lock = await acquireLock(path);
-  const claim = claimOf(path, await readFile(path, 'utf8'));
+  const claim = claimPath(path, await readFile(path, 'utf8'));
   await mkdir(claim); // as a full disk, it takes no claim
   await lock.release();
   await access(path);
@@ -272,8 +272,8 @@ test('one of many replaces the file of a dead process, whatever claims dead proc
   const path = join(await makeFolder(context), 'a.lock');
   await createFile(path, 'dead 1');
   // a process died between its claim and the replacement; another one died while it replaced that claim
-  await createFile(claimOf(path, 'dead 1'), 'dead 2');
-  await createFile(claimOf(claimOf(path, 'dead 1'), 'dead 2'), 'dead 3');
+  await createFile(claimPath(path, 'dead 1'), 'dead 2');
+  await createFile(claimPath(claimPath(path, 'dead 1'), 'dead 2'), 'dead 3');
   const owns = Array.from({ length: 20 }, (_, index) => `own ${index}`);
   const results = await Promise.allSettled(owns.map((own) => replaceFile(path, 'dead 1', own, judge)));
   const winners = owns.filter((_, index) => {

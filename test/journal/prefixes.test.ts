@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Mark } from '../../packages/agent/src/journal/acknowledged-mark.js';
-import { sourceOf } from '../../packages/agent/src/journal/codec.js';
+import { bufferSource } from '../../packages/agent/src/journal/codec.js';
 import { JournalError } from '../../packages/agent/src/journal/journal-error.js';
 import { JournalScan } from '../../packages/agent/src/journal/reader.js';
 
@@ -35,7 +35,7 @@ type Read = {
 const read = async (bytes: Buffer, mark: Mark | null): Promise<Read> => {
   const [entries, crcs]: [string[], number[]] = [[], []];
   try {
-    const scan = await JournalScan.begin(sourceOf(bytes), 'a.jsonl', bytes.length);
+    const scan = await JournalScan.begin(bufferSource(bytes), 'a.jsonl', bytes.length);
     for await (const records of scan.records()) {
       for (const { entry } of records) entries.push(JSON.stringify(entry));
       crcs.push(scan.crc);

@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
 import fc from 'fast-check';
 import {
+  bufferSource,
+  chunkLines,
   crc32c,
   decodeRecord,
   decodeRecords,
   encodeRecord,
   type Lines,
-  piecesOf,
   type Recorded,
   readLines,
-  sourceOf,
   splitFirst,
 } from '../../packages/agent/src/journal/codec.js';
 import { collect, makeFolder } from './story.js';
@@ -73,7 +73,7 @@ test('of a line that cannot be good only the beginning is yielded, as the last o
   for (const blockBytes of [1, 7, 16])
     for (const [text, beginning, ended] of texts) {
       const bytes = Buffer.from(`good\ngood\n${text}`);
-      const blocks = await collect(readLines(sourceOf(bytes), bytes.length, blockBytes, 0, 100));
+      const blocks = await collect(readLines(bufferSource(bytes), bytes.length, blockBytes, 0, 100));
       assert.deepEqual(blocks.flatMap(linesIn), ['good', 'good', beginning], `${blockBytes} ${text}`);
       assert.equal(blocks.at(-1)?.ended, ended);
     }
@@ -93,11 +93,11 @@ test('lines in pieces are the same lines, and no lines are one piece', () => {
   const bytes = Buffer.from('head\na\nbc\n\ndef\n');
   const lines: Lines = { bytes, start: 5, ends: [6, 9, 10, 14], ended: 'yes' };
   for (const count of [1, 2, 3, 4, 9]) {
-    const pieces = [...piecesOf(lines, count)].map(linesIn);
+    const pieces = [...chunkLines(lines, count)].map(linesIn);
     assert.deepEqual(pieces.flat(), ['a', 'bc', '', 'def']);
     assert.equal(pieces.length, Math.ceil(4 / count));
   }
-  assert.deepEqual([...piecesOf({ ...lines, ends: [] }, 2)].map(linesIn), [[]]);
+  assert.deepEqual([...chunkLines({ ...lines, ends: [] }, 2)].map(linesIn), [[]]);
 });
 
 const SEED = 7;

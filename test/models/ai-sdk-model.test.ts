@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createAnthropic } from '@ai-sdk/anthropic';
 import type { LanguageModelV3StreamPart } from '@ai-sdk/provider';
-import { type AiSdkLanguageModel, aiSdkModel } from '../../packages/agent/src/models/wire-model.js';
+import { type AiSdkLanguageModel, aiSdkModel } from '../../packages/agent/src/models/ai-sdk-model.js';
 import { startAnthropicServer } from '../servers/anthropic.js';
 import { ask, collect, endingOf, userSays } from './conversing.js';
 

@@ -36,7 +36,7 @@ export const respondWith = (body: LeanReadable<Uint8Array>): LeanResponse => ({
 let played: Played = { chunks: [] };
 const playing: LeanFetch = async () => respondWith(bodyOf(played));
 
-/** One model for each wire, since loading a package takes longer than a thousand bodies. */
+/** One model for each wire. */
 const models = new Map<WireName, Model>(
   wires.map((wire) => [wire.name, wire.model('http://localhost:1', undefined, undefined, playing)]),
 );

@@ -1,23 +1,13 @@
 /**
  * Bodies of all wires in any chunks, cut, broken, with other line ends, damaged: the chunks change nothing, every stream
- * ends once, and nothing is thrown outside. The packages are on the streams that they have in the bundle.
+ * ends once, and nothing is thrown outside.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  LeanReadable,
-  LeanTextDecoder,
-  LeanTransform,
-} from '../../../packages/agent/src/platform/web-streams.js';
 import { pick, type Random, randomFrom } from '../../agent/mutations.js';
+import { play } from './replay-stream.js';
+import { streamBodies } from './stream-bodies.js';
 
-Object.assign(globalThis, {
-  TransformStream: LeanTransform,
-  TextDecoderStream: LeanTextDecoder,
-  ReadableStream: LeanReadable,
-});
-const { play } = await import('./replay-stream.js');
-const { streamBodies } = await import('./stream-bodies.js');
 type Outcome = Awaited<ReturnType<typeof play>>;
 type StreamBody = Awaited<ReturnType<typeof streamBodies>>[number];
 

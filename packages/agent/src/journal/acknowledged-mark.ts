@@ -1,5 +1,5 @@
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs';
-import { openRegular, readUpTo } from '../platform/files.js';
+import { readUpTo, withRegular } from '../platform/files.js';
 import { crc32c } from './codec.js';
 import { cannotRead, codeOf } from './journal-error.js';
 import { FILE_MODE } from './state-folder.js';
@@ -21,17 +21,17 @@ const PLACES = 2;
 /** Where the mark stands that is the `count`th to be written, from 0. */
 const markOffset = (count: number): number => (count % PLACES) * MARK_BYTES;
 
-const sumOf = ({ seq, crc }: Mark): number => crc32c(Buffer.from(`${seq} ${crc}`));
+const markSum = ({ seq, crc }: Mark): number => crc32c(Buffer.from(`${seq} ${crc}`));
 
 export const encodeMark = ({ seq, crc }: Mark): Buffer =>
   Buffer.from(
-    `${`{"seq":${seq},"crc":${crc},"sum":${sumOf({ seq, crc })}}`.padEnd(MARK_BYTES - 1)}\n`,
+    `${`{"seq":${seq},"crc":${crc},"sum":${markSum({ seq, crc })}}`.padEnd(MARK_BYTES - 1)}\n`,
     'latin1',
   );
 
 const numberIn = (value: object, name: string): number | null => {
-  const found: unknown = Reflect.get(value, name);
-  return typeof found === 'number' && Number.isSafeInteger(found) && found >= 0 ? found : null;
+  const field: unknown = Reflect.get(value, name);
+  return typeof field === 'number' && Number.isSafeInteger(field) && field >= 0 ? field : null;
 };
 
 const decodeMark = (text: string): Mark | null => {
@@ -40,7 +40,7 @@ const decodeMark = (text: string): Mark | null => {
     if (typeof value !== 'object' || value === null) return null;
     const [seq, crc] = [numberIn(value, 'seq'), numberIn(value, 'crc')];
     if (seq === null || crc === null) return null;
-    return numberIn(value, 'sum') === sumOf({ seq, crc }) ? { seq, crc } : null;
+    return numberIn(value, 'sum') === markSum({ seq, crc }) ? { seq, crc } : null;
   } catch {
     return null; // a power loss cut it
   }
@@ -68,12 +68,9 @@ const hasNoMark = (error: unknown): boolean =>
 export const readMark = async (path: string): Promise<Mark | null> => {
   const place = markPath(path);
   try {
-    const { file, status } = await openRegular(place);
-    try {
-      return decodeMarks(await readUpTo(file, status, PLACES * MARK_BYTES));
-    } finally {
-      await file.close();
-    }
+    return await withRegular(place, async (file, status) =>
+      decodeMarks(await readUpTo(file, status, PLACES * MARK_BYTES)),
+    );
   } catch (error) {
     if (hasNoMark(error)) return null;
     throw cannotRead(place, error);

@@ -20,10 +20,18 @@ export type Recorded<M extends MachineTypes = AgentTypes> = {
   readonly check: string | null;
 };
 
+/** A good line of a journal: its entry, its checksum, where it ends, and the CRC-32 of all bytes up to there. */
+export type JournalEnd = {
+  readonly seq: number;
+  readonly crc: number;
+  readonly size: number;
+  readonly sum: number;
+};
+
 /** A line ready to be written, with its line feed, and the checksum that seeds the next line. */
 type EncodedLine = { readonly bytes: Buffer; readonly crc: number };
 
-const hexOf = (crc: number): string => crc.toString(16).padStart(8, '0');
+const formatCrc = (crc: number): string => crc.toString(16).padStart(8, '0');
 
 const seal = (json: string, seed: number): EncodedLine => {
   const body = json.slice(0, -1);
@@ -31,7 +39,7 @@ const seal = (json: string, seed: number): EncodedLine => {
   const bytes = Buffer.allocUnsafe(size + TRAILER_BYTES + 1);
   bytes.write(body);
   const crc = crc32c(bytes, seed, 0, size);
-  bytes.write(`${OPENING}${hexOf(crc)}"}\n`, size, 'latin1');
+  bytes.write(`${OPENING}${formatCrc(crc)}"}\n`, size, 'latin1');
   return { bytes, crc };
 };
 
@@ -76,7 +84,7 @@ export const parse = (text: string): unknown => {
   }
 };
 
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 type DecodedHeader<M extends MachineTypes> =
@@ -117,13 +125,13 @@ export const decodeRecord = <M extends MachineTypes>(
       why: 'its checksum does not fit: it was changed, or lines were cut out, put in or moved',
     };
   }
-  const recorded = recordedOf<M>(parse(line.toString()), seq);
+  const recorded = readRecorded<M>(parse(line.toString()), seq);
   if (recorded === null) return { kind: 'bad', why: `it is not the entry with seq ${seq}` };
   return { kind: 'record', recorded, crc };
 };
 
 /** The entry in the value of a line with a correct checksum; null if it is not the entry with this seq. */
-const recordedOf = <M extends MachineTypes>(value: unknown, seq: number): Recorded<M> | null => {
+const readRecorded = <M extends MachineTypes>(value: unknown, seq: number): Recorded<M> | null => {
   if (!isRecord(value) || value.seq !== seq) return null;
   const check = typeof value.check === 'string' ? value.check : null;
   // Safe: the checksum proves that encodeRecord wrote these bytes.
@@ -169,12 +177,12 @@ const hasBytesAt = (word: Buffer, bytes: Buffer, at: number): boolean => {
 const findEvent = (bytes: Buffer, start: number, seq: number): number => {
   if (!hasBytesAt(SEQ, bytes, start)) return -1;
   let at = start + SEQ.length;
-  let found = 0;
+  let number = 0;
   for (let digit = digitAt(bytes, at); digit >= 0 && digit <= 9; digit = digitAt(bytes, at)) {
-    found = found * 10 + digit;
+    number = number * 10 + digit;
     at += 1;
   }
-  return found === seq && hasBytesAt(EVENT, bytes, at) ? at + EVENT.length : -1;
+  return number === seq && hasBytesAt(EVENT, bytes, at) ? at + EVENT.length : -1;
 };
 const digitAt = (bytes: Buffer, at: number): number => (bytes[at] ?? 0) - ZERO;
 
@@ -259,7 +267,7 @@ export type ByteSource = {
   ): Promise<{ readonly bytesRead: number }>;
 };
 
-export const sourceOf = (bytes: Buffer): ByteSource => ({
+export const bufferSource = (bytes: Buffer): ByteSource => ({
   read: async (buffer, offset, length, position) => ({
     bytesRead: bytes.copy(buffer, offset, position, position + length),
   }),
@@ -282,7 +290,7 @@ export const splitFirst = (lines: Lines): { readonly first: Buffer; readonly res
 };
 
 /** Splits lines into pieces of at most `count` lines; without lines it yields one empty piece. */
-export function* piecesOf(lines: Lines, count: number): Generator<Lines, undefined> {
+export function* chunkLines(lines: Lines, count: number): Generator<Lines, undefined> {
   let [start, index] = [lines.start, 0];
   do {
     const ends = lines.ends.slice(index, index + count);
@@ -294,28 +302,39 @@ export function* piecesOf(lines: Lines, count: number): Generator<Lines, undefin
 
 type LineEnd = Lines['ended'];
 
+/** Reads a source block by block, from byte `start` up to byte `end`. A block is valid until the next one is read. */
+export async function* readBlocks(
+  source: ByteSource,
+  start: number,
+  end: number,
+  blockBytes = 1 << 20,
+): AsyncGenerator<Buffer, undefined> {
+  const block = Buffer.allocUnsafe(Math.max(0, Math.min(blockBytes, end - start)));
+  for (let at = start; at < end; ) {
+    const { bytesRead } = await source.read(block, 0, Math.min(block.length, end - at), at);
+    if (bytesRead === 0) return;
+    yield block.subarray(0, bytesRead);
+    at += bytesRead;
+  }
+}
+
 /** Looks for a line feed from `position` on, and holds one block at a time. */
 const findLineEnd = async (
-  handle: ByteSource,
+  source: ByteSource,
   position: number,
   end: number,
   blockBytes: number,
 ): Promise<LineEnd> => {
-  const block = Buffer.allocUnsafe(blockBytes);
-  for (let at = position; at < end; ) {
-    const { bytesRead } = await handle.read(block, 0, Math.min(blockBytes, end - at), at);
-    if (bytesRead === 0) break;
-    if (block.subarray(0, bytesRead).includes(NEWLINE)) return 'yes';
-    at += bytesRead;
-  }
+  for await (const block of readBlocks(source, position, end, blockBytes))
+    if (block.includes(NEWLINE)) return 'yes';
   return 'no';
 };
 
 /** What is enough of the beginning of a line to see that it is bad; null if it can still be a good one. */
-const badBeginning = (begun: Buffer, checked: number, lineBytesMax: number): Buffer | null => {
-  const zero = begun.indexOf(0, checked);
-  if (zero >= 0) return begun.subarray(0, zero + 1);
-  return begun.length > lineBytesMax ? begun.subarray(0, 0) : null;
+const badBeginning = (partial: Buffer, checked: number, lineBytesMax: number): Buffer | null => {
+  const zero = partial.indexOf(0, checked);
+  if (zero >= 0) return partial.subarray(0, zero + 1);
+  return partial.length > lineBytesMax ? partial.subarray(0, 0) : null;
 };
 
 /**
@@ -332,32 +351,32 @@ export async function* readLines(
   start = 0,
   lineBytesMax = LINE_BYTES_MAX,
 ): AsyncGenerator<Lines, undefined> {
-  let begun: Buffer = Buffer.alloc(0);
+  let partial: Buffer = Buffer.alloc(0);
   for (let position = start; position < end; ) {
-    const wanted = Math.min(Math.max(blockBytes, begun.length), end - position);
-    const bytes = Buffer.allocUnsafe(begun.length + wanted);
-    begun.copy(bytes);
-    const { bytesRead } = await handle.read(bytes, begun.length, wanted, position);
+    const length = Math.min(Math.max(blockBytes, partial.length), end - position);
+    const bytes = Buffer.allocUnsafe(partial.length + length);
+    partial.copy(bytes);
+    const { bytesRead } = await handle.read(bytes, partial.length, length, position);
     if (bytesRead === 0) break;
     position += bytesRead;
-    const filled = begun.length + bytesRead;
+    const filled = partial.length + bytesRead;
     const ends: number[] = [];
     for (
-      let stop = bytes.indexOf(NEWLINE, begun.length);
+      let stop = bytes.indexOf(NEWLINE, partial.length);
       stop >= 0 && stop < filled;
       stop = bytes.indexOf(NEWLINE, stop + 1)
     )
       ends.push(stop);
-    const checked = ends.length > 0 ? 0 : begun.length;
-    begun = bytes.subarray((ends.at(-1) ?? -1) + 1, filled);
+    const checked = ends.length > 0 ? 0 : partial.length;
+    partial = bytes.subarray((ends.at(-1) ?? -1) + 1, filled);
     if (ends.length > 0) yield { bytes, start: 0, ends, ended: 'yes' };
-    const bad = badBeginning(begun, checked, lineBytesMax);
+    const bad = badBeginning(partial, checked, lineBytesMax);
     if (bad === null) continue;
     const ended = await findLineEnd(handle, position, end, blockBytes);
     yield { bytes: bad, start: 0, ends: [bad.length], ended };
     return;
   }
-  if (begun.length > 0) yield { bytes: begun, start: 0, ends: [begun.length], ended: 'no' };
+  if (partial.length > 0) yield { bytes: partial, start: 0, ends: [partial.length], ended: 'no' };
 }
 
 /** CRC-32C (Castagnoli, as in iSCSI, RFC 3720), computed eight bytes at a time with eight tables. */

@@ -17,13 +17,13 @@ import {
   removeFile,
 } from './lock.js';
 import {
-  deletedIdOf,
   deletedPath,
   importPath,
   isSessionId,
   journalPath,
   lockPath,
   ownerPath,
+  parseDeletedName,
   pastedFolder,
   sessionsFolder,
   syncFolder,
@@ -40,7 +40,7 @@ import {
  */
 
 /** The tasks of a session, and the tasks of these. */
-const tasksOf = async (folder: string, sessionId: string): Promise<readonly string[]> => {
+const findTasks = async (folder: string, sessionId: string): Promise<readonly string[]> => {
   const all: SessionInfo[] = [];
   for await (const info of readSessions(folder)) all.push(info);
   const ids = new Set([sessionId]);
@@ -119,7 +119,7 @@ const halfDeleted = (path: string, sessionId: string, cause: unknown): JournalEr
  */
 export const deleteSession = async (folder: string, sessionId: string): Promise<readonly string[]> => {
   const path = journalPath(folder, sessionId);
-  const ids = [sessionId, ...(await tasksOf(folder, sessionId))];
+  const ids = [sessionId, ...(await findTasks(folder, sessionId))];
   const locks = await lockAll(folder, ids);
   try {
     // While its lock is held, the session starts no task.
@@ -142,7 +142,7 @@ export const deleteSession = async (folder: string, sessionId: string): Promise<
 /** Finishes the deletion that a killed process began. A journal that was put back since then stays, with its tasks. */
 const finishDeletion = async (folder: string, sessionId: string): Promise<void> => {
   const isBack = (await readdir(sessionsFolder(folder))).includes(`${sessionId}.jsonl`);
-  const tasks = isBack ? [] : await tasksOf(folder, sessionId);
+  const tasks = isBack ? [] : await findTasks(folder, sessionId);
   const locks = await lockAll(folder, [sessionId, ...tasks]);
   try {
     if (isBack) await rm(deletedPath(folder, sessionId), { recursive: true, force: true });
@@ -221,14 +221,14 @@ const removeBeside = async (lock: string, paths: readonly string[], self: Holder
 
 /** Files beside a lock file, by its name: only where the lock file is gone, since it needs its socket. */
 const filesBesideLocks = (names: readonly string[]): ReadonlyMap<string, readonly string[]> => {
-  const found = new Map<string, string[]>();
+  const groups = new Map<string, string[]>();
   for (const name of names) {
     const [, lock, sessionId] = /^((.+)\.lock)\.[0-9a-f][0-9a-f.-]*$/.exec(name) ?? [];
     if (lock === undefined || sessionId === undefined || !isSessionId(sessionId)) continue;
-    found.set(lock, [...(found.get(lock) ?? []), name]);
+    groups.set(lock, [...(groups.get(lock) ?? []), name]);
   }
-  for (const name of names) found.delete(name);
-  return found;
+  for (const name of names) groups.delete(name);
+  return groups;
 };
 
 const removeBesideLocks = async (folder: string): Promise<void> => {
@@ -250,7 +250,7 @@ export const removeLeftovers = async (folder: string): Promise<void> => {
   try {
     const names = await readdir(sessionsFolder(folder));
     const later = (): undefined => undefined; // its process lives, or the disk refuses
-    for (const deleted of names.map(deletedIdOf))
+    for (const deleted of names.map(parseDeletedName))
       if (deleted !== undefined) await finishDeletion(folder, deleted).catch(later);
     for (const sessionId of idsWithLeftovers(names))
       await removeSessionLeftovers(folder, sessionId).catch(later);

@@ -5,10 +5,10 @@ import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { MachineUpgrade } from '../machine/event.js';
 import type { PastFiles } from '../machine/past-files.js';
-import { openRegular } from '../platform/files.js';
+import { openRegular, withRegular } from '../platform/files.js';
 import type { Entry, Header, Journal, JournalStore, MachineTypes, OpenJournal } from '../ports/journal.js';
 import { readMark } from './acknowledged-mark.js';
-import { encodeHeader } from './codec.js';
+import { encodeHeader, type JournalEnd, readBlocks } from './codec.js';
 import { deleteSession, removeLeftovers } from './deletion.js';
 import { copyEntries, forkHeader } from './fork.js';
 import {
@@ -29,6 +29,7 @@ import {
   type InspectableStore,
   inspectFile,
   JournalScan,
+  readEntries,
   replayFile,
   type VisitedOpening,
 } from './reader.js';
@@ -50,8 +51,8 @@ import {
   type LoadedSnapshot,
   loadSnapshot,
   type SnapshotPlan,
+  type SnapshotRequest,
   snapshotPath,
-  type WantedSnapshot,
   type WrittenSnapshots,
 } from './snapshot.js';
 import {
@@ -65,7 +66,7 @@ import {
   syncFolder,
   writeWhole,
 } from './state-folder.js';
-import { openFileJournal, readEntries } from './writer.js';
+import { openFileJournal } from './writer.js';
 
 /** A header fits into the first block. */
 const HEADER_BLOCK_BYTES = 1 << 16;
@@ -97,8 +98,7 @@ const findJournal = async (folder: string, sessionId: string): Promise<string> =
 /** A pipe or a folder in the place of a journal is refused as no journal; it is not a journal that can't be written. */
 const refuseOddFile = async (path: string): Promise<void> => {
   try {
-    const { file } = await openRegular(path);
-    await file.close();
+    await withRegular(path, async () => undefined);
   } catch (error) {
     const isOdd = codeOf(error) === 'ENOTREG' || codeOf(error) === 'EISDIR';
     if (isOdd) throw cannotRead(path, error);
@@ -183,8 +183,8 @@ const create = async <M extends MachineTypes>(
     const { file: handle } = await openRegular(path, { access: 'change' });
     const fold = beginFold(header, machine, path);
     const blobs = fileBlobs(folder);
-    const begun = { crc, size: bytes.length, sum: crc32(bytes), fold, written: null };
-    const parts = { path, handle, lock, header, blobs, checkEvery, plan, ...begun };
+    const end = { seq: 0, crc, size: bytes.length, sum: crc32(bytes) };
+    const parts = { path, handle, lock, header, blobs, checkEvery, plan, end, fold, written: null };
     return withDurableNames(path, openFileJournal(parts));
   });
 };
@@ -193,16 +193,8 @@ const create = async <M extends MachineTypes>(
  * Gives the session's path to a new file with the same content. A last holder that still has the old file open can't
  * reach the new one, whenever it writes.
  */
-const renewFile = async (path: string): Promise<void> => {
-  const { file } = await openRegular(path);
-  try {
-    const { size } = await file.stat();
-    const content = file.createReadStream({ start: 0, end: Math.max(0, size - 1), autoClose: false });
-    await writeWhole(path, `${path}.new`, content);
-  } finally {
-    await file.close();
-  }
-};
+const renewFile = (path: string): Promise<void> =>
+  withRegular(path, (file, { size }) => writeWhole(path, `${path}.new`, readBlocks(file, 0, size)));
 
 /** The header of a journal of any machine. */
 const headerIn = async (handle: FileHandle, path: string): Promise<Header<MachineTypes>> => {
@@ -227,14 +219,14 @@ const openSession = async <M extends MachineTypes>(
     // The process that created the folder may have been killed before its name was durable; so with the file, below.
     await makeFolder(dirname(path));
     const { file: handle } = await openRegular(path, { access: 'change' });
-    const { tornTail, isForeign, ...found } = await closingOnFailure(handle, async () => {
+    const { tornTail, isForeign, ...opened } = await closingOnFailure(handle, async () => {
       const foreign = await isForeignFile(folder, handle, path);
       const recovered = await recover({
         handle,
         path,
         sessionId,
         machine,
-        visit,
+        visitor: visit,
         foldLast,
         isForeign: foreign,
       });
@@ -242,17 +234,17 @@ const openSession = async <M extends MachineTypes>(
       await handle.datasync();
       return { ...recovered, isForeign: foreign };
     });
-    const { past, header, upgrade } = found;
+    const { past, header, upgrade } = opened;
     const blobs = fileBlobs(folder);
     const adopt = async (): Promise<void> => {
       await makeOwn(folder, header);
       await syncFolder(dirname(path));
     };
-    const parts = { path, handle, lock, blobs, checkEvery, plan, ...found, ...(isForeign ? { adopt } : {}) };
+    const parts = { path, handle, lock, blobs, checkEvery, plan, ...opened, ...(isForeign ? { adopt } : {}) };
     const journal = await withDurableNames(path, openFileJournal(parts));
     return {
       journal,
-      state: found.fold.state,
+      state: opened.fold.state,
       tornTail,
       ...(isForeign ? { isForeign } : {}),
       ...(past === undefined ? {} : { past }),
@@ -282,8 +274,7 @@ const fork = async (
   const source = await findJournal(folder, sessionId);
   const { path, lock } = await claim(folder, newSessionId);
   await withLock(path, lock, async () => {
-    const { file } = await openRegular(source);
-    const header = await headerIn(file, source).finally(() => file.close());
+    const header = await withRegular(source, (file) => headerIn(file, source));
     // A fork of a foreign session is foreign.
     if (await isOwn(folder, header)) await makeOwn(folder, forkHeader(header, seq, newSessionId, createdAt));
     await writeWhole(path, `${path}.new`, copyEntries(source, seq, newSessionId, createdAt));
@@ -343,11 +334,7 @@ export const fileJournals = (
 type Recovered<M extends MachineTypes> = {
   readonly header: Header<M>;
   readonly fold: Fold<M>;
-  /** Checksum and end offset of the last good line. */
-  readonly crc: number;
-  readonly size: number;
-  /** CRC-32 of all bytes up to there. */
-  readonly sum: number;
+  readonly end: JournalEnd;
   readonly tornTail: OpenJournal['tornTail'];
   readonly past?: PastFiles;
   readonly upgrade?: MachineUpgrade;
@@ -355,8 +342,8 @@ type Recovered<M extends MachineTypes> = {
   readonly written: WrittenSnapshots | null;
 };
 
-type RecoveryParts<M extends MachineTypes> = WantedSnapshot<M> & {
-  readonly visit: Visit<M> | undefined;
+type RecoveryParts<M extends MachineTypes> = SnapshotRequest<M> & {
+  readonly visitor: Visit<M> | undefined;
   /** Snapshots of a foreign session are not believed, and the shapes of its entries are checked. */
   readonly isForeign: boolean;
 };
@@ -364,17 +351,18 @@ type RecoveryParts<M extends MachineTypes> = WantedSnapshot<M> & {
 const repairEnd = async <M extends MachineTypes>(
   handle: FileHandle,
   path: string,
-  { ending, size, sum }: JournalScan<M>,
-): Promise<Pick<Recovered<M>, 'size' | 'sum' | 'tornTail'>> => {
+  { ending, seq, crc, size, sum }: JournalScan<M>,
+): Promise<Pick<Recovered<M>, 'end' | 'tornTail'>> => {
+  const end = { seq, crc, size, sum };
   switch (ending.kind) {
     case 'torn':
-      return { size, sum, tornTail: await cutTail(handle, path, size, ending.bytes) };
+      return { end, tornTail: await cutTail(handle, path, size, ending.bytes) };
     case 'unended':
       await handle.write('\n', size);
       await handle.sync();
-      return { size: size + 1, sum: crc32('\n', sum), tornTail: null };
+      return { end: { ...end, size: size + 1, sum: crc32('\n', sum) }, tornTail: null };
     case 'whole':
-      return { size, sum, tornTail: null };
+      return { end, tornTail: null };
     case 'damaged':
       throw ending.error;
     default:
@@ -383,19 +371,19 @@ const repairEnd = async <M extends MachineTypes>(
 };
 
 const recoverFrom = async <M extends MachineTypes>(
-  { handle, path, sessionId, machine, visit: wanted, isForeign }: RecoveryParts<M>,
+  { handle, path, sessionId, machine, visitor, isForeign }: RecoveryParts<M>,
   loaded: LoadedSnapshot<M> | null,
 ): Promise<Recovered<M>> => {
-  const { size: end } = await handle.stat();
+  const { size } = await handle.stat();
   const start = loaded?.start ?? null;
   const scan =
     start === null
-      ? await JournalScan.beginOf<M>(machine.kind, handle, path, end)
-      : JournalScan.after(handle, path, end, start.point);
+      ? await JournalScan.beginOf<M>(machine.kind, handle, path, size)
+      : JournalScan.after(handle, path, size, start.point);
   if (scan.header.sessionId !== sessionId) throw misnamed(path, scan.header.sessionId);
   if (isForeign) checkHeader(path, machine, scan.header);
   const fold = start?.fold ?? beginFold(scan.header, machine, path);
-  const { visit, past } = visitPast(machine, wanted, start?.past);
+  const { visit, past } = visitPast(machine, visitor, start?.past);
   const written = rememberMessages(loaded, machine);
   for await (const records of scan.records()) {
     if (isForeign) checkRecords(path, machine, records);
@@ -410,16 +398,16 @@ const recoverFrom = async <M extends MachineTypes>(
   const upgrade = upgradeFold(fold);
   scan.compare(await readMark(path));
   const repaired = await repairEnd(handle, path, scan);
-  const { header, crc } = scan;
-  const found = { header, fold, crc, ...repaired, ...past(), written: written.found() };
-  return upgrade === undefined ? found : { ...found, upgrade };
+  const { header } = scan;
+  const result = { header, fold, ...repaired, ...past(), written: written.known() };
+  return upgrade === undefined ? result : { ...result, upgrade };
 };
 
 /** Finds the messages of the last snapshot, which may stand behind the one that was loaded. */
 const rememberMessages = <M extends MachineTypes>(
   loaded: LoadedSnapshot<M> | null,
   { snapshots }: JournaledMachine<M>,
-): { see(seq: number, state: M['state']): void; found(): WrittenSnapshots | null } => {
+): { see(seq: number, state: M['state']): void; known(): WrittenSnapshots | null } => {
   let messages: WrittenSnapshots['messages'] | undefined;
   const see = (seq: number, state: M['state']): void => {
     if (seq === loaded?.written.seq) messages = snapshots?.messagesOf(state);
@@ -427,7 +415,7 @@ const rememberMessages = <M extends MachineTypes>(
   if (loaded !== null && loaded.start !== null) see(loaded.start.fold.seq, loaded.start.fold.state);
   return {
     see,
-    found: () => (loaded === null || messages === undefined ? null : { ...loaded.written, messages }),
+    known: () => (loaded === null || messages === undefined ? null : { ...loaded.written, messages }),
   };
 };
 
@@ -469,16 +457,12 @@ const copyTail = async (
   bytes: number,
   copy: FileHandle,
 ): Promise<void> => {
-  const block = Buffer.allocUnsafe(Math.min(bytes, BLOCK_BYTES));
-  let at = 0;
-  while (at < bytes) {
-    const { bytesRead } = await journal.read(block, 0, Math.min(block.length, bytes - at), size + at);
-    if (bytesRead === 0) break;
-    const piece = block.subarray(0, bytesRead);
-    if (!piece.equals(ZEROS.subarray(0, bytesRead))) await writeAll(copy, piece, at);
-    at += bytesRead;
+  let copied = 0;
+  for await (const block of readBlocks(journal, size, size + bytes, BLOCK_BYTES)) {
+    if (!block.equals(ZEROS.subarray(0, block.length))) await writeAll(copy, block, copied);
+    copied += block.length;
   }
-  await copy.truncate(at);
+  await copy.truncate(copied);
 };
 
 /** One call may write less than it was asked to. */

@@ -54,7 +54,7 @@ export class JournalError extends Error {
 export const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 
-const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const messageText = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 const repairs: Readonly<Record<string, string>> = {
   ENOSPC: 'The disk is full: free some space',
@@ -74,7 +74,7 @@ const isOurs = (error: unknown): error is Error => error instanceof Error && cod
 export const cannotWrite = (path: string, error: unknown): Error => {
   if (isOurs(error)) return error;
   const repair = repairs[codeOf(error)] ?? 'Repair that';
-  const text = `Cannot write ${path}: ${textOf(error)}. ${repair}, then open the session again.`;
+  const text = `Cannot write ${path}: ${messageText(error)}. ${repair}, then open the session again.`;
   return new JournalError('cannotWrite', path, text, null, { cause: error });
 };
 
@@ -82,7 +82,7 @@ export const cannotWrite = (path: string, error: unknown): Error => {
 export const cannotRead = (path: string, error: unknown): Error => {
   if (isOurs(error)) return error;
   const repair = repairs[codeOf(error)] ?? 'Check the disk and the permissions of the file';
-  const text = `Cannot read ${path}: ${textOf(error)}. ${repair}, then try again.`;
+  const text = `Cannot read ${path}: ${messageText(error)}. ${repair}, then try again.`;
   return new JournalError('cannotRead', path, text, null, { cause: error });
 };
 

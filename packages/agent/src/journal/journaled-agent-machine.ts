@@ -25,9 +25,9 @@ import {
  * are hashed already.
  */
 export const createStateCheck = (
-  begun: SummedMessages = { messages: AppendList.empty(), chain: '' },
+  start: SummedMessages = { messages: AppendList.empty(), chain: '' },
 ): StateCheck => {
-  let { messages: summed, chain } = begun;
+  let { messages: summed, chain } = start;
   const sumMessages = (messages: AppendList<Message>): string => {
     const goesOn = messages.continues(summed);
     if (!goesOn) chain = '';
@@ -75,7 +75,7 @@ export const agentMachine: JournaledMachine = {
     event: (event) => faultIn(eventShape, trimmed(eventShape, event), 'it'),
   },
   snapshots: {
-    restOf: (state) => ({ ...state, session: { ...state.session, conversation: openOf(state) } }),
+    restOf: (state) => ({ ...state, session: { ...state.session, conversation: openMessages(state) } }),
     messagesOf: (state) => state.session.conversation.closed,
     join: (rest, closed) => {
       const state = rest as State; // Safe: restOf has made it, but for the closed messages
@@ -86,7 +86,7 @@ export const agentMachine: JournaledMachine = {
   },
 };
 
-const openOf = ({ session }: State) => ({ open: session.conversation.open });
+const openMessages = ({ session }: State) => ({ open: session.conversation.open });
 
 /** Folds an agent session's entries without performing any action; returns the state and the result of its checks. */
 export const replay = (
@@ -121,7 +121,7 @@ const sortFields = (keys: readonly string[]): readonly Field[] =>
     .map((key) => ({ key, first: `{${JSON.stringify(key)}:`, next: `,${JSON.stringify(key)}:` }));
 
 /** The sorted keys of an object. Cached by key sequence, since states have few and are hashed often. */
-const fieldsOf = (value: object): readonly Field[] => {
+const sortedFields = (value: object): readonly Field[] => {
   const keys = Object.keys(value);
   let shape = known;
   for (const key of keys) {
@@ -156,7 +156,7 @@ const plainJson = (value: unknown): string => {
 
 /** The fields of an object that are written, in order. */
 const writtenFields = (value: object): readonly (readonly [Field, unknown])[] =>
-  fieldsOf(value)
+  sortedFields(value)
     .map((field) => [field, (value as Record<string, unknown>)[field.key]] as const) // one of its keys
     .filter(([, inner]) => inner !== undefined);
 
@@ -180,7 +180,7 @@ const appendItems = (text: string, items: readonly unknown[], depth: number, apa
 const appendFields = (text: string, value: object, depth: number, apart?: Apart): string => {
   let longer = text;
   let isFirst = true;
-  for (const { key, first, next } of fieldsOf(value)) {
+  for (const { key, first, next } of sortedFields(value)) {
     const field: unknown = (value as Record<string, unknown>)[key]; // one of its keys
     if (field === undefined || field === apart?.closed) continue;
     longer = append(longer + (isFirst ? first : next), field, depth, apart);
@@ -192,7 +192,7 @@ const appendFields = (text: string, value: object, depth: number, apart?: Apart)
 /** A stack item that is still to be written: text, or a value. */
 type Pending = { readonly text: string } | { readonly value: unknown };
 
-const pendingOf = (value: object): readonly Pending[] => {
+const pendingPieces = (value: object): readonly Pending[] => {
   if (Array.isArray(value)) {
     const items = value.flatMap((item, index) => [{ text: index === 0 ? '[' : ',' }, { value: item }]);
     return items.length === 0 ? [{ text: '[]' }] : [...items, { text: ']' }];
@@ -211,7 +211,7 @@ export const deepJson = (root: object): string => {
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     if ('text' in next) pieces.push(next.text);
     else if (typeof next.value !== 'object' || next.value === null) pieces.push(plainJson(next.value));
-    else for (const piece of pendingOf(next.value).toReversed()) waiting.push(piece);
+    else for (const piece of pendingPieces(next.value).toReversed()) waiting.push(piece);
   }
   return pieces.join('');
 };

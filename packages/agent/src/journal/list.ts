@@ -1,13 +1,13 @@
 import { readdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { openRegular } from '../platform/files.js';
+import { withRegular } from '../platform/files.js';
 import type { Header, MachineTypes, SessionInfo } from '../ports/journal.js';
 import type { Recorded } from './codec.js';
 import { cannotRead, codeOf, JournalError } from './journal-error.js';
 import { JournalScan } from './reader.js';
 import { kindOf } from './replay.js';
 import { hasCode, isOwnJournal } from './session-owner.js';
-import { deletedIdOf, sessionIdOf, sessionsFolder } from './state-folder.js';
+import { parseDeletedName, parseJournalName, sessionsFolder } from './state-folder.js';
 
 /** Small blocks, since header and title are at the beginning. */
 const BLOCK_BYTES = 1 << 16;
@@ -15,7 +15,7 @@ const TITLE_LENGTH_MAX = 80;
 /** Entries searched for the first input; if there is none among them, the session has no title. */
 const TITLE_ENTRIES_MAX = 100;
 
-const inputOf = ({ entry: { event } }: Recorded<MachineTypes>): string =>
+const userInput = ({ entry: { event } }: Recorded<MachineTypes>): string =>
   event.type === 'UserInput' && 'text' in event && typeof event.text === 'string' ? event.text : '';
 
 /** Where the text of a skill or command begins to which an input expands, and a text that an editor attached. */
@@ -29,11 +29,11 @@ export const titleFrom = (text: string): string => {
 };
 
 /** The title: the question of a run, or the first input among the first entries; undefined if there is none. */
-export const titleOf = (
+export const sessionTitle = (
   { settings }: Header<MachineTypes>,
   records: readonly Recorded<MachineTypes>[],
 ): string | undefined => {
-  for (const text of [settings.question ?? '', ...records.map(inputOf)]) {
+  for (const text of [settings.question ?? '', ...records.map(userInput)]) {
     const title = titleFrom(text);
     if (title !== '') return title;
   }
@@ -57,26 +57,22 @@ export const summarise = (
   title,
 });
 
-type Found = { readonly sessionId: string; readonly path: string; readonly changedAt: number };
+type JournalFile = { readonly sessionId: string; readonly path: string; readonly changedAt: number };
 
-const readInfo = async ({ sessionId, path, changedAt }: Found): Promise<SessionInfo> => {
-  const { file: handle, status } = await openRegular(path);
-  try {
-    const scan = await JournalScan.begin(handle, path, status.size, BLOCK_BYTES);
+const readInfo = ({ sessionId, path, changedAt }: JournalFile): Promise<SessionInfo> =>
+  withRegular(path, async (file, status) => {
+    const scan = await JournalScan.begin(file, path, status.size, BLOCK_BYTES);
     let title: string | undefined;
     for await (const records of scan.records()) {
-      title = titleOf(scan.header, records);
+      title = sessionTitle(scan.header, records);
       if (title !== undefined || scan.seq >= TITLE_ENTRIES_MAX) break;
     }
     const damage = scan.ending.kind === 'damaged' ? `(damaged at line ${scan.line + 1}) ` : '';
     const info = summarise(sessionId, scan.header, `${damage}${title ?? ''}`.trim(), changedAt);
     return (await isOwnJournal(path, scan.header)) ? info : { ...info, isForeign: true };
-  } finally {
-    await handle.close();
-  }
-};
+  });
 
-const saysOf = (error: unknown): string => {
+const explainUnreadable = (error: unknown): string => {
   if (!(error instanceof JournalError)) return `(cannot be read: ${codeOf(error) || String(error)})`;
   return error.kind === 'newerVersion'
     ? '(written by a newer version of Pawl)'
@@ -89,7 +85,10 @@ const unreadableBy = (error: unknown): Pick<SessionInfo, 'unreadable'> =>
     : {};
 
 /** The list row of a session that can't be read; its title says why. One without a code came from elsewhere. */
-const unreadable = async ({ sessionId, path, changedAt }: Found, error: unknown): Promise<SessionInfo> => ({
+const unreadable = async (
+  { sessionId, path, changedAt }: JournalFile,
+  error: unknown,
+): Promise<SessionInfo> => ({
   sessionId,
   kind: 'agent',
   workspace: '',
@@ -97,13 +96,13 @@ const unreadable = async ({ sessionId, path, changedAt }: Found, error: unknown)
   changedAt,
   parent: null,
   model: '',
-  title: saysOf(error),
+  title: explainUnreadable(error),
   ...unreadableBy(error),
   ...((await hasCode(dirname(dirname(path)), sessionId)) ? {} : { isForeign: true }),
 });
 
-const findOne = async (folder: string, fileName: string): Promise<Found | undefined> => {
-  const sessionId = sessionIdOf(fileName);
+const findOne = async (folder: string, fileName: string): Promise<JournalFile | undefined> => {
+  const sessionId = parseJournalName(fileName);
   if (sessionId === undefined) return undefined;
   const path = join(folder, fileName);
   try {
@@ -114,10 +113,10 @@ const findOne = async (folder: string, fileName: string): Promise<Found | undefi
   }
 };
 
-const findAll = async (folder: string): Promise<readonly Found[]> => {
+const findAll = async (folder: string): Promise<readonly JournalFile[]> => {
   try {
-    const found = await Promise.all((await readdir(folder)).map((fileName) => findOne(folder, fileName)));
-    return found
+    const files = await Promise.all((await readdir(folder)).map((fileName) => findOne(folder, fileName)));
+    return files
       .filter((one) => one !== undefined)
       .sort((left, right) => right.changedAt - left.changedAt || (left.sessionId < right.sessionId ? 1 : -1));
   } catch (error) {
@@ -128,9 +127,9 @@ const findAll = async (folder: string): Promise<readonly Found[]> => {
 
 /** All sessions under a state folder, newest first, also tasks of sessions whose deletion is not finished. */
 export async function* readSessions(stateFolder: string): AsyncGenerator<SessionInfo, undefined> {
-  for (const found of await findAll(sessionsFolder(stateFolder))) {
-    const info = await readInfo(found).catch((error: unknown) =>
-      codeOf(error) === 'ENOENT' ? null : unreadable(found, error),
+  for (const file of await findAll(sessionsFolder(stateFolder))) {
+    const info = await readInfo(file).catch((error: unknown) =>
+      codeOf(error) === 'ENOENT' ? null : unreadable(file, error),
     );
     if (info !== null) yield info; // else it was deleted meanwhile
   }
@@ -140,7 +139,7 @@ export async function* readSessions(stateFolder: string): AsyncGenerator<Session
 const deletedIn = async (folder: string): Promise<Set<string>> => {
   // Without the folder there is no session, and a folder that can't be read is reported by whoever lists it.
   const names = await readdir(folder).catch((): string[] => []);
-  const ids = names.flatMap((name) => deletedIdOf(name) ?? []);
+  const ids = names.flatMap((name) => parseDeletedName(name) ?? []);
   return new Set(ids.filter((id) => !names.includes(`${id}.jsonl`)));
 };
 

@@ -40,7 +40,7 @@ type LockOptions = {
 
 const held = new Set<string>();
 
-const nameOf = ({ pid, host }: Holder): string => `process ${pid} on ${host}`;
+const describeHolder = ({ pid, host }: Holder): string => `process ${pid} on ${host}`;
 
 /** Where a holder runs, as far as it is not here. */
 const whereIs = (holder: Holder, self: Holder): string => {
@@ -49,7 +49,7 @@ const whereIs = (holder: Holder, self: Holder): string => {
 };
 
 const locked = (path: string, holder: Holder | undefined, where = ''): JournalError => {
-  const who = holder === undefined ? 'another process' : `${nameOf(holder)}${where}`;
+  const who = holder === undefined ? 'another process' : `${describeHolder(holder)}${where}`;
   const since =
     holder === undefined || holder.since === 0 ? '' : ` since ${new Date(holder.since).toISOString()}`;
   const sessionId = basename(path, '.lock');
@@ -61,12 +61,12 @@ const locked = (path: string, holder: Holder | undefined, where = ''): JournalEr
   );
 };
 
-const lossOf = (path: string): JournalError => {
+const explainLoss = (path: string): JournalError => {
   const holder = parseHolder(readTextOrEmptySync(path, HOLDER_BYTES_MAX));
   const what =
     holder === undefined
       ? `The lock ${path} was removed or changed while its session was running`
-      : `The session ${basename(path, '.lock')} was taken over by ${nameOf(holder)}`;
+      : `The session ${basename(path, '.lock')} was taken over by ${describeHolder(holder)}`;
   return new JournalError(
     holder === undefined ? 'foreignChange' : 'takenOver',
     path,
@@ -78,7 +78,7 @@ const lossOf = (path: string): JournalError => {
 /** The lock file of this process. `renews`: the journal is still to be renewed, see `mustRenew`. */
 type OwnText = (renews: boolean) => string;
 
-type Taken = Pick<Lock, 'predecessor'> & { readonly own: string };
+type Taken = Pick<Lock, 'predecessor'> & { readonly ownText: string };
 
 /**
  * True if the dead holder had taken the lock from one that may be alive. It may have died before it gave the journal a new
@@ -94,26 +94,31 @@ const mustRenew = (text: string): boolean => {
 };
 
 /** Writes the lock file; replaces that of a dead holder, or of any holder with `takeOver`. */
-const takeFile = async (path: string, self: Holder, textOf: OwnText, takeOver: boolean): Promise<Taken> => {
+const takeFile = async (
+  path: string,
+  self: Holder,
+  formatText: OwnText,
+  takeOver: boolean,
+): Promise<Taken> => {
   const refuseLiving = async (text: string): Promise<void> => {
     const rival = parseHolder(text);
     if (rival === undefined || (await checkHolder(path, rival, self)) !== 'unknown') return;
     throw locked(path, rival, whereIs(rival, self));
   };
   for (;;) {
-    const plain = textOf(false);
-    if (await createFile(path, plain)) return { predecessor: 'gone', own: plain };
+    const plain = formatText(false);
+    if (await createFile(path, plain)) return { predecessor: 'gone', ownText: plain };
     const text = await readLockText(path);
     if (text === null) continue;
     const holder = parseHolder(text);
     const check = holder === undefined ? 'restarted' : await checkHolder(path, holder, self);
     if (check === 'unknown' && !takeOver) throw locked(path, holder, holder && whereIs(holder, self));
     const predecessor = check !== 'gone' || mustRenew(text) ? 'unknown' : 'gone';
-    const own = textOf(predecessor === 'unknown');
-    if (!(await replaceFile(path, text, own, refuseLiving))) continue;
-    const socket = holder === undefined ? null : socketOf(path, holder);
+    const ownText = formatText(predecessor === 'unknown');
+    if (!(await replaceFile(path, text, ownText, refuseLiving))) continue;
+    const socket = holder === undefined ? null : socketPath(path, holder);
     if (check === 'gone' && socket !== null) await rm(socket, { force: true });
-    return { predecessor, own };
+    return { predecessor, ownText };
   }
 };
 
@@ -123,15 +128,15 @@ const acquireReal = async (path: string, platform: string, takeOver: boolean): P
   const self = await describeSelf(platform, socket === null ? '' : name);
   // no two locks have the same text, not even those of one process
   const identity = { ...self, lockId: randomUUID() };
-  const textOf: OwnText = (renews) => `${JSON.stringify(renews ? { ...identity, renews } : identity)}\n`;
+  const formatText: OwnText = (renews) => `${JSON.stringify(renews ? { ...identity, renews } : identity)}\n`;
   try {
-    const { predecessor, own } = await takeFile(path, self, textOf, takeOver);
-    const ownBytes = Buffer.from(own); // once: each write of the journal looks at the lock twice
+    const { predecessor, ownText } = await takeFile(path, self, formatText, takeOver);
+    const ownBytes = Buffer.from(ownText); // once: each write of the journal looks at the lock twice
     let releasing: Promise<void> | undefined;
     const release = async (): Promise<void> => {
       // Remove the file first: a lock file whose socket is gone counts as that of a dead process.
       try {
-        await removeFile(path, own);
+        await removeFile(path, ownText);
       } catch {
         // A full disk takes no claim. The lock file stays, as that of a dead process once the socket is closed.
       } finally {
@@ -141,7 +146,7 @@ const acquireReal = async (path: string, platform: string, takeOver: boolean): P
     };
     return {
       predecessor,
-      loss: () => (holdsText(path, ownBytes) ? null : lossOf(path)),
+      loss: () => (holdsText(path, ownBytes) ? null : explainLoss(path)),
       release: () => {
         releasing ??= release();
         return releasing;
@@ -193,7 +198,7 @@ export const readLockText = async (path: string): Promise<string | null> => {
 /** True if the file holds exactly this text. Opens the file anew, so that a network file system asks its server. */
 const holdsText = (path: string, text: string | Buffer): boolean => {
   const expected = typeof text === 'string' ? Buffer.from(text) : text;
-  const found = Buffer.allocUnsafe(expected.length + 1);
+  const buffer = Buffer.allocUnsafe(expected.length + 1);
   let descriptor: number;
   try {
     descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
@@ -202,8 +207,8 @@ const holdsText = (path: string, text: string | Buffer): boolean => {
     throw error;
   }
   try {
-    const bytes = readSync(descriptor, found, 0, found.length, 0);
-    return expected.equals(found.subarray(0, bytes));
+    const bytes = readSync(descriptor, buffer, 0, buffer.length, 0);
+    return expected.equals(buffer.subarray(0, bytes));
   } finally {
     closeSync(descriptor);
   }
@@ -231,20 +236,20 @@ export const createFile = async (path: string, text: string): Promise<boolean> =
 };
 
 /** Path of the claim to the file while it holds `text`. */
-export const claimOf = (path: string, text: string): string =>
+export const claimPath = (path: string, text: string): string =>
   `${path}.${hash('sha256', text, 'hex').slice(0, 12)}`;
 
 /** Decides by the text of a claim whether its process is dead; throws if it may live. */
 type Judge = (text: string) => Promise<void>;
 
 /** Makes our claim to the file while it holds `seen`; null if the file has changed meanwhile. */
-const claim = async (path: string, seen: string, own: string, judge: Judge): Promise<string | null> => {
-  const place = claimOf(path, seen);
-  while (!(await createFile(place, own))) {
+const claim = async (path: string, seen: string, ownText: string, judge: Judge): Promise<string | null> => {
+  const place = claimPath(path, seen);
+  while (!(await createFile(place, ownText))) {
     const rival = await readLockText(place);
     if (rival === null) continue;
     await judge(rival);
-    if (await replaceFile(place, rival, own, judge)) break;
+    if (await replaceFile(place, rival, ownText, judge)) break;
   }
   if ((await readLockText(path)) === seen) return place;
   await rm(place, { force: true });
@@ -255,25 +260,25 @@ const claim = async (path: string, seen: string, own: string, judge: Judge): Pro
 export const replaceFile = async (
   path: string,
   seen: string,
-  own: string,
+  ownText: string,
   judge: Judge,
 ): Promise<boolean> => {
-  const place = await claim(path, seen, own, judge);
+  const place = await claim(path, seen, ownText, judge);
   if (place === null) return false;
   await rename(place, path);
-  return holdsText(path, own);
+  return holdsText(path, ownText);
 };
 
 /** Removes the file if it still holds `own`. Leaves it alone while somebody else replaces it. */
-export const removeFile = async (path: string, own: string): Promise<void> => {
-  const place = claimOf(path, own);
-  const isOurs = await createFile(place, own).catch((error: unknown) => {
+export const removeFile = async (path: string, ownText: string): Promise<void> => {
+  const place = claimPath(path, ownText);
+  const isOurs = await createFile(place, ownText).catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return false; // the folder was removed, and the file with it
     throw error;
   });
   if (!isOurs) return;
   try {
-    if (holdsText(path, own)) await rm(path, { force: true });
+    if (holdsText(path, ownText)) await rm(path, { force: true });
   } finally {
     await rm(place, { force: true });
   }
@@ -309,7 +314,7 @@ const orEmpty = async (reading: Promise<string>): Promise<string> => {
 };
 
 /** Field 22 of /proc/PID/stat, counted from after the process name, which can contain blanks and parentheses. */
-const startOf = async (pid: number): Promise<string> => {
+const readStartTime = async (pid: number): Promise<string> => {
   const stat = await orEmpty(readFile(`/proc/${pid}/stat`, 'utf8'));
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '';
 };
@@ -330,7 +335,7 @@ export const describeSelf = async (
   const [system, bootId, started, pids] = await Promise.all([
     systemId(),
     orEmpty(readFile('/proc/sys/kernel/random/boot_id', 'utf8')),
-    startOf(process.pid),
+    readStartTime(process.pid),
     orEmpty(readlink('/proc/self/ns/pid')),
   ]);
   return { ...plain, system, bootId, started, pids };
@@ -353,13 +358,13 @@ type HolderCheck = 'gone' | 'restarted' | 'unknown';
 
 /** For a holder under the same kernel: its socket proves whether it lives, in any container; else its pid does. */
 const isGoneHere = async (path: string, holder: Holder, self: Holder): Promise<boolean> => {
-  const socket = socketOf(path, holder);
+  const socket = socketPath(path, holder);
   const answer = socket === null ? 'unknown' : await answers(socket);
   if (answer !== 'unknown') return answer === 'refused';
   if (holder.pids === '' || holder.pids !== self.pids) return false;
   // This process has closed the socket, but a full disk kept the file.
   if (socket !== null && holder.pid === self.pid && holder.started === self.started) return true;
-  return !isRunning(holder.pid) || (await startOf(holder.pid)) !== holder.started;
+  return !isRunning(holder.pid) || (await readStartTime(holder.pid)) !== holder.started;
 };
 
 /** For platforms without boot ids and sockets. */
@@ -378,17 +383,17 @@ export const checkHolder = async (path: string, holder: Holder, self: Holder): P
 };
 
 /** The socket of a holder; null if it has none, or the name leads elsewhere. */
-const socketOf = (path: string, { socket }: Holder): string | null =>
+const socketPath = (path: string, { socket }: Holder): string | null =>
   socket.startsWith(`${basename(path)}.`) && basename(socket) === socket ? join(dirname(path), socket) : null;
 
 const textIn = (value: object, name: string): string => {
-  const found: unknown = Reflect.get(value, name);
-  return typeof found === 'string' ? found : '';
+  const field: unknown = Reflect.get(value, name);
+  return typeof field === 'string' ? field : '';
 };
 
 const numberIn = (value: object, name: string): number => {
-  const found: unknown = Reflect.get(value, name);
-  return typeof found === 'number' ? found : 0;
+  const field: unknown = Reflect.get(value, name);
+  return typeof field === 'number' ? field : 0;
 };
 
 /** The holder that the text of a lock file names; undefined if it names none. */
@@ -437,7 +442,7 @@ type Address = { readonly path: string; release(): void };
 
 const nothing = (): void => undefined;
 
-const addressOf = (path: string): Address => {
+const socketAddress = (path: string): Address => {
   if (Buffer.byteLength(path) <= ADDRESS_BYTES_MAX || !hasDescriptorPaths())
     return { path, release: nothing };
   const folder = openSync(dirname(path), O_PATH | constants.O_DIRECTORY);
@@ -447,7 +452,7 @@ const addressOf = (path: string): Address => {
 /** Creates the socket; null on file systems that have none. */
 const listenAt = (path: string): Promise<LockSocket | null> =>
   new Promise((resolve) => {
-    const address = addressOf(path);
+    const address = socketAddress(path);
     const server = createServer((socket) => socket.destroy());
     server.once('error', () => {
       // Not needed on most systems: without a socket, the pid tells whether the holder lives.
@@ -472,7 +477,7 @@ const listenAt = (path: string): Promise<LockSocket | null> =>
 /** `refused`: the process that made the socket is dead. `unknown`: there is no such socket, or it can't be reached. */
 export const answers = (path: string): Promise<'alive' | 'refused' | 'unknown'> =>
   new Promise((resolve) => {
-    const address = addressOf(path);
+    const address = socketAddress(path);
     const socket = createConnection({ path: address.path });
     const end = (answer: 'alive' | 'refused' | 'unknown'): void => {
       socket.destroy();

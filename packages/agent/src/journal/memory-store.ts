@@ -12,18 +12,19 @@ import type { Recorded } from './codec.js';
 import { forkHeader } from './fork.js';
 import { closed, exists, JournalError, notFound, outOfRange } from './journal-error.js';
 import { agentMachine } from './journaled-agent-machine.js';
-import { summarise, titleOf } from './list.js';
+import { sessionTitle, summarise } from './list.js';
 import { type InspectableStore, readFrozen } from './reader.js';
 import {
   beginFold,
   CHECK_EVERY,
   checkOf,
+  endReplay,
   type Fold,
-  foldRecords,
+  foldOn,
   type JournaledMachine,
   ownHeader,
   type ReplayOptions,
-  replayOf,
+  refuseMismatch,
   replayWith,
   upgradeFold,
   visitPast,
@@ -35,7 +36,7 @@ type Session<M extends MachineTypes> = {
   writer: 'none' | 'open';
 };
 
-const pathOf = (sessionId: string): string => `memory:${sessionId}`;
+const memoryPath = (sessionId: string): string => `memory:${sessionId}`;
 
 /** Copies a value as a file would: plain JSON that shares nothing with the original. */
 const copyJson = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T; // safe: events and headers are plain JSON
@@ -72,7 +73,7 @@ const openMemoryJournal = <M extends MachineTypes>(
   session.writer = 'open';
   let isOpen = true;
   const append = async (drafts: readonly EntryDraft<M>[]): Promise<void> => {
-    if (!isOpen) throw closed(pathOf(session.header.sessionId));
+    if (!isOpen) throw closed(memoryPath(session.header.sessionId));
     for (const { event, state } of drafts) {
       const seq = session.records.length + 1;
       const check = checkOf(fold, seq, state, checkEvery);
@@ -88,7 +89,7 @@ const openMemoryJournal = <M extends MachineTypes>(
     full: null,
     read: (from = 1) => entriesFrom(session.records, from),
     blobs,
-    frozen: () => readFrozen(pathOf(session.header.sessionId), session.header, blobs),
+    frozen: () => readFrozen(memoryPath(session.header.sessionId), session.header, blobs),
     close: async () => {
       if (isOpen) session.writer = 'none';
       isOpen = false;
@@ -99,7 +100,7 @@ const openMemoryJournal = <M extends MachineTypes>(
 const locked = (sessionId: string): JournalError =>
   new JournalError(
     'locked',
-    pathOf(sessionId),
+    memoryPath(sessionId),
     `The session is open in process ${process.pid} (this one). Close that journal first.`,
   );
 
@@ -109,13 +110,13 @@ class Sessions<M extends MachineTypes> {
 
   find(sessionId: string): Session<M> {
     const session = this.#byId.get(sessionId);
-    if (session === undefined) throw notFound(pathOf(sessionId), sessionId);
+    if (session === undefined) throw notFound(memoryPath(sessionId), sessionId);
     return session;
   }
 
   add(header: Header<M>, records: Recorded<M>[]): Session<M> {
     const { sessionId } = header;
-    if (this.#byId.has(sessionId)) throw exists(pathOf(sessionId), sessionId);
+    if (this.#byId.has(sessionId)) throw exists(memoryPath(sessionId), sessionId);
     const session: Session<M> = { header, records, writer: 'none' };
     this.#byId.set(sessionId, session);
     return session;
@@ -124,7 +125,7 @@ class Sessions<M extends MachineTypes> {
   fork(sessionId: string, seq: number, newSessionId: string, createdAt: number): void {
     const { header, records } = this.find(sessionId);
     if (!Number.isInteger(seq) || seq < 0 || seq > records.length) {
-      throw outOfRange(pathOf(sessionId), seq, records.length);
+      throw outOfRange(memoryPath(sessionId), seq, records.length);
     }
     this.add(forkHeader(header, seq, newSessionId, createdAt), records.slice(0, seq));
   }
@@ -146,7 +147,7 @@ class Sessions<M extends MachineTypes> {
     return [...this.#byId.values()]
       .map(({ header, records }) => {
         const changedAt = records.at(-1)?.entry.event.at ?? header.createdAt;
-        return summarise(header.sessionId, header, titleOf(header, records) ?? '', changedAt);
+        return summarise(header.sessionId, header, sessionTitle(header, records) ?? '', changedAt);
       })
       .sort((left, right) => right.changedAt - left.changedAt);
   }
@@ -154,17 +155,24 @@ class Sessions<M extends MachineTypes> {
 
 /** The `inspect` result for a journal in memory, which is never torn or damaged. */
 const lookAt = <M extends MachineTypes>(sessionId: string, header: Header<M>) => ({
-  path: pathOf(sessionId),
+  path: memoryPath(sessionId),
   header,
   damage: null,
   tornBytes: 0,
 });
 
+/** Throws `damaged` at the first state that differs from its recorded check. */
 const foldSession = <M extends MachineTypes>(
   { header, records }: Session<M>,
   machine: JournaledMachine<M>,
   options: ReplayOptions<M> = {},
-): Fold<M> => foldRecords(pathOf(header.sessionId), header, records, machine, options);
+): Fold<M> => {
+  const path = memoryPath(header.sessionId);
+  const fold = beginFold(header, machine, path);
+  foldOn(fold, records, options);
+  refuseMismatch(path, fold, header);
+  return fold;
+};
 
 /** Stores the sessions of one machine in memory: behaves like files, but does not outlive the process. */
 export const memoryJournalsOf = <M extends MachineTypes>(
@@ -195,7 +203,7 @@ export const memoryJournalsOf = <M extends MachineTypes>(
     },
     peek: async (sessionId) => {
       const session = sessions.find(sessionId);
-      const { seq, state } = replayOf(foldSession(session, machine));
+      const { seq, state } = endReplay(foldSession(session, machine));
       return { header: session.header, seq, state };
     },
     fork: async (sessionId, seq, newSessionId, createdAt) =>

@@ -13,10 +13,11 @@ import {
   text,
   trimmed,
 } from '@pawl/machine/kernel/shape';
-import { openRegular } from '../platform/files.js';
+import { openRegular, withRegular } from '../platform/files.js';
 import type {
   AgentTypes,
   Blobs,
+  Entry,
   FrozenPrompt,
   Header,
   JournalStore,
@@ -27,11 +28,12 @@ import type {
 import { type Mark, readMark } from './acknowledged-mark.js';
 import {
   type ByteSource,
+  chunkLines,
   decodeHeader,
   decodeRecord,
   decodeRecords,
+  type JournalEnd,
   type Lines,
-  piecesOf,
   type Recorded,
   readLines,
   splitFirst,
@@ -39,6 +41,7 @@ import {
 import { cannotRead, damaged, JournalError, newerVersion, otherMachine } from './journal-error.js';
 import {
   beginFold,
+  endReplay,
   type Fold,
   foldOn,
   type JournaledMachine,
@@ -46,7 +49,6 @@ import {
   type Replay,
   type ReplayOptions,
   refuseNewer,
-  replayOf,
   versionIn,
 } from './replay.js';
 import { isOwnJournal } from './session-owner.js';
@@ -75,14 +77,8 @@ type ScanEnding =
 
 const ZEROS = 'it was overwritten with zeros';
 
-/** A good entry, the checksum of its line, the end of that line, and the CRC-32 of all bytes up to there. */
-export type ScanPoint<M extends MachineTypes> = {
-  readonly header: Header<M>;
-  readonly seq: number;
-  readonly crc: number;
-  readonly size: number;
-  readonly sum: number;
-};
+/** Where a scan goes on: a good line, and the header of its journal. */
+export type ScanPoint<M extends MachineTypes> = JournalEnd & { readonly header: Header<M> };
 
 type ScanStart<M extends MachineTypes> = Omit<ScanPoint<M>, 'size'>;
 
@@ -159,8 +155,8 @@ export class JournalScan<M extends MachineTypes> {
     end: number,
   ): Promise<JournalScan<M>> {
     const scan = await JournalScan.#begin<M>(handle, path, end, BLOCK_BYTES);
-    const found = kindOf(scan.header);
-    if (found !== kind) throw otherMachine(path, scan.header.sessionId, found);
+    const actual = kindOf(scan.header);
+    if (actual !== kind) throw otherMachine(path, scan.header.sessionId, actual);
     return scan;
   }
 
@@ -210,6 +206,11 @@ export class JournalScan<M extends MachineTypes> {
     for await (const lines of this.#rest) yield* this.#decodeAll(lines);
   }
 
+  /** Verifies all lines, for what they say of the journal's end. */
+  async readAll(): Promise<void> {
+    for await (const _ of this.records());
+  }
+
   /**
    * Compares the end with the mark of the journal, after all records were read. After a power loss the mark can be old: then
    * lines behind zeros may have been acknowledged, unless the mark says that the last good line was the last one.
@@ -239,7 +240,7 @@ export class JournalScan<M extends MachineTypes> {
   }
 
   *#decodeAll(lines: Lines): Generator<readonly Recorded<M>[], undefined> {
-    for (const piece of piecesOf(lines, LINES_AT_ONCE)) {
+    for (const piece of chunkLines(lines, LINES_AT_ONCE)) {
       if (this.ending.kind === 'whole') yield this.#decode(piece);
     }
   }
@@ -324,8 +325,7 @@ const lookAt = async <M extends MachineTypes>(
 ): Promise<Look<M>> => {
   try {
     const mark = await readMark(path); // before the size: a writer may be at work
-    const { file, status } = await openRegular(path);
-    try {
+    return await withRegular(path, async (file, status) => {
       const scan = await JournalScan.beginOf<M>(kind, file, path, status.size);
       const take = await begin(scan.header);
       let extent: 'more' | 'enough' = 'more';
@@ -337,13 +337,35 @@ const lookAt = async <M extends MachineTypes>(
       const { header, ending } = scan;
       const damage = ending.kind === 'damaged' ? ending.error : null;
       return { path, header, damage, tornBytes: ending.kind === 'torn' ? ending.bytes : 0 };
-    } finally {
-      await file.close();
-    }
+    });
   } catch (error) {
     throw cannotRead(path, error);
   }
 };
+
+/** Yields the entries from seq `from` on, up to byte `end`; throws `damaged` if the file ends before that. */
+export async function* readEntries<M extends MachineTypes>(
+  kind: M['kind'],
+  path: string,
+  from: number,
+  end?: number,
+): AsyncGenerator<Entry<M>, undefined> {
+  let opened: Awaited<ReturnType<typeof openRegular>> | undefined;
+  try {
+    const mark = end === undefined ? await readMark(path) : null; // before the size: a writer may be at work
+    opened = await openRegular(path);
+    const scan = await JournalScan.beginOf<M>(kind, opened.file, path, end ?? opened.status.size);
+    for await (const records of scan.records()) {
+      for (const { entry } of records) if (entry.seq >= from) yield entry;
+    }
+    scan.compare(mark);
+    if (scan.ending.kind === 'damaged') throw scan.ending.error;
+  } catch (error) {
+    throw cannotRead(path, error);
+  } finally {
+    await opened?.file.close();
+  }
+}
 
 /** Rejects with `damaged` (the header itself), `newerVersion`, `otherMachine` or `cannotRead`. */
 export const inspectFile = async <M extends MachineTypes>(
@@ -368,14 +390,14 @@ export const replayFile = async <M extends MachineTypes>(
   const look = await lookAt<M>(machine.kind, path, async (header) => {
     const isForeign = !(await isOwnJournal(path, header));
     if (isForeign) checkHeader(path, machine, header);
-    const begun = beginFold(header, machine, path);
-    fold = begun;
+    const started = beginFold(header, machine, path);
+    fold = started;
     return (records) => {
       if (isForeign) checkRecords(path, machine, records);
-      return foldOn(begun, records, options);
+      return foldOn(started, records, options);
     };
   });
-  return { ...look, ...replayOf(fold ?? beginFold(look.header, machine, path)) };
+  return { ...look, ...endReplay(fold ?? beginFold(look.header, machine, path)) };
 };
 
 /**

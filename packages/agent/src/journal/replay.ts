@@ -7,16 +7,13 @@ import type { CarriedSession, MachineUpgrade } from '../machine/event.js';
 import type { Message } from '../machine/message.js';
 import type { PastFiles } from '../machine/past-files.js';
 import type { AgentTypes, Entry, Header, MachineTypes, OpenJournal } from '../ports/journal.js';
-import type { Stepped } from '../ports/session.js';
 import type { Recorded } from './codec.js';
 import { JournalError, newerMachine } from './journal-error.js';
-import { type JournalStep, stepEntry } from './steps.js';
+import { type JournalStep, type SteppedMachine, stepEntry } from './steps.js';
 
 /** The parts of a machine that its journals need. */
-export type JournaledMachine<M extends MachineTypes = AgentTypes> = {
+export type JournaledMachine<M extends MachineTypes = AgentTypes> = SteppedMachine<M> & {
   readonly kind: M['kind'];
-  initialState(settings: M['settings']): M['state'];
-  step(state: M['state'], event: M['event']): Omit<Stepped<M>, 'seq' | 'event'>;
   /** Hash of the machine's edges, written into the headers of new journals. */
   readonly fingerprint: string;
   /**
@@ -43,7 +40,7 @@ export type JournaledMachine<M extends MachineTypes = AgentTypes> = {
    */
   growing?(state: M['state']): number;
   /** Collects what a resumed session must know of files, while its entries are folded. */
-  collectPast?(begun?: PastFiles): { see(event: M['event']): void; past(): PastFiles };
+  collectPast?(start?: PastFiles): { see(event: M['event']): void; past(): PastFiles };
   /** Creates a function that hashes one session's states: SHA-256 (hex) of the whole state, compared on replay. */
   createCheck(): (state: M['state']) => string;
   /** Describes what is wrong with settings or an event that somebody else wrote; null if nothing is. */
@@ -63,7 +60,7 @@ export type StateParts<M extends MachineTypes = AgentTypes> = {
   /** `rest` is what `restOf` gave, after a way through JSON. */
   join(rest: unknown, messages: AppendList<Message>): M['state'];
   /** Like `createCheck`; also tells which messages it has hashed. */
-  createCheck(begun?: SummedMessages): ((state: M['state']) => string) & { summed(): SummedMessages };
+  createCheck(start?: SummedMessages): ((state: M['state']) => string) & { summed(): SummedMessages };
 };
 
 /** Closed messages that are hashed, and the chain of their hashes. */
@@ -121,14 +118,6 @@ export type Fold<M extends MachineTypes> = {
 
 type Carrier<M extends MachineTypes> = ReturnType<NonNullable<JournaledMachine<M>['carry']>>;
 
-const checkFrom = <M extends MachineTypes>(
-  machine: JournaledMachine<M>,
-  begun?: SummedMessages,
-): Pick<Fold<M>, 'check' | 'summed'> => {
-  const check = machine.snapshots?.createCheck(begun);
-  return check === undefined ? { check: machine.createCheck() } : { check, summed: check.summed };
-};
-
 /** Throws `newerVersion` if a later machine wrote the entries that follow. */
 export const refuseNewer = <M extends MachineTypes>(
   { path, machine }: { readonly path: string; readonly machine: Pick<JournaledMachine<M>, 'version'> },
@@ -145,43 +134,38 @@ export const beginFold = <M extends MachineTypes>(
 ): Fold<M> => {
   const version = versionIn(header);
   refuseNewer({ path, machine }, version);
-  return {
-    machine,
+  const carrier = version < machine.version ? (machine.carry?.(header.settings) ?? null) : null;
+  return createFold(machine, {
     path,
     state: machine.initialState(header.settings),
     seq: 0,
-    checks: 0,
-    mismatches: [],
     version,
-    earlierChecks: 0,
-    carrier: version < machine.version ? (machine.carry?.(header.settings) ?? null) : null,
-    ...checkFrom(machine),
-  };
+    carrier,
+  });
 };
 
 /** A fold that goes on after entries that were folded before, of which this machine wrote the last one. */
 export const continueFold = <M extends MachineTypes>(
   machine: JournaledMachine<M>,
   { state, seq, path }: Pick<Fold<M>, 'state' | 'seq' | 'path'>,
-  begun: SummedMessages,
-): Fold<M> => ({
-  machine,
-  path,
-  state,
-  seq,
-  checks: 0,
-  mismatches: [],
-  version: machine.version,
-  earlierChecks: 0,
-  carrier: null,
-  ...checkFrom(machine, begun),
-});
+  summed: SummedMessages,
+): Fold<M> => createFold(machine, { path, state, seq, version: machine.version, carrier: null }, summed);
+
+const createFold = <M extends MachineTypes>(
+  machine: JournaledMachine<M>,
+  start: Pick<Fold<M>, 'path' | 'state' | 'seq' | 'version' | 'carrier'>,
+  summed?: SummedMessages,
+): Fold<M> => {
+  const check = machine.snapshots?.createCheck(summed);
+  const hashing = check === undefined ? { check: machine.createCheck() } : { check, summed: check.summed };
+  return { machine, ...start, checks: 0, mismatches: [], earlierChecks: 0, ...hashing };
+};
 
 /**
  * Entries between two state checks of such a state, a multiple of `every`: as many as the state has parts that grow
  * within a turn, since a check hashes them all.
  */
-const strideOf = <M extends MachineTypes>(
+const checkStride = <M extends MachineTypes>(
   { growing }: JournaledMachine<M>,
   state: M['state'],
   every: number,
@@ -194,7 +178,7 @@ export const checkOf = <M extends MachineTypes>(
   state: M['state'],
   every: number,
 ): string | null =>
-  seq % strideOf(machine, state, every) === 0 || machine.isAtRest(state) ? check(state) : null;
+  seq % checkStride(machine, state, every) === 0 || machine.isAtRest(state) ? check(state) : null;
 
 /** An entry of an earlier machine that this one can't step changes nothing. */
 const stepEarlier = <M extends MachineTypes>(
@@ -278,9 +262,9 @@ export type Visit<M extends MachineTypes> = (step: JournalStep<M>) => void;
 export const visitPast = <M extends MachineTypes>(
   machine: JournaledMachine<M>,
   visit: Visit<M> = () => undefined,
-  begun?: PastFiles,
+  start?: PastFiles,
 ): { readonly visit: Visit<M>; past(): Pick<OpenJournal<M>, 'past'> } => {
-  const collector = machine.collectPast?.(begun);
+  const collector = machine.collectPast?.(start);
   if (collector === undefined) return { visit, past: () => ({}) };
   return {
     visit: (step) => {
@@ -289,20 +273,6 @@ export const visitPast = <M extends MachineTypes>(
     },
     past: () => ({ past: collector.past() }),
   };
-};
-
-/** Folds records; throws `damaged` at the first state that differs from its recorded check. */
-export const foldRecords = <M extends MachineTypes>(
-  path: string,
-  header: Header<M>,
-  records: readonly Recorded<M>[],
-  machine: JournaledMachine<M>,
-  options: ReplayOptions<M> = {},
-): Fold<M> => {
-  const fold = beginFold(header, machine, path);
-  foldOn(fold, records, options);
-  refuseMismatch(path, fold, header);
-  return fold;
 };
 
 /** Throws `damaged` if a state differed from its recorded check. */
@@ -336,7 +306,7 @@ export type Replay<M extends MachineTypes> = {
 };
 
 /** The result of a fold. A session of an earlier machine is shown as this one would go on with it. */
-export const replayOf = <M extends MachineTypes>(fold: Fold<M>): Replay<M> => {
+export const endReplay = <M extends MachineTypes>(fold: Fold<M>): Replay<M> => {
   upgradeFold(fold);
   const { state, seq, checks, mismatches, earlierChecks } = fold;
   return { state, seq, checks, mismatches, earlierChecks };
@@ -356,5 +326,5 @@ export const replayWith = async <M extends MachineTypes>(
   const fold = beginFold(header, machine);
   if (Symbol.iterator in records) foldOn(fold, records, options);
   else for await (const recorded of records) if (foldOn(fold, [recorded], options) === 'enough') break;
-  return replayOf(fold);
+  return endReplay(fold);
 };

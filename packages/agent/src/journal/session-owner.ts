@@ -1,7 +1,7 @@
 import { createHmac, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto';
 import { link, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { openRegular } from '../platform/files.js';
+import { withRegular } from '../platform/files.js';
 import type { Header, MachineTypes } from '../ports/journal.js';
 import { encodeHeader } from './codec.js';
 import { codeOf } from './journal-error.js';
@@ -31,13 +31,10 @@ const SECRET = /^([0-9a-f]{64}) (\d+)\n$/;
 /** The text of a small file; null if there is none. Rejects if it can't be read. */
 const readSmall = async (path: string): Promise<{ readonly text: string; readonly inode: string } | null> => {
   try {
-    const { file, status } = await openRegular(path);
-    try {
-      const text = status.size > FILE_BYTES_MAX ? '' : await file.readFile('utf8');
-      return { text, inode: String(status.ino) };
-    } finally {
-      await file.close();
-    }
+    return await withRegular(path, async (file, { size, ino }) => ({
+      text: size > FILE_BYTES_MAX ? '' : await file.readFile('utf8'),
+      inode: String(ino),
+    }));
   } catch (error) {
     const code = codeOf(error);
     if (code === 'ENOENT' || code === 'ENOTREG' || code === 'EISDIR' || code === 'ELOOP') return null;
@@ -96,8 +93,8 @@ export const isOwn = async <M extends MachineTypes>(folder: string, header: Head
   const secret = written === null ? null : await readSecret(folder);
   if (written === null || secret === null) return false;
   const code = Buffer.from(codeFor(secret, header));
-  const found = Buffer.from(written.text.trim());
-  return found.length === code.length && timingSafeEqual(found, code);
+  const stored = Buffer.from(written.text.trim());
+  return stored.length === code.length && timingSafeEqual(stored, code);
 };
 
 /** Whether the session of this journal was created in the state folder where the journal is. Rejects if that can't be read. */

@@ -7,7 +7,7 @@ import type { PastFiles } from '../machine/past-files.js';
 import { VERSION } from '../platform/environment.js';
 import { readRegular } from '../platform/files.js';
 import type { Header, MachineTypes } from '../ports/journal.js';
-import { decodeHeader, NEWLINE, parse } from './codec.js';
+import { decodeHeader, type JournalEnd, NEWLINE, parse, readBlocks } from './codec.js';
 import type { ScanPoint } from './reader.js';
 import {
   continueFold,
@@ -74,13 +74,13 @@ export const snapshotPath = (journal: string): string => journal.replace(/\.json
 
 type SnapshotContent = Omit<SnapshotLine, 'version' | 'pawl' | keyof SnapshotOwner>;
 
-const trailerOf = (crc: number): string => `,"crc":"${crc.toString(16).padStart(8, '0')}"}`;
-const TRAILER_BYTES = trailerOf(0).length;
+const formatTrailer = (crc: number): string => `,"crc":"${crc.toString(16).padStart(8, '0')}"}`;
+const TRAILER_BYTES = formatTrailer(0).length;
 
 const seal = (json: string, seed: number): { readonly bytes: Buffer; readonly crc: number } => {
   const text = json.slice(0, -1);
   const crc = crc32(text, seed);
-  return { bytes: Buffer.from(`${text}${trailerOf(crc)}\n`), crc };
+  return { bytes: Buffer.from(`${text}${formatTrailer(crc)}\n`), crc };
 };
 
 /** The checksum of a line if its trailer holds it; null otherwise. */
@@ -88,7 +88,7 @@ const verify = (line: Buffer, seed: number): number | null => {
   const at = line.length - TRAILER_BYTES;
   if (at <= 0) return null;
   const crc = crc32(line.subarray(0, at), seed);
-  return line.toString('latin1', at) === trailerOf(crc) ? crc : null;
+  return line.toString('latin1', at) === formatTrailer(crc) ? crc : null;
 };
 
 export const encodeSnapshot = (
@@ -105,7 +105,7 @@ type DecodedSnapshots = {
   readonly crc: number;
 };
 
-const isOf = (line: SnapshotLine, { session, machine, machineVersion }: SnapshotOwner): boolean =>
+const isOwnedBy = (line: SnapshotLine, { session, machine, machineVersion }: SnapshotOwner): boolean =>
   line.version === 1 &&
   line.pawl === VERSION &&
   line.session === session &&
@@ -122,7 +122,7 @@ export const decodeSnapshots = (bytes: Buffer, owner: SnapshotOwner): DecodedSna
     if (sum === null) break;
     // Safe: the checksum proves that encodeSnapshot wrote these bytes.
     const line = parse(text.toString()) as SnapshotLine;
-    if (!isOf(line, owner)) break;
+    if (!isOwnedBy(line, owner)) break;
     lines.push(line);
     [size, crc] = [end + 1, sum];
   }
@@ -149,7 +149,7 @@ export type LoadedSnapshot<M extends MachineTypes> = {
   readonly written: Omit<WrittenSnapshots, 'messages'>;
 };
 
-export type WantedSnapshot<M extends MachineTypes> = {
+export type SnapshotRequest<M extends MachineTypes> = {
   readonly handle: FileHandle;
   /** The journal. */
   readonly path: string;
@@ -166,7 +166,7 @@ const FILE_BYTES_MAX = JOURNAL_BYTES_MAX;
 /** The header, if the journal is one of this session and machine. */
 const headerIn = <M extends MachineTypes>(
   journal: JournalBytes,
-  { sessionId, machine }: WantedSnapshot<M>,
+  { sessionId, machine }: SnapshotRequest<M>,
 ): Header<M> | null => {
   const decoded = decodeHeader<M>(journal.firstLine());
   if (decoded.kind !== 'header') return null;
@@ -208,10 +208,10 @@ const readBodies = (
 };
 
 const loadFrom = async <M extends MachineTypes>(
-  wanted: WantedSnapshot<M>,
+  request: SnapshotRequest<M>,
   parts: StateParts<M>,
 ): Promise<LoadedSnapshot<M> | null> => {
-  const { handle, path, machine, sessionId, foldLast } = wanted;
+  const { handle, path, machine, sessionId, foldLast } = request;
   const file = await readRegular(snapshotPath(path), FILE_BYTES_MAX);
   if (file.kind !== 'file') return null;
   const { lines, ...end } = decodeSnapshots(file.bytes, {
@@ -222,9 +222,9 @@ const loadFrom = async <M extends MachineTypes>(
   const index = chooseSnapshot(lines, foldLast);
   const [chosen, last] = [lines[index], lines.at(-1)];
   if (last === undefined || last.size > JOURNAL_BYTES_MAX) return null;
-  if ((await sumOf(handle, last.size)) !== last.sum) return null;
+  if ((await sumBytes(handle, last.size)) !== last.sum) return null;
   const journal = new JournalBytes(handle, last.size);
-  const header = headerIn(journal, wanted);
+  const header = headerIn(journal, request);
   if (header === null) return null;
   const { seq, size, sum, next } = last;
   const written = { seq, size, sum, next, fileSize: end.size, crc: end.crc, seen: new Map() };
@@ -252,12 +252,12 @@ const loadFrom = async <M extends MachineTypes>(
  * is folded.
  */
 export const loadSnapshot = async <M extends MachineTypes>(
-  wanted: WantedSnapshot<M>,
+  request: SnapshotRequest<M>,
 ): Promise<LoadedSnapshot<M> | null> => {
-  const { snapshots } = wanted.machine;
+  const { snapshots } = request.machine;
   if (snapshots === undefined) return null;
   try {
-    return await loadFrom(wanted, snapshots);
+    return await loadFrom(request, snapshots);
   } catch {
     return null; // nothing is lost: the journal holds everything
   }
@@ -271,16 +271,13 @@ export const loadSnapshot = async <M extends MachineTypes>(
 const BLOCK_BYTES = 1024 * 1024;
 
 /** Checksum of the first `size` bytes; null if the file is shorter. */
-export const sumOf = async (handle: FileHandle, size: number): Promise<number | null> => {
-  const block = Buffer.allocUnsafe(Math.min(size, BLOCK_BYTES));
-  let sum = 0;
-  for (let at = 0; at < size; ) {
-    const { bytesRead } = await handle.read(block, 0, Math.min(block.length, size - at), at);
-    if (bytesRead === 0) return null;
-    sum = crc32(block.subarray(0, bytesRead), sum);
-    at += bytesRead;
+export const sumBytes = async (handle: FileHandle, size: number): Promise<number | null> => {
+  let [sum, bytes] = [0, 0];
+  for await (const block of readBlocks(handle, 0, size, BLOCK_BYTES)) {
+    sum = crc32(block, sum);
+    bytes += block.length;
   }
-  return sum;
+  return bytes === size ? sum : null;
 };
 
 /** Reads at once: `sumOf` has read the file before, so that the system holds it in memory. */
@@ -336,13 +333,7 @@ export class JournalBytes {
 }
 
 /** An entry whose state check is in the journal, durably. */
-export type SnapshotPoint<M extends MachineTypes> = {
-  readonly seq: number;
-  /** Checksum and end of its line. */
-  readonly crc: number;
-  readonly size: number;
-  /** CRC-32 of the journal up to there, as its bytes were verified or written. */
-  readonly sum: number;
+export type SnapshotPoint<M extends MachineTypes> = JournalEnd & {
   readonly state: M['state'];
   readonly check: string;
   readonly summed: SummedMessages;
@@ -497,11 +488,11 @@ class Snapshots<M extends MachineTypes> implements SnapshotWriter<M> {
   #append(point: SnapshotPoint<M>): WrittenSnapshots {
     const before = this.#written;
     const { messages } = point.summed;
-    const { size: known, sum: begun, next, fileSize, crc: seed } = before ?? nothingWritten;
+    const { size: known, sum: knownSum, next, fileSize, crc: seed } = before ?? nothingWritten;
     const goesOn = before !== null && before.messages.length > 0 && messages.continues(before.messages);
     const start = Math.min(known, next);
     const bytes = readRange(this.#journal.fd, start, point.size);
-    const sum = crc32(bytes.subarray(known - start), begun);
+    const sum = crc32(bytes.subarray(known - start), knownSum);
     // A snapshot must not vouch for bytes that were damaged in the file since: the next opening has to find them.
     if (sum !== point.sum) throw new Error('the journal is not what was written to it');
     const content = this.#contentOf(point, { bytes, start }, goesOn ? before : null);
@@ -567,7 +558,7 @@ const MARK = '\u0000';
 /** How the bytes are read. Most are ASCII, and need no decoder; those of a text without escapes need no parser either. */
 const [JSON_FORM, ASCII_FORM, TEXT_FORM] = ['j', 'a', 't'];
 
-const formOf = (json: string, bytes: number): string => {
+const textForm = (json: string, bytes: number): string => {
   if (bytes !== json.length) return JSON_FORM;
   return json.startsWith('"') && !json.includes('\\') ? TEXT_FORM : ASCII_FORM;
 };
@@ -621,19 +612,19 @@ export class References {
   }
 
   #text(text: string): string {
-    const found = text.length < TEXT_MIN ? null : this.#find(JSON.stringify(text));
-    return found ?? (text.startsWith(MARK) ? MARK + text : text);
+    const reference = text.length < TEXT_MIN ? null : this.#find(JSON.stringify(text));
+    return reference ?? (text.startsWith(MARK) ? MARK + text : text);
   }
 
   #find(json: string): string | null {
     if (json.length < TEXT_MIN) return null;
     const { bytes, start } = this.#part;
-    const wanted = Buffer.from(json);
-    const found = bytes.subarray(this.#from, this.#from + WINDOW_BYTES).indexOf(wanted);
-    if (found < 0) return null;
-    const offset = this.#from + found;
-    this.#end = Math.max(this.#end, offset + wanted.length);
-    return `${MARK}${formOf(json, wanted.length)}${start + offset}+${wanted.length}`;
+    const needle = Buffer.from(json);
+    const index = bytes.subarray(this.#from, this.#from + WINDOW_BYTES).indexOf(needle);
+    if (index < 0) return null;
+    const offset = this.#from + index;
+    this.#end = Math.max(this.#end, offset + needle.length);
+    return `${MARK}${textForm(json, needle.length)}${start + offset}+${needle.length}`;
   }
 }
 

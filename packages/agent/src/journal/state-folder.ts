@@ -3,7 +3,7 @@
 import { hash, randomUUID } from 'node:crypto';
 import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { openRegular } from '../platform/files.js';
+import { withRegular } from '../platform/files.js';
 import type { Blobs } from '../ports/journal.js';
 import { blobDamaged, cannotRead, cannotWrite, codeOf } from './journal-error.js';
 
@@ -65,9 +65,9 @@ const idBefore =
   };
 
 /** The session id in a journal's file name; undefined for other files. */
-export const sessionIdOf = idBefore(SUFFIX);
+export const parseJournalName = idBefore(SUFFIX);
 /** The session id in the name of the journal of a session that is being deleted; undefined for other files. */
-export const deletedIdOf = idBefore(DELETED);
+export const parseDeletedName = idBefore(DELETED);
 
 /** Makes the names in a folder durable. */
 export const syncFolder = async (folder: string): Promise<void> => {
@@ -148,9 +148,9 @@ export const writeWhole = async (
   await syncFolder(dirname(path));
 };
 
-const sha256Of = (bytes: Buffer): string => hash('sha256', bytes, 'hex');
+export const hashBytes = (bytes: Buffer): string => hash('sha256', bytes, 'hex');
 
-const sizeOf = async (path: string): Promise<number | undefined> => {
+const fileSize = async (path: string): Promise<number | undefined> => {
   try {
     return (await stat(path)).size;
   } catch (error) {
@@ -161,10 +161,10 @@ const sizeOf = async (path: string): Promise<number | undefined> => {
 
 const put = async (folder: string, text: string): Promise<string> => {
   const bytes = Buffer.from(text);
-  const sha256 = sha256Of(bytes);
+  const sha256 = hashBytes(bytes);
   const path = blobPath(folder, sha256);
   try {
-    if ((await sizeOf(path)) === bytes.length) {
+    if ((await fileSize(path)) === bytes.length) {
       // Another writer may have made the file, or have been killed, before the folders were synced.
       await makeFolder(dirname(path));
       await syncFolder(dirname(path));
@@ -181,8 +181,7 @@ const put = async (folder: string, text: string): Promise<string> => {
 /** The file's content; undefined if it does not exist. */
 const readWhole = async (path: string): Promise<Buffer | undefined> => {
   try {
-    const { file } = await openRegular(path);
-    return await file.readFile().finally(() => file.close());
+    return await withRegular(path, (file) => file.readFile());
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined;
     throw cannotRead(path, error);
@@ -194,7 +193,7 @@ const get = async (folder: string, sha256: string): Promise<string | undefined> 
   const path = blobPath(folder, sha256);
   const bytes = await readWhole(path);
   if (bytes === undefined) return undefined;
-  if (sha256Of(bytes) === sha256) return bytes.toString();
+  if (hashBytes(bytes) === sha256) return bytes.toString();
   throw blobDamaged(path);
 };
 

@@ -1,6 +1,7 @@
 /** Computes the steps of a journal. Pure: no action is performed, and the same entries give the same steps. */
 
 import { initialState, step } from '../machine/machine.js';
+import type { State } from '../machine/state.js';
 import type { AgentTypes, Entry, Header, MachineTypes } from '../ports/journal.js';
 import type { Stepped } from '../ports/session.js';
 
@@ -11,14 +12,15 @@ export type JournalStep<M extends MachineTypes = AgentTypes> = Stepped<M> & {
   readonly before: M['state'];
 };
 
-type Steppable<M extends MachineTypes> = {
+/** The part of a machine that steps. */
+export type SteppedMachine<M extends MachineTypes> = {
   initialState(settings: M['settings']): M['state'];
   step(state: M['state'], event: M['event']): Omit<Stepped<M>, 'seq' | 'event'>;
 };
 
 /** Applies one entry to the state before it. */
 export const stepEntry = <M extends MachineTypes>(
-  machine: Pick<Steppable<M>, 'step'>,
+  machine: Pick<SteppedMachine<M>, 'step'>,
   before: M['state'],
   { seq, event }: Entry<M>,
 ): JournalStep<M> => {
@@ -26,33 +28,31 @@ export const stepEntry = <M extends MachineTypes>(
   return { seq, event, before, state, actions, path, diagnostics };
 };
 
-const stepsNow = function* <M extends MachineTypes>(
-  machine: Steppable<M>,
-  { settings }: Pick<Header<M>, 'settings'>,
-  entries: Iterable<Entry<M>>,
-): Generator<JournalStep<M>, undefined> {
-  let state = machine.initialState(settings);
-  for (const entry of entries) {
-    const stepped = stepEntry(machine, state, entry);
+/** Steps one entry after the other. */
+const createStepper = ({ settings }: Pick<Header, 'settings'>): ((entry: Entry) => JournalStep) => {
+  let state: State = initialState(settings);
+  return (entry) => {
+    const stepped = stepEntry({ step }, state, entry);
     ({ state } = stepped);
-    yield stepped;
-  }
+    return stepped;
+  };
 };
 
-const stepsAsTheyCome = async function* <M extends MachineTypes>(
-  machine: Steppable<M>,
-  { settings }: Pick<Header<M>, 'settings'>,
-  entries: AsyncIterable<Entry<M>>,
-): AsyncGenerator<JournalStep<M>, undefined> {
-  let state = machine.initialState(settings);
-  for await (const entry of entries) {
-    const stepped = stepEntry(machine, state, entry);
-    ({ state } = stepped);
-    yield stepped;
-  }
+const stepsOfList = function* (
+  header: Pick<Header, 'settings'>,
+  entries: Iterable<Entry>,
+): Generator<JournalStep, undefined> {
+  const stepOne = createStepper(header);
+  for (const entry of entries) yield stepOne(entry);
 };
 
-const agentSteps: Steppable<AgentTypes> = { initialState, step };
+const stepsOfStream = async function* (
+  header: Pick<Header, 'settings'>,
+  entries: AsyncIterable<Entry>,
+): AsyncGenerator<JournalStep, undefined> {
+  const stepOne = createStepper(header);
+  for await (const entry of entries) yield stepOne(entry);
+};
 
 /**
  * Computes each step of an agent's session from its journal: the state before, the event, the edges taken, the state
@@ -72,7 +72,5 @@ export function steps(
   header: Pick<Header, 'settings'>,
   entries: Iterable<Entry> | AsyncIterable<Entry>,
 ): Generator<JournalStep, undefined> | AsyncGenerator<JournalStep, undefined> {
-  return Symbol.iterator in entries
-    ? stepsNow(agentSteps, header, entries)
-    : stepsAsTheyCome(agentSteps, header, entries);
+  return Symbol.iterator in entries ? stepsOfList(header, entries) : stepsOfStream(header, entries);
 }

@@ -1,13 +1,12 @@
 /** Exports a session to one file, imports one, and verifies either. */
 
-import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { constants, copyFile, link, lstat, open, readFile, rm } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
-import { openRegular } from '../platform/files.js';
+import { withRegular } from '../platform/files.js';
 import type { AgentTypes, Header, MachineTypes } from '../ports/journal.js';
 import { type Mark, readMark } from './acknowledged-mark.js';
-import { type ByteSource, readLines, sourceOf, splitFirst } from './codec.js';
+import { type ByteSource, bufferSource, isRecord, parse, readLines, splitFirst } from './codec.js';
 import { removeLeftovers } from './deletion.js';
 import { blobDamaged, cannotRead, cannotWrite, codeOf, JournalError } from './journal-error.js';
 import { agentMachine } from './journaled-agent-machine.js';
@@ -18,6 +17,7 @@ import {
   blobPath,
   FILE_MODE,
   fileBlobs,
+  hashBytes,
   importPath,
   isSessionId,
   journalPath,
@@ -32,10 +32,7 @@ type Exported = { readonly entries: number; readonly blobs: number; readonly byt
 /** The good lines of a stored journal; throws if it is damaged before its end. */
 const readGood = async (path: string): Promise<{ readonly journal: Buffer; readonly entries: number }> => {
   const mark = await readMark(path); // before the size: a writer may be at work
-  const { file, status } = await openRegular(path).catch((error: unknown) => {
-    throw cannotRead(path, error);
-  });
-  try {
+  return withRegular(path, async (file, status) => {
     const { seq, size, fault, isTorn } = await scanFile(file, path, status.size, mark);
     if (fault !== null && !isTorn)
       throw new JournalError(
@@ -48,9 +45,9 @@ const readGood = async (path: string): Promise<{ readonly journal: Buffer; reado
     const journal = Buffer.alloc(size);
     await file.read(journal, 0, size, 0);
     return { journal, entries: seq };
-  } finally {
-    await file.close();
-  }
+  }).catch((error: unknown) => {
+    throw cannotRead(path, error);
+  });
 };
 
 const fileThere = (path: string): JournalError =>
@@ -83,8 +80,8 @@ export const exportSession = async (folder: string, sessionId: string, target: s
     if (blob.kind === 'changed') throw blobDamaged(blob.path);
     blobs.push(blob);
   }
-  const partOf = (bytes: Buffer) => ({ bytes: bytes.length, sha256: sha256Of(bytes) });
-  const manifest = manifestOf(
+  const partOf = (bytes: Buffer) => ({ bytes: bytes.length, sha256: hashBytes(bytes) });
+  const manifest = createManifest(
     sessionId,
     partOf(journal),
     blobs.map(({ bytes }) => partOf(bytes)),
@@ -133,7 +130,7 @@ const takeApart = (path: string, bytes: Buffer): Content => {
       let start = end + 1;
       const next = ({ bytes: length, sha256 }: Part): Buffer => {
         const part = bytes.subarray(start, start + length);
-        if (part.length !== length || sha256Of(part) !== sha256)
+        if (part.length !== length || hashBytes(part) !== sha256)
           throw cannotImport(path, `the part at byte ${start} was cut or changed`);
         start += length;
         return part;
@@ -157,9 +154,9 @@ const alreadyThere = (path: string, sessionId: string): JournalError =>
 
 /** Checks and folds the entries of an agent's journal: what does not fit the machine is refused here. */
 const checkEntries = async (source: string, journal: Buffer): Promise<void> => {
-  const begin = await JournalScan.begin(sourceOf(journal), source, journal.length);
+  const begin = await JournalScan.begin(bufferSource(journal), source, journal.length);
   if (kindOf(begin.header) !== agentMachine.kind) return;
-  const scan = await JournalScan.beginOf<AgentTypes>('agent', sourceOf(journal), source, journal.length);
+  const scan = await JournalScan.beginOf<AgentTypes>('agent', bufferSource(journal), source, journal.length);
   checkHeader(source, agentMachine, scan.header);
   const fold = beginFold(scan.header, agentMachine, source);
   for await (const records of scan.records()) {
@@ -172,7 +169,7 @@ type Verified = { readonly header: Header<MachineTypes>; readonly entries: numbe
 
 /** Verifies the lines of a journal; throws unless all are good. */
 const verifyContent = async (source: string, { journal, sessionId }: Content): Promise<Verified> => {
-  const { header, seq, fault } = await scanFile(sourceOf(journal), source, journal.length, null);
+  const { header, seq, fault } = await scanFile(bufferSource(journal), source, journal.length, null);
   if (fault !== null) throw cannotImport(source, `line ${fault.line} of the journal: ${fault.why}`);
   if (header === null || !isSessionId(header.sessionId))
     throw cannotImport(source, 'its session has no valid id');
@@ -190,7 +187,7 @@ const verifyContent = async (source: string, { journal, sessionId }: Content): P
 };
 
 /** The blobs without which a session can't go on, as far as they are missing. */
-const missingOf = async (
+const findMissing = async (
   { instructions, tools }: Header<MachineTypes>,
   get: (sha256: string) => Promise<string | undefined>,
 ): Promise<readonly string[]> => {
@@ -220,8 +217,7 @@ const placeNew = (draft: string, path: string): Promise<void> =>
 
 const readSource = async (source: string): Promise<Buffer> => {
   try {
-    const { file } = await openRegular(source);
-    return await file.readFile().finally(() => file.close());
+    return await withRegular(source, (file) => file.readFile());
   } catch (error) {
     throw cannotRead(source, error);
   }
@@ -280,7 +276,7 @@ export const importSession = async (folder: string, source: string): Promise<Imp
     sessionId,
     entries,
     blobs: length,
-    missing: await missingOf(header, (sha256) => store.get(sha256)),
+    missing: await findMissing(header, (sha256) => store.get(sha256)),
   };
 };
 
@@ -303,7 +299,7 @@ export type Verification = {
 };
 
 /** The state folder of a journal in its usual place; null for any other file. */
-const stateFolderOf = (path: string): string | null =>
+const findStateFolder = (path: string): string | null =>
   basename(dirname(path)) === 'sessions' ? dirname(dirname(path)) : null;
 
 const blobFault = (path: string, why: string, seq: number): Verification['fault'] => ({
@@ -313,22 +309,6 @@ const blobFault = (path: string, why: string, seq: number): Verification['fault'
   why,
   seq,
 });
-
-const BLOCK_BYTES = 1 << 20;
-
-/** Scans a journal where it is, since a power loss can leave gigabytes of zeros at its end; null for an exported session. */
-const scanJournal = async (path: string, mark: Mark | null): Promise<ScannedFile | null> => {
-  const { file, status } = await openRegular(path).catch((error: unknown) => {
-    throw cannotRead(path, error);
-  });
-  try {
-    const { value: lines } = await readLines(file, status.size, BLOCK_BYTES).next();
-    const first = lines === undefined ? '' : splitFirst(lines).first.toString();
-    return readManifest(first).kind === 'none' ? await scanFile(file, path, status.size, mark) : null;
-  } finally {
-    await file.close();
-  }
-};
 
 type Scanned = Omit<Content, 'journal'> & {
   readonly scanned: ScannedFile;
@@ -342,10 +322,22 @@ const scanStored = async (path: string, mark: Mark | null): Promise<Scanned> => 
   const { journal, ...content } = takeApart(path, await readSource(path));
   return {
     ...content,
-    scanned: await scanFile(sourceOf(journal), path, journal.length, mark),
+    scanned: await scanFile(bufferSource(journal), path, journal.length, mark),
     load: async () => journal,
   };
 };
+
+const BLOCK_BYTES = 1 << 20;
+
+/** Scans a journal where it is, since a power loss can leave gigabytes of zeros at its end; null for an exported session. */
+const scanJournal = (path: string, mark: Mark | null): Promise<ScannedFile | null> =>
+  withRegular(path, async (file, status) => {
+    const { value: lines } = await readLines(file, status.size, BLOCK_BYTES).next();
+    const first = lines === undefined ? '' : splitFirst(lines).first.toString();
+    return readManifest(first).kind === 'none' ? await scanFile(file, path, status.size, mark) : null;
+  }).catch((error: unknown) => {
+    throw cannotRead(path, error);
+  });
 
 /** Verifies each line of a journal, or each part of an exported session, and the blobs that are there. Changes nothing. */
 export const verifyStored = async (path: string): Promise<Verification> => {
@@ -353,32 +345,36 @@ export const verifyStored = async (path: string): Promise<Verification> => {
   const { scanned, blobs, sessionId, load } = await scanStored(path, mark);
   const { header, seq, fault } = scanned;
   const proof = mark === null ? 'nothing' : 'mark';
-  const found = {
+  const verification = {
     path,
     sessionId: header?.sessionId ?? null,
     kind: header === null ? 'agent' : kindOf(header),
     entries: seq,
     end: sessionId === null ? proof : 'export',
   } as const;
-  const folder = stateFolderOf(path);
-  if (fault !== null) return { ...found, blobs: blobs.length, fault: { ...fault, path } };
-  if (folder === null || header === null) return { ...found, blobs: blobs.length, fault: null };
+  const folder = findStateFolder(path);
+  if (fault !== null) return { ...verification, blobs: blobs.length, fault: { ...fault, path } };
+  if (folder === null || header === null) return { ...verification, blobs: blobs.length, fault: null };
   const missing = [header.instructions, header.tools]
     .map((sha256) => blobPath(folder, sha256))
     .find((blob) => !existsSync(blob));
   if (missing !== undefined)
-    return { ...found, blobs: 0, fault: blobFault(missing, 'this blob of the header is missing', seq) };
+    return {
+      ...verification,
+      blobs: 0,
+      fault: blobFault(missing, 'this blob of the header is missing', seq),
+    };
   let count = 0;
   for await (const blob of namedBlobs(folder, await load())) {
     if (blob.kind === 'changed')
       return {
-        ...found,
+        ...verification,
         blobs: count,
         fault: blobFault(blob.path, 'the content of this blob does not fit its name', seq),
       };
     count += 1;
   }
-  return { ...found, blobs: count, fault: null };
+  return { ...verification, blobs: count, fault: null };
 };
 
 /** The first fault of a journal: its line, and the byte at which that line begins. */
@@ -401,7 +397,7 @@ type ScannedFile = {
   readonly isTorn: boolean;
 };
 
-const faultOf = ({ ending, line, size, seq }: JournalScan<MachineTypes>): JournalFault | null => {
+const endFault = ({ ending, line, size, seq }: JournalScan<MachineTypes>): JournalFault | null => {
   const at = { line: line + 1, byte: size, seq };
   if (ending.kind === 'damaged') return { ...at, why: ending.error.why };
   if (ending.kind === 'torn')
@@ -420,10 +416,10 @@ const scanFile = async (
 ): Promise<ScannedFile> => {
   try {
     const scan = await JournalScan.begin(source, path, end);
-    for await (const _ of scan.records());
+    await scan.readAll();
     scan.compare(mark);
     const { header, seq, size, ending } = scan;
-    return { header, seq, size, fault: faultOf(scan), isTorn: ending.kind === 'torn' };
+    return { header, seq, size, fault: endFault(scan), isTorn: ending.kind === 'torn' };
   } catch (error) {
     if (!(error instanceof JournalError) || error.kind !== 'damaged') throw error;
     const fault = { line: 1, byte: 0, why: error.why, seq: 0 };
@@ -449,15 +445,12 @@ type Manifest = {
   readonly blobs: readonly Part[];
 };
 
-const manifestOf = (sessionId: string, journal: Part, blobs: readonly Part[]): Manifest => ({
+const createManifest = (sessionId: string, journal: Part, blobs: readonly Part[]): Manifest => ({
   pawlExport: VERSION,
   sessionId,
   journal,
   blobs,
 });
-
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null;
 
 const isPart = (value: unknown): value is Part =>
   isRecord(value) &&
@@ -472,23 +465,15 @@ type ReadManifest =
   | { readonly kind: 'none' | 'bad' }
   | { readonly kind: 'newer'; readonly version: number };
 
-const parseLine = (line: string): unknown => {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined; // not JSON, so no manifest
-  }
-};
-
 /** Reads the first line of a file. */
 const readManifest = (line: string): ReadManifest => {
-  const value = parseLine(line);
+  const value = parse(line);
   if (!isRecord(value) || typeof value.pawlExport !== 'number') return { kind: 'none' };
   if (value.pawlExport > VERSION) return { kind: 'newer', version: value.pawlExport };
   const { sessionId, journal, blobs } = value;
   if (typeof sessionId !== 'string' || !isPart(journal) || !Array.isArray(blobs) || !blobs.every(isPart))
     return { kind: 'bad' };
-  return { kind: 'manifest', manifest: manifestOf(sessionId, journal, blobs) };
+  return { kind: 'manifest', manifest: createManifest(sessionId, journal, blobs) };
 };
 
 /** A blob that a journal names, as it is on disk. */
@@ -506,13 +491,11 @@ const HASH = /(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/g;
 const hashesIn = (journal: Buffer): ReadonlySet<string> =>
   new Set(journal.toString('latin1').match(HASH) ?? []);
 
-export const sha256Of = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
-
 const readBlob = async (folder: string, sha256: string): Promise<NamedBlob | null> => {
   const path = blobPath(folder, sha256);
   try {
     const bytes = await readFile(path);
-    return { sha256, path, bytes, kind: sha256Of(bytes) === sha256 ? 'good' : 'changed' };
+    return { sha256, path, bytes, kind: hashBytes(bytes) === sha256 ? 'good' : 'changed' };
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return null;
     throw error;

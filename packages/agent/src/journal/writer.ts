@@ -19,13 +19,13 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { PastFiles } from '../machine/past-files.js';
-import { descriptorPath, hasDescriptorPaths, openRegular } from '../platform/files.js';
-import type { Blobs, Entry, EntryDraft, Header, Journal, MachineTypes } from '../ports/journal.js';
-import { openMark, readMark } from './acknowledged-mark.js';
-import { encodeRecord } from './codec.js';
-import { cannotRead, cannotWrite, closed, codeOf, JournalError, resumeCommand } from './journal-error.js';
+import { descriptorPath, hasDescriptorPaths, withRegular } from '../platform/files.js';
+import type { Blobs, EntryDraft, Header, Journal, MachineTypes } from '../ports/journal.js';
+import { openMark } from './acknowledged-mark.js';
+import { encodeRecord, type JournalEnd, readBlocks } from './codec.js';
+import { cannotWrite, closed, codeOf, JournalError, resumeCommand } from './journal-error.js';
 import type { Lock } from './lock.js';
-import { JournalScan, readFrozen } from './reader.js';
+import { JournalScan, readEntries, readFrozen } from './reader.js';
 import { checkOf, type Fold } from './replay.js';
 import {
   type SnapshotPlan,
@@ -36,31 +36,6 @@ import {
 } from './snapshot.js';
 import { FILE_MODE, makeFolder, rescueFolder, reservePath, syncFolder } from './state-folder.js';
 
-/** Yields the entries from seq `from` on, up to byte `end`; throws `damaged` if the file ends before that. */
-export async function* readEntries<M extends MachineTypes>(
-  kind: M['kind'],
-  path: string,
-  from: number,
-  end?: number,
-): AsyncGenerator<Entry<M>, undefined> {
-  let handle: FileHandle | undefined;
-  try {
-    const mark = end === undefined ? await readMark(path) : null; // before the size: a writer may be at work
-    const { file, status } = await openRegular(path);
-    handle = file;
-    const scan = await JournalScan.beginOf<M>(kind, file, path, end ?? status.size);
-    for await (const records of scan.records()) {
-      for (const { entry } of records) if (entry.seq >= from) yield entry;
-    }
-    scan.compare(mark);
-    if (scan.ending.kind === 'damaged') throw scan.ending.error;
-  } catch (error) {
-    throw cannotRead(path, error);
-  } finally {
-    await handle?.close();
-  }
-}
-
 type FileJournalParts<M extends MachineTypes> = {
   readonly path: string;
   readonly handle: FileHandle;
@@ -68,11 +43,7 @@ type FileJournalParts<M extends MachineTypes> = {
   readonly header: Header<M>;
   readonly blobs: Blobs;
   readonly checkEvery: number;
-  /** Checksum and end offset of the last good line. */
-  readonly crc: number;
-  readonly size: number;
-  /** CRC-32 of all bytes up to there, as they were verified or written. */
-  readonly sum: number;
+  readonly end: JournalEnd;
   /** The fold of the file's entries. */
   readonly fold: Fold<M>;
   readonly plan: SnapshotPlan;
@@ -83,27 +54,19 @@ type FileJournalParts<M extends MachineTypes> = {
   readonly written: WrittenSnapshots | null;
 };
 
-/** The last line: its entry, its checksum, its end, and the CRC-32 of all bytes up to there. */
-type LastLine = {
-  readonly seq: number;
-  readonly crc: number;
-  readonly size: number;
-  readonly sum: number;
-};
-
 /** The lines of the drafts that follow the last line. The last one records its state for a snapshot if that is due. */
 const encodeDrafts = <M extends MachineTypes>(
   { fold, checkEvery }: Pick<FileJournalParts<M>, 'fold' | 'checkEvery'>,
-  last: LastLine,
+  last: JournalEnd,
   drafts: readonly EntryDraft<M>[],
   snapshots: Pick<SnapshotWriter<M>, 'isDue'> | null,
-): { readonly bytes: Buffer; readonly last: LastLine; readonly point: SnapshotPoint<M> | null } => {
+): { readonly bytes: Buffer; readonly last: JournalEnd; readonly point: SnapshotPoint<M> | null } => {
   const lines: Buffer[] = [];
-  let [{ seq, crc, size, sum }, point]: [LastLine, SnapshotPoint<M> | null] = [last, null];
+  let [{ seq, crc, size, sum }, point]: [JournalEnd, SnapshotPoint<M> | null] = [last, null];
   for (const [index, { event, state }] of drafts.entries()) {
     seq += 1;
-    const isWanted = index === drafts.length - 1 && snapshots?.isDue(seq) === true;
-    const check = checkOf(fold, seq, state, checkEvery) ?? (isWanted ? fold.check(state) : null);
+    const isDue = index === drafts.length - 1 && snapshots?.isDue(seq) === true;
+    const check = checkOf(fold, seq, state, checkEvery) ?? (isDue ? fold.check(state) : null);
     const line = encodeRecord({ entry: { seq, event }, check }, crc);
     lines.push(line.bytes);
     ({ crc } = line);
@@ -115,7 +78,7 @@ const encodeDrafts = <M extends MachineTypes>(
   return { bytes: joinLines(lines), last: { seq, crc, size, sum }, point };
 };
 
-const snapshotsOf = <M extends MachineTypes>(
+const openSnapshots = <M extends MachineTypes>(
   { path, handle, header, plan, past, written, fold }: FileJournalParts<M>,
   writer: GroupWriter,
   look: () => Promise<void>,
@@ -142,19 +105,21 @@ const snapshotsOf = <M extends MachineTypes>(
 export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<M>): Journal<M> => {
   const { path, handle, header, blobs, lock } = parts;
   const { machine } = parts.fold;
-  const ownership = ownershipOf({ handle, path, lock, resume: resumeCommand(machine.kind) });
+  const ownership = watchOwnership({ handle, path, lock, resume: resumeCommand(machine.kind) });
   const reserve = openReserve(path);
   const writer = new GroupWriter(
-    targetOf(handle),
+    fileTarget(handle),
     { ...ownership, freeSpace: reserve.free },
     path,
-    parts.size,
+    parts.end.size,
   );
   // seq and checksum of the last line handed to the writer, and of the last durable one
-  let issued: LastLine = { seq: parts.fold.seq, crc: parts.crc, size: parts.size, sum: parts.sum };
-  let durable = parts.fold.seq;
+  let issued = parts.end;
+  let durable = parts.end.seq;
   const mark = openMark(path, issued);
-  const snapshots = snapshotsOf(parts, writer, () => writer.idle().then(() => ownership.before(writer.size)));
+  const snapshots = openSnapshots(parts, writer, () =>
+    writer.idle().then(() => ownership.before(writer.size)),
+  );
   let closing: Promise<void> | undefined;
 
   const append = async (drafts: readonly EntryDraft<M>[]): Promise<void> => {
@@ -233,7 +198,7 @@ const syncElsewhere = (fd: number): Promise<void> =>
  * and as long as a sync to a fast disk. So both run synchronously while the disk is fast; a slow disk blocks the event
  * loop only once.
  */
-export const targetOf = (handle: FileHandle): FileTarget => {
+export const fileTarget = (handle: FileHandle): FileTarget => {
   let tookMs = 0;
   return {
     write: (bytes, offset, length, position) => writeSync(handle.fd, bytes, offset, length, position),
@@ -255,12 +220,12 @@ type Waiting = {
   readonly refuse: (error: Error) => void;
 };
 
-const bytesOf = (group: readonly Waiting[]): Buffer => joinLines(group.map(({ bytes }) => bytes));
+const joinGroup = (group: readonly Waiting[]): Buffer => joinLines(group.map(({ bytes }) => bytes));
 
 const isFull = (error: unknown): boolean => codeOf(error) === 'ENOSPC' || codeOf(error) === 'EDQUOT';
 
 /** True if the file belongs to somebody else, who must find it unchanged. */
-const isNotOurs = (error: Error): boolean =>
+const isForeign = (error: Error): boolean =>
   error instanceof JournalError && (error.kind === 'foreignChange' || error.kind === 'takenOver');
 
 /**
@@ -336,7 +301,7 @@ export class GroupWriter {
       const group = this.#waiting;
       this.#waiting = [];
       try {
-        await this.#writeDurably(bytesOf(group));
+        await this.#writeDurably(joinGroup(group));
       } catch (error) {
         await this.#fail(group, error);
         break;
@@ -371,10 +336,10 @@ export class GroupWriter {
   async #fail(group: readonly Waiting[], fault: unknown): Promise<void> {
     const refused = [...group, ...this.#waiting];
     this.#waiting = [];
-    const unwritten = bytesOf(refused);
+    const unwritten = joinGroup(refused);
     const error = cannotWrite(this.#path, await this.#ownership.explain(fault, this.#size, unwritten));
     this.#refusal = error;
-    if (!isNotOurs(error)) await this.#cutBack();
+    if (!isForeign(error)) await this.#cutBack();
     for (const { refuse } of refused) refuse(error);
   }
 
@@ -460,7 +425,7 @@ type OpenFile = {
 };
 
 /** Throws if the lock or the file is not the writer's own. Who takes the lock also exchanges the file: then that is said. */
-const refuseForeign = (lock: OpenFile['lock'], look: IdentityLook): void => {
+const refuseForeign = (lock: OpenFile['lock'], look: FileCheck): void => {
   const loss = lock.loss();
   if (loss?.kind === 'takenOver') throw loss;
   if (look.kind !== 'own' && look.kind !== 'touched') throw new NotOwnFile(look);
@@ -471,7 +436,7 @@ const refuseForeign = (lock: OpenFile['lock'], look: IdentityLook): void => {
 const isIntact = async (handle: FileHandle, path: string, size: number): Promise<boolean> => {
   try {
     const scan = await JournalScan.begin(handle, path, size);
-    for await (const _ of scan.records());
+    await scan.readAll();
     return scan.size === size;
   } catch {
     return false; // the header is damaged
@@ -484,22 +449,18 @@ const COMPARED_BYTES = 4_096;
  * True if the file at the path holds the same lines up to `size`, and more: another process took the session over and has
  * ended since. The checksums of lines depend on all lines before, so the last ones are enough.
  */
-const wasContinued = async (handle: FileHandle, path: string, size: number): Promise<boolean> => {
-  const { file, status } = await openRegular(path);
-  try {
+const wasContinued = (handle: FileHandle, path: string, size: number): Promise<boolean> =>
+  withRegular(path, async (file, status) => {
     if (status.size <= size) return false;
     const length = Math.min(size, COMPARED_BYTES);
-    const [own, other] = [Buffer.alloc(length), Buffer.alloc(length, 1)];
-    await handle.read(own, 0, length, size - length);
+    const [written, other] = [Buffer.alloc(length), Buffer.alloc(length, 1)];
+    await handle.read(written, 0, length, size - length);
     await file.read(other, 0, length, size - length);
-    return own.equals(other);
-  } finally {
-    await file.close();
-  }
-};
+    return written.equals(other);
+  });
 
 /** The writer owns its file while it holds the lock, and the path leads to the file as the writer left it. */
-const ownershipOf = ({ handle, path, lock, resume }: OpenFile): Ownership => {
+const watchOwnership = ({ handle, path, lock, resume }: OpenFile): Ownership => {
   const identity = new FileIdentity(handle, path);
   let reads = 0;
   return {
@@ -529,12 +490,12 @@ type ForeignChange =
   | { readonly kind: 'moved'; readonly to: string | null };
 
 /** `touched`: the size is right, but somebody has written to the file or set its time. */
-type IdentityLook = { readonly kind: 'own' } | { readonly kind: 'touched' } | ForeignChange;
+type FileCheck = { readonly kind: 'own' } | { readonly kind: 'touched' } | ForeignChange;
 
 const OWNER_CAN_WRITE = 0o200;
 
 /** Path of an open file that is no longer at its old path; null if it has none. */
-const newPathOf = (handle: FileHandle): string | null => {
+const findNewPath = (handle: FileHandle): string | null => {
   if (!hasDescriptorPaths()) return null;
   const path = readlinkSync(descriptorPath(handle.fd));
   return path.endsWith(' (deleted)') ? null : path;
@@ -560,7 +521,7 @@ class FileIdentity {
   }
 
   /** Looks at the file before a write of this process. */
-  look(size: number): IdentityLook {
+  look(size: number): FileCheck {
     const status = this.#status();
     if ('kind' in status) return status;
     const wrong = this.#judge(status, size);
@@ -569,7 +530,7 @@ class FileIdentity {
   }
 
   /** Looks at the file after a write of this process, and remembers its time. */
-  lookAfterWrite(size: number): IdentityLook {
+  lookAfterWrite(size: number): FileCheck {
     const status = this.#status();
     if ('kind' in status) return status;
     this.#changedMs = status.mtimeMs;
@@ -584,7 +545,7 @@ class FileIdentity {
   #status(): Stats | ForeignChange {
     const status = statSync(this.#path, { throwIfNoEntry: false });
     if (status?.ino === this.#opened.ino && status.dev === this.#opened.dev) return status;
-    if (fstatSync(this.#handle.fd).nlink > 0) return { kind: 'moved', to: newPathOf(this.#handle) };
+    if (fstatSync(this.#handle.fd).nlink > 0) return { kind: 'moved', to: findNewPath(this.#handle) };
     if (status !== undefined) return { kind: 'replaced' };
     return { kind: existsSync(dirname(this.#path)) ? 'removed' : 'folderRemoved' };
   }
@@ -607,7 +568,7 @@ class NotOwnFile extends Error {
   }
 }
 
-const whatHappened = (change: NotOwnFile['change']): string => {
+const describeChange = (change: NotOwnFile['change']): string => {
   switch (change.kind) {
     case 'removed':
       return 'was removed';
@@ -634,7 +595,7 @@ const whatHappened = (change: NotOwnFile['change']): string => {
 const isPathTaken = ({ kind }: NotOwnFile['change']): boolean =>
   kind !== 'removed' && kind !== 'folderRemoved' && kind !== 'moved';
 
-const wayOn = (
+const describeNextStep = (
   path: string,
   change: NotOwnFile['change'],
   rescued: Rescued | null,
@@ -661,8 +622,8 @@ const foreignChange = (
   new JournalError(
     'foreignChange',
     path,
-    `The journal ${path} ${whatHappened(change)} while its session was running, so the session stopped. ` +
-      wayOn(path, change, rescued, resume),
+    `The journal ${path} ${describeChange(change)} while its session was running, so the session stopped. ` +
+      describeNextStep(path, change, rescued, resume),
   );
 
 /** The error of a session that another process has taken over, written to and closed. */
@@ -693,23 +654,11 @@ const createIn = async (folder: string, name: string): Promise<{ handle: FileHan
   }
 };
 
-const BLOCK_BYTES = 1 << 20;
-
-const copyTo = async (from: FileHandle, size: number, to: FileHandle): Promise<void> => {
-  const block = Buffer.allocUnsafe(BLOCK_BYTES);
-  for (let position = 0; position < size; ) {
-    const { bytesRead } = await from.read(block, 0, Math.min(block.length, size - position), position);
-    if (bytesRead === 0) return;
-    await to.appendFile(block.subarray(0, bytesRead));
-    position += bytesRead;
-  }
-};
-
 /** The good lines that the open file still has, at most `size` bytes. */
 const scanGood = async (journal: FileHandle, path: string, size: number) => {
   const end = Math.min(size, (await journal.stat()).size);
   const scan = await JournalScan.begin(journal, path, end);
-  for await (const _ of scan.records());
+  await scan.readAll();
   return scan;
 };
 
@@ -723,7 +672,7 @@ const writeCopy = async (
 ): Promise<Rescued> => {
   const { handle, path } = await createIn(place.folder, place.name);
   try {
-    await copyTo(journal, size, handle);
+    for await (const block of readBlocks(journal, 0, size)) await handle.appendFile(block);
     await handle.appendFile(unwritten);
     await handle.sync();
   } finally {

@@ -1,50 +1,61 @@
-/** Anthropic's Messages API. */
-
-import type { JSONObject, LanguageModelV3StreamPart } from '@ai-sdk/provider';
 import type { StopReason } from '../machine/event.js';
 import type { Model, ModelRequest, TokenUsage } from '../ports/model.js';
-import { asCount, type Loose, objectIn } from './untyped-json.js';
+import {
+  convertRequest,
+  isMarked,
+  type PromptMessage,
+  type PromptMessages,
+  type PromptTool,
+} from './request.js';
+import { asCount, asText, isObject, type Loose, objectIn } from './untyped-json.js';
 import {
   type AdapterOptions,
-  errorSourceOf,
-  type FromEvent,
-  fetchOf,
+  connect,
+  errorSource,
+  eventError,
+  exchange,
+  oddEvent,
+  type ReadEvent,
+  type StreamedReply,
+  textIn,
   versionedUrl,
-  type Wire,
   windowFull,
   wireModel,
 } from './wire-model.js';
 
-const stopReasons: Readonly<Record<string, StopReason>> = {
-  end_turn: 'end',
-  stop_sequence: 'end',
-  tool_use: 'toolUse',
-  max_tokens: 'maxTokens',
-  refusal: 'refusal',
+/** Anthropic's Messages API. */
+
+const API_VERSION = '2023-06-01';
+
+export const anthropicModel = (options: AdapterOptions): Model => {
+  const url = versionedUrl(options.baseUrl, 'v1');
+  const { apiKey = '', modelId } = options;
+  const fetch = connect(options);
+  const dialect = { modelId, marksCache: true, keepsCut: false, takesDefinitions: true } as const;
+  const headers = { 'anthropic-version': API_VERSION, 'x-api-key': apiKey };
+  return wireModel(
+    {
+      provider: errorSource(options, url),
+      dialect,
+      call: (request, reply, signal) => {
+        const { prompt, tools, toolChoice } = convertRequest(request, dialect);
+        const body = {
+          model: options.name,
+          max_tokens: options.facts.outputTokensMax,
+          ...thinkingFor(options, request.effort),
+          system: convertSystem(prompt),
+          messages: convertMessages(prompt),
+          tools: tools?.map(convertTool),
+          tool_choice: toolChoice,
+          stream: true,
+        };
+        return exchange(fetch, { url: `${url}/messages`, headers, body }, readReply(reply), reply, signal);
+      },
+    },
+    options,
+  );
 };
 
-const stopReasonOf = (raw: string | undefined): StopReason | Error | null => {
-  if (raw === 'model_context_window_exceeded') return windowFull();
-  return raw === undefined ? null : (stopReasons[raw] ?? 'other');
-};
-
-const readStart = (message: Loose): TokenUsage => {
-  const usage = objectIn(message, 'usage');
-  return {
-    inputTokens: asCount(usage.input_tokens),
-    outputTokens: asCount(usage.output_tokens),
-    cacheReadTokens: asCount(usage.cache_read_input_tokens),
-    cacheWriteTokens: asCount(usage.cache_creation_input_tokens),
-  };
-};
-
-/** A reply costs from its first event on. Pings come while the model thinks unseen. */
-const fromEvent = (event: Loose): FromEvent => {
-  if (event.type === 'message_start') return { usage: readStart(objectIn(event, 'message')) };
-  return event.type === 'ping' ? { isAlive: true } : {};
-};
-
-const display = { type: 'adaptive', display: 'summarized' } as const;
 type Level = NonNullable<ModelRequest['effort']>;
 
 /** Thinking tokens for models that take a number instead of a level; all are below such a model's output limit. */
@@ -54,89 +65,241 @@ const BUDGETS: Readonly<Record<Level, number>> = { low: 4_000, medium: 10_000, h
 const thinkingFor = (
   { thinksByItself = false, facts, summaries = 'on' }: AdapterOptions,
   effort: ModelRequest['effort'],
-): JSONObject => {
-  const adaptive = summaries === 'on' ? display : { type: 'adaptive' };
-  if (effort === undefined) return thinksByItself && summaries === 'on' ? { thinking: display } : {};
-  if (facts.effort === 'budget') {
-    return {
-      thinking: { type: 'enabled', budgetTokens: Math.min(BUDGETS[effort], facts.outputTokensMax >> 1) },
-    };
+): object => {
+  const thinking = summaries === 'on' ? { type: 'adaptive', display: 'summarized' } : { type: 'adaptive' };
+  if (effort === undefined) return thinksByItself && summaries === 'on' ? { thinking } : {};
+  if (facts.effort !== 'budget') return { thinking, output_config: { effort } };
+  const budget = Math.min(BUDGETS[effort], facts.outputTokensMax >> 1);
+  return { thinking: { type: 'enabled', budget_tokens: budget } };
+};
+
+type Block = { readonly type: string; readonly [key: string]: unknown };
+
+const markedBy = (part: Parameters<typeof isMarked>[0]): object =>
+  isMarked(part) ? { cache_control: { type: 'ephemeral' } } : {};
+
+const convertSystem = (prompt: PromptMessages): readonly Block[] | undefined => {
+  const blocks = prompt.flatMap((message) =>
+    message.role === 'system' ? [{ type: 'text', text: message.content, ...markedBy(message) }] : [],
+  );
+  return blocks.length === 0 ? undefined : blocks;
+};
+
+const convertTool = (tool: PromptTool): object => ({
+  name: tool.name,
+  description: tool.description,
+  input_schema: tool.inputSchema,
+  ...markedBy(tool),
+  // pieces of the input come as the model writes them, not once they are valid JSON
+  eager_input_streaming: true,
+});
+
+/** Results and what the user says are one message. */
+const convertMessages = (prompt: PromptMessages): readonly object[] => {
+  const messages: { role: 'user' | 'assistant'; content: Block[] }[] = [];
+  for (const message of prompt) {
+    const content = convertContent(message);
+    const role = message.role === 'assistant' ? 'assistant' : 'user';
+    const last = messages.at(-1);
+    if (content.length === 0) continue;
+    if (last?.role === role) last.content.push(...content);
+    else messages.push({ role, content });
   }
-  return { thinking: adaptive, effort };
+  for (const message of messages)
+    if (message.role === 'assistant') message.content = callsLast(message.content);
+  return messages;
 };
 
-export const anthropicModel = (options: AdapterOptions): Model => {
-  const url = versionedUrl(options.baseUrl, 'v1');
-  const wire: Wire = {
-    provider: errorSourceOf(options, url),
-    open: async () => {
-      const { createAnthropic } = await import('@ai-sdk/anthropic');
-      const { apiKey = '', name } = options;
-      return createAnthropic({ apiKey, baseURL: url, fetch: fetchOf(options) })(name);
-    },
-    dialect: { modelId: options.modelId, marksCache: true, keepsCut: false, takesDefinitions: true },
-    options: ({ effort }) => {
-      const thinking = thinkingFor(options, effort);
-      // The package builds its schema of options only where there are any: 8 ms of the first request.
-      return Object.keys(thinking).length === 0 ? {} : { providerOptions: { anthropic: thinking } };
-    },
-    stopReason: ({ raw }) => stopReasonOf(raw),
-    fromEvent,
-    passOver: skipUnknownEvents,
-  };
-  return wireModel(wire, options);
+const convertContent = (message: PromptMessage): Block[] => {
+  switch (message.role) {
+    case 'system':
+      return [];
+    case 'tool':
+      return message.content.map((part) => ({
+        type: 'tool_result',
+        tool_use_id: part.toolCallId,
+        content: part.output.value,
+        ...(part.output.type === 'error-text' ? { is_error: true } : {}),
+        ...markedBy(part),
+      }));
+    case 'user':
+      return message.content.map((part) =>
+        part.type === 'text'
+          ? { type: 'text', text: part.text, ...markedBy(part) }
+          : {
+              type: 'image',
+              source: { type: 'base64', media_type: part.mediaType, data: part.data },
+              ...markedBy(part),
+            },
+      );
+    case 'assistant':
+      return message.content.flatMap((part): readonly Block[] => {
+        switch (part.type) {
+          case 'text':
+            return [{ type: 'text', text: part.text }];
+          case 'reasoning':
+            return convertThought(part.text, objectIn(part.providerOptions, 'anthropic'));
+          case 'tool-call':
+            return [{ type: 'tool_use', id: part.toolCallId, name: part.toolName, input: part.input }];
+          default:
+            return part satisfies never;
+        }
+      });
+    default:
+      return message satisfies never;
+  }
 };
 
-/**
- * Skips unknown parts of the stream. Anthropic adds events, blocks and deltas, and asks clients to ignore those that
- * they don't know. The SDK instead reports an error for each, right after the raw event, and continues.
- *
- * 1. Only parts that no reply here is made of are skipped. A broken part that we do read makes the reply malformed.
- * 2. An unknown block is skipped with everything that belongs to it.
- */
-
-type Event = { readonly [key: string]: unknown };
-const isObject = (value: unknown): value is Event => typeof value === 'object' && value !== null;
-
-const KNOWN_EVENTS: ReadonlySet<string> = new Set([
-  'message_start',
-  'content_block_start',
-  'content_block_delta',
-  'content_block_stop',
-  'message_delta',
-  'message_stop',
-  'ping',
-  'error',
-]);
-const KNOWN_BLOCKS: ReadonlySet<string> = new Set(['text', 'thinking', 'redacted_thinking', 'tool_use']);
-const KNOWN_DELTAS: ReadonlySet<string> = new Set([
-  'text_delta',
-  'thinking_delta',
-  'signature_delta',
-  'input_json_delta',
-]);
-
-const isOther = (value: unknown, known: ReadonlySet<string>): boolean =>
-  isObject(value) && typeof value.type === 'string' && !known.has(value.type);
-
-const isUnknown = (event: Event): boolean => {
-  if (event.type === 'content_block_start') return isOther(event.content_block, KNOWN_BLOCKS);
-  if (event.type === 'content_block_delta') return isOther(event.delta, KNOWN_DELTAS);
-  return isOther(event, KNOWN_EVENTS);
+const convertThought = (thinking: string, { signature, redactedData }: Loose): readonly Block[] => {
+  if (asText(signature) !== null) return [{ type: 'thinking', thinking, signature }];
+  return asText(redactedData) === null ? [] : [{ type: 'redacted_thinking', data: redactedData }];
 };
 
-/** Returns a function that takes the parts of one stream in order, and is true for those to skip. */
-const skipUnknownEvents = (): ((part: LanguageModelV3StreamPart) => boolean) => {
-  let event: Event = {};
-  const newBlocks = new Set<unknown>();
-  return (part) => {
-    if (part.type === 'raw') {
-      event = isObject(part.rawValue) ? part.rawValue : {};
-      return false;
+/** Calls stand behind the text of their message; thoughts keep their place. */
+const callsLast = (content: readonly Block[]): Block[] => {
+  const sorted: Block[] = [];
+  let calls: Block[] = [];
+  for (const block of content) {
+    if (block.type === 'tool_use') {
+      calls.push(block);
+      continue;
     }
-    if (part.type !== 'error') return newBlocks.has(event.index);
-    if (!isUnknown(event)) return false;
-    if (event.type === 'content_block_start' && event.index !== undefined) newBlocks.add(event.index);
-    return true;
+    if (block.type !== 'text') {
+      sorted.push(...calls);
+      calls = [];
+    }
+    sorted.push(block);
+  }
+  return [...sorted, ...calls];
+};
+
+/** A block that is streamed. Blocks of the provider's own tools, and those that we don't know, are no part of the reply. */
+type OpenBlock =
+  | { readonly kind: 'text' | 'reasoning' | 'redacted' | 'none' }
+  | { readonly kind: 'call'; readonly id: string; input: string };
+
+/** Reads the events of one reply. Anthropic adds events, blocks and deltas, and asks clients to ignore those they don't know. */
+const readReply = (reply: StreamedReply): ReadEvent => {
+  const blocks = new Map<unknown, OpenBlock>();
+  let isFirst = true;
+  /** Id of the message; null before its start. */
+  let messageId: unknown = null;
+  let stopReason: string | undefined;
+  return (event) => {
+    const wasFirst = isFirst;
+    isFirst = false;
+    switch (event.type) {
+      case 'message_start': {
+        const message = objectIn(event, 'message');
+        if (messageId !== null && messageId !== message.id) throw oddEvent('another message began');
+        if (messageId !== null) return 'more';
+        messageId = message.id;
+        reply.usage = readUsage(objectIn(message, 'usage'), null);
+        return 'more';
+      }
+      case 'content_block_start':
+        blocks.set(event.index, beginBlock(reply, String(event.index), objectIn(event, 'content_block')));
+        return 'more';
+      case 'content_block_delta':
+        addDelta(reply, String(event.index), blocks.get(event.index), objectIn(event, 'delta'));
+        return 'more';
+      case 'content_block_stop': {
+        const block = blocks.get(event.index);
+        if (block?.kind === 'call') reply.endCall(block.id, block.input === '' ? '{}' : block.input);
+        return 'more';
+      }
+      case 'message_delta':
+        stopReason = asText(objectIn(event, 'delta').stop_reason) ?? undefined;
+        reply.usage = readUsage(objectIn(event, 'usage'), reply.usage);
+        return 'more';
+      case 'message_stop':
+        reply.stop(convertReason(stopReason));
+        return 'end';
+      case 'ping': // come while the model thinks unseen
+        reply.alive();
+        return 'more';
+      case 'error': {
+        const error = objectIn(event, 'error');
+        throw eventError(error, wasFirst ? errorStatus(error) : undefined);
+      }
+      default:
+        if (typeof event.type !== 'string') throw oddEvent('an event without a type');
+        return 'more';
+    }
   };
+};
+
+/** An error in place of a reply counts as one of the request. */
+const errorStatus = ({ type }: Loose): number => (type === 'overloaded_error' ? 529 : 500);
+
+const convertReason = (reason: string | undefined): StopReason | Error | null => {
+  if (reason === 'model_context_window_exceeded') return windowFull();
+  return reason === undefined ? null : (STOP_REASONS[reason] ?? 'other');
+};
+
+const STOP_REASONS: Readonly<Record<string, StopReason>> = {
+  end_turn: 'end',
+  stop_sequence: 'end',
+  tool_use: 'toolUse',
+  max_tokens: 'maxTokens',
+  refusal: 'refusal',
+};
+
+/** A reply costs from its first event on; later counts replace those before. */
+const readUsage = (usage: Loose, before: TokenUsage | null): TokenUsage => {
+  const count = (name: string, known: number | undefined): number => asCount(usage[name] ?? known ?? 0);
+  return {
+    inputTokens: count('input_tokens', before?.inputTokens),
+    outputTokens: count('output_tokens', before?.outputTokens),
+    cacheReadTokens: count('cache_read_input_tokens', before?.cacheReadTokens),
+    cacheWriteTokens: count('cache_creation_input_tokens', before?.cacheWriteTokens),
+  };
+};
+
+const beginBlock = (reply: StreamedReply, id: string, block: Loose): OpenBlock => {
+  switch (block.type) {
+    case 'text':
+      reply.begin('text', id);
+      return { kind: 'text' };
+    case 'thinking':
+      reply.begin('reasoning', id);
+      return { kind: 'reasoning' };
+    case 'redacted_thinking':
+      reply.begin('reasoning', id, { anthropic: { redactedData: textIn(block, 'data') } });
+      return { kind: 'redacted' };
+    case 'tool_use': {
+      const callId = textIn(block, 'id');
+      reply.beginCall(callId, textIn(block, 'name'));
+      const input = isObject(block.input) && Object.keys(block.input).length > 0;
+      return { kind: 'call', id: callId, input: input ? JSON.stringify(block.input) : '' };
+    }
+    default:
+      if (typeof block.type !== 'string') throw oddEvent('a block without a type');
+      return { kind: 'none' };
+  }
+};
+
+const addDelta = (reply: StreamedReply, id: string, block: OpenBlock | undefined, delta: Loose): void => {
+  if (block?.kind === 'none') return;
+  switch (delta.type) {
+    case 'text_delta':
+      reply.add('text', id, textIn(delta, 'text'));
+      break;
+    case 'thinking_delta':
+      reply.add('reasoning', id, textIn(delta, 'thinking'));
+      break;
+    case 'signature_delta':
+      if (block?.kind === 'reasoning')
+        reply.note('reasoning', id, { anthropic: { signature: textIn(delta, 'signature') } });
+      break;
+    case 'input_json_delta': {
+      const text = textIn(delta, 'partial_json');
+      if (block?.kind !== 'call' || text === '') break;
+      block.input += text;
+      reply.addInput(block.id, text);
+      break;
+    }
+    default:
+      if (typeof delta.type !== 'string') throw oddEvent('a delta without a type');
+  }
 };

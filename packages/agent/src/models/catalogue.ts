@@ -30,7 +30,7 @@ type Table = { readonly source: string; readonly rows: Readonly<Record<string, R
 /** Dollars per million tokens: input, output, cache read, cache write. */
 type Dollars = readonly [number, number, number, number];
 
-const pricesOf = ([input, output, cacheRead, cacheWrite]: Dollars): Prices => ({
+const dollarPrices = ([input, output, cacheRead, cacheWrite]: Dollars): Prices => ({
   input,
   output,
   cacheRead,
@@ -41,7 +41,7 @@ const row = (windowTokens: number, outputTokensMax: number, thinking: Thinking, 
   windowTokens,
   outputTokensMax,
   thinking,
-  prices: pricesOf(dollars),
+  prices: dollarPrices(dollars),
 });
 
 /**
@@ -95,7 +95,7 @@ const google: Table = {
   rows: {
     'gemini-3.8-flash': {
       ...row(1_048_576, 65_536, 'adaptive', [0.75, 3.75, 0.075, 0.75]),
-      later: { from: '2027-01-01', prices: pricesOf([1.5, 7.5, 0.15, 1.5]) },
+      later: { from: '2027-01-01', prices: dollarPrices([1.5, 7.5, 0.15, 1.5]) },
     },
     'gemini-3.5-flash': row(1_048_576, 65_536, 'adaptive', [1.5, 9, 0.15, 1.5]),
     // Its real window is 1,048,576; above 200,000 tokens every token costs more.
@@ -108,15 +108,15 @@ const google: Table = {
 const catalogue: Readonly<Record<CataloguedProvider, Table>> = { anthropic, openai, google };
 const tables: Readonly<Record<string, Table>> = catalogue;
 
-type Found = { readonly table: Table; readonly row: Row };
+type CatalogueEntry = { readonly table: Table; readonly row: Row };
 
-const find = (id: string): Found | null => {
+const find = (id: string): CatalogueEntry | null => {
   const slash = id.indexOf('/');
   const provider = id.slice(0, slash);
   const table = Object.hasOwn(tables, provider) ? tables[provider] : undefined;
   const name = id.slice(slash + 1).replace(/-(\d{8}|\d{4}-\d\d-\d\d)$/, '');
-  const found = table !== undefined && Object.hasOwn(table.rows, name) ? table.rows[name] : undefined;
-  return table === undefined || found === undefined ? null : { table, row: found };
+  const entry = table !== undefined && Object.hasOwn(table.rows, name) ? table.rows[name] : undefined;
+  return table === undefined || entry === undefined ? null : { table, row: entry };
 };
 
 /** Safe assumptions about an unknown model. */
@@ -134,9 +134,9 @@ export const UNKNOWN: ModelFacts = {
  * milliseconds since 1970.
  */
 export const factsOf = (id: string, now: number = Date.now()): ModelFacts => {
-  const found = find(id);
-  if (found === null) return UNKNOWN;
-  const { windowTokens, outputTokensMax, thinking, prices, later } = found.row;
+  const entry = find(id);
+  if (entry === null) return UNKNOWN;
+  const { windowTokens, outputTokensMax, thinking, prices, later } = entry.row;
   const isLater = later !== undefined && now >= Date.parse(later.from);
   return {
     windowTokens,
@@ -147,7 +147,7 @@ export const factsOf = (id: string, now: number = Date.now()): ModelFacts => {
     // Every model of the tables takes pictures.
     images: 'yes',
     prices: isLater ? later.prices : prices,
-    source: found.table.source,
+    source: entry.table.source,
   };
 };
 

@@ -115,10 +115,10 @@ const noModel = (
   return { kind: 'noModel', message: message.join('\n') };
 };
 
-const unanswered = (provider: Provider, name: string, found: Unanswered): ModelProblem =>
-  found.kind === 'noServer'
-    ? noServer(provider, found.url, found.why)
-    : noModel(provider, name, found.url, found.others);
+const unanswered = (provider: Provider, name: string, answer: Unanswered): ModelProblem =>
+  answer.kind === 'noServer'
+    ? noServer(provider, answer.url, answer.why)
+    : noModel(provider, name, answer.url, answer.others);
 
 const connect = async (
   provider: Provider,
@@ -136,26 +136,26 @@ const connect = async (
   const key = provider.key === 'unused' ? null : keyIn(environment, keyVariables);
   const apiKey = key === null ? {} : { apiKey: key };
   const fetch = createFetch(environment);
-  const found = await findFacts[provider.factsFrom]({ modelId, name, url, fetch, ...apiKey });
-  if (found.kind !== 'ok') return unanswered(provider, name, found);
+  const answer = await findFacts[provider.factsFrom]({ modelId, name, url, fetch, ...apiKey });
+  if (answer.kind !== 'ok') return unanswered(provider, name, answer);
   const model = adapters[provider.wire]({
     modelId,
     name,
     ...apiKey,
     fetch,
     summaries,
-    facts: found.facts,
+    facts: answer.facts,
     providerName: title,
-    baseUrl: found.baseUrl,
+    baseUrl: answer.baseUrl,
     keyVariable: keyVariables[0],
     thinksByItself: thinksByItself(modelId),
   });
   return { kind: 'ok', model };
 };
 
-const unknownProvider = (wanted: string, provider: string): ModelProblem => {
-  const meant = providers.find(({ modelNames }) => modelNames?.test(wanted))?.name;
-  const like = meant === undefined ? modelsLike(wanted).slice(0, SUGGESTIONS_MAX) : [`${meant}/${wanted}`];
+const unknownProvider = (modelId: string, provider: string): ModelProblem => {
+  const meant = providers.find(({ modelNames }) => modelNames?.test(modelId))?.name;
+  const like = meant === undefined ? modelsLike(modelId).slice(0, SUGGESTIONS_MAX) : [`${meant}/${modelId}`];
   const question = like.length === 0 ? '' : ` Did you mean ${like.join(', ')}?`;
   const message = `There is no provider "${provider}". There are ${modelForms.join(', ')}.${question}`;
   return { kind: 'unknownProvider', message };
@@ -170,17 +170,17 @@ export const chooseModel = async (
   environment: ProcessEnvironment,
   options: ChooseOptions = {},
 ): Promise<ChosenModel> => {
-  const wanted = id ?? DEFAULT_MODEL;
-  const slash = wanted.indexOf('/');
-  const providerName = slash === -1 ? wanted : wanted.slice(0, slash);
-  const name = slash === -1 ? '' : wanted.slice(slash + 1);
+  const modelId = id ?? DEFAULT_MODEL;
+  const slash = modelId.indexOf('/');
+  const providerName = slash === -1 ? modelId : modelId.slice(0, slash);
+  const name = slash === -1 ? '' : modelId.slice(slash + 1);
   const provider = findProvider(providerName);
-  if (provider === undefined && providerName !== 'scripted') return unknownProvider(wanted, providerName);
+  if (provider === undefined && providerName !== 'scripted') return unknownProvider(modelId, providerName);
   if (name === '') {
     const example = exampleModel(providerName);
     return {
       kind: 'noName',
-      message: `"${wanted}" names no model: write it as ${providerName}/NAME, e.g. ${example}`,
+      message: `"${modelId}" names no model: write it as ${providerName}/NAME, e.g. ${example}`,
     };
   }
   if (provider === undefined) return loadScript(name, options.folder ?? '');
@@ -228,13 +228,18 @@ type Unanswered =
 
 type FactsAnswer = FoundFacts | Unanswered;
 
-type Heard =
+type ServerAnswer =
   | { readonly status: number; readonly json: Loose }
   | { readonly why: string; readonly isGone: boolean };
 
 const GONE = /^(ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|ENETUNREACH|EAI_AGAIN)$/;
 
-const hear = async (fetch: LeanFetch, url: string, body?: object, key?: string): Promise<Heard> => {
+const askServer = async (
+  fetch: LeanFetch,
+  url: string,
+  body?: object,
+  key?: string,
+): Promise<ServerAnswer> => {
   try {
     const answer = await fetch(url, {
       method: body === undefined ? 'GET' : 'POST',
@@ -274,7 +279,7 @@ const pricesIn = (model: Loose): ModelFacts['prices'] => {
   return { input, output, cacheRead, cacheWrite: dollars(listed.input_cache_write) ?? input };
 };
 
-const nameOf = ({ name, model }: Loose): string => asText(name) ?? asText(model) ?? '';
+const listedName = ({ name, model }: Loose): string => asText(name) ?? asText(model) ?? '';
 
 /** OpenRouter tells it with each model, llama.cpp in a second list in Ollama's form, other servers not at all. */
 const imagesIn = (model: Loose, listed: Loose | undefined): Pick<ModelFacts, 'images'> => {
@@ -309,12 +314,12 @@ const factsFrom = (model: Loose, listed: Loose | undefined, source: string): Mod
 
 /** Looks for the model in the list of a Chat Completions server. */
 const askModelList = async ({ fetch, url, name, apiKey }: Question): Promise<FactsAnswer> => {
-  const heard = await hear(fetch, `${url}/models`, undefined, apiKey);
+  const heard = await askServer(fetch, `${url}/models`, undefined, apiKey);
   const unknown: FoundFacts = { kind: 'ok', facts: UNKNOWN, baseUrl: url };
   if ('why' in heard) return heard.isGone ? { kind: 'noServer', url, why: heard.why } : unknown;
   const model = listIn(heard.json.data).find(({ id }) => id === name);
   if (model === undefined) return unknown;
-  const listed = listIn(heard.json.models).find((entry) => nameOf(entry) === name);
+  const listed = listIn(heard.json.models).find((entry) => listedName(entry) === name);
   return { ...unknown, facts: factsFrom(model, listed, `${url}/models, asked at the start`) };
 };
 
@@ -331,7 +336,7 @@ const ollamaWindow = (shown: Loose, loaded: Loose | undefined, isElsewhere: bool
   return known === null ? [Math.min(most, ASSUMED_WINDOW), false] : [Math.min(known, most), true];
 };
 
-const isNamed = (model: Loose, name: string): boolean => [name, `${name}:latest`].includes(nameOf(model));
+const isNamed = (model: Loose, name: string): boolean => [name, `${name}:latest`].includes(listedName(model));
 
 const ollamaFacts = (shown: Loose, loaded: Loose | undefined, host: string): ModelFacts => {
   const isElsewhere = asText(shown.remote_host) !== null;
@@ -353,14 +358,14 @@ const ollamaFacts = (shown: Loose, loaded: Loose | undefined, host: string): Mod
 
 const askOllama = async ({ fetch, url, name }: Question): Promise<FactsAnswer> => {
   const host = url.replace(/\/v1$/, '');
-  const heard = await hear(fetch, `${host}/api/show`, { model: name });
+  const heard = await askServer(fetch, `${host}/api/show`, { model: name });
   if ('why' in heard) return { kind: 'noServer', url: host, why: heard.why };
   if (heard.status === 404) {
-    const tags = await hear(fetch, `${host}/api/tags`);
-    const others = 'json' in tags ? listIn(tags.json.models).map(nameOf) : [];
+    const tags = await askServer(fetch, `${host}/api/tags`);
+    const others = 'json' in tags ? listIn(tags.json.models).map(listedName) : [];
     return { kind: 'noModel', url: host, others };
   }
-  const running = await hear(fetch, `${host}/api/ps`);
+  const running = await askServer(fetch, `${host}/api/ps`);
   const loaded =
     'json' in running ? listIn(running.json.models).find((model) => isNamed(model, name)) : undefined;
   return { kind: 'ok', facts: ollamaFacts(heard.json, loaded, host), baseUrl: `${host}/v1` };

@@ -29,10 +29,10 @@ const DELAY_WORDS =
 
 /** A delay in words, in milliseconds: "Please try again in 1m2.5s", "retry after 30 seconds"; null if there is none. */
 const readDelayWords = (sentence: string): number | null => {
-  const said = DELAY_WORDS.exec(sentence)?.[1];
-  if (said === undefined) return null;
+  const words = DELAY_WORDS.exec(sentence)?.[1];
+  if (words === undefined) return null;
   let sum = 0;
-  for (const [, count, unit = ''] of said.matchAll(/(\d+(?:\.\d+)?)\s*([a-z]+)/gi)) {
+  for (const [, count, unit = ''] of words.matchAll(/(\d+(?:\.\d+)?)\s*([a-z]+)/gi)) {
     sum += Number(count) * (UNITS_MS.find(([pattern]) => pattern.test(unit))?.[1] ?? 0);
   }
   return Math.ceil(sum);
@@ -108,14 +108,14 @@ const describe = (kind: ModelErrorKind, signs: ErrorSigns, provider: ErrorSource
   const oneLine = (byCode ?? signs.sentence).replace(/\s+/g, ' ').trim().replace(/\.$/, '').slice(0, 300);
   const mark = status !== null && status !== 200 ? ` (${status})` : code === null ? '' : ` (${code})`;
   const advice = adviceFor(kind, code, provider);
-  const said = oneLine === '' ? '' : `: ${oneLine}`;
-  return `${explain(kind, provider)}${mark}${said}${advice === '' ? '' : `. ${advice}`}`;
+  const detail = oneLine === '' ? '' : `: ${oneLine}`;
+  return `${explain(kind, provider)}${mark}${detail}${advice === '' ? '' : `. ${advice}`}`;
 };
 
 /** The error in the machine's words. `now` in milliseconds since 1970, for a retry-after that is a date. */
 export const classify = (error: unknown, provider: ErrorSource, now: number): ModelError => {
   const signs = readSigns(error);
-  const { kind, retryable } = kindOf(signs);
+  const { kind, retryable } = errorKind(signs);
   const untrusted = signs.code !== null && CERTIFICATE_CODES.test(signs.code);
   return {
     kind,
@@ -259,30 +259,30 @@ const fits =
   ([pattern]: Wording): boolean =>
     pattern.test(sentence);
 
-const causeOf = ({ status, labels, sentence, code }: ErrorSigns): Cause => {
+const findCause = ({ status, labels, sentence, code }: ErrorSigns): Cause => {
   const known = labels.flatMap((label) =>
     Object.hasOwn(causesByLabel, label) ? (causesByLabel[label] ?? []) : [],
   );
   // A connection's failure is in its code, not in its words.
   const isSaid = status !== null || labels.length > 0 || code === null;
   const exact = isSaid ? exactWordings.find(fits(sentence))?.[1] : undefined;
-  const told = isSaid ? wordings.find(fits(sentence))?.[1] : undefined;
-  const said: readonly Cause[] = [
+  const worded = isSaid ? wordings.find(fits(sentence))?.[1] : undefined;
+  const causes: readonly Cause[] = [
     ...(exact === undefined ? [] : [exact]),
     ...known.filter((cause) => !isVague(cause)),
-    ...(told === undefined ? [] : [told]),
+    ...(worded === undefined ? [] : [worded]),
   ];
   const decision = status === null ? undefined : decisions[status];
   if (decision !== undefined) {
     return (
-      said.find((cause) => cause === decision.cause || decision.unless.includes(cause)) ?? decision.cause
+      causes.find((cause) => cause === decision.cause || decision.unless.includes(cause)) ?? decision.cause
     );
   }
   if (status !== null && status >= 500) {
     // A server that reports its own failure is believed, even if it mentions the prompt.
-    return (known.length > 0 ? known.find((cause) => !isVague(cause)) : said[0]) ?? 'unreachable';
+    return (known.length > 0 ? known.find((cause) => !isVague(cause)) : causes[0]) ?? 'unreachable';
   }
-  const [first] = said;
+  const [first] = causes;
   if (first !== undefined) return first;
   if (status !== null && status >= 400) return 'badRequest';
   const [vague] = known;
@@ -300,8 +300,8 @@ const RETRYABLE: ReadonlySet<Cause> = new Set([
 ]);
 
 /** The kind of the error, and whether a retry of the same request may succeed. */
-const kindOf = (signs: ErrorSigns): { readonly kind: ModelErrorKind; readonly retryable: boolean } => {
-  const cause = causeOf(signs);
+const errorKind = (signs: ErrorSigns): { readonly kind: ModelErrorKind; readonly retryable: boolean } => {
+  const cause = findCause(signs);
   return {
     kind: cause === 'malformedCall' ? 'malformed' : cause,
     retryable: RETRYABLE.has(cause),
@@ -339,7 +339,7 @@ const isErrorStatus = (value: unknown): value is number =>
 
 /** Google's list of details: a reason, the exhausted quota, the delay before a retry. */
 const readDetails = (details: readonly Loose[]): Pick<Detail, 'labels' | 'retryDelay'> => {
-  const violations = details.flatMap(({ violations: found }) => listIn(found));
+  const violations = details.flatMap(({ violations: each }) => listIn(each));
   const isDaily = violations.some(({ quotaId }) => /PerDay/.test(asText(quotaId) ?? ''));
   const reasons = details.flatMap(({ reason }) => asText(reason) ?? []);
   return {
@@ -361,21 +361,21 @@ const listedMessage = (detail: unknown): string | null =>
       .join('; '),
   );
 
-const readObject = (found: Loose): Detail => {
-  const failed = objectIn(found, 'response').error;
-  const inner = isObject(found.error) ? found.error : isObject(failed) ? failed : found;
+const readObject = (body: Loose): Detail => {
+  const failed = objectIn(body, 'response').error;
+  const inner = isObject(body.error) ? body.error : isObject(failed) ? failed : body;
   // A gateway only says that the provider behind it failed: that provider's words count.
   const behind = readDetail(objectIn(inner, 'metadata').raw, 'words');
   const { labels, retryDelay } = readDetails(listIn(inner.details));
-  const own = [inner.code, inner.status, inner.type].flatMap((label) => asLabel(label) ?? []);
+  const ownLabels = [inner.code, inner.status, inner.type].flatMap((label) => asLabel(label) ?? []);
   return {
-    labels: [...behind.labels, ...labels, ...own],
+    labels: [...behind.labels, ...labels, ...ownLabels],
     message:
       behind.message ??
       asText(inner.message) ??
-      asText(found.error) ??
-      asText(found.detail) ??
-      listedMessage(found.detail),
+      asText(body.error) ??
+      asText(body.detail) ??
+      listedMessage(body.detail),
     status: isErrorStatus(inner.code) ? inner.code : behind.status,
     retryDelay: behind.retryDelay ?? retryDelay,
   };
@@ -430,28 +430,28 @@ const isCutFrame = (error: unknown): boolean => error instanceof Error && error.
 
 const readSigns = (error: unknown): ErrorSigns => {
   const loose: Loose = isObject(error) ? error : { message: String(error) };
-  const given = typeof loose.statusCode === 'number' ? loose.statusCode : null;
+  const status = typeof loose.statusCode === 'number' ? loose.statusCode : null;
   // Events that carry an error are read like the body of an answer.
   const sources = [
     readDetail(loose.responseBody, 'words'),
     readDetail(loose.data, 'nothing'),
     readUnknownEvent(loose),
     readCause(loose),
-    given === null ? readDetail(loose, 'nothing') : NOTHING,
+    status === null ? readDetail(loose, 'nothing') : NOTHING,
   ];
-  const said = sources.find(({ message }) => message !== null) ?? NOTHING;
+  const source = sources.find(({ message }) => message !== null) ?? NOTHING;
   const code = readCode(error);
   const isFault = (isFaultOfCode(error) || isFaultOfCode(loose.cause)) && code === null;
   return {
-    status: given ?? said.status,
+    status: status ?? source.status,
     labels: [...sources.flatMap(({ labels }) => labels), ...(isCutFrame(error) ? ['damaged_frame'] : [])],
     sentence: (isFault
       ? 'a part of its reply could not be read'
-      : (said.message ?? asText(loose.message) ?? '')
+      : (source.message ?? asText(loose.message) ?? '')
     ).slice(0, SENTENCE_MAX),
     code,
     headers: isStrings(loose.responseHeaders) ? loose.responseHeaders : {},
-    retryDelay: said.retryDelay,
+    retryDelay: source.retryDelay,
   };
 };
 

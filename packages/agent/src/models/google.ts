@@ -1,22 +1,168 @@
-/** Google's generative language API. */
-
-import type { JSONObject } from '@ai-sdk/provider';
+import { randomUUID } from 'node:crypto';
 import type { StopReason } from '../machine/event.js';
-import type { Model, ModelRequest } from '../ports/model.js';
+import type { ProviderMetadata } from '../machine/message.js';
+import type { Model, ModelRequest, TokenUsage } from '../ports/model.js';
+import { convertRequest, type PromptMessage, type PromptMessages } from './request.js';
 import { withoutDefinitions } from './tool-schema.js';
-import { asCount, isObject, type Loose, listIn, objectIn, withoutCached } from './untyped-json.js';
+import { asCount, asText, isObject, type Loose, listIn, objectIn, withoutCached } from './untyped-json.js';
 import {
   type AdapterOptions,
-  errorSourceOf,
-  type FromEvent,
-  fetchOf,
+  connect,
+  errorSource,
+  eventError,
+  exchange,
   malformedReply,
+  type ReadEvent,
+  type StreamedReply,
   versionedUrl,
-  type Wire,
   wireModel,
 } from './wire-model.js';
 
-const stopReasons: Readonly<Record<string, StopReason>> = {
+/** Google's generative language API. */
+
+export const googleModel = (options: AdapterOptions): Model => {
+  const base = versionedUrl(options.baseUrl, 'v1beta');
+  const { apiKey = '', name, modelId } = options;
+  const fetch = connect(options);
+  // Calls come whole, each with a signature that must go back, also after a cut reply.
+  const dialect = { modelId, marksCache: false, keepsCut: true, refusesGif: true } as const;
+  const path = name.includes('/') ? name : `models/${name}`;
+  const url = `${base}/${path}:streamGenerateContent?alt=sse`;
+  const headers = { 'x-goog-api-key': apiKey };
+  return wireModel(
+    {
+      provider: errorSource(options, base),
+      dialect,
+      call: async (request, reply, signal) => {
+        const body = bodyFor(request, options, dialect);
+        const { read, continuation } = readReply(reply);
+        for (let more: object | null = {}; more !== null; more = continuation())
+          await exchange(fetch, { url, headers, body: { ...body, ...more } }, read, reply, signal);
+      },
+    },
+    options,
+  );
+};
+
+const bodyFor = (
+  request: ModelRequest,
+  options: AdapterOptions,
+  dialect: Parameters<typeof convertRequest>[1],
+): object => {
+  const { prompt, toolChoice } = convertRequest(request, dialect);
+  const thinkingConfig = thinkingFor(options, request.effort);
+  const instructions = prompt.flatMap((message) =>
+    message.role === 'system' ? { text: message.content } : [],
+  );
+  const contents = prompt.flatMap((message) => convertMessage(message, options.name));
+  const takesInstructions = !options.name.toLowerCase().startsWith('gemma-');
+  const [first] = contents;
+  if (!takesInstructions && first?.role === 'user')
+    first.parts.unshift(...instructions.map(({ text }) => ({ text: `${text}\n\n` })));
+  return {
+    generationConfig: {
+      maxOutputTokens: options.facts.outputTokensMax,
+      ...(Object.keys(thinkingConfig).length === 0 ? {} : { thinkingConfig }),
+    },
+    contents,
+    ...(takesInstructions && instructions.length > 0 ? { systemInstruction: { parts: instructions } } : {}),
+    ...(request.tools.length === 0
+      ? {}
+      : { tools: [{ functionDeclarations: request.tools.map(declareTool) }] }),
+    ...(toolChoice === undefined ? {} : { toolConfig: { functionCallingConfig: { mode: 'NONE' } } }),
+  };
+};
+
+type Level = NonNullable<ModelRequest['effort']>;
+
+/** Thinking tokens of the second generation, which has no levels; as Google itself translates them. */
+const BUDGETS: Readonly<Record<Level, number>> = { low: 1_024, medium: 8_192, high: 24_576 };
+
+const thinkingFor = (
+  { name, facts, summaries = 'on' }: AdapterOptions,
+  effort: ModelRequest['effort'],
+): object => {
+  const takesBudget = /^gemini-2\./.test(name);
+  return {
+    ...(effort !== undefined && takesBudget ? { thinkingBudget: BUDGETS[effort] } : {}),
+    ...(facts.thinking === 'yes' && summaries === 'on' ? { includeThoughts: true } : {}),
+    ...(effort !== undefined && !takesBudget ? { thinkingLevel: effort } : {}),
+  };
+};
+
+/** Tools are declared by their JSON Schema. Definitions are inlined: a reference may have no neighbours there. */
+const declareTool = ({ name, description, inputSchema }: ModelRequest['tools'][number]): object => ({
+  name,
+  description,
+  parametersJsonSchema: withoutDefinitions(inputSchema),
+});
+
+type Content = { readonly role: 'user' | 'model'; readonly parts: object[] };
+
+const convertMessage = (message: PromptMessage, model: string): readonly Content[] => {
+  switch (message.role) {
+    case 'system':
+      return [];
+    case 'user':
+      return [
+        {
+          role: 'user',
+          parts: message.content.map((part) =>
+            part.type === 'text'
+              ? { text: part.text }
+              : { inlineData: { mimeType: part.mediaType, data: part.data } },
+          ),
+        },
+      ];
+    case 'tool':
+      return [
+        {
+          role: 'user',
+          parts: message.content.map(({ toolCallId: id, toolName: name, output }) => ({
+            functionResponse: { id, name, response: { name, content: output.value } },
+          })),
+        },
+      ];
+    case 'assistant':
+      return [{ role: 'model', parts: convertReply(message.content, model) }];
+    default:
+      return message satisfies never;
+  }
+};
+
+/** Takes the place of a signature that a call of another model lacks: without any, Gemini 3 refuses the conversation. */
+const NO_SIGNATURE = 'skip_thought_signature_validator';
+
+const wantsSignatures = (model: string): boolean =>
+  /(^|\/)gemini-/i.test(model) && !/(^|\/)gemini-([12]([.-]|$)|pro(-vision)?$)/i.test(model);
+
+/** The first call of a reply is signed for all of them. */
+const convertReply = (
+  content: Extract<PromptMessages[number], { role: 'assistant' }>['content'],
+  model: string,
+): object[] => {
+  let isSigned = false;
+  return content.flatMap((part): readonly object[] => {
+    const signature = asText(objectIn(part.providerOptions, 'google').thoughtSignature);
+    const signed = signature === null ? {} : { thoughtSignature: signature };
+    switch (part.type) {
+      case 'text':
+        return part.text === '' ? [] : [{ text: part.text, ...signed }];
+      case 'reasoning':
+        return part.text === '' ? [] : [{ text: part.text, thought: true, ...signed }];
+      case 'tool-call': {
+        const functionCall = { id: part.toolCallId, name: part.toolName, args: part.input };
+        if (signature !== null) isSigned = true;
+        const needsOne = signature === null && !isSigned && wantsSignatures(model);
+        return [{ functionCall, ...(needsOne ? { thoughtSignature: NO_SIGNATURE } : signed) }];
+      }
+      default:
+        return part satisfies never;
+    }
+  });
+};
+
+const STOP_REASONS: Readonly<Record<string, StopReason>> = {
   STOP: 'end',
   MAX_TOKENS: 'maxTokens',
   CONTINUATION: 'maxTokens',
@@ -36,114 +182,171 @@ const MALFORMED: ReadonlySet<string> = new Set([
   'UNEXPECTED_TOOL_CALL',
 ]);
 
-const stopReasonOf = (raw: string | undefined, unified: string): StopReason | Error | null => {
-  if (raw === undefined) return null;
-  if (MALFORMED.has(raw)) return malformedReply(raw);
-  return unified === 'content-filter' ? 'contentFilter' : (stopReasons[raw] ?? 'other');
+const convertReason = (reason: string): StopReason | Error =>
+  MALFORMED.has(reason) ? malformedReply(reason) : (STOP_REASONS[reason] ?? 'other');
+
+type Reader = {
+  readonly read: ReadEvent;
+  /** What the next request adds, if the provider hands the reply out in parts; null at its end. */
+  continuation(): object | null;
 };
 
-/** Every event names the tokens so far. */
-const fromEvent = (event: Loose): FromEvent => {
-  const usage = objectIn(event, 'usageMetadata');
-  if (usage.promptTokenCount === undefined) return {};
+const NO_TOKENS: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
+
+const readReply = (reply: StreamedReply): Reader => {
+  const readCall = readCalls(reply);
+  let open: { readonly type: 'text' | 'reasoning'; readonly id: string } | null = null;
+  let parts = 0;
+  let isBlocked = false;
+  let token: string | null = null;
+  /** Tokens of the answers before. */
+  let before = NO_TOKENS;
+
+  const add = (type: 'text' | 'reasoning', text: string, metadata: ProviderMetadata | undefined): void => {
+    if (open?.type !== type) {
+      open = { type, id: String(parts++) };
+      reply.begin(type, open.id, metadata);
+    }
+    reply.add(type, open.id, text, metadata);
+  };
+
+  const readText = (part: Loose): void => {
+    if (typeof part.text !== 'string') return;
+    const metadata = readSignature(part);
+    if (part.text !== '') add(part.thought === true ? 'reasoning' : 'text', part.text, metadata);
+    else if (open?.type === 'text') reply.note('text', open.id, metadata);
+  };
+
+  const read = (event: Loose): 'more' => {
+    if (isObject(event.error)) throw eventError(event.error);
+    const usage = objectIn(event, 'usageMetadata');
+    if (usage.promptTokenCount !== undefined) reply.usage = addTokens(before, readUsage(usage));
+    if (isBlock(objectIn(event, 'promptFeedback').blockReason)) {
+      isBlocked = true;
+      reply.stop('contentFilter');
+    }
+    const [candidate] = listIn(event.candidates);
+    if (isBlocked || candidate === undefined) return 'more';
+    const content = listIn(objectIn(candidate, 'content').parts);
+    for (const part of content) readText(part);
+    for (const part of content)
+      if (isObject(part.functionCall)) readCall(part.functionCall, readSignature(part));
+    const reason = asText(candidate.finishReason);
+    if (reason === 'CONTINUATION') token = asText(candidate.continuationToken) ?? token;
+    if (reason !== null) reply.stop(convertReason(reason));
+    return 'more';
+  };
+
+  const continuation = (): object | null => {
+    const continuationToken = token;
+    token = null;
+    before = reply.usage ?? NO_TOKENS;
+    return continuationToken === null ? null : { continuationToken };
+  };
+  return { read, continuation };
+};
+
+const readSignature = ({ thoughtSignature }: Loose): ProviderMetadata | undefined => {
+  const signature = asText(thoughtSignature);
+  return signature === null ? undefined : { google: { thoughtSignature: signature } };
+};
+
+/** Why a prompt was refused; servers also send that there is no reason. */
+const isBlock = (reason: unknown): boolean =>
+  asText(reason) !== null && !/^BLOCK(ED)?_REASON_UNSPECIFIED$/.test(String(reason));
+
+const readUsage = (usage: Loose): TokenUsage => {
+  const prompt = asCount(usage.promptTokenCount);
   const cacheReadTokens = asCount(usage.cachedContentTokenCount);
   return {
-    usage: {
-      inputTokens: withoutCached(asCount(usage.promptTokenCount), cacheReadTokens),
-      outputTokens: asCount(usage.candidatesTokenCount) + asCount(usage.thoughtsTokenCount),
-      cacheReadTokens,
-      cacheWriteTokens: 0,
-    },
+    inputTokens: withoutCached(prompt, cacheReadTokens),
+    outputTokens: asCount(usage.candidatesTokenCount) + asCount(usage.thoughtsTokenCount),
+    cacheReadTokens,
+    cacheWriteTokens: 0,
   };
 };
 
-/** The fields of an object that pass the test. */
-const pick = (value: unknown, isRead: (key: string, field: unknown) => boolean): Loose =>
-  Object.fromEntries(
-    Object.entries(isObject(value) ? value : {}).filter(([key, field]) => isRead(key, field)),
-  );
-
-const EVENT_FIELDS: ReadonlySet<string> = new Set(['error', 'responseId']);
-const CANDIDATE_FIELDS: ReadonlySet<string> = new Set(['finishReason', 'finishMessage', 'continuationToken']);
-const PART_FIELDS: ReadonlySet<string> = new Set(['functionCall', 'text', 'thought', 'thoughtSignature']);
-
-const readCandidate = (candidate: Loose): Loose => ({
-  ...pick(candidate, (key) => CANDIDATE_FIELDS.has(key)),
-  content: {
-    parts: listIn(objectIn(candidate, 'content').parts).map((part) =>
-      pick(part, (key) => PART_FIELDS.has(key)),
-    ),
-  },
+const addTokens = (one: TokenUsage, other: TokenUsage): TokenUsage => ({
+  inputTokens: one.inputTokens + other.inputTokens,
+  outputTokens: one.outputTokens + other.outputTokens,
+  cacheReadTokens: one.cacheReadTokens + other.cacheReadTokens,
+  cacheWriteTokens: one.cacheWriteTokens + other.cacheWriteTokens,
 });
+
+type StreamedCall = { readonly id: string; readonly args: { [key: string]: unknown } };
 
 /**
- * The fields that are read. The package refuses a whole event for one field in a form that it does not know: grounding,
- * token details and the provider's own tools come from Vertex AI with fields missing.
+ * Reads calls. Most come whole; Vertex AI sends one in pieces: its name, then values with their places (`partialArgs`), then a
+ * piece that says nothing.
  */
-const readEvent = (event: Loose): Loose => ({
-  ...pick(event, (key) => EVENT_FIELDS.has(key)),
-  candidates: listIn(event.candidates).map(readCandidate),
-  ...(isObject(event.usageMetadata)
-    ? { usageMetadata: pick(event.usageMetadata, (_, field) => typeof field === 'number') }
-    : {}),
-  ...(isObject(event.promptFeedback)
-    ? { promptFeedback: pick(event.promptFeedback, (key) => key === 'blockReason') }
-    : {}),
-});
+const readCalls = (reply: StreamedReply): ((call: Loose, metadata: ProviderMetadata | undefined) => void) => {
+  const open: StreamedCall[] = [];
+  const end = (): void => {
+    const call = open.pop();
+    if (call !== undefined) reply.endCall(call.id, JSON.stringify(call.args));
+  };
+  return (call, metadata) => {
+    const { args, willContinue } = call;
+    const name = asText(call.name);
+    const isPiece = Array.isArray(call.partialArgs) || (name !== null && willContinue === true);
+    if (!isPiece) {
+      if (name !== null) return addWholeCall(reply, { call, name, metadata });
+      return (args ?? willContinue ?? null) === null ? end() : undefined;
+    }
+    if (name !== null) {
+      const id = asText(call.id) ?? randomUUID();
+      open.push({ id, args: {} });
+      reply.beginCall(id, name, metadata);
+    }
+    const current = open.at(-1);
+    if (current === undefined || !Array.isArray(call.partialArgs)) return;
+    const pieces = listIn(call.partialArgs);
+    for (const piece of pieces) addValue(current.args, piece);
+    reply.addInput(current.id, '');
+    reply.endCall(current.id, JSON.stringify(current.args).slice(0, -1)); // should nothing follow, it is half a call
+    if (willContinue !== true && pieces.every((piece) => piece.willContinue !== true)) end();
+  };
+};
 
-type Level = NonNullable<ModelRequest['effort']>;
-
-/** Thinking tokens of the second generation, which has no levels; as Google itself translates them. */
-const BUDGETS: Readonly<Record<Level, number>> = { low: 1_024, medium: 8_192, high: 24_576 };
-
-const thinkingConfig = (
-  { name, facts, summaries = 'on' }: AdapterOptions,
-  effort: ModelRequest['effort'],
-): JSONObject => ({
-  ...(facts.thinking === 'yes' && summaries === 'on' ? { includeThoughts: true } : {}),
-  ...(effort === undefined
-    ? {}
-    : /^gemini-2\./.test(name)
-      ? { thinkingBudget: BUDGETS[effort] }
-      : { thinkingLevel: effort }),
-});
-
-/**
- * Declares tools by their JSON Schema. The package would translate it to an older form, which has no `oneOf`, no numbers in an
- * `enum` and no lists of anything. Definitions are inlined: a reference may have no neighbours there.
- */
-const withSchemas = (body: string, { tools }: ModelRequest): string => {
-  if (tools.length === 0) return body;
-  const json: unknown = JSON.parse(body);
-  const functionDeclarations = tools.map(({ name, description, inputSchema }) => ({
+const addWholeCall = (
+  reply: StreamedReply,
+  {
+    call,
     name,
-    description,
-    parametersJsonSchema: withoutDefinitions(inputSchema),
-  }));
-  return JSON.stringify({ ...(isObject(json) ? json : {}), tools: [{ functionDeclarations }] });
+    metadata,
+  }: { readonly call: Loose; readonly name: string; readonly metadata: ProviderMetadata | undefined },
+): void => {
+  const id = asText(call.id) ?? randomUUID();
+  const { args = null } = call;
+  const input = typeof args === 'string' ? args : JSON.stringify(args ?? {});
+  reply.beginCall(id, name, metadata);
+  if (args !== null) reply.addInput(id, input);
+  reply.endCall(id, input);
 };
 
-export const googleModel = (options: AdapterOptions): Model => {
-  const url = versionedUrl(options.baseUrl, 'v1beta');
-  const wire: Wire = {
-    provider: errorSourceOf(options, url),
-    open: async () => {
-      const { createGoogleGenerativeAI } = await import('@ai-sdk/google');
-      const { apiKey = '', name } = options;
-      return createGoogleGenerativeAI({ apiKey, baseURL: url, fetch: fetchOf(options) })(name);
-    },
-    // Calls come whole, each with a signature that must go back, also after a cut reply.
-    dialect: { modelId: options.modelId, marksCache: false, keepsCut: true, refusesGif: true },
-    options: ({ effort }) => {
-      const config = thinkingConfig(options, effort);
-      return Object.keys(config).length === 0
-        ? {}
-        : { providerOptions: { google: { thinkingConfig: config } } };
-    },
-    editBody: withSchemas,
-    stopReason: ({ raw, unified }) => stopReasonOf(raw, unified),
-    fromEvent,
-    editEvents: () => readEvent,
-  };
-  return wireModel(wire, options);
+/** Adds one value at its place, such as `$.list[0].name`; a text may go on one that is there. */
+const addValue = (root: { [key: string]: unknown }, piece: Loose): void => {
+  const { jsonPath, stringValue: text, numberValue, boolValue, nullValue, willContinue } = piece;
+  const isList = typeof jsonPath === 'string' && jsonPath.endsWith('[]');
+  const keys = typeof jsonPath === 'string' ? keysIn(isList ? jsonPath.slice(0, -2) : jsonPath) : [];
+  const last = keys.pop();
+  if (last === undefined || [...keys, last].includes('__proto__')) return;
+  let holder: { [key: string]: unknown } = root;
+  for (const [index, key] of keys.entries()) {
+    if (!isObject(holder[key])) holder[key] = typeof (keys[index + 1] ?? last) === 'number' ? [] : {};
+    holder = holder[key] as { [key: string]: unknown }; // a list takes numbers as keys
+  }
+  const known = holder[last];
+  const value =
+    typeof text === 'string'
+      ? text
+      : (numberValue ?? boolValue ?? (nullValue === undefined ? undefined : null));
+  if (typeof text === 'string' && typeof known === 'string') holder[last] = known + text;
+  else if (value !== undefined) holder[last] = value;
+  else if (known === undefined && willContinue !== true) holder[last] = isList ? [] : {};
 };
+
+const keysIn = (jsonPath: string): (string | number)[] =>
+  [...jsonPath.replace(/^\$\.?/, '').matchAll(/([^.[\]]+)|\[(\d+)\]/g)].map(([, name, number]) =>
+    number === undefined ? (name ?? '') : Number(number),
+  );

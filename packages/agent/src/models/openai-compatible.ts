@@ -1,23 +1,195 @@
-/** Chat Completions, as OpenAI once defined it and as Ollama, LM Studio, llama.cpp, vLLM, OpenRouter and others speak it. */
-
-import type { LanguageModelV3StreamPart, LanguageModelV3Usage } from '@ai-sdk/provider';
+import { randomUUID } from 'node:crypto';
 import type { StopReason } from '../machine/event.js';
-import type { Model } from '../ports/model.js';
-import type { EditEvent } from './http.js';
-import { asCount, asText, isObject, type Loose, listIn, objectIn } from './untyped-json.js';
+import type { Model, TokenUsage } from '../ports/model.js';
+import { convertRequest, type PromptMessage, type PromptMessages, type PromptTool } from './request.js';
+import { asCount, asText, isObject, type Loose, listIn, objectIn, withoutCached } from './untyped-json.js';
 import {
   type AdapterOptions,
   brokenOff,
-  errorSourceOf,
-  type FromEvent,
-  fetchOf,
+  connect,
+  errorSource,
+  eventError,
+  exchange,
+  oddEvent,
   overloaded,
-  type Wire,
+  type ReadEvent,
+  type StreamedReply,
   windowFull,
   wireModel,
 } from './wire-model.js';
 
-const stopReasons: Readonly<Record<string, StopReason>> = {
+/** Chat Completions, as OpenAI once defined it and as Ollama, LM Studio, llama.cpp, vLLM, OpenRouter and others speak it. */
+
+export const compatibleModel = (options: AdapterOptions): Model => {
+  const { name, modelId, baseUrl, apiKey, facts } = options;
+  const fetch = connect(options);
+  // Ollama takes PNG, JPEG and WebP only.
+  const dialect = { modelId, marksCache: false, keepsCut: false, refusesGif: true } as const;
+  const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+  return wireModel(
+    {
+      provider: errorSource(options, baseUrl),
+      dialect,
+      call: async (request, reply, signal) => {
+        const { prompt, tools, toolChoice } = convertRequest(request, dialect);
+        const takesEffort = request.effort !== undefined && facts.effort !== 'none';
+        const body = {
+          model: name,
+          max_tokens: facts.outputTokensMax,
+          ...(takesEffort ? { reasoning_effort: request.effort } : {}),
+          messages: prompt.flatMap(convertMessage),
+          tools: tools?.map(convertTool),
+          tool_choice: toolChoice?.type,
+          stream: true,
+          stream_options: { include_usage: true },
+        };
+        const { read, end } = readReply(reply);
+        await exchange(fetch, { url: `${baseUrl}/chat/completions`, headers, body }, read, reply, signal);
+        end();
+      },
+    },
+    options,
+  );
+};
+
+const convertTool = ({ name, description, inputSchema }: PromptTool): object => ({
+  type: 'function',
+  function: { name, description, parameters: inputSchema },
+});
+
+const convertMessage = (message: PromptMessage): readonly object[] => {
+  switch (message.role) {
+    case 'system':
+      return [{ role: 'system', content: message.content }];
+    case 'user':
+      return [{ role: 'user', content: convertSaid(message.content) }];
+    case 'tool':
+      return message.content.map(({ toolCallId, output }) => ({
+        role: 'tool',
+        tool_call_id: toolCallId,
+        content: output.value,
+      }));
+    case 'assistant':
+      return [convertReply(message)];
+    default:
+      return message satisfies never;
+  }
+};
+
+type Content<R extends PromptMessage['role']> = Extract<PromptMessage, { role: R }>['content'];
+
+const convertSaid = (content: Content<'user'>): string | readonly object[] => {
+  const [first] = content;
+  if (content.length === 1 && first?.type === 'text') return first.text;
+  return content.map((part) =>
+    part.type === 'text'
+      ? { type: 'text', text: part.text }
+      : { type: 'image_url', image_url: { url: `data:${part.mediaType};base64,${part.data}` } },
+  );
+};
+
+const convertReply = ({
+  content,
+  providerOptions,
+}: Extract<PromptMessages[number], { role: 'assistant' }>): object => {
+  const text = content.map((part) => (part.type === 'text' ? part.text : '')).join('');
+  const thoughts = content.map((part) => (part.type === 'reasoning' ? part.text : '')).join('');
+  const calls = content.flatMap((part) =>
+    part.type === 'tool-call'
+      ? {
+          id: part.toolCallId,
+          type: 'function',
+          function: { name: part.toolName, arguments: JSON.stringify(part.input) },
+        }
+      : [],
+  );
+  return {
+    role: 'assistant',
+    content: calls.length > 0 && text === '' ? null : text,
+    ...(thoughts === '' ? {} : { reasoning_content: thoughts }),
+    ...(calls.length > 0 ? { tool_calls: calls } : {}),
+    ...objectIn(providerOptions, 'openaiCompatible'), // OpenRouter's reasoning_details
+  };
+};
+
+/** Marks thoughts that go back under this name; other servers would refuse the field. */
+const SENT_BACK = { openaiCompatible: { sentAs: 'reasoning_content' } };
+
+type Reader = { readonly read: ReadEvent; end(): void };
+
+const readReply = (reply: StreamedReply): Reader => {
+  const divide = divideThoughts();
+  const isNamed = leaveOutNameless();
+  const calls = new Calls(reply);
+  let open: 'none' | 'text' | 'reasoning' = 'none';
+  let metadata: typeof SENT_BACK | undefined;
+
+  const add = (type: 'text' | 'reasoning', text: string): void => {
+    if (text === '') return;
+    if (open !== type) reply.begin(type, type);
+    open = type;
+    reply.add(type, type, text, type === 'reasoning' ? metadata : undefined);
+  };
+
+  const readDelta = (delta: Loose, isLast: boolean): void => {
+    const refusal = asText(delta.refusal);
+    if (refusal !== null) reply.refuse(refusal);
+    const details = listIn(delta.reasoning_details);
+    if (details.length > 0) reply.addDetails(details);
+    const named = asText(delta.reasoning_content);
+    if (named !== null && details.length === 0 && refusal === null) metadata = SENT_BACK;
+    const content = typeof delta.content === 'string' ? delta.content : '';
+    const { thought, text } = content === '' && !isLast ? NOTHING : divide(content, isLast);
+    add('reasoning', named ?? `${asText(delta.reasoning) ?? ''}${thought}`);
+    for (const part of listIn(delta.content)) readPart(part);
+    add('text', text);
+    for (const call of listIn(delta.tool_calls)) {
+      if (open === 'reasoning') open = 'none';
+      if (isNamed(call)) calls.add(call);
+    }
+  };
+
+  const readPart = (part: Loose): void => {
+    if (part.type === 'text') add('text', asText(part.text) ?? '');
+    if (part.type !== 'thinking') return;
+    const words = listIn(part.thinking).map((each) =>
+      each.type === 'text' ? (asText(each.text) ?? '') : '',
+    );
+    add('reasoning', words.join(''));
+  };
+
+  const read = (event: Loose): 'more' => {
+    if (event.error !== undefined) throw isObject(event.error) ? eventError(event.error) : eventError(event);
+    if (!Array.isArray(event.choices)) throw oddEvent('no choices');
+    if (isObject(event.usage)) reply.usage = readUsage(event.usage);
+    const [choice] = listIn(event.choices);
+    const reason = asText(choice?.finish_reason);
+    if (reason !== null) reply.stop(convertReason(reason));
+    const delta = objectIn(choice, 'delta');
+    readDelta(delta, reason !== null || listIn(delta.tool_calls).length > 0);
+    return 'more';
+  };
+  return { read, end: () => calls.end() };
+};
+
+const convertReason = (reason: string): StopReason | Error => {
+  switch (reason) {
+    // A gateway (z.ai: `network_error`) lost the provider behind it in the middle of the reply.
+    case 'error':
+    case 'network_error':
+      return brokenOff();
+    // DeepSeek.
+    case 'insufficient_system_resource':
+      return overloaded(reason);
+    // z.ai.
+    case 'model_context_window_exceeded':
+      return windowFull();
+    default:
+      return STOP_REASONS[reason] ?? 'other';
+  }
+};
+
+const STOP_REASONS: Readonly<Record<string, StopReason>> = {
   stop: 'end',
   eos: 'end',
   length: 'maxTokens',
@@ -30,85 +202,21 @@ const stopReasons: Readonly<Record<string, StopReason>> = {
   sensitive: 'contentFilter',
 };
 
-const stopReasonOf = (raw: string | undefined): StopReason | Error | null => {
-  switch (raw) {
-    // A gateway (z.ai: `network_error`) lost the provider behind it in the middle of the reply.
-    case 'error':
-    case 'network_error':
-      return brokenOff();
-    // DeepSeek.
-    case 'insufficient_system_resource':
-      return overloaded(raw);
-    // z.ai.
-    case 'model_context_window_exceeded':
-      return windowFull();
-    default:
-      return raw === undefined ? null : (stopReasons[raw] ?? 'other');
-  }
-};
-
-/** Marks thoughts that go back; the package reads it under this key. */
-const METADATA = { openaiCompatible: { sentAs: 'reasoning_content' } };
-
-/** A server that calls thoughts `reasoning_content` wants them back under that name; others would refuse the field. */
-const fromEvent = (event: Loose): FromEvent => {
-  const delta = objectIn(objectIn(objectIn(event, 'choices'), 0), 'delta');
-  const refusal = asText(delta.refusal);
-  if (refusal !== null) return { refusal };
-  const details = listIn(delta.reasoning_details);
-  if (details.length > 0) return { details };
-  return asText(delta.reasoning_content) === null ? {} : { thoughtMetadata: METADATA };
-};
-
 /** xAI leaves thoughts out of `completion_tokens`, but not out of `total_tokens`. */
-const outputTokens = ({ raw }: LanguageModelV3Usage): number =>
-  asCount(objectIn({ raw }, 'raw').total_tokens) - asCount(objectIn({ raw }, 'raw').prompt_tokens);
-
-/** The package reports an error if a stream ends without a reason; gather-reply.ts decides whether it broke off. */
-const isMissingReason = (part: LanguageModelV3StreamPart): boolean =>
-  part.type === 'error' &&
-  /ended without a finish reason/.test(asText(objectIn(part, 'error').message) ?? '');
-
-export const compatibleModel = (options: AdapterOptions): Model => {
-  const { name, modelId, baseUrl, apiKey } = options;
-  const wire: Wire = {
-    provider: errorSourceOf(options, baseUrl),
-    open: async () => {
-      const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
-      const open = createOpenAICompatible({
-        name: 'compatible',
-        baseURL: baseUrl,
-        ...(apiKey === undefined ? {} : { apiKey }),
-        includeUsage: true,
-        fetch: fetchOf(options),
-      });
-      return open(name);
-    },
-    // Ollama takes PNG, JPEG and WebP only.
-    dialect: { modelId, marksCache: false, keepsCut: false, refusesGif: true },
-    options: ({ effort }) =>
-      effort === undefined || options.facts.effort === 'none'
-        ? {}
-        : { providerOptions: { openaiCompatible: { reasoningEffort: effort } } },
-    stopReason: ({ raw }) => stopReasonOf(raw),
-    fromEvent,
-    editEvents: editChatEvents,
-    outputTokens,
-    passOver: () => isMissingReason,
+const readUsage = (usage: Loose): TokenUsage => {
+  const prompt = asCount(usage.prompt_tokens);
+  const cacheReadTokens = asCount(objectIn(usage, 'prompt_tokens_details').cached_tokens);
+  return {
+    inputTokens: withoutCached(prompt, cacheReadTokens),
+    outputTokens: Math.max(asCount(usage.completion_tokens), asCount(usage.total_tokens) - prompt),
+    cacheReadTokens,
+    cacheWriteTokens: 0,
   };
-  return wireModel(wire, options);
 };
-
-/**
- * Events of Chat Completions as some servers send them, in the form that the package reads.
- *
- * 1. Arguments of a call that are a JSON object become text.
- * 2. A call without a name belongs to a tool of the gateway, which ran it: it is left out, with all its pieces.
- * 3. Thoughts that stand as `<think>…</think>` at the beginning of the content become reasoning. They are not sent back.
- */
 
 const THINK = '<think>';
 const END = '</think>';
+const NOTHING = { thought: '', text: '' };
 
 /** Length of the longest beginning of `mark` with which the text ends. */
 const heldLength = (text: string, mark: string): number => {
@@ -119,7 +227,10 @@ const heldLength = (text: string, mark: string): number => {
 
 type Split = { readonly thought: string; readonly text: string };
 
-/** Divides the content of a stream, piece by piece. Characters that may be half of a mark wait for the next piece. */
+/**
+ * Divides the content of a stream, piece by piece: thoughts that stand as `<think>…</think>` at its beginning are
+ * reasoning, and are not sent back. Characters that may be half of a mark wait for the next piece.
+ */
 const divideThoughts = (): ((piece: string, isLast: boolean) => Split) => {
   let place: 'start' | 'thought' | 'gap' | 'text' = 'start';
   let held = '';
@@ -128,11 +239,11 @@ const divideThoughts = (): ((piece: string, isLast: boolean) => Split) => {
     let thought = '';
     held = '';
     if (place === 'start') {
-      const begun = rest.trimStart();
-      if (begun.startsWith(THINK)) {
+      const trimmed = rest.trimStart();
+      if (trimmed.startsWith(THINK)) {
         place = 'thought';
-        rest = begun.slice(THINK.length);
-      } else if (!isLast && THINK.startsWith(begun)) {
+        rest = trimmed.slice(THINK.length);
+      } else if (!isLast && THINK.startsWith(trimmed)) {
         held = rest;
         return { thought, text: '' };
       } else place = 'text';
@@ -153,49 +264,136 @@ const divideThoughts = (): ((piece: string, isLast: boolean) => Split) => {
   };
 };
 
-/** Rule 1. */
-const withText = (call: Loose): Loose => {
-  const called = objectIn(call, 'function');
-  return isObject(called.arguments)
-    ? { ...call, function: { ...called, arguments: JSON.stringify(called.arguments) } }
-    : call;
-};
-
-/** Rule 2. A call is known by its index. Where no name was sent at all, it may still come. */
+/**
+ * A call without a name belongs to a tool of the gateway, which ran it: it is left out, with all its pieces. A call is
+ * known by its index. Where no name was sent at all, it may still come.
+ */
 const leaveOutNameless = (): ((call: Loose) => boolean) => {
   const nameless = new Set<unknown>();
   const named = new Set<unknown>();
   return (call) => {
     const { name } = objectIn(call, 'function');
-    if (asText(name) !== null) named.add(call.index);
-    else if (name === '' && !named.has(call.index)) nameless.add(call.index);
+    if (typeof name === 'string' && name.trim() !== '') named.add(call.index);
+    else if (typeof name === 'string' && !named.has(call.index)) nameless.add(call.index);
     return named.has(call.index) || !nameless.has(call.index);
   };
 };
 
-/** For the events of one reply. */
-const editChatEvents = (): EditEvent => {
-  const divide = divideThoughts();
-  const isNamed = leaveOutNameless();
-  return (event) => {
-    const [choice] = listIn(event.choices);
-    if (choice === undefined) return event;
-    const delta = objectIn(choice, 'delta');
-    const { content, reasoning, tool_calls: calls } = delta;
-    const isLast = asText(choice.finish_reason) !== null || listIn(calls).length > 0;
-    const { thought, text } =
-      typeof content === 'string' || isLast
-        ? divide(typeof content === 'string' ? content : '', isLast)
-        : { thought: '', text: '' };
-    const isSame = (content ?? '') === text || (content !== null && typeof content === 'object');
-    const edited = {
-      ...delta,
-      ...(isSame ? {} : { content: text }),
-      ...(thought === '' ? {} : { reasoning: `${asText(reasoning) ?? ''}${thought}` }),
-      ...(Array.isArray(calls) ? { tool_calls: listIn(calls).filter(isNamed).map(withText) } : {}),
+type OpenCall = {
+  readonly id: string;
+  readonly tool: string;
+  /** Ids and places that its pieces had. */
+  readonly ids: Set<string>;
+  readonly places: Set<number>;
+  input: string;
+};
+
+/** The names of a piece of a call; null where it has none. */
+type PieceNames = {
+  readonly id: string | null;
+  readonly place: number | null;
+  readonly tool: string | null;
+  /** It begins an input, so it is the first piece of a call unless that call still waits for its input. */
+  readonly isStart: boolean;
+};
+
+/**
+ * The calls of one reply, of which servers send pieces in many ways: with a place in each piece or in none, with an id in
+ * each, in the first or in none, one id or one place for several calls, a name behind the first piece of the input.
+ */
+class Calls {
+  readonly #reply: StreamedReply;
+  readonly #calls: OpenCall[] = [];
+  /** Input that came before the name of its call, by place. */
+  readonly #waiting = new Map<number, { id: string | null; input: string }>();
+
+  constructor(reply: StreamedReply) {
+    this.#reply = reply;
+  }
+
+  add(piece: Loose): void {
+    const { name, arguments: input } = objectIn(piece, 'function');
+    const id = asText(piece.id)?.trim() ? asText(piece.id) : null;
+    const tool = asText(name)?.trim() ? asText(name) : null;
+    const place = typeof piece.index === 'number' ? piece.index : null;
+    // Some servers send the arguments as an object.
+    const text = isObject(input) ? JSON.stringify(input) : (asText(input) ?? '');
+    const isKnown = place === null || this.#calls.some(({ places }) => places.has(place));
+    if (isKnown || tool !== null) {
+      const waiting = place === null ? undefined : this.#waiting.get(place);
+      if (place !== null) this.#waiting.delete(place);
+      this.#addTo({ id: waiting?.id ?? id, place, tool }, `${waiting?.input ?? ''}${text}`);
+      return;
+    }
+    const waiting = this.#waiting.get(place) ?? { id: null, input: '' };
+    this.#waiting.set(place, { id: waiting.id ?? id, input: waiting.input + text });
+  }
+
+  end(): void {
+    if (this.#waiting.size > 0) throw oddEvent('a call without a name');
+  }
+
+  #addTo(names: Omit<PieceNames, 'isStart'>, input: string): void {
+    const { id, place, tool } = names;
+    const isStart = tool !== null && /^\s*[{[]/.test(input);
+    const match = this.#find({ ...names, isStart });
+    if (match === 'unclear') return;
+    const call = match === 'new' ? this.#begin(tool, id) : match;
+    if (id !== null) call.ids.add(id);
+    if (place !== null) call.places.add(place);
+    call.input += input;
+    if (input !== '') this.#reply.addInput(call.id, input);
+  }
+
+  #begin(tool: string | null, id: string | null): OpenCall {
+    if (tool === null) throw oddEvent('a call without a name');
+    const isFree = id !== null && this.#calls.every((call) => call.id !== id);
+    const call = {
+      id: isFree ? id : randomUUID(),
+      tool,
+      ids: new Set<string>(),
+      places: new Set<number>(),
+      input: '',
     };
-    return isSame && thought === '' && !Array.isArray(calls)
-      ? event
-      : { ...event, choices: [{ ...choice, delta: edited }] };
-  };
+    this.#calls.push(call);
+    this.#reply.beginCall(call.id, tool);
+    return call;
+  }
+
+  /** The call that a piece continues. */
+  #find({ id, place, tool, isStart }: PieceNames): OpenCall | 'new' | 'unclear' {
+    const named = (calls: readonly OpenCall[]): readonly OpenCall[] =>
+      calls.filter((call) => tool === null || call.tool === tool);
+    const there = place === null ? [] : this.#calls.filter(({ places }) => places.has(place));
+    if (id === null) {
+      if (there.length > 0) return choose(named(there), isStart);
+      return tool !== null ? 'new' : choose(this.#calls, false);
+    }
+    const same = this.#calls.filter(({ ids }) => ids.has(id));
+    if (same.length === 0) {
+      const known = named(there);
+      return known.length > 0 && !isStart ? choose(known, false) : 'new';
+    }
+    if (place === null) return tool === null ? choose(same, false) : choose(named(same), isStart);
+    const both = choose(
+      named(there).filter((call) => same.includes(call)),
+      isStart,
+    );
+    if (both !== 'new' || tool !== null) return both;
+    return there.length > 0 ? 'unclear' : choose(same, false);
+  }
+}
+
+const choose = (calls: readonly OpenCall[], isStart: boolean): OpenCall | 'new' | 'unclear' => {
+  const [first, ...others] = isStart ? calls.filter(({ input }) => !isWholeInput(input)) : calls;
+  if (first === undefined) return 'new';
+  return others.length === 0 ? first : 'unclear';
+};
+
+const isWholeInput = (input: string): boolean => {
+  try {
+    return isObject(JSON.parse(input));
+  } catch {
+    return false; // its end is still to come
+  }
 };

@@ -1,94 +1,373 @@
+import type { StopReason } from '../machine/event.js';
+import type { ProviderMetadata } from '../machine/message.js';
+import type { Model, TokenUsage } from '../ports/model.js';
+import { convertRequest, type PromptMessage, type PromptMessages, type PromptTool } from './request.js';
+import { asCount, asText, isObject, type Loose, objectIn, withoutCached } from './untyped-json.js';
+import {
+  type AdapterOptions,
+  connect,
+  errorSource,
+  eventError,
+  exchange,
+  oddEvent,
+  type StreamedReply,
+  textIn,
+  wireModel,
+} from './wire-model.js';
+
 /**
  * OpenAI's Responses API. The provider stores nothing (`store: false`): a model's thoughts come encrypted and go back
  * with the conversation, to the same model only.
  */
-
-import type { Model } from '../ports/model.js';
-import type { EditEvent } from './http.js';
-import { asText, isObject, type Loose, objectIn } from './untyped-json.js';
-import {
-  type AdapterOptions,
-  errorSourceOf,
-  type FromEvent,
-  fetchOf,
-  unifiedStopReason,
-  type Wire,
-  wireModel,
-} from './wire-model.js';
-
-const SIGNS_OF_LIFE: ReadonlySet<unknown> = new Set(['keepalive', 'response.in_progress', 'response.queued']);
-
-const fromEvent = (event: Loose): FromEvent => {
-  const refusal = event.type === 'response.refusal.delta' ? asText(event.delta) : null;
-  if (refusal !== null) return { refusal };
-  // Servers other than OpenAI's stream the thoughts themselves.
-  const thought = event.type === 'response.reasoning_text.delta' ? asText(event.delta) : null;
-  if (thought !== null) return { thought };
-  return SIGNS_OF_LIFE.has(event.type) ? { isAlive: true } : {};
-};
-
-/**
- * Gives all events of an item the id of its first one. GitHub Copilot names an item anew in each event, and the package
- * finds it by its id; its place (`output_index`) stays the same.
- */
-const nameItems = (): EditEvent => {
-  const ids = new Map<unknown, string>();
-  return (event) => {
-    const { output_index: place, item, item_id: named } = event;
-    if (place === undefined) return event;
-    const own = isObject(item) ? asText(item.id) : asText(named);
-    if (event.type === 'response.output_item.added' && own !== null) ids.set(place, own);
-    const id = ids.get(place);
-    if (id === undefined || own === null || own === id) return event;
-    return isObject(item) ? { ...event, item: { ...item, id } } : { ...event, item_id: id };
-  };
-};
 
 /** Accounts that were refused summaries, by server and key: this process asks them no more. */
 const withoutSummaries = new Set<string>();
 
 /** OpenAI refuses `reasoning.summary` to organisations that are not verified. */
 const isSummaryRefused = (thrown: unknown): boolean => {
-  const error = objectIn(objectIn(thrown, 'data'), 'error');
-  return objectIn({ thrown }, 'thrown').statusCode === 400 && error.param === 'reasoning.summary';
+  const { statusCode, responseBody } = objectIn({ thrown }, 'thrown');
+  if (statusCode !== 400 || typeof responseBody !== 'string') return false;
+  try {
+    return objectIn(JSON.parse(responseBody), 'error').param === 'reasoning.summary';
+  } catch {
+    return false; // no JSON: another refusal
+  }
 };
 
 export const openAiModel = (options: AdapterOptions): Model => {
-  const { baseUrl: url, apiKey = '', name } = options;
-  const thinks = options.facts.thinking === 'yes';
-  const account = `${url} ${apiKey}`;
-  const wantsSummary = (): boolean => thinks && options.summaries !== 'off' && !withoutSummaries.has(account);
-  const wire: Wire = {
-    provider: errorSourceOf(options, url),
-    open: async () => {
-      const { createOpenAI } = await import('@ai-sdk/openai');
-      return createOpenAI({ apiKey, baseURL: url, fetch: fetchOf(options) }).responses(name);
-    },
-    dialect: {
-      modelId: options.modelId,
-      marksCache: false,
-      keepsCut: false,
-      strictTools: false,
-      takesDefinitions: true,
-    },
-    options: ({ effort }) => ({
-      providerOptions: {
-        openai: {
-          store: false,
-          ...(wantsSummary() ? { reasoningSummary: 'auto' } : {}),
-          ...(effort === undefined ? {} : { reasoningEffort: effort }),
-        },
-      },
-    }),
-    learn(thrown) {
-      if (!wantsSummary() || !isSummaryRefused(thrown)) return false;
+  const { baseUrl, apiKey = '', name, modelId, facts } = options;
+  const dialect = {
+    modelId,
+    marksCache: false,
+    keepsCut: false,
+    strictTools: false,
+    takesDefinitions: true,
+  } as const;
+  const account = `${baseUrl} ${apiKey}`;
+  const wantsSummary = (): boolean =>
+    facts.thinking === 'yes' && options.summaries !== 'off' && !withoutSummaries.has(account);
+  const reasons = isReasoningModel(name);
+  const fetch = connect(options);
+  const call: Parameters<typeof wireModel>[0]['call'] = async (request, reply, signal) => {
+    const { prompt, tools, toolChoice } = convertRequest(request, dialect);
+    const { effort } = request;
+    const send = () => {
+      const summary = wantsSummary() ? { summary: 'auto' } : {};
+      const reasoning = { ...(effort === undefined ? {} : { effort }), ...summary };
+      const body = {
+        model: name,
+        input: convertPrompt(prompt, reasons),
+        max_output_tokens: facts.outputTokensMax,
+        store: false,
+        ...(reasons ? { include: ['reasoning.encrypted_content'] } : {}),
+        ...(reasons && Object.keys(reasoning).length > 0 ? { reasoning } : {}),
+        tools: tools?.map(convertTool),
+        tool_choice: toolChoice?.type,
+        stream: true,
+      };
+      const headers = { authorization: `Bearer ${apiKey}` };
+      const reader = new ResponseReader(reply);
+      return exchange(
+        fetch,
+        { url: `${baseUrl}/responses`, headers, body },
+        (event) => reader.read(event),
+        reply,
+        signal,
+      );
+    };
+    try {
+      return await send();
+    } catch (thrown) {
+      if (signal.aborted || !wantsSummary() || !isSummaryRefused(thrown)) throw thrown;
       withoutSummaries.add(account);
-      return true;
-    },
-    // This wire has no reason for a whole reply's end; the package takes it from the event.
-    stopReason: unifiedStopReason,
-    fromEvent,
-    editEvents: nameItems,
+      return await send();
+    }
   };
-  return wireModel(wire, options);
+  return wireModel({ provider: errorSource(options, baseUrl), dialect, call }, options);
+};
+
+/** Models that think: they take a developer's message in place of the system's, and options of their thoughts. */
+const isReasoningModel = (name: string): boolean => {
+  if (/^o\d+(-|$)/.test(name)) return true;
+  const [, major, minor, variant = ''] = /^gpt-(\d+)(?:\.(\d+))?(?:-(.+))?$/.exec(name) ?? [];
+  return Number(major) >= 5 && (minor !== undefined || !variant.startsWith('chat'));
+};
+
+const convertTool = (tool: PromptTool): object => ({
+  type: 'function',
+  name: tool.name,
+  description: tool.description,
+  parameters: tool.inputSchema,
+  ...(tool.strict === undefined ? {} : { strict: tool.strict }),
+});
+
+type Item = { readonly type?: string; readonly [key: string]: unknown };
+
+const convertPrompt = (prompt: PromptMessages, reasons: boolean): readonly Item[] =>
+  prompt
+    .flatMap((message) => convertMessage(message, reasons))
+    .filter(({ type, encrypted_content: secret }) => type !== 'reasoning' || (secret ?? null) !== null);
+
+const convertMessage = (message: PromptMessage, reasons: boolean): readonly Item[] => {
+  switch (message.role) {
+    case 'system':
+      return [{ role: reasons ? 'developer' : 'system', content: message.content }];
+    case 'user':
+      return [
+        {
+          role: 'user',
+          content: message.content.map((part) =>
+            part.type === 'text'
+              ? { type: 'input_text', text: part.text }
+              : { type: 'input_image', image_url: `data:${part.mediaType};base64,${part.data}` },
+          ),
+        },
+      ];
+    case 'tool':
+      return message.content.map(({ toolCallId, output }) => ({
+        type: 'function_call_output',
+        call_id: toolCallId,
+        output: output.value,
+      }));
+    case 'assistant':
+      return convertReply(message.content, reasons);
+    default:
+      return message satisfies never;
+  }
+};
+
+type Thought = Item & { readonly summary: object[]; encrypted_content: unknown };
+
+/** The summaries of one thought are one item. */
+const convertReply = (
+  content: Extract<PromptMessage, { role: 'assistant' }>['content'],
+  reasons: boolean,
+): readonly Item[] => {
+  const items: Item[] = [];
+  const thoughts = new Map<unknown, Thought>();
+  for (const part of content) {
+    const { itemId, phase, reasoningEncryptedContent: secret } = objectIn(part.providerOptions, 'openai');
+    switch (part.type) {
+      case 'text': {
+        const withId = asText(itemId) !== null && (!reasons || thoughts.size > 0);
+        items.push({
+          role: 'assistant',
+          content: [{ type: 'output_text', text: part.text }],
+          ...(withId ? { id: itemId } : {}),
+          ...(phase === undefined || phase === null ? {} : { phase }),
+        });
+        break;
+      }
+      case 'tool-call':
+        items.push({
+          type: 'function_call',
+          call_id: part.toolCallId,
+          name: part.toolName,
+          arguments: JSON.stringify(part.input),
+        });
+        break;
+      case 'reasoning': {
+        const summary = part.text === '' ? [] : [{ type: 'summary_text', text: part.text }];
+        const key = asText(itemId) ?? part;
+        const known = thoughts.get(key);
+        if (known !== undefined) {
+          known.summary.push(...summary);
+          known.encrypted_content = secret ?? known.encrypted_content;
+          break;
+        }
+        const id = asText(itemId) === null ? {} : { id: itemId };
+        const thought = { type: 'reasoning', ...id, encrypted_content: secret, summary };
+        thoughts.set(key, thought);
+        items.push(thought);
+        break;
+      }
+      default:
+        part satisfies never;
+    }
+  }
+  return items;
+};
+
+/** A thought that is streamed: its summaries, and those of them that are at their end. */
+type OpenThought = { readonly secret: string | null; readonly summaries: Map<unknown, 'open' | 'done'> };
+
+const SIGNS_OF_LIFE: ReadonlySet<unknown> = new Set(['keepalive', 'response.in_progress', 'response.queued']);
+
+/** Reads the events of one reply. Items of the provider's own tools are no part of it. */
+class ResponseReader {
+  readonly #reply: StreamedReply;
+  readonly #nameItem = createItemNames();
+  readonly #thoughts = new Map<string, OpenThought>();
+  /** Ids of the calls that are streamed, by place. */
+  readonly #calls = new Map<unknown, string>();
+  #hasCalled = false;
+
+  constructor(reply: StreamedReply) {
+    this.#reply = reply;
+  }
+
+  read(event: Loose): 'more' {
+    const id = this.#nameItem(event);
+    const { output_index: place, summary_index: index } = event;
+    switch (event.type) {
+      case 'response.output_item.added':
+        this.#beginItem(objectIn(event, 'item'), place, id);
+        break;
+      case 'response.output_item.done':
+        this.#endItem(objectIn(event, 'item'), place, id);
+        break;
+      case 'response.output_text.delta':
+        this.#reply.add('text', id, textIn(event, 'delta'));
+        break;
+      case 'response.function_call_arguments.delta': {
+        const callId = this.#calls.get(place);
+        if (callId !== undefined) this.#reply.addInput(callId, textIn(event, 'delta'));
+        break;
+      }
+      case 'response.reasoning_summary_part.added':
+        this.#beginSummary(id, index);
+        break;
+      case 'response.reasoning_summary_text.delta':
+        this.#reply.add('reasoning', `${id}:${index}`, textIn(event, 'delta'), { openai: { itemId: id } });
+        break;
+      case 'response.reasoning_summary_part.done':
+        this.#thought(id).summaries.set(index, 'done');
+        break;
+      case 'response.reasoning_text.delta': // servers other than OpenAI's stream the thoughts themselves
+        this.#reply.add('reasoning', 'raw', textIn(event, 'delta'));
+        break;
+      case 'response.refusal.delta':
+        this.#reply.refuse(textIn(event, 'delta'));
+        break;
+      case 'response.completed':
+      case 'response.incomplete':
+      case 'response.failed':
+        endResponse(this.#reply, event, this.#hasCalled);
+        break;
+      case 'error':
+        throw streamError(event);
+      default:
+        if (typeof event.type !== 'string') throw streamError(event);
+        if (SIGNS_OF_LIFE.has(event.type)) this.#reply.alive();
+    }
+    return 'more';
+  }
+
+  #beginItem(item: Loose, place: unknown, id: string): void {
+    if (item.type === 'message') this.#reply.begin('text', id, messageMetadata(id, item));
+    if (item.type === 'function_call') {
+      this.#calls.set(place, textIn(item, 'call_id'));
+      this.#reply.beginCall(textIn(item, 'call_id'), textIn(item, 'name'));
+    }
+    if (item.type === 'reasoning') {
+      const secret = asText(item.encrypted_content);
+      this.#thoughts.set(id, { secret, summaries: new Map([[0, 'open']]) });
+      this.#reply.begin('reasoning', `${id}:0`, thoughtMetadata(id, secret));
+    }
+  }
+
+  #endItem(item: Loose, place: unknown, id: string): void {
+    if (item.type === 'message') this.#reply.note('text', id, messageMetadata(id, item));
+    if (item.type === 'function_call') {
+      this.#hasCalled = true;
+      this.#calls.delete(place);
+      const metadata = { openai: { itemId: id } };
+      this.#reply.endCall(textIn(item, 'call_id'), textIn(item, 'arguments'), metadata);
+    }
+    if (item.type === 'reasoning')
+      for (const index of this.#thought(id).summaries.keys())
+        this.#reply.note('reasoning', `${id}:${index}`, thoughtMetadata(id, asText(item.encrypted_content)));
+  }
+
+  /** A new summary closes those that are at their end: what is encrypted comes with the last one. */
+  #beginSummary(id: string, index: unknown): void {
+    if (index === 0) return;
+    const { summaries, secret } = this.#thought(id);
+    for (const [known, state] of summaries) if (state === 'done') summaries.delete(known);
+    summaries.set(index, 'open');
+    this.#reply.begin('reasoning', `${id}:${index}`, thoughtMetadata(id, secret));
+  }
+
+  #thought(id: string): OpenThought {
+    const thought = this.#thoughts.get(id) ?? { secret: null, summaries: new Map([[0, 'open']]) };
+    this.#thoughts.set(id, thought);
+    return thought;
+  }
+}
+
+/**
+ * Gives all events of an item the id of its first one. GitHub Copilot names an item anew in each event; its place
+ * (`output_index`) stays the same.
+ */
+const createItemNames = (): ((event: Loose) => string) => {
+  const ids = new Map<unknown, string>();
+  return ({ type, output_index: place, item, item_id: named }) => {
+    const itemId = (isObject(item) ? asText(item.id) : asText(named)) ?? '';
+    if (place === undefined) return itemId;
+    if (type === 'response.output_item.added' && itemId !== '') ids.set(place, itemId);
+    return ids.get(place) ?? itemId;
+  };
+};
+
+const messageMetadata = (itemId: string, { phase }: Loose): ProviderMetadata => ({
+  openai: { itemId, ...(typeof phase === 'string' ? { phase } : {}) },
+});
+
+const thoughtMetadata = (itemId: string, reasoningEncryptedContent: string | null): ProviderMetadata => ({
+  openai: { itemId, reasoningEncryptedContent },
+});
+
+const endResponse = (reply: StreamedReply, event: Loose, hasCalled: boolean): void => {
+  const response = objectIn(event, 'response');
+  if (isObject(response.usage)) reply.usage = readUsage(response.usage);
+  if (event.type === 'response.failed' && isObject(response.error)) throw streamError(event);
+  const reason = asText(objectIn(response, 'incomplete_details').reason);
+  // A whole reply has no reason of its own.
+  if (reason !== null || event.type !== 'response.failed') reply.stop(convertReason(reason, hasCalled));
+};
+
+const convertReason = (reason: string | null, hasCalled: boolean): StopReason => {
+  if (reason === 'max_output_tokens') return 'maxTokens';
+  if (reason === 'content_filter') return 'contentFilter';
+  if (hasCalled) return 'toolUse';
+  return reason === null ? 'end' : 'other';
+};
+
+const readUsage = (usage: Loose): TokenUsage => {
+  const details = objectIn(usage, 'input_tokens_details');
+  const total = asCount(usage.input_tokens);
+  const cacheReadTokens = asCount(details.cached_tokens);
+  const cacheWriteTokens = asCount(details.cache_write_tokens);
+  return {
+    inputTokens: withoutCached(total, cacheReadTokens + cacheWriteTokens),
+    outputTokens: asCount(usage.output_tokens),
+    cacheReadTokens,
+    cacheWriteTokens,
+  };
+};
+
+/** An error in a stream has no status: its code may be one, or its words say which it would have. */
+const STATUSES: readonly (readonly [RegExp, number])[] = [
+  [/insufficient_quota|rate_limit/, 429],
+  [/authentication/, 401],
+  [/permission/, 403],
+  [/not_found/, 404],
+  [/invalid|bad_request|context_length/, 400],
+  [/overload/, 503],
+  [/timeout/, 504],
+];
+
+const streamError = (event: Loose): Error => {
+  const failed = objectIn(objectIn(event, 'response'), 'error');
+  const error = asText(failed.message) !== null ? failed : isObject(event.error) ? event.error : event;
+  if (asText(error.message) === null) return oddEvent('an error without a message');
+  const { code, type } = error;
+  const status = Number(code);
+  const words = [code, type]
+    .filter((word) => typeof word === 'string')
+    .join(' ')
+    .toLowerCase();
+  const statusCode =
+    status >= 400 && status < 600 ? status : (STATUSES.find(([pattern]) => pattern.test(words))?.[1] ?? 500);
+  return Object.assign(eventError(event, statusCode), { message: asText(error.message) ?? '' });
 };

@@ -151,7 +151,7 @@ export const findProvider = (name: string): Provider | undefined =>
 export const providerOfModel = (modelId: string): Provider | undefined =>
   findProvider(modelId.split('/')[0] ?? '');
 
-const exampleOf = ({ name, defaultModel }: Provider): string => `${name}/${defaultModel}`;
+const exampleId = ({ name, defaultModel }: Provider): string => `${name}/${defaultModel}`;
 
 /** The provider that is used where none is named. */
 export const defaultProvider: Provider = { name: 'anthropic', ...rows.anthropic };
@@ -160,12 +160,12 @@ export const defaultProvider: Provider = { name: 'anthropic', ...rows.anthropic 
 export const keylessProvider: Provider = { name: 'ollama', ...rows.ollama };
 
 /** The model that is used where none is named. */
-export const DEFAULT_MODEL = exampleOf(defaultProvider);
+export const DEFAULT_MODEL = exampleId(defaultProvider);
 
 /** A model id for examples in messages about a provider. */
 export const exampleModel = (providerName: string): string => {
   const provider = findProvider(providerName);
-  return provider === undefined ? DEFAULT_MODEL : exampleOf(provider);
+  return provider === undefined ? DEFAULT_MODEL : exampleId(provider);
 };
 
 /** How models are named, for messages and completion; scripts are no provider. */
@@ -243,17 +243,17 @@ const addressIn = (
 export const endpointOf = (
   provider: Provider,
   environment: ProcessEnvironment,
-  given: string | undefined,
+  baseUrl: string | undefined,
 ): Endpoint | BadUrl => {
   const { title, keyVariables, urlVariable, address } = provider;
-  const own: Endpoint = { kind: 'ok', url: null, title, keyVariables };
-  const text = given || addressIn(environment, provider);
-  if (!text) return own;
-  const checked = checkUrl(text, given ? '--base-url' : urlVariable);
+  const endpoint: Endpoint = { kind: 'ok', url: null, title, keyVariables };
+  const text = baseUrl || addressIn(environment, provider);
+  if (!text) return endpoint;
+  const checked = checkUrl(text, baseUrl ? '--base-url' : urlVariable);
   if (checked.kind === 'badUrl') return checked;
   const host = new URL(checked.url).hostname;
   const known =
     address === null && Object.hasOwn(serversWithOwnKey, host) ? serversWithOwnKey[host] : undefined;
-  if (known === undefined) return { ...own, url: checked.url };
-  return { ...own, url: checked.url, title: known.title, keyVariables: [known.keyVariable] };
+  if (known === undefined) return { ...endpoint, url: checked.url };
+  return { ...endpoint, url: checked.url, title: known.title, keyVariables: [known.keyVariable] };
 };

@@ -1,5 +1,5 @@
 /**
- * A request in the words of the AI SDK.
+ * A request in words that are no wire's: those of the AI SDK, so that models of its packages take it as it is.
  *
  * 1. Apart from cache markers, what was sent before is sent again byte for byte: a pure function of the request.
  * 2. Results come before text. A part that a wire forbids (blank text) is left out.
@@ -11,14 +11,9 @@
  */
 
 import type {
-  LanguageModelV3CallOptions,
-  LanguageModelV3FunctionTool,
-  LanguageModelV3Prompt,
-  SharedV3ProviderOptions,
-} from '@ai-sdk/provider';
-import type {
   AssistantMessage,
   AssistantPart,
+  JsonObject,
   Message,
   ProviderMetadata,
   ResultPart,
@@ -45,22 +40,52 @@ export type Dialect = {
   readonly refusesGif?: true;
 };
 
-type Prompt = LanguageModelV3Prompt;
-type Marked = { readonly providerOptions?: SharedV3ProviderOptions };
-type AssistantContent = Extract<Prompt[number], { role: 'assistant' }>['content'];
+type Marked = { readonly providerOptions?: ProviderMetadata };
+
+type PromptText = Marked & { readonly type: 'text'; readonly text: string };
+/** A picture, as base64. */
+type PromptPicture = Marked & { readonly type: 'file'; readonly mediaType: string; readonly data: string };
+type PromptThought = Marked & { readonly type: 'reasoning'; readonly text: string };
+type PromptCall = Marked & {
+  readonly type: 'tool-call';
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly input: JsonObject;
+};
+type PromptResult = Marked & {
+  readonly type: 'tool-result';
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly output: { readonly type: 'text' | 'error-text'; readonly value: string };
+};
+type UserContent = (PromptText | PromptPicture)[];
+type AssistantContent = (PromptText | PromptThought | PromptCall)[];
+
+export type PromptMessage =
+  | (Marked & { readonly role: 'system'; readonly content: string })
+  | { readonly role: 'user'; readonly content: UserContent }
+  | { readonly role: 'tool'; readonly content: readonly PromptResult[] }
+  | (Marked & { readonly role: 'assistant'; readonly content: AssistantContent });
+export type PromptMessages = readonly PromptMessage[];
+
+export type PromptTool = Marked & ToolDeclaration & { readonly type: 'function'; readonly strict?: false };
+
+/** The prompt of a request, its tools and whether they may be called. */
+export type PromptRequest = {
+  readonly prompt: PromptMessages;
+  readonly tools?: readonly PromptTool[];
+  readonly toolChoice?: { readonly type: 'none' };
+};
 
 const MARKER = { anthropic: { cacheControl: { type: 'ephemeral' } } } as const;
-const mark = (marked: boolean): Marked => (marked ? { providerOptions: { ...MARKER } } : {});
+const mark = (marked: boolean): Marked => (marked ? { providerOptions: MARKER } : {});
+/** Whether the provider is to cache all up to here. */
+export const isMarked = ({ providerOptions }: Marked): boolean => providerOptions === MARKER;
 
 const isBlank = (text: string): boolean => text.trim() === '';
 
-const optionsOf = (metadata: ProviderMetadata | undefined): Marked => {
-  if (metadata === undefined) return {};
-  // Metadata is kept as the SDK gave it: JSON objects by provider; only our type is read-only.
-  return { providerOptions: metadata as SharedV3ProviderOptions };
-};
-
-type UserContent = Extract<Prompt[number], { role: 'user' }>['content'];
+const toOptions = (metadata: ProviderMetadata | undefined): Marked =>
+  metadata === undefined ? {} : { providerOptions: metadata };
 
 /** Pictures that the model takes. They follow all results, since not every wire takes them inside a result. */
 const convertImages = (
@@ -75,7 +100,7 @@ const convertImages = (
   });
 
 /** The user's text and pictures. */
-const convertSaid = (
+const convertUserText = (
   part: Exclude<UserMessage['parts'][number], ResultPart>,
   dialect: Dialect,
 ): UserContent => {
@@ -96,13 +121,13 @@ const convertUser = (
   idOf: (callId: string) => string,
   marked: boolean,
   dialect: Dialect,
-): Prompt => {
+): PromptMessage[] => {
   const results = parts.filter((part) => part.type === 'result');
-  const said = [
+  const userParts = [
     ...results.flatMap((part) => convertImages(part, dialect)),
-    ...parts.flatMap((part) => (part.type === 'result' ? [] : convertSaid(part, dialect))),
+    ...parts.flatMap((part) => (part.type === 'result' ? [] : convertUserText(part, dialect))),
   ];
-  const prompt: Prompt = [];
+  const prompt: PromptMessage[] = [];
   if (results.length > 0) {
     const content = results.map(({ callId, tool, failed, text }, index) => ({
       type: 'tool-result' as const,
@@ -113,27 +138,30 @@ const convertUser = (
         type: failed ? ('error-text' as const) : ('text' as const),
         value: isBlank(text) ? '(no output)' : text,
       },
-      ...mark(marked && said.length === 0 && index === results.length - 1),
+      ...mark(marked && userParts.length === 0 && index === results.length - 1),
     }));
     prompt.push({ role: 'tool', content });
   }
-  if (said.length > 0) {
-    const content = said.map((part, index) => ({ ...part, ...mark(marked && index === said.length - 1) }));
+  if (userParts.length > 0) {
+    const content = userParts.map((part, index) => ({
+      ...part,
+      ...mark(marked && index === userParts.length - 1),
+    }));
     prompt.push({ role: 'user', content });
   }
   return prompt;
 };
 
-/** The metadata of a reasoning part that belongs to the whole reply (rule 4). */
+/** The metadata of a reasoning part that belongs to the whole reply. */
 const detailsIn = (part: AssistantPart): ProviderMetadata | null =>
   part.type === 'reasoning' && objectIn(part.metadata, 'openaiCompatible').reasoning_details !== undefined
     ? (part.metadata ?? null)
     : null;
 
-const detailsOf = ({ parts }: AssistantMessage): Marked => {
+const replyDetails = ({ parts }: AssistantMessage): Marked => {
   for (const part of parts) {
     const metadata = detailsIn(part);
-    if (metadata !== null) return optionsOf(metadata);
+    if (metadata !== null) return toOptions(metadata);
   }
   return {};
 };
@@ -141,15 +169,15 @@ const detailsOf = ({ parts }: AssistantMessage): Marked => {
 const convertPart = (
   part: AssistantPart,
   idOf: (callId: string) => string,
-  own: boolean,
+  isOwn: boolean,
 ): AssistantContent => {
-  const options = optionsOf(own ? part.metadata : undefined);
+  const options = toOptions(isOwn ? part.metadata : undefined);
   switch (part.type) {
     case 'text':
       return isBlank(part.text) ? [] : [{ type: 'text', text: part.text, ...options }];
     case 'reasoning':
       // The provider would reject it without its signature. Details that go back with the message are not sent twice.
-      return own && part.metadata !== undefined && detailsIn(part) === null
+      return isOwn && part.metadata !== undefined && detailsIn(part) === null
         ? [{ type: 'reasoning', text: part.text, ...options }]
         : [];
     case 'call':
@@ -167,10 +195,10 @@ const convertPart = (
   }
 };
 
-/** A number in letters and digits, as short ids need it (rule 5). */
+/** A number in letters and digits, as short ids need it. */
 const digits = (number: number, length: number): string => number.toString(36).padStart(length, '0');
 
-/** Ids of a reply's calls for another provider, made from their places (rule 5). */
+/** Ids of a reply's calls for another provider, made from their places. */
 const plainIds = ({ parts }: AssistantMessage, place: number): ReadonlyMap<string, string> =>
   new Map(
     parts
@@ -181,7 +209,7 @@ const plainIds = ({ parts }: AssistantMessage, place: number): ReadonlyMap<strin
 const NO_IDS: ReadonlyMap<string, string> = new Map();
 
 /** Joins user messages that follow each other into one. */
-const append = (prompt: Prompt, added: Prompt): void => {
+const append = (prompt: PromptMessage[], added: PromptMessages): void => {
   for (const message of added) {
     const last = prompt.at(-1);
     if (last?.role === 'user' && message.role === 'user') last.content.push(...message.content);
@@ -189,10 +217,10 @@ const append = (prompt: Prompt, added: Prompt): void => {
   }
 };
 
-const convertMessages = (messages: readonly Message[], dialect: Dialect): Prompt => {
+const convertMessages = (messages: readonly Message[], dialect: Dialect): PromptMessages => {
   const users = messages.flatMap(({ role }, index) => (role === 'user' ? [index] : []));
   const marked = new Set(dialect.marksCache ? users.slice(-2) : []);
-  const prompt: Prompt = [];
+  const prompt: PromptMessage[] = [];
   let ids = NO_IDS;
   const idOf = (callId: string): string => ids.get(callId) ?? callId;
   for (const [index, message] of messages.entries()) {
@@ -202,10 +230,10 @@ const convertMessages = (messages: readonly Message[], dialect: Dialect): Prompt
     }
     const isOurs = message.model === dialect.modelId;
     ids = isOurs ? NO_IDS : plainIds(message, index);
-    const own = isOurs && (!message.cut || dialect.keepsCut);
-    const content = message.parts.flatMap((part) => convertPart(part, idOf, own));
+    const isOwn = isOurs && (!message.cut || dialect.keepsCut);
+    const content = message.parts.flatMap((part) => convertPart(part, idOf, isOwn));
     if (content.length > 0)
-      append(prompt, [{ role: 'assistant', content, ...(own ? detailsOf(message) : {}) }]);
+      append(prompt, [{ role: 'assistant', content, ...(isOwn ? replyDetails(message) : {}) }]);
   }
   return prompt;
 };
@@ -214,32 +242,30 @@ const convertTool = (
   { name, description, inputSchema }: ToolDeclaration,
   { strictTools, takesDefinitions }: Dialect,
   marked: boolean,
-): LanguageModelV3FunctionTool => ({
+): PromptTool => ({
   type: 'function',
   name,
   description,
-  // Every tool declares a JSON Schema of an object; the types differ only in being writable.
-  inputSchema: (takesDefinitions
-    ? inputSchema
-    : withoutDefinitions(inputSchema)) as LanguageModelV3FunctionTool['inputSchema'],
+  inputSchema: takesDefinitions ? inputSchema : withoutDefinitions(inputSchema),
   ...(strictTools === undefined ? {} : { strict: strictTools }),
   ...mark(marked),
 });
 
-/** The prompt of a request, its tools and whether they may be called. */
 export const convertRequest = (
   { instructions, tools, messages, toolChoice }: ModelRequest,
   dialect: Dialect,
-): Pick<LanguageModelV3CallOptions, 'prompt' | 'tools' | 'toolChoice'> => {
+): PromptRequest => {
   const { marksCache } = dialect;
   const instructed = !isBlank(instructions);
-  const system: Prompt = instructed ? [{ role: 'system', content: instructions, ...mark(marksCache) }] : [];
+  const system: PromptMessages = instructed
+    ? [{ role: 'system', content: instructions, ...mark(marksCache) }]
+    : [];
   const last = marksCache && !instructed ? tools.length - 1 : -1;
   return {
     prompt: [...system, ...convertMessages(messages, dialect)],
     ...(tools.length > 0
       ? { tools: tools.map((tool, index) => convertTool(tool, dialect, index === last)) }
       : {}),
-    ...(toolChoice === undefined ? {} : { toolChoice: { type: toolChoice } }),
+    ...(toolChoice === undefined || tools.length === 0 ? {} : { toolChoice: { type: toolChoice } }),
   };
 };

@@ -2,7 +2,7 @@
 
 import * as v from 'valibot';
 import type { JsonObject } from '../machine/message.js';
-import { callIdOf, isAnswer, type Script } from './scripted-model.js';
+import { isAnswer, type Script, scriptedCallId } from './scripted-model.js';
 
 export type ParsedScript =
   | { readonly kind: 'ok'; readonly script: Script }
@@ -125,8 +125,8 @@ const schema = v.strictObject({
 const findDoubleId = ({ replies }: Script): ParsedScript | null => {
   const seen = new Set<string>();
   for (const [index, entry] of replies.entries()) {
-    for (const [position, made] of (entry.calls ?? []).entries()) {
-      const callId = callIdOf(made, index + 1, position);
+    for (const [position, scripted] of (entry.calls ?? []).entries()) {
+      const callId = scriptedCallId(scripted, index + 1, position);
       const field = `replies.${index}.calls.${position}.callId`;
       if (seen.has(callId)) return { kind: 'invalid', field, why: `${callId} was used before` };
       if (isAnswer(entry)) seen.add(callId);
@@ -135,7 +135,7 @@ const findDoubleId = ({ replies }: Script): ParsedScript | null => {
   return null;
 };
 
-const pathOf = (issue: v.BaseIssue<unknown>): string =>
+const issuePath = (issue: v.BaseIssue<unknown>): string =>
   (issue.path ?? []).map(({ key }) => String(key)).join('.') || 'the script';
 
 /** A script from its parsed JSON, or the first field that is wrong. */
@@ -145,7 +145,7 @@ export const parseScript = (json: unknown): ParsedScript => {
     const [issue] = parsed.issues;
     const unknownKey = issue.type === 'strict_object' && issue.expected === 'never';
     const why = unknownKey ? 'is no field of a script' : issue.message;
-    return { kind: 'invalid', field: pathOf(issue), why };
+    return { kind: 'invalid', field: issuePath(issue), why };
   }
   // valibot types optional fields as possibly undefined; JSON has no undefined, so they are absent instead.
   const script = parsed.output as Script;

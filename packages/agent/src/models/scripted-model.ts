@@ -86,9 +86,9 @@ const complete = (reply: ScriptedReply, number: number): ModelPiece => {
   for (const [index, call] of calls.entries()) {
     parts.push({
       type: 'call',
-      callId: callIdOf(call, number, index),
+      callId: scriptedCallId(call, number, index),
       tool: call.tool,
-      rawInput: rawInputOf(call),
+      rawInput: scriptedInput(call),
     });
   }
   const stopReason = reply.stopReason ?? (calls.length > 0 ? 'toolUse' : 'end');
@@ -100,7 +100,7 @@ function* streamed(reply: ScriptedReply): Generator<ModelPiece> {
   for (const text of cutUp(reply.text ?? '')) yield { type: 'text', text };
   if (!isAnswer(reply)) return;
   for (const call of reply.calls ?? []) {
-    for (const text of cutUp(rawInputOf(call))) yield { type: 'toolCall', tool: call.tool, text };
+    for (const text of cutUp(scriptedInput(call))) yield { type: 'toolCall', tool: call.tool, text };
   }
 }
 
@@ -113,13 +113,13 @@ export const scriptedModel = (script: Script, options: ScriptedOptions = {}): Mo
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelPiece> {
     const rule = ruled(request.messages);
     if (rule !== undefined) return yield* give(rule, 0, signal);
-    const found = next(request.messages);
-    if (found.kind === 'exhausted') {
+    const choice = next(request.messages);
+    if (choice.kind === 'exhausted') {
       return yield failed(
         `${id}: the script is at its end: it has ${script.replies.length} replies, and one more was asked for`,
       );
     }
-    const { reply, number } = found;
+    const { reply, number } = choice;
     const unmet = findUnmet(reply.expect, request);
     if (unmet !== null) return yield failed(`${id}, reply ${number}: ${unmet}`);
     yield* give(reply, number, signal);
@@ -206,10 +206,10 @@ export type Script = {
   readonly facts?: Partial<Pick<ModelFacts, 'windowTokens' | 'outputTokensMax' | 'prices'>>;
 };
 
-export const callIdOf = (call: ScriptedCall, number: number, index: number): string =>
+export const scriptedCallId = (call: ScriptedCall, number: number, index: number): string =>
   call.callId ?? `call-${number}-${index + 1}`;
 
-const rawInputOf = (call: ScriptedCall): string => call.rawInput ?? JSON.stringify(call.input ?? {});
+const scriptedInput = (call: ScriptedCall): string => call.rawInput ?? JSON.stringify(call.input ?? {});
 
 /** True if a conversation keeps the reply: it is whole and not empty. */
 export const isAnswer = ({ fail, stall, cut, text, reasoning, calls }: ScriptedReply): boolean =>
@@ -225,13 +225,13 @@ export const isAnswer = ({ fail, stall, cut, text, reasoning, calls }: ScriptedR
  * 3. An answer that the conversation did not keep is given again.
  */
 
-type Found = { readonly kind: 'found'; readonly reply: ScriptedReply; readonly number: number };
-type NextReply = (messages: readonly Message[]) => Found | { readonly kind: 'exhausted' };
+type FoundReply = { readonly kind: 'found'; readonly reply: ScriptedReply; readonly number: number };
+type NextReply = (messages: readonly Message[]) => FoundReply | { readonly kind: 'exhausted' };
 
 const assistantText = ({ parts }: AssistantMessage): string =>
   parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
 
-const summaryOf = (message: Message): string => {
+const summaryText = (message: Message): string => {
   if (message.role === 'assistant') return '';
   return message.parts
     .map((part) => (part.type === 'text' && part.origin === 'summary' ? part.text : ''))
@@ -270,7 +270,7 @@ const indexed = (replies: readonly ScriptedReply[]): Indexed => {
   const callers = new Map<string, number>();
   for (const [index, { calls = [] }] of replies.entries()) {
     for (const [place, call] of calls.entries()) {
-      const callId = callIdOf(call, index + 1, place);
+      const callId = scriptedCallId(call, index + 1, place);
       if (!callers.has(callId)) callers.set(callId, index);
     }
   }
@@ -278,8 +278,8 @@ const indexed = (replies: readonly ScriptedReply[]): Indexed => {
 };
 
 /** The reply that a message of the conversation came from, or -1. */
-const originOf = (message: Message, { replies, callers }: Indexed, start: number): number => {
-  const summary = summaryOf(message);
+const findOrigin = (message: Message, { replies, callers }: Indexed, start: number): number => {
+  const summary = summaryText(message);
   if (summary !== '') return longestWithin(summary, replies);
   if (message.role === 'user') return -1;
   const called = message.parts.find((part) => part.type === 'call');
@@ -302,7 +302,7 @@ const createPlaces = (script: Indexed): ((messages: readonly Message[]) => numbe
     places = places.slice(0, same);
     for (const message of messages.slice(same)) {
       const place = places.at(-1) ?? 0;
-      places.push(Math.max(place, originOf(message, script, place) + 1));
+      places.push(Math.max(place, findOrigin(message, script, place) + 1));
     }
     known = [...messages];
     return places.at(-1) ?? 0;
@@ -360,7 +360,7 @@ const createRules = (
 
 const SHOWN = 300;
 
-const listOf = (value: string | readonly string[] | undefined): readonly string[] => {
+const toList = (value: string | readonly string[] | undefined): readonly string[] => {
   if (value === undefined) return [];
   return typeof value === 'string' ? [value] : value;
 };
@@ -370,9 +370,9 @@ const quote = (text: string): string =>
 
 const findUnmetText = (what: string, expected: TextExpectation | undefined, text: string): string | null => {
   if (expected === undefined) return null;
-  const missing = listOf(expected.contains).find((wanted) => !text.includes(wanted));
+  const missing = toList(expected.contains).find((expectedText) => !text.includes(expectedText));
   if (missing !== undefined) return `${what} should contain ${quote(missing)}, but is ${quote(text)}`;
-  const present = listOf(expected.lacks).find((unwanted) => text.includes(unwanted));
+  const present = toList(expected.lacks).find((unwanted) => text.includes(unwanted));
   if (present !== undefined) return `${what} should not contain ${quote(present)}, but is ${quote(text)}`;
   const { matches } = expected;
   if (matches === undefined || new RegExp(matches, 'u').test(text)) return null;
@@ -382,16 +382,16 @@ const findUnmetText = (what: string, expected: TextExpectation | undefined, text
 const findUnmetResult = (expected: ResultExpectation, messages: readonly Message[]): string | null => {
   const { callId, failed } = expected;
   const results = messages.flatMap(({ parts }) => parts.filter((part) => part.type === 'result'));
-  const found = results.find((result) => result.callId === callId);
-  if (found === undefined) {
+  const match = results.find((result) => result.callId === callId);
+  if (match === undefined) {
     const ids = results.map((result) => result.callId).join(', ');
     return `there should be a result of ${callId}, but there are results of: ${ids || 'none'}`;
   }
-  if (failed !== undefined && found.failed !== failed) {
-    const wanted = failed ? 'failed' : 'succeeded';
-    return `${callId} should have ${wanted}, but its result is ${quote(found.text)}`;
+  if (failed !== undefined && match.failed !== failed) {
+    const outcome = failed ? 'failed' : 'succeeded';
+    return `${callId} should have ${outcome}, but its result is ${quote(match.text)}`;
   }
-  return findUnmetText(`the result of ${callId}`, expected, found.text);
+  return findUnmetText(`the result of ${callId}`, expected, match.text);
 };
 
 /** The first unmet expectation, as a sentence with the expected and the actual value; null if all are met. */

@@ -53,7 +53,7 @@ const lookUp = (root: JsonObject, reference: string): unknown => {
 type Walk = {
   readonly root: JsonObject;
   /** References to the definitions that stay; null if they are inlined. */
-  readonly kept: Set<string> | null;
+  readonly definitions: Set<string> | null;
   values: number;
 };
 
@@ -65,19 +65,19 @@ const copyObject = (walk: Walk, value: JsonObject, depth: number, open: readonly
   if (typeof reference === 'string') {
     const isAlone = Object.keys(value).length === 1;
     if (
-      walk.kept !== null &&
+      walk.definitions !== null &&
       isAlone &&
       DEFINITION.test(reference) &&
       isObject(lookUp(walk.root, reference))
     ) {
-      walk.kept.add(reference);
+      walk.definitions.add(reference);
       return { $ref: reference };
     }
     const target = open.includes(reference) ? undefined : lookUp(walk.root, reference);
-    const own = Object.fromEntries(Object.entries(value).filter(([key]) => key !== '$ref'));
-    const found = isObject(target) ? copy(walk, target, depth + 1, [...open, reference]) : {};
-    const rest = copyObject(walk, own, depth + 1, open);
-    return { ...(isObject(found) ? found : {}), ...(isObject(rest) ? rest : {}) };
+    const siblings = Object.fromEntries(Object.entries(value).filter(([key]) => key !== '$ref'));
+    const resolved = isObject(target) ? copy(walk, target, depth + 1, [...open, reference]) : {};
+    const rest = copyObject(walk, siblings, depth + 1, open);
+    return { ...(isObject(resolved) ? resolved : {}), ...(isObject(rest) ? rest : {}) };
   }
   const copied: Record<string, Json> = {};
   for (const [key, part] of Object.entries(value)) {
@@ -103,7 +103,7 @@ const replaced = (why: string): SafeSchema => ({
 /** The definitions that are referred to, also by each other. */
 const copyDefinitions = (walk: Walk): JsonObject => {
   const places: Record<string, Record<string, Json>> = { $defs: {}, definitions: {} };
-  for (const reference of walk.kept ?? []) {
+  for (const reference of walk.definitions ?? []) {
     const [, place = '', name = ''] = DEFINITION.exec(reference) ?? [];
     const definition = lookUp(walk.root, reference);
     const copies = places[place];
@@ -113,9 +113,9 @@ const copyDefinitions = (walk: Walk): JsonObject => {
 };
 
 const fitTop = (copied: JsonObject): SafeSchema => {
-  const kept = Object.fromEntries(Object.entries(copied).filter(([key]) => !NOT_AT_TOP.includes(key)));
-  const isCut = Object.keys(kept).length < Object.keys(copied).length;
-  const { properties = {}, required, additionalProperties, ...others } = kept;
+  const allowed = Object.fromEntries(Object.entries(copied).filter(([key]) => !NOT_AT_TOP.includes(key)));
+  const isCut = Object.keys(allowed).length < Object.keys(copied).length;
+  const { properties = {}, required, additionalProperties, ...others } = allowed;
   if (!isObject(properties)) return replaced('is not valid');
   const names = Object.keys(properties);
   const odd = names.find((name) => !FIELD_NAME.test(name));
@@ -137,7 +137,7 @@ const fitTop = (copied: JsonObject): SafeSchema => {
 export const safeSchema = (raw: unknown, definitions: 'inlined' | 'kept' = 'inlined'): SafeSchema => {
   if (!isObject(raw)) return replaced('is not an object');
   try {
-    const walk: Walk = { root: raw, kept: definitions === 'kept' ? new Set() : null, values: 0 };
+    const walk: Walk = { root: raw, definitions: definitions === 'kept' ? new Set() : null, values: 0 };
     const copied = copy(walk, raw, 0, ['#']);
     if (!isObject(copied) || (copied.type !== undefined && copied.type !== 'object'))
       return replaced('is not one of an object');

@@ -5,8 +5,8 @@ export const isObject = (value: unknown): value is Loose => typeof value === 'ob
 
 /** The object under a key, or an empty object. */
 export const objectIn = (value: unknown, key: string | number): Loose => {
-  const found = isObject(value) ? value[key] : undefined;
-  return isObject(found) ? found : {};
+  const field = isObject(value) ? value[key] : undefined;
+  return isObject(field) ? field : {};
 };
 
 /** The objects of a list; none if the value is no list. */

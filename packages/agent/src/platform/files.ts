@@ -80,7 +80,7 @@ type OpenOptions = {
   readonly follow?: boolean;
 };
 
-const codeOf = (error: unknown): unknown =>
+const errorCode = (error: unknown): unknown =>
   error instanceof Error && 'code' in error ? error.code : undefined;
 
 /** The message of a system error, with the path that the caller knows. */
@@ -90,7 +90,7 @@ export const systemFault = (error: unknown, place: string): string =>
     : String(error);
 
 const unopened = (error: unknown, place: string): Unopened => {
-  const code = codeOf(error);
+  const code = errorCode(error);
   if (code === 'ENOENT' || code === 'ENOTDIR') return { kind: 'absent' };
   if (code === 'EISDIR') return { kind: 'folder' };
   return { kind: 'unusable', why: systemFault(error, place) };
@@ -146,6 +146,19 @@ export const openRegular = async (place: string, options: OpenOptions = {}): Pro
     return await openJudged(descriptorPath(held.fd), flags);
   } finally {
     await held.close();
+  }
+};
+
+/** Opens a regular file as `openRegular` does, while the work lasts. */
+export const withRegular = async <T>(
+  place: string,
+  work: (file: FileHandle, status: Stats) => Promise<T>,
+): Promise<T> => {
+  const { file, status } = await openRegular(place);
+  try {
+    return await work(file, status);
+  } finally {
+    await file.close();
   }
 };
 
@@ -310,7 +323,7 @@ const hold = async (place: string, real: string): Promise<HeldFolderResult> => {
     await folder.close();
     return { kind: 'elsewhere' };
   } catch (error) {
-    const code = codeOf(error);
+    const code = errorCode(error);
     if (code === 'ENOENT') return { kind: 'absent' };
     if (code === 'ENOTDIR') return { kind: (await isLink(place)) ? 'elsewhere' : 'notFolder' };
     if (code === 'ELOOP') return { kind: 'elsewhere' };
@@ -323,23 +336,23 @@ export const holdFolder = (real: string): Promise<HeldFolderResult> => hold(real
 
 const makeIn = async (parent: HeldFolder, real: string): Promise<HeldFolderResult> => {
   const place = parent.at(path.basename(real));
-  const made = await mkdir(place).then(
+  const isNew = await mkdir(place).then(
     () => true,
     (error: unknown) => {
-      if (codeOf(error) === 'EEXIST') return false; // somebody else was faster: their folder is checked like any other
+      if (errorCode(error) === 'EEXIST') return false; // somebody else was faster: their folder is checked like any other
       throw error;
     },
   );
   const held = await hold(place, real);
   // Don't leave a folder behind that was moved away meanwhile.
-  if (held.kind !== 'held' && made) await rmdir(place).catch(() => undefined); // somebody else uses it now
+  if (held.kind !== 'held' && isNew) await rmdir(place).catch(() => undefined); // somebody else uses it now
   return held;
 };
 
 /** Like `holdFolder`, but makes missing folders. */
 export const holdOrMakeFolder = async (real: string): Promise<HeldFolderResult> => {
-  const found = await holdFolder(real);
-  if (found.kind !== 'absent' || path.dirname(real) === real) return found;
+  const folder = await holdFolder(real);
+  if (folder.kind !== 'absent' || path.dirname(real) === real) return folder;
   const above = await holdOrMakeFolder(path.dirname(real));
   if (above.kind !== 'held') return above;
   try {
@@ -361,12 +374,12 @@ export const writePrivate = async (file: string, text: string): Promise<void> =>
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const temporary = `${file}.${randomBytes(6).toString('hex')}`;
   try {
-    const made = await open(temporary, 'wx', 0o600);
+    const handle = await open(temporary, 'wx', 0o600);
     try {
-      await made.writeFile(text);
-      await made.datasync();
+      await handle.writeFile(text);
+      await handle.datasync();
     } finally {
-      await made.close();
+      await handle.close();
     }
     await rename(temporary, file);
   } catch (error) {
@@ -423,7 +436,7 @@ const STAFF = 'staff';
 /** Effective user id; null on Windows. */
 const ownUserId = (): number | null => process.geteuid?.() ?? null;
 
-const ownerOf = (place: string): readonly number[] => {
+const ownersAt = (place: string): readonly number[] => {
   const status = statSync(place, { throwIfNoEntry: false });
   return status === undefined ? [] : [status.uid];
 };
@@ -435,14 +448,14 @@ let system: ReadonlySet<number> | null = null;
  * the owners of `/` and `/usr` count too.
  */
 const isSystem = (uid: number): boolean => {
-  system ??= new Set([0, ...ownerOf('/'), ...ownerOf('/usr')]);
+  system ??= new Set([0, ...ownersAt('/'), ...ownersAt('/usr')]);
   return system.has(uid);
 };
 
 /** Whether something belongs to us or to the system. */
 export const isOwnOrSystem = ({ uid }: Pick<Owned, 'uid'>): boolean => {
-  const own = ownUserId();
-  return own === null || uid === own || isSystem(uid);
+  const userId = ownUserId();
+  return userId === null || uid === userId || isSystem(uid);
 };
 
 let groups: ReadonlyMap<number, string> | null = null;
@@ -472,10 +485,10 @@ const groupName = (gid: number): string => {
 type Writers = 'none' | 'administrators' | 'sticky' | 'others';
 
 export const otherWriters = ({ uid, gid, mode }: Owned): Writers => {
-  const own = ownUserId();
-  if (own === null) return 'none';
+  const userId = ownUserId();
+  if (userId === null) return 'none';
   const open = (mode & OTHERS_WRITE) !== 0;
-  const shared = (mode & GROUP_WRITES) !== 0 && gid !== 0 && !(gid === own && gid === process.getegid?.());
+  const shared = (mode & GROUP_WRITES) !== 0 && gid !== 0 && !(gid === userId && gid === process.getegid?.());
   if (!open && !shared) return 'none';
   if ((mode & STICKY) !== 0 && isOwnOrSystem({ uid })) return 'sticky';
   if (open) return 'others';

@@ -48,7 +48,7 @@ const lingerThenDestroy = (incoming: http.IncomingMessage): void => {
 const decode = (incoming: http.IncomingMessage): Readable => {
   const coding = (incoming.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
   if (coding === 'identity' || coding === '') return incoming;
-  const decoder = decoderOf(coding);
+  const decoder = createDecoder(coding);
   if (decoder === null) {
     incoming.destroy();
     throw Object.assign(new Error(`it answered in the compression ${coding}, which was not asked for`), {
@@ -63,7 +63,7 @@ const decode = (incoming: http.IncomingMessage): Readable => {
 const AHEAD_BYTES = 65_536;
 
 /** The body as a stream. Pieces that came with one read of the socket are handed on as one. */
-const bodyOf = (incoming: http.IncomingMessage, source: Readable): LeanReadable<Uint8Array> => {
+const streamBody = (incoming: http.IncomingMessage, source: Readable): LeanReadable<Uint8Array> => {
   let open = true;
   let pieces: Buffer[] = [];
   let aheadBytes = 0;
@@ -118,7 +118,7 @@ const respond = (incoming: http.IncomingMessage): LeanResponse => {
   for (const [name, value] of Object.entries(incoming.headersDistinct)) {
     if (value !== undefined) headers.set(name, value.join(', '));
   }
-  const body = bodyOf(incoming, decode(incoming));
+  const body = streamBody(incoming, decode(incoming));
   const text = (): Promise<string> => readAll(body);
   return {
     ok: status >= 200 && status < 300,
@@ -237,8 +237,8 @@ const tunnel = (proxy: URL, authority: string, signal: AbortSignal | undefined):
     asking.once('connect', (answer, socket, early: Buffer) => {
       if (answer.statusCode === 200 && early.length === 0) return resolve(socket as Socket); // a TCP or TLS socket
       socket.destroy();
-      const said = answer.statusCode === 200 ? 'spoke first' : `answered ${answer.statusCode}`;
-      const failure = new Error(`the proxy ${proxy.host} ${said} when asked for ${authority}`);
+      const outcome = answer.statusCode === 200 ? 'spoke first' : `answered ${answer.statusCode}`;
+      const failure = new Error(`the proxy ${proxy.host} ${outcome} when asked for ${authority}`);
       reject(Object.assign(failure, { code: 'PROXY_REFUSED' }));
     });
     asking.once('error', reject);
@@ -266,7 +266,7 @@ export const tunnelAgent = (proxy: URL): https.Agent => {
 type Decoder = zlib.Gunzip | zlib.BrotliDecompress;
 
 /** Null for an encoding that Node 20 can't decompress. A broken-off body is decompressed as far as it came. */
-export const decoderOf = (coding: string): Decoder | null => {
+export const createDecoder = (coding: string): Decoder | null => {
   switch (coding) {
     case 'gzip':
     case 'x-gzip':

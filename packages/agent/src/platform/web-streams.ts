@@ -115,10 +115,10 @@ export class LeanReadable<T> {
       reading = null;
     };
     const branch = (): LeanReadable<T> => {
-      let own: LeanController<T>;
+      let branchController: LeanController<T>;
       return new LeanReadable<T>({
         start(controller) {
-          own = controller;
+          branchController = controller;
           controllers.add(controller);
         },
         pull: () => {
@@ -126,7 +126,7 @@ export class LeanReadable<T> {
           return reading;
         },
         cancel: (reason) => {
-          controllers.delete(own);
+          controllers.delete(branchController);
           return controllers.size === 0 ? this.cancel(reason) : undefined;
         },
       });
@@ -146,7 +146,7 @@ export class LeanReadable<T> {
     }
   }
 
-  /** Rule 1: one pull at a time; what it brings may call for another. */
+  /** One pull at a time; what it brings may call for another. */
   #pull(): void {
     if (this.#pulling || this.#state !== 'open') return;
     this.#pulling = true;
@@ -192,7 +192,7 @@ export class LeanReadable<T> {
     this.#waiting = [];
   }
 
-  /** Rule 2. */
+  /** Fails for readers that wait; what is queued is still read first. */
   #fail(reason: unknown): void {
     if (this.#state !== 'open') return;
     this.#state = 'failed';

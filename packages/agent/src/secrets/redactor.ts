@@ -34,13 +34,13 @@ export type Redactor = {
   placeholderIn(text: string): string | null;
 };
 
-const placeholderOf = (name: string): string => `[secret:$${name}]`;
+const formatPlaceholder = (name: string): string => `[secret:$${name}]`;
 
-const replaced = (text: string, found: readonly FoundText[]): string => {
+const replaced = (text: string, matches: readonly FoundText[]): string => {
   const parts: string[] = [];
   let from = 0;
-  for (const { start, end, name } of found) {
-    parts.push(text.slice(from, start), placeholderOf(name));
+  for (const { start, end, name } of matches) {
+    parts.push(text.slice(from, start), formatPlaceholder(name));
     from = end;
   }
   parts.push(text.slice(from));
@@ -48,9 +48,9 @@ const replaced = (text: string, found: readonly FoundText[]): string => {
 };
 
 /** Index from which the text must be held back, since a secret or a longer form of one may begin there. */
-const heldFrom = (text: string, found: readonly FoundText[], finder: Finder): number => {
+const heldFrom = (text: string, matches: readonly FoundText[], finder: Finder): number => {
   const from = text.length - finder.pendingAt(text);
-  const cut = found.find(({ start, end }) => start < from && from < end);
+  const cut = matches.find(({ start, end }) => start < from && from < end);
   return cut === undefined ? from : text.length - finder.pendingAt(text.slice(cut.end));
 };
 
@@ -64,12 +64,12 @@ const createStream = (finder: Finder): RedactedStream => {
     add(piece) {
       // Drop the held text: it may be half of a secret whose other half was left out.
       const text = piece.startsWith(GAP) ? piece : held + piece;
-      const found = finder.find(text);
-      const until = heldFrom(text, found, finder);
+      const matches = finder.find(text);
+      const until = heldFrom(text, matches, finder);
       held = text.slice(until);
       return replaced(
         text.slice(0, until),
-        found.filter(({ end }) => end <= until),
+        matches.filter(({ end }) => end <= until),
       );
     },
     end() {
@@ -83,19 +83,19 @@ const createStream = (finder: Finder): RedactedStream => {
 const soughtIn = (secrets: readonly SecretValue[]): readonly SearchText[] => {
   const byText = new Map<string, SearchText>();
   for (const { name, value } of secrets)
-    for (const text of formsOf(value)) if (!byText.has(text)) byText.set(text, { text, name });
+    for (const text of secretForms(value)) if (!byText.has(text)) byText.set(text, { text, name });
   return [...byText.values()];
 };
 
 export const createRedactor = (secrets: readonly SecretValue[]): Redactor => {
   const sought = soughtIn(secrets);
   const finder = createFinder(sought);
-  const placeholders = [...new Set(sought.map(({ name }) => placeholderOf(name)))];
+  const placeholders = [...new Set(sought.map(({ name }) => formatPlaceholder(name)))];
   const redact = (text: string): Redacted => {
-    const found = finder.find(text);
-    if (found.length === 0) return { text, count: 0, names: [] };
-    const names = [...new Set(found.map(({ name }) => name))];
-    return { text: replaced(text, found), count: found.length, names };
+    const matches = finder.find(text);
+    if (matches.length === 0) return { text, count: 0, names: [] };
+    const names = [...new Set(matches.map(({ name }) => name))];
+    return { text: replaced(text, matches), count: matches.length, names };
   };
   return {
     isIdle: sought.length === 0,
@@ -142,7 +142,7 @@ type Tables = {
   readonly ending: Map<number, SearchText[]>;
 };
 
-const tablesOf = (sought: readonly SearchText[]): Tables => {
+const buildTables = (sought: readonly SearchText[]): Tables => {
   const shortest = Math.min(...sought.map(({ text }) => text.length));
   const shifts = new Uint16Array(BLOCKS).fill(shortest - 1);
   const ending = new Map<number, SearchText[]>();
@@ -159,7 +159,7 @@ const tablesOf = (sought: readonly SearchText[]): Tables => {
 };
 
 const findIn = (text: string, { shortest, shifts, ending }: Tables): readonly FoundText[] => {
-  const found: FoundText[] = [];
+  const matches: FoundText[] = [];
   let end = shortest;
   while (end <= text.length) {
     const block = blockAt(text, end);
@@ -172,11 +172,11 @@ const findIn = (text: string, { shortest, shifts, ending }: Tables): readonly Fo
     const hit = ending.get(block)?.find((one) => text.startsWith(one.text, start));
     if (hit === undefined) end++;
     else {
-      found.push({ start, end: start + hit.text.length, name: hit.name });
+      matches.push({ start, end: start + hit.text.length, name: hit.name });
       end = start + hit.text.length + shortest;
     }
   }
-  return found;
+  return matches;
 };
 
 const NOTHING: Finder = { find: () => [], pendingAt: () => 0 };
@@ -184,7 +184,7 @@ const NOTHING: Finder = { find: () => [], pendingAt: () => 0 };
 /** Every sought text must have at least two characters. */
 const createFinder = (sought: readonly SearchText[]): Finder => {
   if (sought.length === 0) return NOTHING;
-  const tables = tablesOf(sought);
+  const tables = buildTables(sought);
   const longest = Math.max(...sought.map(({ text }) => text.length));
   const firsts = new Set(sought.map(({ text }) => text.charAt(0)));
   return {
@@ -264,15 +264,15 @@ const escaped = (value: string): readonly string[] => {
 };
 
 /** The lines of a value such as a private key, which may appear indented, quoted or in part. */
-const linesOf = (value: string): readonly string[] =>
+const valueLines = (value: string): readonly string[] =>
   value.includes('\n') ? value.split(/\r?\n/).map((line) => line.trim()) : [];
 
 /** All forms to search for; none if the value is not distinctive. */
-const formsOf = (value: string): readonly string[] => {
+const secretForms = (value: string): readonly string[] => {
   if (!isDistinctive(value)) return [];
   const hex = Buffer.from(value).toString('hex');
   const written = [value, ...escaped(value), hex, hex.toUpperCase()];
-  const pieces = [...base64Forms(value), ...linesOf(value)].filter(
+  const pieces = [...base64Forms(value), ...valueLines(value)].filter(
     (piece) =>
       piece.length >= Math.min(PIECE_MIN, value.length) && !/^-----/.test(piece) && isDistinctive(piece),
   );

@@ -136,7 +136,7 @@ const ENVIRONMENT_START = 47;
 
 type Entry = { readonly name: string; readonly bytes: Buffer; readonly at: number };
 
-const entriesOf = (block: Buffer): readonly Entry[] => {
+const parseEntries = (block: Buffer): readonly Entry[] => {
   const entries: Entry[] = [];
   for (let at = 0; at < block.length; ) {
     const end = block.indexOf(0, at);
@@ -158,7 +158,7 @@ const moveAway = (name: string, environment: NodeJS.ProcessEnv): void => {
 const overwrite = (memory: number, address: number, { name, bytes }: Entry): void => {
   const there = Buffer.alloc(bytes.length);
   readSync(memory, there, 0, there.length, address);
-  if (!there.equals(bytes)) return; // rule 2
+  if (!there.equals(bytes)) return; // other bytes than expected are never written over
   const from = name.length + 1;
   const length = bytes.length - from;
   writeSync(memory, Buffer.alloc(length), 0, length, address + from);
@@ -174,17 +174,17 @@ export const hideEnvironment = (): void => {
   try {
     const status = readFileSync('/proc/self/stat', 'latin1');
     const start = Number(status.slice(status.lastIndexOf(')') + 2).split(' ')[ENVIRONMENT_START]);
-    const entries = entriesOf(readFileSync('/proc/self/environ')).filter(({ name }) => names.has(name));
+    const entries = parseEntries(readFileSync('/proc/self/environ')).filter(({ name }) => names.has(name));
     memory = openSync('/proc/self/mem', 'r+');
     for (const entry of entries) {
       const value = process.env[entry.name];
       moveAway(entry.name, process.env);
       overwrite(memory, start + entry.at, entry);
-      // If the C library did not move it, restore it from our copy: rule 1.
+      // If the C library did not move it, restore it from our copy.
       if (value !== undefined && process.env[entry.name] !== value) process.env[entry.name] = value;
     }
   } catch {
-    // Rule 3: without /proc the environment stays as it was.
+    // Without /proc the environment stays as it was.
   } finally {
     if (memory !== null) closeSync(memory);
   }

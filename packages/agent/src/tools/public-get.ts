@@ -12,7 +12,7 @@ import type http from 'node:http';
 import https from 'node:https';
 import type { LookupFunction } from 'node:net';
 import type { ProcessEnvironment } from '../platform/environment.js';
-import { decoderOf, nodeHttp, proxyFor, proxyHeaders, tunnelAgent } from '../platform/http.js';
+import { createDecoder, nodeHttp, proxyFor, proxyHeaders, tunnelAgent } from '../platform/http.js';
 import { isPrivateAddress, isPrivateHost } from '../policy/patterns.js';
 
 export type Got = {
@@ -37,17 +37,17 @@ export type GetOrder = {
 
 export type Lookup = LookupFunction;
 
-/** Checks every address of a name, since the connection may take any (rule 1). */
+/** Checks every address of a name, since the connection may take any. */
 const publicOnly =
   (lookup: Lookup): Lookup =>
-  (hostname, options, found) => {
+  (hostname, options, callback) => {
     lookup(hostname, options, (error, address, family) => {
-      if (error !== null) return found(error, address, family);
+      if (error !== null) return callback(error, address, family);
       const all = typeof address === 'string' ? [address] : address.map((each) => each.address);
       const inside = all.find((each) => isPrivateAddress(each) !== false);
-      if (inside === undefined) return found(null, address, family);
+      if (inside === undefined) return callback(null, address, family);
       const why = `${hostname} leads to ${inside}, an address of a private network. Fetch it by that address if you may.`;
-      found(Object.assign(new Error(why), { code: 'PRIVATE' }), '', 0);
+      callback(Object.assign(new Error(why), { code: 'PRIVATE' }), '', 0);
     });
   };
 
@@ -69,11 +69,11 @@ const connect = (order: GetOrder): http.ClientRequest => {
   return nodeHttp.request(proxy, { ...shared, headers: throughProxy, path: url.href, agent: false });
 };
 
-/** Reads the body up to the limit (rule 3). */
+/** Reads the body up to the limit. */
 const readBody = (incoming: http.IncomingMessage, bytesMax: number): Promise<Pick<Got, 'bytes' | 'cut'>> =>
   new Promise((resolve, reject) => {
     const coding = (incoming.headers['content-encoding'] ?? '').trim().toLowerCase();
-    const decoder = decoderOf(coding);
+    const decoder = createDecoder(coding);
     const source = decoder === null ? incoming : incoming.pipe(decoder);
     const pieces: Buffer[] = [];
     let size = 0;
