@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { plural } from '../platform/text.js';
 import type { Tool } from '../ports/tool.js';
 import { defineTool, readWriteShape } from './define-tool.js';
-import { endingsOf, withEnding } from './edit/lines.js';
+import { findEndings, withEnding } from './edit/lines.js';
 import {
   changeFile,
   hashesOf,
@@ -57,7 +57,7 @@ const replace = ({ real, shown, content, loaded }: Replacing): PlannedChange => 
       `${shown} is UTF-16 and would become UTF-8. Convert it with a shell command first. Nothing was changed.`,
     );
   }
-  const keepsEndings = endingsOf(before) === '\r\n' && !content.includes('\r');
+  const keepsEndings = findEndings(before) === '\r\n' && !content.includes('\r');
   const after = keepsEndings ? withEnding(content, '\r\n') : content;
   const bytes = encodeText(
     after,

@@ -14,7 +14,7 @@ import { SYSTEM_SHELL } from '../platform/start-program.js';
 import { plural } from '../platform/text.js';
 import { levelOfCall } from '../policy/decide.js';
 import type { HookContext, HookReport } from '../ports/hooks.js';
-import { endingsOf, withEnding } from '../tools/edit/lines.js';
+import { findEndings, withEnding } from '../tools/edit/lines.js';
 import { ABSENT, decodeFile, encodeText, hashOf, loadFile, replaceFile } from '../tools/files.js';
 import {
   type ChosenFormatter,
@@ -170,8 +170,8 @@ const load = async (file: string): Promise<Loaded | null> => {
 /** Compares texts regardless of line endings, which formatting does not change. */
 const isSame = (one: string, other: string): boolean => withEnding(one, '\n') === withEnding(other, '\n');
 
-const withEndingsOf = (model: string, text: string): string => {
-  const ending = endingsOf(model);
+const withEndingOf = (model: string, text: string): string => {
+  const ending = findEndings(model);
   return ending === '\n' || ending === '\r\n' ? withEnding(text, ending) : text;
 };
 
@@ -276,7 +276,7 @@ class BatchFormatter {
     this.#context.signal.throwIfAborted();
     const { file } = target;
     const shown = shownTarget(target, this.#context.workspace);
-    const after = withEndingsOf(loaded.text, printed);
+    const after = withEndingOf(loaded.text, printed);
     const bytes = encodeText(after, loaded.encoding);
     const effect = { kind: 'file', path: file, before: loaded.sha256, after: hashOf(bytes) } as const;
     await this.#context.prepare(effect);
