@@ -5,10 +5,10 @@ import { defineTool, readWriteShape } from './define-tool.js';
 import { findEndings, withEnding } from './edit/lines.js';
 import {
   changeFile,
-  hashesOf,
+  hashChange,
   type PlanChange,
   type PlannedChange,
-  previewOf,
+  previewChange,
   refuseChange,
 } from './file-change.js';
 import { ABSENT, decodeFile, encodeText, judgePath, type LoadedFile } from './files.js';
@@ -67,7 +67,7 @@ const replace = ({ real, shown, content, loaded }: Replacing): PlannedChange => 
   return { kind: 'change', change: { ...common, before, after, bytes, text } };
 };
 
-const planOf =
+const planWrite =
   ({ content }: Input): PlanChange =>
   (loaded, real, shown) => {
     switch (loaded.kind) {
@@ -99,7 +99,7 @@ export const writeTool: Tool = defineTool({
   },
   judge: (input, workspace) => judgePath(input.path, workspace),
   title: ({ path }, [shown = path]) => shown,
-  preview: (input, context) => previewOf(input.path, planOf(input), context),
-  before: (input, context) => hashesOf(input.path, planOf(input), context),
-  run: (input, context) => changeFile(input.path, planOf(input), context),
+  preview: (input, context) => previewChange(input.path, planWrite(input), context),
+  before: (input, context) => hashChange(input.path, planWrite(input), context),
+  run: (input, context) => changeFile(input.path, planWrite(input), context),
 });

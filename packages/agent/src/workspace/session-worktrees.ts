@@ -112,7 +112,7 @@ export const hasWorktree = async (folder: string): Promise<boolean> => {
   }
 };
 
-/** Rule 2. `start`: the commit that the session began with. */
+/** What would be lost with the worktree. `start`: the commit that the session began with. */
 export const lookAtWorktree = (place: WorktreePlace, start: string): Promise<WorktreeLook> =>
   withRepository(place.path, place, async (worktree) => {
     const status = await worktree.ask([

@@ -68,7 +68,7 @@ const STATUS = [
 ];
 const LIST = ['ls-files', '-s', '-v', '-z'];
 
-const kindOf = (columns: string): GitLoss['kind'] | null => {
+const lossKind = (columns: string): GitLoss['kind'] | null => {
   if (columns === '??') return 'untracked';
   if (columns === '!!') return 'ignored';
   // What is in the index can be restored, and a file that is gone can't be lost.
@@ -77,7 +77,7 @@ const kindOf = (columns: string): GitLoss['kind'] | null => {
 
 const statusChanges = (output: string, top: string): readonly GitLoss[] =>
   output.split('\0').flatMap((entry) => {
-    const kind = entry === '' ? null : kindOf(entry.slice(0, 2));
+    const kind = entry === '' ? null : lossKind(entry.slice(0, 2));
     return kind === null ? [] : [{ path: path.join(top, entry.slice(3)), kind }];
   });
 
