@@ -3,7 +3,7 @@ import type { ProcessEnvironment } from '../platform/environment.js';
 import { ProgramFailure } from '../platform/run-program.js';
 import type { HookContext, HookReport, Hooks } from '../ports/hooks.js';
 import { commitTouched } from './auto-commit.js';
-import { createCommitWatch } from './commit-watch.js';
+import { CommitWatch } from './commit-watch.js';
 import { Autoformatters, type EarlierContent, readCommittedContent } from './format-files.js';
 import { FormatterReach } from './formatter-choice.js';
 import { useRepository } from './git.js';
@@ -28,7 +28,7 @@ export type HooksOptions = {
 export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> => {
   const { environment, formatterMs, recordFile, sandbox } = options;
   const reach = new FormatterReach();
-  const watch = createCommitWatch({
+  const watch = new CommitWatch({
     environment,
     isFormatted: (place) => reach.isReached(place),
     ...(recordFile === undefined ? {} : { recordFile }),

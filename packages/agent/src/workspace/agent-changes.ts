@@ -1,7 +1,7 @@
 import path from 'node:path';
 import type { JudgedCall } from '../machine/call.js';
 import { isWithin, statusOf } from '../platform/files.js';
-import { markedFolder, type Repository } from './git.js';
+import { isAncestor, markedFolder, type Repository } from './git.js';
 import {
   type ChangedFiles,
   changedBetween,
@@ -152,8 +152,7 @@ const isMixed = async (before: WorktreeSnapshot, after: WorktreeSnapshot, ask: A
   const [from, to] = [before.head.hash, after.head.hash];
   if (from === to || from === null) return false;
   if (to === null) return true;
-  const isOnward = await ask((repository) => repository.run(['merge-base', '--is-ancestor', from, to]));
-  return isOnward?.code !== 0;
+  return (await ask((repository) => isAncestor(repository, from, to))) !== true;
 };
 
 export const isFolder = (file: string): boolean => statusOf(file)?.isDirectory() === true;

@@ -545,6 +545,3 @@ const readRecord = (file: string): WatchRecord | null => {
     return null; // as above
   }
 };
-
-/** The watch of one session. */
-export const createCommitWatch = (options: WatchOptions): CommitWatch => new CommitWatch(options);

@@ -83,6 +83,8 @@ export type Repository = RepositoryLocation & {
   run(args: readonly string[], options?: GitOptions): Promise<ProgramEnd>;
   /** Runs a command and returns its output. Rejects if the exit code is not 0. */
   ask(args: readonly string[], options?: GitOptions): Promise<string>;
+  /** Runs a command and returns its trimmed output; null if the exit code is not 0. */
+  tryAsk(args: readonly string[]): Promise<string | null>;
   /** Moves a ref. It is never stopped once begun, since it would leave its locks behind. */
   moveRef(move: RefMove, watcher: RefWatcher): Promise<RefOutcome>;
   /** Runs `git worktree` with these arguments. It must check nothing out. Rejects if the exit code is not 0. */
@@ -141,6 +143,17 @@ export const locateRepository = async (place: GitPlace): Promise<LocatedReposito
   };
   return place.known?.locate(marked, ask) ?? ask();
 };
+
+/** The commit that a revision names; null if there is none. */
+export const findCommit = (repository: Repository, revision: string): Promise<string | null> =>
+  repository.tryAsk(['rev-parse', '--verify', '--quiet', revision]);
+
+export const hasCommit = async (repository: Repository, hash: string): Promise<boolean> =>
+  (await repository.tryAsk(['cat-file', '-e', `${hash}^{commit}`])) !== null;
+
+/** Whether `later` is the commit or comes after it. */
+export const isAncestor = async (repository: Repository, commit: string, later: string): Promise<boolean> =>
+  (await repository.tryAsk(['merge-base', '--is-ancestor', commit, later])) !== null;
 
 const OWN = ['--no-pager', '-c', 'safe.bareRepository=explicit'];
 const LISTING = ['config', '--list', '-z'];
@@ -207,6 +220,10 @@ const openRepository = (place: GitPlace, located: LocatedRepository, scratch: st
       const end = await run(args, options);
       if (end.code !== 0) throw refusal(args, end);
       return end.output.toString('utf8');
+    },
+    tryAsk: async (args) => {
+      const { code, output } = await run(args);
+      return code === 0 ? output.toString('utf8').trim() : null;
     },
     moveRef: async (move, watcher) => moveRef(place, located, move, watcher),
     // sees the real folder

@@ -1,6 +1,6 @@
 import { settleAll } from '../platform/run-program.js';
 import { plural } from '../platform/text.js';
-import { oneLine, type Repository } from './git.js';
+import { hasCommit, oneLine, type Repository } from './git.js';
 import { type Head, isSameHead, type Refs, type WorktreeSnapshot } from './repository-snapshot.js';
 
 /**
@@ -65,13 +65,13 @@ const describeMove = async (repository: Repository, branch: string, before: stri
   const [from, to] = [shortHash(before), shortHash(after)];
   const lost = (sentence: string) => ({ sentence: `${sentence}.`, lost: true });
   const onward = (sentence: string) => ({ sentence: `${sentence}.`, lost: false });
-  if ((await repository.run(['cat-file', '-e', `${before}^{commit}`])).code !== 0)
+  if (!(await hasCommit(repository, before)))
     return lost(`${branch} is at ${to}; ${from}, where it was, no longer exists`);
   // how many commits only the old one has, and only the new one
   const [gone, come, base] = await settleAll([
     countCommits(repository, before, [after]),
     countCommits(repository, after, [before]),
-    repository.run(['merge-base', before, after]),
+    repository.tryAsk(['merge-base', before, after]),
   ]);
   if (gone === 0) return onward(`${branch} went on from ${from} to ${to}`);
   const isAmended =
@@ -79,7 +79,7 @@ const describeMove = async (repository: Repository, branch: string, before: stri
     come > 0 &&
     (await listParents(repository, before)) === (await listParents(repository, after));
   if (isAmended) return onward(`The last commit of ${branch}, ${from}, was replaced by ${to}`);
-  if (base.code !== 0)
+  if (base === null)
     return lost(`${branch} went from ${from} to ${to}, which has no history in common with it`);
   if (come === 0) return lost(`${branch} went back by ${plural(gone, 'commit')}, from ${from} to ${to}`);
   const rewritten = `${plural(gone, 'commit')} gone from it, ${come} new in their place`;

@@ -7,7 +7,7 @@ import { hasEnded } from '../platform/process-identity.js';
 import { atExit } from '../platform/start-program.js';
 import type { HookContext } from '../ports/hooks.js';
 import { CommitClaim, type CommitIntent, listClaims, newClaimName } from './commit-claim.js';
-import type { Repository } from './git.js';
+import { findCommit, hasCommit, isAncestor, type Repository } from './git.js';
 import { shortHash } from './head-changes.js';
 import { NO_OBJECT, stampOf, type WorktreeSnapshot } from './repository-snapshot.js';
 
@@ -198,7 +198,7 @@ const moveBranch = async (
     },
   );
   // git may have been killed after it moved the ref
-  const isMoved = moved || (await askCommit(repository, ref)) === commit;
+  const isMoved = moved || (await findCommit(repository, ref)) === commit;
   lock.onExit(isMoved ? 'replace' : 'release');
   if (isMoved) return null;
   const [, held] = LOCKED.exec(errors) ?? [];
@@ -212,16 +212,8 @@ const heldBy = (what: string, lock: string): string =>
   `another git process holds ${what}: ${lock} exists. If no git is running there, one was killed, and it is safe to delete that file: rm '${lock}'`;
 
 /** The ref that HEAD moves: its branch, or HEAD itself if it is detached. */
-const askHeadRef = async (repository: Repository): Promise<string> => {
-  const end = await repository.run(['symbolic-ref', '--quiet', 'HEAD']);
-  return end.code === 0 ? end.output.toString('utf8').trim() : 'HEAD';
-};
-
-/** The commit of a ref; null if it does not exist. */
-const askCommit = async (repository: Repository, ref: string): Promise<string | null> => {
-  const end = await repository.run(['rev-parse', '--verify', '--quiet', ref]);
-  return end.code === 0 ? end.output.toString('utf8').trim() : null;
-};
+const askHeadRef = async (repository: Repository): Promise<string> =>
+  (await repository.tryAsk(['symbolic-ref', '--quiet', 'HEAD'])) ?? 'HEAD';
 
 const HEAD_BYTES_MAX = 4_096;
 
@@ -315,14 +307,13 @@ export const settleCommit = async (
   releaseLocks(repository, claim, intent);
   try {
     const { ref, before, commit } = intent;
-    if ((await repository.run(['cat-file', '-e', `${commit}^{commit}`])).code !== 0)
+    if (!(await hasCommit(repository, commit)))
       return notMade('the repository does not have the commit, so it is another one');
-    const tip = await askCommit(repository, ref);
+    const tip = await findCommit(repository, ref);
     if (tip === commit) return await completeIndex(repository, claim, intent);
     if (tip === before && unmade === 'finish') return await finishCommit(repository, claim, intent);
     if (tip === before) return notMade('the session was interrupted before the branch moved');
-    const isAncestor = ['merge-base', '--is-ancestor', commit, tip ?? ''];
-    if (tip !== null && (await repository.run(isAncestor)).code === 0) return made();
+    if (tip !== null && (await isAncestor(repository, commit, tip))) return made();
     return notMade('the branch has been moved since');
   } finally {
     claim.remove();

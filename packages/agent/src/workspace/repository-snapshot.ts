@@ -4,7 +4,7 @@ import { readSmall } from '../command/sandbox/git-folders.js';
 import { readRegularSync } from '../platform/files.js';
 import { repositoryFolders } from '../platform/repository-folders.js';
 import { ProgramFailure, settleAll } from '../platform/run-program.js';
-import { type GitPlace, locateRepository, type Repository, workWith } from './git.js';
+import { findCommit, type GitPlace, locateRepository, type Repository, workWith } from './git.js';
 import { FileCache, type KnownRepository, type LocatedRepository } from './repository-location.js';
 
 /**
@@ -192,13 +192,10 @@ export const askRefs = async (repository: Repository): Promise<Refs> => {
   const [tips, branch, commit] = await settleAll([
     askTips(repository),
     repository.run(['symbolic-ref', '--quiet', 'HEAD']),
-    repository.run(['rev-parse', '--verify', '--quiet', 'HEAD']),
+    findCommit(repository, 'HEAD'),
   ]);
   const { top, gitFolder } = repository;
-  const head = {
-    hash: commit.code === 0 ? commit.output.toString('utf8').trim() : null,
-    branch: BRANCH.exec(branch.output.toString('utf8'))?.[1] ?? null,
-  };
+  const head = { hash: commit, branch: BRANCH.exec(branch.output.toString('utf8'))?.[1] ?? null };
   return { top, gitFolder, head, ...tips };
 };
 
