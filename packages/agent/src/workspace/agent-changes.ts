@@ -34,7 +34,7 @@ const WHILE_UNREADABLE = 'it was changed while the repository could not be read'
 
 export class AgentChanges {
   readonly #ours = new Map<string, Stamp | null>();
-  readonly #left = new Map<string, Reason>();
+  readonly #leftAlone = new Map<string, Reason>();
   /** Files that a call changed and that can't be committed to this repository. */
   readonly #excluded = new Map<string, Reason>();
   /** Files that had uncommitted changes in the first snapshot. */
@@ -42,14 +42,14 @@ export class AgentChanges {
 
   /** A call changed the file; `before` is the last snapshot before the call. */
   touch(name: string, before: ChangedFiles): void {
-    if (this.#ours.has(name) || this.#left.has(name)) return;
+    if (this.#ours.has(name) || this.#leftAlone.has(name)) return;
     if (!before.has(name)) this.#ours.set(name, null);
     else this.#leave(name, this.#first?.has(name) === true ? BEFORE_ALL : BETWEEN);
   }
 
   /** The file is as a call or a formatter left it; `now` is a snapshot taken afterwards. */
   accept(name: string, now: ChangedFiles): void {
-    if (!this.#left.has(name)) this.#ours.set(name, now.get(name)?.stamp ?? null);
+    if (!this.#leftAlone.has(name)) this.#ours.set(name, now.get(name)?.stamp ?? null);
   }
 
   /** A call may have changed the file, but it is unclear whose the change is. */
@@ -67,7 +67,7 @@ export class AgentChanges {
    */
   notice(now: ChangedFiles, unseen?: 'unseen'): void {
     this.#first ??= new Set(now.keys());
-    for (const files of [this.#ours, this.#left])
+    for (const files of [this.#ours, this.#leftAlone])
       for (const name of files.keys()) if (!now.has(name)) files.delete(name);
     for (const [name, stamp] of this.#ours)
       if (stamp !== now.get(name)?.stamp)
@@ -86,7 +86,7 @@ export class AgentChanges {
 
   /** Files that are left alone and not yet reported. */
   takeUnreported(): readonly FileLeftAlone[] {
-    return [this.#left, this.#excluded].flatMap((files) =>
+    return [this.#leftAlone, this.#excluded].flatMap((files) =>
       [...files].flatMap(([name, { why, reported }]) => {
         files.set(name, { why, reported: true });
         return reported ? [] : [{ name, why }];
@@ -101,25 +101,25 @@ export class AgentChanges {
 
   forget(): void {
     this.#first = null;
-    for (const files of [this.#ours, this.#left, this.#excluded]) files.clear();
+    for (const files of [this.#ours, this.#leftAlone, this.#excluded]) files.clear();
   }
 
   save(): SavedChanges {
-    const [ours, left, excluded] = [[...this.#ours], [...this.#left], [...this.#excluded]];
+    const [ours, left, excluded] = [[...this.#ours], [...this.#leftAlone], [...this.#excluded]];
     return { ours, left, excluded, first: this.#first && [...this.#first] };
   }
 
   restore({ ours, left, excluded, first }: SavedChanges): void {
     this.forget();
     for (const [name, stamp] of ours) this.#ours.set(name, stamp);
-    for (const [name, reason] of left) this.#left.set(name, reason);
+    for (const [name, reason] of left) this.#leftAlone.set(name, reason);
     for (const [name, reason] of excluded) this.#excluded.set(name, reason);
     this.#first = first && new Set(first);
   }
 
   #leave(name: string, why: string): void {
     this.#ours.delete(name);
-    if (!this.#left.has(name)) this.#left.set(name, { why, reported: false });
+    if (!this.#leftAlone.has(name)) this.#leftAlone.set(name, { why, reported: false });
   }
 }
 

@@ -117,9 +117,9 @@ const resumeCommit = async (
   const settled: SettledCommit =
     gitFolder === repository.gitFolder
       ? await settleCommit(repository, new CommitClaim(gitFolder, claim), intent, 'finish')
-      : { kind: 'notMade', why: 'the repository has been replaced since' };
+      : { kind: 'abandoned', why: 'the repository has been replaced since' };
   const snapshot = await takeSnapshot(repository);
-  if (settled.kind === 'notMade') {
+  if (settled.kind === 'abandoned') {
     await findCandidates(repository, watch, snapshot, files); // reports the files
     return report(snapshot, watch, `The commit was interrupted and was not made: ${settled.why}.`);
   }
@@ -219,19 +219,19 @@ const report = (
   reported?: ReportedCommit,
 ): HookReport => {
   const unreported = watch.agentChanges.takeUnreported();
-  const left = [...new Set(unreported.map(({ why }) => why))].map((reason) => {
+  const leftAlone = [...new Set(unreported.map(({ why }) => why))].map((reason) => {
     const names = unreported.filter(({ why }) => why === reason).map(({ name }) => oneLine(name));
     const more = names.length - LEFT_SHOWN;
     const shown = names.slice(0, LEFT_SHOWN).join(', ');
     return `Not committed: ${shown}${more > 0 ? ` and ${plural(more, 'more file')}` : ''}: ${reason}.`;
   });
-  const lines = [...(reported === undefined ? [] : [reported.line]), ...left];
+  const lines = [...(reported === undefined ? [] : [reported.line]), ...leftAlone];
   return {
     ...QUIET,
     commits: reported === undefined ? [] : [reported.commit],
     dirty: snapshot.changed.size > (reported?.files ?? 0),
     note: lines.length === 0 ? '' : `[auto-commit] ${lines.join('\n')}`,
-    warning: [watch.unlessRepeated(failure), ...left].filter((line) => line !== '').join('\n'),
+    warning: [watch.unlessRepeated(failure), ...leftAlone].filter((line) => line !== '').join('\n'),
   };
 };
 

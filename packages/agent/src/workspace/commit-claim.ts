@@ -61,13 +61,13 @@ export class CommitClaim {
 
   /** Takes a lock of git, which is then empty; false if another process holds it. */
   take(lock: string): boolean {
-    const own = this.#linkPath(lock);
+    const link = this.#linkPath(lock);
     try {
-      closeSync(openSync(own, 'wx'));
-      linkSync(own, lock);
+      closeSync(openSync(link, 'wx'));
+      linkSync(link, lock);
       return true;
     } catch (error) {
-      rmSync(own, { force: true });
+      rmSync(link, { force: true });
       if (errorCode(error) === 'EEXIST') return false;
       if (!NO_LINKS.has(errorCode(error))) throw error;
       return takeWithoutLinks(lock);

@@ -116,8 +116,8 @@ export class CommitWatch {
   #before = new Map<string, WorktreeSnapshot>();
   #beforeBatch: WorktreeSnapshot | null = null;
   /** Calls that this process saw before they ran, and calls since the last report whose changes are recorded. */
-  readonly #begun = new Set<string>();
-  readonly #noted = new Set<string>();
+  readonly #started = new Set<string>();
+  readonly #recorded = new Set<string>();
 
   #hasRecord = false;
   readonly #warned = new Set<string>();
@@ -145,7 +145,7 @@ export class CommitWatch {
   /** Looks at the repository before a call. Never rejects, and delays the call by at most BEFORE_MS. */
   before(call: JudgedCall, settings: Settings): Promise<void> {
     return this.#inTurn(settings, async () => {
-      this.#begun.add(call.callId);
+      this.#started.add(call.callId);
       if (this.#blind >= BLIND_MAX) return this.#lose();
       const since = this.#last?.since;
       // the call that was cut had no effect: it runs only now
@@ -332,7 +332,7 @@ export class CommitWatch {
         this.#callChanges = [...this.#callChanges, changes];
         if (isOn) noteCallChanges(changes, now, this.agentChanges);
       }
-      this.#noted.add(since.call.callId);
+      this.#recorded.add(since.call.callId);
     }
     if (isOn && hasTree(now))
       this.agentChanges.notice(now.changed, since === 'unknown' ? 'unseen' : undefined);
@@ -381,8 +381,8 @@ export class CommitWatch {
       const change = await useRepository(place, (repository) => findHeadChange(repository, from, to.head));
       if (change !== null) moves.push({ by, change });
     }
-    const own = changeByCalls(moves);
-    const changed = new Set(await this.#committedFiles(place, view, own.commits));
+    const byCalls = changeByCalls(moves);
+    const changed = new Set(await this.#committedFiles(place, view, byCalls.commits));
     const isOwn = new Set(calls.map(({ callId }) => callId));
     const earlier = this.#callChanges.map(({ call }) => call).filter(({ callId }) => !isOwn.has(callId));
     for (const call of [...earlier, ...calls]) {
@@ -393,18 +393,18 @@ export class CommitWatch {
       }
     }
     if (settings.autoCommit === 'on') this.#noteUnseen(calls, view);
-    this.#noted.clear();
+    this.#recorded.clear();
     this.#beforeBatch = this.#began;
     this.#clearEvents();
     return {
-      commits: own.commits.map((commit) => ({
+      commits: byCalls.commits.map((commit) => ({
         hash: commit.hash,
         subject: describeChange(commit.subject, commit),
       })),
       changedFiles: [...changed],
       dirty: hasTree(view) && view.changed.size > 0,
       note: noteMoves(moves, view, view.changed?.size ?? null),
-      warning: [warnOfMoves(own), this.#takeWarnings()].filter((text) => text !== '').join('\n'),
+      warning: [warnOfMoves(byCalls), this.#takeWarnings()].filter((text) => text !== '').join('\n'),
       proceed: true,
     };
   }
@@ -426,8 +426,8 @@ export class CommitWatch {
   /** Calls of a batch that nobody saw: a look failed, or Pawl was killed and there is no record. */
   #noteUnseen(calls: readonly JudgedCall[], view: RepositoryView): void {
     for (const call of calls) {
-      if (this.#noted.has(call.callId)) continue;
-      if (this.#begun.has(call.callId)) noteUnseenCall(call, view, this.agentChanges);
+      if (this.#recorded.has(call.callId)) continue;
+      if (this.#started.has(call.callId)) noteUnseenCall(call, view, this.agentChanges);
       else noteUnrecordedCall(call, view, [...(view.changed?.keys() ?? [])], this.agentChanges);
     }
   }
@@ -458,7 +458,7 @@ export class CommitWatch {
     const [since, before] = [this.#last?.since, this.#last?.view];
     const running = typeof since === 'object' && hasTree(before) ? { call: since.call, before } : null;
     const changes = this.agentChanges.save();
-    if (autoCommit === 'on') writeRecord(recordFile, { changes, noted: [...this.#noted], running });
+    if (autoCommit === 'on') writeRecord(recordFile, { changes, noted: [...this.#recorded], running });
     else if (this.#hasRecord) writeRecord(recordFile, null);
     this.#hasRecord = autoCommit === 'on';
   }
@@ -469,7 +469,7 @@ export class CommitWatch {
     if (record === null) return;
     this.#hasRecord = true;
     this.agentChanges.restore(record.changes);
-    for (const callId of record.noted) this.#noted.add(callId);
+    for (const callId of record.noted) this.#recorded.add(callId);
     if (record.running === null) return;
     const { call, before } = record.running;
     this.#last = { view: before, since: { call, tree: true, cut: true }, at: 0 };

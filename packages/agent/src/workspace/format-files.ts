@@ -494,9 +494,9 @@ class ContentBeforeCalls {
    * unknown.
    */
   find(file: string, calls: readonly JudgedCall[]): EarlierContent | null {
-    const own = new Set(calls.map(({ callId }) => callId));
+    const inBatch = new Set(calls.map(({ callId }) => callId));
     for (const [callId, files] of this.#calls) {
-      const content = own.has(callId) || this.#carriedOver.has(callId) ? files.get(file) : undefined;
+      const content = inBatch.has(callId) || this.#carriedOver.has(callId) ? files.get(file) : undefined;
       if (content !== undefined) return content === 'unknown' ? null : content;
     }
     return null;

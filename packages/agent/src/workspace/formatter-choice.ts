@@ -85,8 +85,8 @@ export class FormatterChoice {
     const top = repositoryFolders(workspace).top ?? workspace;
     return claims.flatMap((claim) => {
       const { program: name, homes } = claim.formatter;
-      const own = foldersUpTo(top, path.dirname(claim.target.file));
-      const places = own.flatMap((folder) => homes.map((home) => path.join(folder, home)));
+      const folders = foldersUpTo(top, path.dirname(claim.target.file));
+      const places = folders.flatMap((folder) => homes.map((home) => path.join(folder, home)));
       const program =
         findRepositoryProgram(places, name) ??
         findProgram(name, { environment: this.#environment, workspace });
@@ -388,8 +388,9 @@ export class FormatterReach {
     const readAt = this.#now();
     const opened = openFolder(folder);
     if (formatters.some((formatter) => strongestClaim(formatter, opened) !== null)) return true;
-    const own = SIGN_FILES.filter((name) => opened.names.has(name)).map((name) => path.join(folder, name));
-    this.#without.set(folder, true, [folder, ...own], readAt);
+    const files = SIGN_FILES.filter((name) => opened.names.has(name));
+    const places = [folder, ...files.map((name) => path.join(folder, name))];
+    this.#without.set(folder, true, places, readAt);
     return false;
   }
 

@@ -22,7 +22,7 @@ import { folderAbove, repositoryFolders } from '../platform/repository-folders.j
 import {
   type ProgramEnd,
   ProgramFailure,
-  type ProgramOrder,
+  type ProgramRequest,
   runProgram,
   settleAll,
 } from '../platform/run-program.js';
@@ -69,7 +69,7 @@ export type GitOptions = {
   /** A private index instead of the user's. */
   readonly indexFile?: string;
   readonly bytesMax?: number;
-  readonly atMax?: ProgramOrder['atMax'];
+  readonly atMax?: ProgramRequest['atMax'];
   /** Default: 10 s. */
   readonly deadlineMs?: number;
 };
@@ -187,10 +187,10 @@ const askLocation = async (run: RunGit, workspace: string): Promise<RepositoryLo
  * would go there, and the model could read its content. Git itself does not check this.
  */
 const checkOwnRepository = (workspace: string, shared: string): void => {
-  const own = findRepository(workspace);
-  if (own.kind === 'refused') throw notAsked(own.why);
-  if (own.kind === 'found' && realpathSync(own.repository.folder) !== realpathSync(shared))
-    throw notAsked(`the repository in ${own.repository.top} names another one, ${shared}, as its own`);
+  const expected = findRepository(workspace);
+  if (expected.kind === 'refused') throw notAsked(expected.why);
+  if (expected.kind === 'found' && realpathSync(expected.repository.folder) !== realpathSync(shared))
+    throw notAsked(`the repository in ${expected.repository.top} names another one, ${shared}, as its own`);
 };
 
 const notAsked = (why: string): ProgramFailure => new ProgramFailure('refused', `git is not asked: ${why}`);
@@ -228,13 +228,13 @@ const openRepository = (place: GitPlace, located: LocatedRepository, scratch: st
     moveRef: async (move, watcher) => moveRef(place, located, move, watcher),
     // sees the real folder
     changeWorktrees: async (args) => {
-      const own = {
+      const variables = {
         GIT_DIR: location.gitFolder,
         GIT_CONFIG_GLOBAL: '/dev/null',
         GIT_CONFIG_NOSYSTEM: '1',
       };
       const words = ['worktree', ...args];
-      const end = await runGit([...HARDENING, ...words], { deadlineMs: WORKTREE_DEADLINE_MS }, own);
+      const end = await runGit([...HARDENING, ...words], { deadlineMs: WORKTREE_DEADLINE_MS }, variables);
       if (end.code !== 0) throw refusal(words, end);
     },
   };
@@ -283,15 +283,15 @@ type RunGit = (
 
 /** Runs git, which is looked for at the first use. */
 const createRunner = (place: GitPlace): RunGit => {
-  let found: ReturnType<typeof findGit> | null = null;
+  let git: ReturnType<typeof findGit> | null = null;
   return async (args, { input, bytesMax, atMax, deadlineMs }, variables) => {
-    found ??= findGit(place);
+    git ??= findGit(place);
     return runProgram({
-      program: found.program,
+      program: git.program,
       words: args,
       title: `git ${args.find((word) => /^[a-z]+(-[a-z]+)*$/.test(word)) ?? ''}`.trim(),
       folder: variables.GIT_WORK_TREE ?? place.workspace,
-      environment: withoutUndefined({ ...found.clean, ...variables }),
+      environment: withoutUndefined({ ...git.clean, ...variables }),
       input: input ?? null,
       bytesMax: bytesMax ?? BYTES_MAX,
       atMax: atMax ?? 'fail',
@@ -409,10 +409,10 @@ type UpdateRef = ChildProcessByStdio<Writable, Readable, Readable>;
 
 const startUpdateRef = (place: GitPlace, { location, config }: LocatedRepository, why: string) => {
   const { program, clean } = findGit(place);
-  const own = { GIT_DIR: location.gitFolder, ...authorVariables(config, place.environment) };
+  const variables = { GIT_DIR: location.gitFolder, ...authorVariables(config, place.environment) };
   const child = startProgram(program, [...HARDENING, 'update-ref', '-m', why, '--stdin'], {
     cwd: location.top,
-    env: withoutUndefined({ ...clean, ...own }),
+    env: withoutUndefined({ ...clean, ...variables }),
     detached: true,
     stdio: ['pipe', 'pipe', 'pipe'],
     // three pipes, which the general type of startProgram does not say

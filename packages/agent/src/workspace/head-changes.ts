@@ -174,10 +174,10 @@ export const findCommittedFiles = async (
   if (commits.length === 0 || from === null || to === null) return [];
   const input = range(to, [from, ...before.tips, ...after.remoteTips]);
   const args = ['rev-list', `--max-count=${LISTED_MAX}`, '--no-merges', '--ignore-missing', '--stdin'];
-  const own = new Set((await repository.ask(args, { input })).split('\n'));
+  const local = new Set((await repository.ask(args, { input })).split('\n'));
   const output = await repository.ask(['diff-tree', '-r', '--name-only', '-z', '--no-renames', from, to]);
   const different = new Set(output.split('\0'));
-  const files = commits.filter(({ hash }) => own.has(hash)).flatMap((commit) => commit.files);
+  const files = commits.filter(({ hash }) => local.has(hash)).flatMap((commit) => commit.files);
   return [...new Set(files)].filter((name) => different.has(name) && !before.changed.has(name));
 };
 

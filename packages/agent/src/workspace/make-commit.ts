@@ -9,7 +9,7 @@ import type { HookContext } from '../ports/hooks.js';
 import { CommitClaim, type CommitIntent, listClaims, newClaimName } from './commit-claim.js';
 import { findCommit, hasCommit, isAncestor, type Repository } from './git.js';
 import { shortHash } from './head-changes.js';
-import { NO_OBJECT, stampOf, type WorktreeSnapshot } from './repository-snapshot.js';
+import { NO_OBJECT, takeStamp, type WorktreeSnapshot } from './repository-snapshot.js';
 
 /**
  * Commits certain files with git's plumbing commands, and settles a commit whose program was killed.
@@ -50,7 +50,7 @@ export const prepareTree = async (
   const update = ['update-index', '--add', '--remove', '--replace', '-z', '--stdin'];
   await repository.ask(update, { indexFile, input: joinNames(names) });
   const isChanged = (name: string): boolean =>
-    stampOf(path.join(repository.top, name)) !== snapshot.changed.get(name)?.stamp;
+    takeStamp(path.join(repository.top, name)) !== snapshot.changed.get(name)?.stamp;
   if (names.some(isChanged)) return { kind: 'lost', why: 'a file was changed at the same moment' };
   const tree = (await repository.ask(['write-tree', '--missing-ok'], { indexFile })).trim();
   if (tree === before) return { kind: 'same' };
@@ -122,8 +122,8 @@ const UNMERGED = 'files are not merged yet';
 
 /** Why committing is impossible now, such as a merge that the user has begun; null if it is possible. */
 export const findObstacle = ({ gitFolder }: Repository, snapshot?: WorktreeSnapshot): string | null => {
-  const begun = STATE_FILES.find(([name]) => stampOf(path.join(gitFolder, name)) !== 'absent');
-  if (begun !== undefined) return `${begun[1]} is under way`;
+  const state = STATE_FILES.find(([name]) => takeStamp(path.join(gitFolder, name)) !== 'absent');
+  if (state !== undefined) return `${state[1]} is under way`;
   const hasUnmerged = [...(snapshot?.changed.values() ?? [])].some(({ kind }) => kind === 'unmerged');
   return hasUnmerged ? UNMERGED : null;
 };
@@ -219,8 +219,8 @@ const HEAD_BYTES_MAX = 4_096;
 
 /** The locks that git may take to move a ref. */
 const refLocks = ({ gitFolder, shared }: Repository, ref: string): readonly string[] => {
-  const own = ref === 'HEAD' ? [] : [path.join(shared, `${ref}.lock`)];
-  return [path.join(gitFolder, 'HEAD.lock'), ...own, path.join(shared, 'reftable/tables.list.lock')];
+  const branch = ref === 'HEAD' ? [] : [path.join(shared, `${ref}.lock`)];
+  return [path.join(gitFolder, 'HEAD.lock'), ...branch, path.join(shared, 'reftable/tables.list.lock')];
 };
 
 /** Whether git takes this lock for the ref: HEAD is locked only if it is, or points to, the ref. */
@@ -285,11 +285,11 @@ export const lockIndex = (indexFile: string, claim: CommitClaim): IndexLock | nu
 // ---- After a crash ----
 
 export type SettledCommit =
-  | { readonly kind: 'made'; readonly warning: string }
-  | { readonly kind: 'notMade'; readonly why: string };
+  | { readonly kind: 'committed'; readonly warning: string }
+  | { readonly kind: 'abandoned'; readonly why: string };
 
-const made = (warning = ''): SettledCommit => ({ kind: 'made', warning });
-const notMade = (why: string): SettledCommit => ({ kind: 'notMade', why });
+const asCommitted = (warning = ''): SettledCommit => ({ kind: 'committed', warning });
+const asAbandoned = (why: string): SettledCommit => ({ kind: 'abandoned', why });
 
 /**
  * Settles an interrupted commit by looking at the repository. If the branch has the commit, only the index is completed.
@@ -303,18 +303,18 @@ export const settleCommit = async (
   unmade: 'finish' | 'giveUp',
 ): Promise<SettledCommit> => {
   if (!(await hasMoverEnded(claim)))
-    return notMade(`git (process ${claim.mover()?.pid}) still moves the branch: end it`);
+    return asAbandoned(`git (process ${claim.mover()?.pid}) still moves the branch: end it`);
   releaseLocks(repository, claim, intent);
   try {
     const { ref, before, commit } = intent;
     if (!(await hasCommit(repository, commit)))
-      return notMade('the repository does not have the commit, so it is another one');
+      return asAbandoned('the repository does not have the commit, so it is another one');
     const tip = await findCommit(repository, ref);
     if (tip === commit) return await completeIndex(repository, claim, intent);
     if (tip === before && unmade === 'finish') return await finishCommit(repository, claim, intent);
-    if (tip === before) return notMade('the session was interrupted before the branch moved');
-    if (tip !== null && (await isAncestor(repository, commit, tip))) return made();
-    return notMade('the branch has been moved since');
+    if (tip === before) return asAbandoned('the session was interrupted before the branch moved');
+    if (tip !== null && (await isAncestor(repository, commit, tip))) return asCommitted();
+    return asAbandoned('the branch has been moved since');
   } finally {
     claim.remove();
   }
@@ -346,19 +346,19 @@ const releaseLocks = (repository: Repository, claim: CommitClaim, { ref, commit 
 
 const completeIndex = async (repository: Repository, claim: CommitClaim, intent: CommitIntent) => {
   // otherwise the index belongs to another branch now
-  if ((await askHeadRef(repository)) !== intent.ref) return made();
+  if ((await askHeadRef(repository)) !== intent.ref) return asCommitted();
   const outcome = await reapply(repository, claim, intent, null);
-  if (outcome.kind === 'committed') return made();
+  if (outcome.kind === 'committed') return asCommitted();
   const what = `the commit ${shortHash(intent.commit)} is made, but the index could not be updated`;
-  return made(`${what}: ${outcome.why}. Then run: git reset -q`);
+  return asCommitted(`${what}: ${outcome.why}. Then run: git reset -q`);
 };
 
 const finishCommit = async (repository: Repository, claim: CommitClaim, intent: CommitIntent) => {
   const unmerged = await repository.ask(['ls-files', '--unmerged', '-z']);
   const obstacle = unmerged === '' ? findObstacle(repository) : UNMERGED;
-  if (obstacle !== null) return notMade(obstacle);
+  if (obstacle !== null) return asAbandoned(obstacle);
   const outcome = await reapply(repository, claim, intent, 'commit (pawl), resumed');
-  return outcome.kind === 'committed' ? made() : notMade(outcome.why);
+  return outcome.kind === 'committed' ? asCommitted() : asAbandoned(outcome.why);
 };
 
 const RAW = /^:\d+ (\d+) ([0-9a-f]+) ([0-9a-f]+) [A-Z]\d*$/;
@@ -397,7 +397,7 @@ export const settleAbandoned = async (repository: Repository): Promise<readonly 
     const settled = await settleCommit(repository, claim, record.intent, 'giveUp');
     const what = `An automatic commit (${shortHash(record.intent.commit)}) was interrupted by a crash`;
     news.push(
-      settled.kind === 'made'
+      settled.kind === 'committed'
         ? `${what}. It is made${settled.warning === '' ? '' : `: ${settled.warning}`}.`
         : `${what} and was not made: ${settled.why}. Its files are uncommitted.`,
     );

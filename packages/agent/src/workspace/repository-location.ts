@@ -49,7 +49,7 @@ export class KnownRepository {
     if (cached !== null) return cached;
     const askedAt = this.#now();
     const located = await ask();
-    const places = located === null ? null : this.#placesOf(marked, located);
+    const places = located === null ? null : this.#listPlaces(marked, located);
     if (located !== null && places !== null) this.#cache.set(marked, located, places, askedAt);
     return located;
   }
@@ -63,7 +63,7 @@ export class KnownRepository {
    * All paths on which the answer depends; null if they can't be determined. Included files count whether or not their
    * condition holds, and so does HEAD, on which conditions may depend.
    */
-  #placesOf(marked: string, { location, config }: LocatedRepository): readonly string[] | null {
+  #listPlaces(marked: string, { location, config }: LocatedRepository): readonly string[] | null {
     const { top, gitFolder, shared } = location;
     const configs = [
       ...[path.join(shared, 'config'), path.join(gitFolder, 'config.worktree')],
@@ -96,13 +96,13 @@ const STILL_MS = 2_000;
  */
 export class FileCache<T> {
   readonly #now: () => number;
-  readonly #fingerprintOf: (place: string) => Fingerprint;
+  readonly #take: (place: string) => Fingerprint;
   readonly #known = new Map<string, { places: readonly string[]; fingerprint: string; value: T }>();
 
   /** `now`: the file system's time, in ms since 1970. `listings`: the entries of a folder count too. */
   constructor(now: () => number = Date.now, listings?: 'listings') {
     this.#now = now;
-    this.#fingerprintOf = listings === undefined ? fingerprintOf : listingFingerprintOf;
+    this.#take = listings === undefined ? takeFingerprint : takeListingFingerprint;
   }
 
   /** The value, if none of its files has changed. */
@@ -131,7 +131,7 @@ export class FileCache<T> {
   }
 
   #fingerprint(places: readonly string[]): Fingerprint {
-    const all = places.map(this.#fingerprintOf);
+    const all = places.map(this.#take);
     return {
       text: all.map(({ text }) => text).join('\n'),
       changedAt: Math.max(0, ...all.map(({ changedAt }) => changedAt)),
@@ -140,14 +140,14 @@ export class FileCache<T> {
 }
 
 /** Fingerprint of a file. For a folder only identity and owner count, not its entries. */
-export const fingerprintOf = (place: string): Fingerprint =>
+export const takeFingerprint = (place: string): Fingerprint =>
   fingerprint(place, (entry) => {
     const { dev, ino, mode, uid } = entry;
     return entry.isDirectory() ? { text: [dev, ino, mode, uid].join(' '), changedAt: 0 } : whole(entry);
   });
 
-/** Like `fingerprintOf`, but for a folder its list of entries counts too. */
-const listingFingerprintOf = (place: string): Fingerprint => fingerprint(place, whole);
+/** Like `takeFingerprint`, but for a folder its list of entries counts too. */
+const takeListingFingerprint = (place: string): Fingerprint => fingerprint(place, whole);
 
 const ABSENT: Fingerprint = { text: 'absent', changedAt: 0 }; // its creation is a change
 
@@ -178,7 +178,7 @@ const SHARED = [
 ];
 const OF_TOP = ['.gitignore', '.gitattributes', '.gitmodules', '.mailmap'];
 
-const statusOf = (place: string): Stats | null => {
+const followStatus = (place: string): Stats | null => {
   try {
     return statSync(place);
   } catch {
@@ -186,18 +186,18 @@ const statusOf = (place: string): Stats | null => {
   }
 };
 
-const textOf = (file: string): string => readTextOrEmptySync(file, TEXT_BYTES_MAX);
+const readText = (file: string): string => readTextOrEmptySync(file, TEXT_BYTES_MAX);
 
 /** Whether git can read it without waiting. */
 const isHarmless = (place: string): boolean => {
-  const status = statusOf(place);
+  const status = followStatus(place);
   return status === null || status.isFile() || status.isDirectory();
 };
 
 /** The files that a configuration includes, whether or not their condition holds. */
 const includedBy = (file: string, home: string): readonly string[] => {
   let inInclude = false;
-  return textOf(file)
+  return readText(file)
     .split('\n')
     .flatMap((line) => {
       if (/^\s*\[/.test(line)) inInclude = /^\s*\[\s*include(if\b|\s|\]|\.)/i.test(line);
@@ -217,19 +217,19 @@ const ANY_INCLUDE = /\binclude(if)?\b/i;
  * include is not understood, or there are too many.
  */
 export const includedFiles = (configs: readonly string[], home: string): readonly string[] | null => {
-  const found = new Set<string>();
+  const included = new Set<string>();
   const waiting = [...configs];
   for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) {
-    const written = textOf(file);
-    if (!ANY_INCLUDE.test(written)) continue;
-    if (written.split('\n').some((line) => isOddPath(line)) || found.size > CONFIGS_MAX) return null;
+    const text = readText(file);
+    if (!ANY_INCLUDE.test(text)) continue;
+    if (text.split('\n').some((line) => isOddPath(line)) || included.size > CONFIGS_MAX) return null;
     for (const place of includedBy(file, home)) {
-      if (found.has(place)) continue;
-      found.add(place);
+      if (included.has(place)) continue;
+      included.add(place);
       waiting.push(place);
     }
   }
-  return [...found];
+  return [...included];
 };
 
 /** Whether a line of a file with includes names a path in a form that is not understood. */
@@ -253,30 +253,30 @@ const badConfig = (first: readonly string[], home: string): string | null => {
 };
 
 /** The git folder of this working tree, and the one that it shares with others. */
-const gitFolders = (top: string): readonly [own: string, shared: string] => {
+const findGitFolders = (top: string): readonly [gitFolder: string, shared: string] => {
   const mark = path.join(top, '.git');
-  if (statusOf(mark)?.isDirectory()) return [mark, mark];
-  const own = path.resolve(
+  if (followStatus(mark)?.isDirectory()) return [mark, mark];
+  const gitFolder = path.resolve(
     top,
-    textOf(mark)
+    readText(mark)
       .replace(/^gitdir:\s*/, '')
       .trim(),
   );
-  const common = textOf(path.join(own, 'commondir')).trim();
-  return [own, common === '' ? own : path.resolve(own, common)];
+  const common = readText(path.join(gitFolder, 'commondir')).trim();
+  return [gitFolder, common === '' ? gitFolder : path.resolve(gitFolder, common)];
 };
 
 /** The first pipe, device or socket where git expects a file of the repository; null if there is none. */
 export const findWaitingFile = (top: string, home: string): string | null => {
   if (!isHarmless(path.join(top, '.git'))) return path.join(top, '.git');
-  const [own, shared] = gitFolders(top);
+  const [gitFolder, shared] = findGitFolders(top);
   const files = [
-    ...OF_WORKTREE.map((name) => path.join(own, name)),
+    ...OF_WORKTREE.map((name) => path.join(gitFolder, name)),
     ...SHARED.map((name) => path.join(shared, name)),
     ...OF_TOP.map((name) => path.join(top, name)),
   ];
   const bad = files.find((file) => !isHarmless(file));
-  return bad ?? badConfig([path.join(shared, 'config'), path.join(own, 'config.worktree')], home);
+  return bad ?? badConfig([path.join(shared, 'config'), path.join(gitFolder, 'config.worktree')], home);
 };
 
 // ---- Settings that Pawl adopts ----
@@ -338,8 +338,8 @@ const userFolder = (environment: ProcessEnvironment): string => {
 /** The configuration files of the user and the machine. */
 export const configFiles = (environment: ProcessEnvironment): readonly string[] => {
   const { HOME: home = '', GIT_CONFIG_GLOBAL: global, GIT_CONFIG_SYSTEM: system } = environment;
-  const own = [path.join(home, '.gitconfig'), path.join(userFolder(environment), 'config')];
-  return [...(global ? [global] : own), system || '/etc/gitconfig'].filter(path.isAbsolute);
+  const usual = [path.join(home, '.gitconfig'), path.join(userFolder(environment), 'config')];
+  return [...(global ? [global] : usual), system || '/etc/gitconfig'].filter(path.isAbsolute);
 };
 
 /** The absolute path of a pattern file. Null for a relative one, which depends on git's working folder. */
@@ -378,9 +378,9 @@ export const authorVariables = (
   const variables: Record<string, string> = {};
   for (const part of AUTHOR_PARTS) {
     for (const [role, variable] of AUTHOR_VARIABLES[part].entries()) {
-      const own = config.get(`${role === 0 ? 'author' : 'committer'}.${part}`);
+      const ofRole = config.get(`${role === 0 ? 'author' : 'committer'}.${part}`);
       variables[variable] =
-        environment[variable] || own || config.get(`user.${part}`) || fallbackAuthor(part);
+        environment[variable] || ofRole || config.get(`user.${part}`) || fallbackAuthor(part);
     }
   }
   return variables;

@@ -110,7 +110,7 @@ export const takeSnapshot = async (
     );
   }
   const changed = new Map(
-    files.map(({ name, ...file }) => [name, { ...file, stamp: stampOf(path.join(top, name)) }]),
+    files.map(({ name, ...file }) => [name, { ...file, stamp: takeStamp(path.join(top, name)) }]),
   );
   return { top, gitFolder, head, tips, remoteTips, stash, changed };
 };
@@ -118,7 +118,7 @@ export const takeSnapshot = async (
 const ABSENT: Stamp = 'absent';
 
 /** The stamp of a file as it is now. */
-export const stampOf = (file: string): Stamp => {
+export const takeStamp = (file: string): Stamp => {
   try {
     const { mode, size, ino, mtimeNs, ctimeNs } = lstatSync(file, { bigint: true });
     return [mode, size, ino, mtimeNs, ctimeNs].join(' ');
@@ -176,7 +176,7 @@ export const changedBetween = (before: WorktreeSnapshot, after: WorktreeSnapshot
     return earlier === undefined ? file.inTree || !moved : earlier.stamp !== file.stamp;
   });
   const settled = [...before.changed].filter(
-    ([name, { stamp }]) => !after.changed.has(name) && stampOf(path.join(after.top, name)) !== stamp,
+    ([name, { stamp }]) => !after.changed.has(name) && takeStamp(path.join(after.top, name)) !== stamp,
   );
   return [...changed, ...settled].map(([name]) => name);
 };

@@ -93,8 +93,8 @@ export const removeWorktree = (place: WorktreePlace): Promise<void> =>
 /** Whether the folder of the worktree is there, with its link to the repository. */
 export const hasWorktree = async (folder: string): Promise<boolean> => {
   try {
-    const [own, link] = await Promise.all([lstat(folder), lstat(path.join(folder, '.git'))]);
-    return own.isDirectory() && link.isFile();
+    const [folderStatus, link] = await Promise.all([lstat(folder), lstat(path.join(folder, '.git'))]);
+    return folderStatus.isDirectory() && link.isFile();
   } catch {
     return false; // whatever keeps us from it keeps the session from it too
   }
