@@ -103,6 +103,7 @@ type Step = { readonly by: HeadMover; readonly from: Refs; readonly to: Refs };
 export class CommitWatch {
   readonly agentChanges = new AgentChanges();
   readonly #options: WatchOptions;
+  /** For the age of a look, in ms. */
   readonly #now: () => number;
   readonly #known: KnownRepository;
   readonly #refFiles = new RefFiles();
@@ -132,7 +133,7 @@ export class CommitWatch {
 
   constructor(options: WatchOptions) {
     this.#options = options;
-    this.#now = options.now ?? Date.now;
+    this.#now = options.now ?? (() => performance.now());
     this.#known = new KnownRepository(options.environment, options.now);
     this.#restore();
   }

@@ -238,7 +238,7 @@ const preCommitHook = (id: string): FileSign => ({
 /** Ruff may be used for linting only. */
 const perhaps = (): Claim => 'perhaps';
 
-export const formatters: readonly Formatter[] = [
+const formatters: readonly Formatter[] = [
   {
     name: 'Biome',
     program: 'biome',

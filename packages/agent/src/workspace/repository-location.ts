@@ -216,7 +216,7 @@ const ANY_INCLUDE = /\binclude(if)?\b/i;
  * All files that these configurations include, directly or indirectly, whether or not conditions hold. Null if an
  * include is not understood, or there are too many.
  */
-export const includedFiles = (configs: readonly string[], home: string): readonly string[] | null => {
+const includedFiles = (configs: readonly string[], home: string): readonly string[] | null => {
   const included = new Set<string>();
   const waiting = [...configs];
   for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) {
@@ -336,7 +336,7 @@ const userFolder = (environment: ProcessEnvironment): string => {
 };
 
 /** The configuration files of the user and the machine. */
-export const configFiles = (environment: ProcessEnvironment): readonly string[] => {
+const configFiles = (environment: ProcessEnvironment): readonly string[] => {
   const { HOME: home = '', GIT_CONFIG_GLOBAL: global, GIT_CONFIG_SYSTEM: system } = environment;
   const usual = [path.join(home, '.gitconfig'), path.join(userFolder(environment), 'config')];
   return [...(global ? [global] : usual), system || '/etc/gitconfig'].filter(path.isAbsolute);
