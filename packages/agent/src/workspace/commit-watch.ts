@@ -235,7 +235,8 @@ export class CommitWatch {
     const last = this.#last;
     if (last === null || last.view === null) return;
     const { head, tips } = last.view;
-    this.#last = { ...last, view: { ...last.view, head: { ...head, hash }, tips: [...tips, hash] } };
+    const view = { ...last.view, head: { ...head, hash }, tips: [...tips, hash] };
+    this.#last = { ...last, view, at: Number.NEGATIVE_INFINITY }; // its tree is the one before the commit
   }
 
   /** The text; empty if it equals the previous one. */
