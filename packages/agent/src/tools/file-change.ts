@@ -16,8 +16,8 @@ import type {
 } from '../ports/tool.js';
 import {
   findAllowed,
+  hashBytes,
   hashLoaded,
-  hashOf,
   type LoadedFile,
   loadFile,
   replaceFile,
@@ -77,7 +77,7 @@ export const changeFile = async (
     case 'failed':
       return failed(`${shown} can't be written: ${written.why}. Nothing was changed.`);
     case 'written':
-      context.files.set(change.real, hashOf(change.bytes));
+      context.files.set(change.real, hashBytes(change.bytes));
       return { status: 'ok', text: change.text, diff: shortenPatch(patch, shown, change) };
     default:
       return written satisfies never;
@@ -116,7 +116,7 @@ export const hashChange = async (
   const before = hashLoaded(loaded);
   if (before === null) throw new Error(`${allowed.shown} can't be read as a file`);
   const planned = plan(loaded, allowed.real, allowed.shown);
-  return planned.kind === 'refused' ? { before } : { before, after: hashOf(planned.change.bytes) };
+  return planned.kind === 'refused' ? { before } : { before, after: hashBytes(planned.change.bytes) };
 };
 
 /** Plans the change of a file that the model has seen as it is. */

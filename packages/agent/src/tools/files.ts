@@ -109,11 +109,11 @@ export const showPath = (real: string, workspace: string): string => {
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
 const SNIFFED_BYTES = 8_192;
 
-export const hashOf = (bytes: Uint8Array | string): string =>
+export const hashBytes = (bytes: Uint8Array | string): string =>
   createHash('sha256').update(bytes).digest('hex');
 
 /** Stands for a missing file where a hash of a file is expected: sha256 of `absent`. */
-export const ABSENT = hashOf('absent');
+export const ABSENT = hashBytes('absent');
 
 export type LoadedFile =
   | { readonly kind: 'file'; readonly bytes: Buffer; readonly sha256: string; readonly mode: number }
@@ -132,7 +132,7 @@ const loadIn = async (folder: HeldFolder, name: string): Promise<LoadedFile> => 
   if (loaded.kind === 'unusable') return { ...loaded, kind: 'unreadable' };
   if (loaded.kind !== 'file') return loaded;
   const { bytes, status } = loaded;
-  return { kind: 'file', bytes, sha256: hashOf(bytes), mode: status.mode & 0o7777 };
+  return { kind: 'file', bytes, sha256: hashBytes(bytes), mode: status.mode & 0o7777 };
 };
 
 /** Loads a whole regular file by its real path. Refuses pipes, devices and symlinks. */

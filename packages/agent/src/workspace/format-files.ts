@@ -12,7 +12,7 @@ import { plural } from '../platform/text.js';
 import { levelOfCall } from '../policy/decide.js';
 import type { HookContext, HookReport } from '../ports/hooks.js';
 import { findEndings, withEnding } from '../tools/edit/lines.js';
-import { ABSENT, decodeFile, encodeText, hashOf, loadFile, replaceFile } from '../tools/files.js';
+import { ABSENT, decodeFile, encodeText, hashBytes, loadFile, replaceFile } from '../tools/files.js';
 import { type ChosenFormatter, FormatterChoice, isForeign, isFormattable } from './formatter-choice.js';
 import { type GitPlace, type Repository, useRepository } from './git.js';
 import type { WorktreeSnapshot } from './repository-snapshot.js';
@@ -280,7 +280,7 @@ const rewrite = async (
   const ending = findEndings(text);
   const after = ending === '\n' || ending === '\r\n' ? withEnding(printed, ending) : printed;
   const bytes = encodeText(after, encoding);
-  const effect = { kind: 'file', path: file, before: sha256, after: hashOf(bytes) } as const;
+  const effect = { kind: 'file', path: file, before: sha256, after: hashBytes(bytes) } as const;
   await context.prepare(effect);
   const written = await replaceFile(file, bytes, sha256);
   if (written.kind === 'failed') return { kind: 'failed', why: `${shown} can't be written: ${written.why}` };
@@ -540,7 +540,7 @@ export const readCommittedContent = async (
   const hash = first === undefined ? undefined : recorded.get(first.callId);
   if (hash === undefined || hash === ABSENT) return hash === undefined ? 'unknown' : 'absent';
   const content = await readAt('HEAD');
-  return typeof content !== 'string' && hashOf(content) === hash ? content : 'unknown';
+  return typeof content !== 'string' && hashBytes(content) === hash ? content : 'unknown';
 };
 
 /** A regular file in a tree, with its object. */
