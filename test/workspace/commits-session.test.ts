@@ -119,7 +119,7 @@ test('the watch: by default no process is started while HEAD and the branches st
   assert.ok((await asked(place)).includes('rev-list'));
 });
 
-test('the watch: with auto-commit a look is one process more, before and after each call and after the batch', async (t) => {
+test('the watch: with auto-commit a look is one process more, before and after each call', async (t) => {
   const place = await makeRepository(t);
   const environment = await wrapGit(place, 'exec REAL "$@"');
   const session = makeSession(place, { environment, now: anHourLater });
@@ -127,7 +127,18 @@ test('the watch: with auto-commit a look is one process more, before and after e
   assert.deepEqual(await asked(place), ['config', 'rev-parse', 'status', 'status']);
   const more = await session.batch([{ edit: 'a', text: 'y' }]);
   await session.watch.check(session.context([...calls, ...more]));
-  assert.deepEqual(await asked(place), ['status', 'status', 'status']);
+  assert.deepEqual(await asked(place), ['status', 'status'], 'the phase uses the look after the last call');
+});
+
+test('the watch: the phase looks itself when the last look is not of this moment', async (t) => {
+  const place = await makeRepository(t);
+  const environment = await wrapGit(place, 'exec REAL "$@"');
+  let lookedAt = anHourLater();
+  const now = (): number => (lookedAt += 1_000);
+  const session = makeSession(place, { environment, now });
+  const calls = await session.batch([{ edit: 'a', text: 'x' }]);
+  await session.watch.check(session.context(calls));
+  assert.deepEqual(await asked(place), ['config', 'rev-parse', 'status', 'status', 'status']);
 });
 
 test('the watch: a formatter needs the tree for what commands change, not for files that calls name', async (t) => {
@@ -187,7 +198,9 @@ test('the watch: when the phase is stopped it ends, and so does what it started'
     place,
     'case "$*" in *status*) [ -e ROOT/hang ] && touch ROOT/hangs && exec sleep 1000;; esac; exec REAL "$@"',
   );
-  const session = makeSession(place, { environment });
+  let lookedAt = anHourLater();
+  const now = (): number => (lookedAt += 1_000); // no look is of this moment
+  const session = makeSession(place, { environment, now });
   const calls = await session.batch([{ edit: 'a', text: 'x' }]);
   await place.shell('touch ../hang');
   const stop = new AbortController();

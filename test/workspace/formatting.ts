@@ -6,7 +6,7 @@ import { defaultSettings, type Settings } from '../../packages/agent/src/machine
 import type { HookContext, HookReport } from '../../packages/agent/src/ports/hooks.js';
 import type { FileMemory } from '../../packages/agent/src/ports/tool.js';
 import { createFileMemory } from '../../packages/agent/src/tools/file-change.js';
-import { hashOf } from '../../packages/agent/src/tools/files.js';
+import { hashBytes } from '../../packages/agent/src/tools/files.js';
 import { createHooks } from '../../packages/agent/src/workspace/after-tool-hooks.js';
 import type { Place } from './place.js';
 
@@ -69,7 +69,7 @@ export const makeFormatting = (
         await hooks.before(call, settings);
         if ('edit' in deed) {
           await place.write(deed.edit, deed.text);
-          files.set(place.path(deed.edit), hashOf(deed.text));
+          files.set(place.path(deed.edit), hashBytes(deed.text));
         } else await place.shell(deed.command);
         if (deed.cancelled === true) await hooks.after(call, settings);
         else done.push(call);

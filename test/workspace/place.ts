@@ -8,7 +8,7 @@ import { defaultSettings, type Settings } from '../../packages/agent/src/machine
 import { findProgram } from '../../packages/agent/src/platform/find-program.js';
 import type { HookContext } from '../../packages/agent/src/ports/hooks.js';
 import { createFileMemory } from '../../packages/agent/src/tools/file-change.js';
-import { type CommitWatch, createCommitWatch } from '../../packages/agent/src/workspace/commit-watch.js';
+import { CommitWatch } from '../../packages/agent/src/workspace/commit-watch.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 const execute = promisify(execFile);
@@ -146,7 +146,7 @@ export const makeSession = (
   place: Place,
   { environment = place.environment, settings: own = {}, isFormatted = false, ...clock }: SessionOptions = {},
 ): Session => {
-  const watch = createCommitWatch({ environment, isFormatted: async () => isFormatted, ...clock });
+  const watch = new CommitWatch({ environment, isFormatted: async () => isFormatted, ...clock });
   const settings: Settings = {
     ...defaultSettings,
     autoCommit: 'on',

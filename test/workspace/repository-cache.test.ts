@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type Repository, useRepository } from '../../packages/agent/src/workspace/git.js';
-import { fingerprintOf, KnownRepository } from '../../packages/agent/src/workspace/repository-location.js';
+import { KnownRepository, takeFingerprint } from '../../packages/agent/src/workspace/repository-location.js';
 import { anHourLater, type Environment, makeRepository, type Place, wrapGit } from './place.js';
 
 /** What git is asked of a repository's place and configuration, over several uses of it. */
@@ -182,7 +182,7 @@ test('where the folder of a file is a file, the file is known to be absent: git 
 test('what can’t be looked at is not known to lie still', async (t) => {
   const { place } = await makeUses(t);
   await place.shell('ln -s circle circle');
-  const { changedAt } = fingerprintOf(path.join(place.workspace, 'circle'));
+  const { changedAt } = takeFingerprint(path.join(place.workspace, 'circle'));
   assert.equal(changedAt, Number.POSITIVE_INFINITY);
 });
 

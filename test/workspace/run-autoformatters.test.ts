@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { chmod, stat, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import { hashOf } from '../../packages/agent/src/tools/files.js';
+import { hashBytes } from '../../packages/agent/src/tools/files.js';
 import { type Deed, installOwn, installProgram, makeFormatting } from './formatting.js';
 import { makePlace, makeRepository } from './place.js';
 
@@ -217,11 +217,11 @@ test('the model is shown what has changed, and what the edit tool remembers is k
     /^\[formatters\] [\s\S]*a\.ts \(Prettier\):\n@@[\s\S]*\n-export const a = \{b:2\}\n\+export const a = \{ b: 2 \};$/,
   );
   assert.deepEqual(report.changedFiles, [place.path('a.ts')]);
-  assert.equal(formatting.files.get(place.path('a.ts')), hashOf(SMOOTH));
+  assert.equal(formatting.files.get(place.path('a.ts')), hashBytes(SMOOTH));
   const large = Array.from({ length: 400 }, (_, index) => `const x${index} = {a:${index}}`).join('\n');
   const second = await formatting.batch(edit('large.ts', `${large}\n`));
   assert.match(second.note, /large\.ts \(Prettier\): read it again before you edit it$/);
-  assert.equal(formatting.files.get(place.path('large.ts')), hashOf(await place.read('large.ts')));
+  assert.equal(formatting.files.get(place.path('large.ts')), hashBytes(await place.read('large.ts')));
 });
 
 test('a file that the model has not seen as it was is not taken for seen after formatting', async (t) => {
@@ -231,10 +231,10 @@ test('a file that the model has not seen as it was is not taken for seen after f
   await place.write('a.ts', GOOD);
   await place.shell('git add -A; git commit -qm given');
   const formatting = makeFormatting(place);
-  formatting.files.set(place.path('a.ts'), hashOf(GOOD));
+  formatting.files.set(place.path('a.ts'), hashBytes(GOOD));
   await formatting.batch({ command: `echo '${ROUGH.trim()}' > a.ts` });
   assert.equal(await place.read('a.ts'), SMOOTH);
-  assert.equal(formatting.files.get(place.path('a.ts')), hashOf(GOOD));
+  assert.equal(formatting.files.get(place.path('a.ts')), hashBytes(GOOD));
 });
 
 test("a file's mode stays", async (t) => {

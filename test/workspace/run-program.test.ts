@@ -7,7 +7,7 @@ import type { ProgramPath } from '../../packages/agent/src/platform/find-program
 import { openStart } from '../../packages/agent/src/platform/guarded-start.js';
 import {
   ProgramFailure,
-  type ProgramOrder,
+  type ProgramRequest,
   runProgram,
 } from '../../packages/agent/src/platform/run-program.js';
 import { systemBash } from '../../packages/agent/src/platform/start-program.js';
@@ -20,7 +20,7 @@ const LONG_MS = 60_000;
 const programOf = async (
   test: TestContext,
   script: string,
-): Promise<ProgramOrder & { readonly pids: () => Promise<readonly number[]> }> => {
+): Promise<ProgramRequest & { readonly pids: () => Promise<readonly number[]> }> => {
   const place = await makePlace(test);
   const program = path.join(place.root, 'program') as ProgramPath; // made by this test
   const pids = path.join(place.root, 'pids');
@@ -42,7 +42,7 @@ const programOf = async (
   };
 };
 
-const failureOf = (order: ProgramOrder): Promise<ProgramFailure> =>
+const failureOf = (order: ProgramRequest): Promise<ProgramFailure> =>
   runProgram(order).then(
     () => assert.fail('it did not fail'),
     (error: unknown) => {

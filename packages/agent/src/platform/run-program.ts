@@ -28,7 +28,7 @@ export class ProgramFailure extends Error {
   }
 }
 
-export type ProgramOrder = {
+export type ProgramRequest = {
   readonly program: ProgramPath;
   readonly words: readonly string[];
   /** Name of the process in messages. */
@@ -76,7 +76,7 @@ type Ending = 'stopped' | 'late' | 'tooMuch';
 
 const seconds = (durationMs: number): string => `${durationMs / 1_000} s`;
 
-const endingMessage = (ending: Ending, { title, deadlineMs, bytesMax }: ProgramOrder): string => {
+const endingMessage = (ending: Ending, { title, deadlineMs, bytesMax }: ProgramRequest): string => {
   switch (ending) {
     case 'stopped':
       return `${title} was stopped`;
@@ -99,7 +99,7 @@ const start = ({
   input,
   descriptors = [],
   isGuarded,
-}: ProgramOrder): Child =>
+}: ProgramRequest): Child =>
   startProgram(program, words, {
     cwd: folder,
     env: environment,
@@ -115,7 +115,7 @@ const start = ({
   }) as Child;
 
 /** Collects the output. Calls `full` once if it exceeds the limit. */
-const gather = (child: Child, { bytesMax }: ProgramOrder, full: () => void) => {
+const gather = (child: Child, { bytesMax }: ProgramRequest, full: () => void) => {
   const pieces: Buffer[] = [];
   let bytes = 0;
   let errors = '';
@@ -132,15 +132,15 @@ const gather = (child: Child, { bytesMax }: ProgramOrder, full: () => void) => {
 };
 
 /** Runs a program to its end. Rejects with a ProgramFailure, but not because of the exit code. */
-export const runProgram = (order: ProgramOrder): Promise<ProgramEnd> =>
+export const runProgram = (request: ProgramRequest): Promise<ProgramEnd> =>
   new Promise((resolve, reject) => {
-    const { signal, title } = order;
+    const { signal, title } = request;
     if (signal.aborted) {
-      reject(new ProgramFailure('stopped', endingMessage('stopped', order)));
+      reject(new ProgramFailure('stopped', endingMessage('stopped', request)));
       return;
     }
-    const child = start(order);
-    guardOf(child, { isGuarded: order.isGuarded === true, descriptors: order.descriptors ?? [] });
+    const child = start(request);
+    guardOf(child, { isGuarded: request.isGuarded === true, descriptors: request.descriptors ?? [] });
     const { pid } = child;
     const release = pid === undefined ? () => undefined : atExit(() => endGroup(pid));
     let ending: Ending | null = null;
@@ -152,8 +152,8 @@ export const runProgram = (order: ProgramOrder): Promise<ProgramEnd> =>
       child.stderr.destroy();
     };
     const stop = (): void => end('stopped');
-    const { output, errors } = gather(child, order, () => end('tooMuch'));
-    const patience = setTimeout(() => end('late'), order.deadlineMs);
+    const { output, errors } = gather(child, request, () => end('tooMuch'));
+    const patience = setTimeout(() => end('late'), request.deadlineMs);
     signal.addEventListener('abort', stop, { once: true });
     const settle = (): void => {
       clearTimeout(patience);
@@ -163,28 +163,28 @@ export const runProgram = (order: ProgramOrder): Promise<ProgramEnd> =>
     child.once('error', (error) => {
       if (pid !== undefined) return; // it is running and will still end
       settle();
-      reject(new ProgramFailure('missing', `${order.program} can't be started: ${error.message}`));
+      reject(new ProgramFailure('missing', `${request.program} can't be started: ${error.message}`));
     });
     let leaving: NodeJS.Timeout | undefined;
     child.once('exit', () => {
       if (pid !== undefined) endGroup(pid);
-      if (order.leftOpenMs === undefined) return;
+      if (request.leftOpenMs === undefined) return;
       leaving = setTimeout(() => {
         child.stdout.destroy();
         child.stderr.destroy();
-      }, order.leftOpenMs);
+      }, request.leftOpenMs);
     });
     child.once('close', (code) => {
       clearTimeout(leaving);
       settle();
-      const cut = ending === 'tooMuch' && order.atMax === 'cut';
-      if (ending !== null && !cut) reject(new ProgramFailure(ending, endingMessage(ending, order)));
+      const cut = ending === 'tooMuch' && request.atMax === 'cut';
+      if (ending !== null && !cut) reject(new ProgramFailure(ending, endingMessage(ending, request)));
       else if (code === null && !cut) reject(new ProgramFailure('refused', `${title} was ended by a signal`));
       else resolve({ code: cut ? 0 : (code ?? 0), output: output(), errors: errors(), cut });
     });
     // it may end before it has read all input; the exit code tells more than the broken pipe
     child.stdin?.on('error', () => undefined);
-    child.stdin?.end(order.input);
+    child.stdin?.end(request.input);
   });
 
 /** Like Promise.all, but waits for all promises even if one rejects. */

@@ -20,7 +20,7 @@ import { showPath } from './files.js';
 type Checked<Value> = { readonly kind: 'ok'; readonly value: Value } | InvalidInput;
 
 /** Path of a faulty field, such as `edits[0].oldText`; `input` for the whole input. */
-const fieldOf = (issue: BaseIssue<unknown>): string => {
+const fieldPath = (issue: BaseIssue<unknown>): string => {
   let field = '';
   for (const { key } of issue.path ?? []) {
     if (typeof key === 'number') field += `[${key}]`;
@@ -29,7 +29,7 @@ const fieldOf = (issue: BaseIssue<unknown>): string => {
   return field === '' ? 'input' : field;
 };
 
-const whyOf = (issue: BaseIssue<unknown>): string => {
+const explainIssue = (issue: BaseIssue<unknown>): string => {
   if (issue.kind === 'schema' && issue.expected === 'never') return 'is not a field of this tool';
   if (issue.kind === 'schema' && issue.received === 'undefined') return 'is missing';
   if (issue.kind === 'schema') return `must be ${issue.expected ?? 'something else'}, not ${issue.received}`;
@@ -44,7 +44,7 @@ const checkInput = <Schema extends GenericSchema>(
   const parsed = safeParse(schema, input, { abortEarly: true });
   if (parsed.success) return { kind: 'ok', value: parsed.output };
   const [issue] = parsed.issues;
-  return { kind: 'invalid', field: fieldOf(issue), why: whyOf(issue) };
+  return { kind: 'invalid', field: fieldPath(issue), why: explainIssue(issue) };
 };
 
 const withoutDialect = (schema: JsonSchema): JsonObject => {
@@ -160,8 +160,8 @@ const rename = (input: JsonObject, aliases: Aliases, prefix = ''): Read<JsonObje
     for (const other of others) {
       const { [other]: value, ...rest } = renamed;
       if (value === undefined) continue;
-      const own = renamed[name];
-      if (own !== undefined && JSON.stringify(own) !== JSON.stringify(value)) {
+      const current = renamed[name];
+      if (current !== undefined && JSON.stringify(current) !== JSON.stringify(value)) {
         return invalid(`${prefix}${other}`, `says something else than ${name}: give ${name} alone`);
       }
       renamed = { ...rest, [name]: value };
@@ -179,25 +179,24 @@ const parseNested = (text: string): Json => {
 
 /** Reads one replacement. Faulty values go to the schema, which reports them. */
 const readReplacement = (item: Json, prefix: string): Read<Json> => {
-  const given = typeof item === 'string' ? parseNested(item) : item;
-  if (!isObject(given)) return ok(item);
-  const named = rename(given, REPLACEMENT, prefix);
-  if (named.kind === 'invalid') return named;
-  const kept = Object.entries(named.value).filter(([name]) => !IGNORED_FIELDS.includes(name));
-  const { replaceAll, ...rest } = Object.fromEntries(kept);
+  const fields = typeof item === 'string' ? parseNested(item) : item;
+  if (!isObject(fields)) return ok(item);
+  const renamed = rename(fields, REPLACEMENT, prefix);
+  if (renamed.kind === 'invalid') return renamed;
+  const { replaceAll, ...rest } = withoutIgnored(renamed.value);
   if (replaceAll === undefined || replaceAll === null) return ok(rest);
   if (replaceAll === 'true' || replaceAll === 'false')
     return ok({ ...rest, replaceAll: replaceAll === 'true' });
   return ok({ ...rest, replaceAll });
 };
 
-const readReplacements = (given: Json): Read<Json> => {
-  const value = typeof given === 'string' ? parseNested(given) : given;
-  if (value === null && typeof given === 'string') {
+const readReplacements = (input: Json): Read<Json> => {
+  const value = typeof input === 'string' ? parseNested(input) : input;
+  if (value === null && typeof input === 'string') {
     return invalid('edits', 'is a string without valid JSON: give an array of {oldText, newText}');
   }
   const list: Json = isObject(value) ? [value] : value;
-  if (!Array.isArray(list)) return ok(given);
+  if (!Array.isArray(list)) return ok(input);
   const edits: Json[] = [];
   for (const [index, item] of list.entries()) {
     const read = readReplacement(item, `edits[${index}].`);

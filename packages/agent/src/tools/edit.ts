@@ -6,10 +6,10 @@ import { defineTool, readEditShape } from './define-tool.js';
 import { planEdits, type TextEdit } from './edit/plan-edits.js';
 import {
   changeFile,
-  hashesOf,
+  hashChange,
   type PlanChange,
   type PlannedChange,
-  previewOf,
+  previewChange,
   refuseChange,
 } from './file-change.js';
 import { decodeFile, encodeText, judgePath, type LoadedFile } from './files.js';
@@ -71,7 +71,7 @@ const editText = (
   };
 };
 
-const planOf =
+const planInput =
   (input: Input): PlanChange =>
   (loaded, real, shown) => {
     switch (loaded.kind) {
@@ -107,7 +107,7 @@ export const editTool: Tool = defineTool({
     return judgePath(input.path, workspace);
   },
   title: ({ path }, [shown = path]) => shown,
-  preview: (input, context) => previewOf(input.path, planOf(input), context),
-  before: (input, context) => hashesOf(input.path, planOf(input), context),
-  run: (input, context) => changeFile(input.path, planOf(input), context),
+  preview: (input, context) => previewChange(input.path, planInput(input), context),
+  before: (input, context) => hashChange(input.path, planInput(input), context),
+  run: (input, context) => changeFile(input.path, planInput(input), context),
 });

@@ -1,5 +1,3 @@
-/** Changes of files: plan, preview, check that the model has seen the file, write; and the writes of protected files that the user allowed. */
-
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type { createNamedPlaces } from '../command/sandbox/git-folders.js';
@@ -18,57 +16,20 @@ import type {
 } from '../ports/tool.js';
 import {
   findAllowed,
+  hashBytes,
   hashLoaded,
-  hashOf,
   type LoadedFile,
   loadFile,
   replaceFile,
   showPath,
 } from './files.js';
 
-const DIFF_CHARACTERS_MAX = 100_000;
-const DIFF_EDITS_MAX = 3_000;
-/** Longer previews are dropped. The question then shows the tool's input. */
-const PREVIEW_CHARACTERS_MAX = 1_000_000;
+/**
+ * Changes of files: plan, preview, check that the model has seen the file, write; and the writes of protected files that
+ * the user allowed.
+ */
 
-export const failed = (text: string): ToolOutcome => ({ status: 'failed', text });
-
-const stoppedBefore = (signal: AbortSignal): ToolOutcome =>
-  signal.reason === 'timedOut'
-    ? { status: 'timedOut', text: 'Timed out before anything was changed.' }
-    : { status: 'cancelled', ran: 'no', text: 'Cancelled before anything was changed.' };
-
-/** Why the model must read the file again before changing it, or null. */
-const staleness = (
-  real: string,
-  sha256: string,
-  shown: string,
-  context: Pick<PreviewContext, 'files'>,
-): ToolOutcome | null => {
-  const seen = context.files.get(real);
-  if (seen === sha256) return null;
-  return failed(
-    seen === undefined
-      ? `${shown} has not been read in this session. Read it first, then try again. Nothing was changed.`
-      : `${shown} has changed since it was last read. Read it again and adapt. Nothing was changed.`,
-  );
-};
-
-/** A unified diff. For very large changes, one line that says so. */
-const diffOf = async (shown: string, before: string | null, after: string): Promise<string> => {
-  const { createTwoFilesPatch } = await import('diff');
-  const from = before === null ? '/dev/null' : shown;
-  const patch = createTwoFilesPatch(from, shown, before ?? '', after, undefined, undefined, {
-    context: 3,
-    maxEditLength: before === null || before === '' ? Number.MAX_SAFE_INTEGER : DIFF_EDITS_MAX,
-  });
-  if (patch === undefined) return `--- ${from}\n+++ ${shown}\n(the change is too large to be shown)\n`;
-  const body = patch.replace(/^(Index: .*\n)?=+\n/, '');
-  if (body.length <= DIFF_CHARACTERS_MAX) return body;
-  return `${body.slice(0, DIFF_CHARACTERS_MAX)}\n(the rest of the change is not shown)\n`;
-};
-
-type FileChange = {
+export type FileChange = {
   readonly real: string;
   /** Hash that the file must have before the change, or ABSENT. */
   readonly expected: string;
@@ -80,11 +41,29 @@ type FileChange = {
   readonly text: string;
 };
 
+export type PlannedChange =
+  | { readonly kind: 'change'; readonly change: FileChange }
+  | { readonly kind: 'refused'; readonly why: string };
+
+/** Computes a change from the current file without touching anything. Also called for previews. */
+export type PlanChange = (loaded: LoadedFile, real: string, shown: string) => PlannedChange;
+
+export const refuseChange = (why: string): PlannedChange => ({ kind: 'refused', why });
+
+export const failed = (text: string): ToolOutcome => ({ status: 'failed', text });
+
 /** Writes the change, all or nothing, and remembers the new file. */
-const applyChange = async (change: FileChange, context: ToolContext): Promise<ToolOutcome> => {
+export const changeFile = async (
+  name: string,
+  plan: PlanChange,
+  context: ToolContext,
+): Promise<ToolOutcome> => {
+  const planned = await planSeen(name, plan, context);
+  if (planned.kind === 'refused') return failed(planned.why);
+  const { change } = planned;
   if (context.signal.aborted) return stoppedBefore(context.signal);
   const shown = showPath(change.real, context.workspace);
-  const diff = await diffOf(shown, change.before, change.after);
+  const patch = await createPatch(shown, change, 3);
   const written = await replaceFile(change.real, change.bytes, change.expected);
   switch (written.kind) {
     case 'changedMeanwhile':
@@ -98,111 +77,102 @@ const applyChange = async (change: FileChange, context: ToolContext): Promise<To
     case 'failed':
       return failed(`${shown} can't be written: ${written.why}. Nothing was changed.`);
     case 'written':
-      context.files.set(change.real, hashOf(change.bytes));
-      return { status: 'ok', text: change.text, diff };
+      context.files.set(change.real, hashBytes(change.bytes));
+      return { status: 'ok', text: change.text, diff: shortenPatch(patch, shown, change) };
     default:
       return written satisfies never;
   }
 };
 
-export type PlannedChange =
-  | { readonly kind: 'change'; readonly change: FileChange }
-  | { readonly kind: 'refused'; readonly why: string };
+const stoppedBefore = (signal: AbortSignal): ToolOutcome =>
+  signal.reason === 'timedOut'
+    ? { status: 'timedOut', text: 'Timed out before anything was changed.' }
+    : { status: 'cancelled', ran: 'no', text: 'Cancelled before anything was changed.' };
 
-/** Computes a change from the current file without touching anything. Also called for previews. */
-export type PlanChange = (loaded: LoadedFile, real: string, shown: string) => PlannedChange;
-
-export const refuseChange = (why: string): PlannedChange => ({ kind: 'refused', why });
-
-export const changeFile = async (
-  given: string,
-  work: PlanChange,
-  context: ToolContext,
-): Promise<ToolOutcome> => {
-  const allowed = await findAllowed(given, context);
-  if (allowed.kind === 'elsewhere') return failed(`${allowed.why} Nothing was changed.`);
-  const { real, shown } = allowed;
-  const loaded = await loadFile(real);
-  const stale = loaded.kind === 'file' ? staleness(real, loaded.sha256, shown, context) : null;
-  if (stale !== null) return stale;
-  const worked = work(loaded, real, shown);
-  return worked.kind === 'refused' ? failed(worked.why) : applyChange(worked.change, context);
+/** The whole change as a diff, or the message with which the call would be refused. */
+export const previewChange = async (
+  name: string,
+  plan: PlanChange,
+  context: PreviewContext,
+): Promise<CallPreview> => {
+  const planned = await planSeen(name, plan, context);
+  if (planned.kind === 'refused') return { kind: 'refused', text: planned.why };
+  // a name with line breaks could look like a change
+  const shown = showPath(planned.change.real, context.workspace).replace(/[\u0000-\u001f]/g, '\ufffd');
+  const patch = await createPatch(shown, planned.change, 2);
+  if (patch === undefined || patch.length > PREVIEW_CHARACTERS_MAX) return { kind: 'none' };
+  return { kind: 'change', diff: patch };
 };
 
 /** Hashes of the file before and after the call, for the journal. Throws if they are unknown; the call then reports why. */
-export const hashesOf = async (
-  given: string,
-  work: PlanChange,
+export const hashChange = async (
+  name: string,
+  plan: PlanChange,
   context: ToolContext,
 ): Promise<FileHashes> => {
-  const allowed = await findAllowed(given, context);
+  const allowed = await findAllowed(name, context);
   if (allowed.kind === 'elsewhere') throw new Error(allowed.why);
   const loaded = await loadFile(allowed.real);
   const before = hashLoaded(loaded);
   if (before === null) throw new Error(`${allowed.shown} can't be read as a file`);
-  const worked = work(loaded, allowed.real, allowed.shown);
-  return worked.kind === 'refused' ? { before } : { before, after: hashOf(worked.change.bytes) };
+  const planned = plan(loaded, allowed.real, allowed.shown);
+  return planned.kind === 'refused' ? { before } : { before, after: hashBytes(planned.change.bytes) };
 };
 
-/** The whole change as a diff, or the message with which the call would be refused. */
-export const previewOf = async (
-  given: string,
-  work: PlanChange,
-  context: PreviewContext,
-): Promise<CallPreview> => {
-  const allowed = await findAllowed(given, context);
-  if (allowed.kind === 'elsewhere') return { kind: 'refused', text: `${allowed.why} Nothing was changed.` };
+/** Plans the change of a file that the model has seen as it is. */
+const planSeen = async (name: string, plan: PlanChange, context: PreviewContext): Promise<PlannedChange> => {
+  const allowed = await findAllowed(name, context);
+  if (allowed.kind === 'elsewhere') return refuseChange(`${allowed.why} Nothing was changed.`);
   const { real, shown } = allowed;
   const loaded = await loadFile(real);
-  const stale = loaded.kind === 'file' ? staleness(real, loaded.sha256, shown, context) : null;
-  if (stale !== null) return { kind: 'refused', text: stale.text };
-  const worked = work(loaded, real, shown);
-  if (worked.kind === 'refused') return { kind: 'refused', text: worked.why };
-  const { before, after } = worked.change;
-  const name = shown.replace(/[\u0000-\u001f]/g, '\ufffd'); // a name with line breaks could look like a change
+  const seen = context.files.get(real);
+  if (loaded.kind !== 'file' || seen === loaded.sha256) return plan(loaded, real, shown);
+  return refuseChange(
+    seen === undefined
+      ? `${shown} has not been read in this session. Read it first, then try again. Nothing was changed.`
+      : `${shown} has changed since it was last read. Read it again and adapt. Nothing was changed.`,
+  );
+};
+
+const DIFF_CHARACTERS_MAX = 100_000;
+const DIFF_EDITS_MAX = 3_000;
+/** Longer previews are dropped. The question then shows the tool's input. */
+const PREVIEW_CHARACTERS_MAX = 1_000_000;
+
+/** A unified diff; undefined for a very large change. */
+const createPatch = async (
+  shown: string,
+  { before, after }: FileChange,
+  context: number,
+): Promise<string | undefined> => {
   const { createTwoFilesPatch } = await import('diff');
-  const from = before === null ? '/dev/null' : name;
-  const limit = before === null || before === '' ? Number.MAX_SAFE_INTEGER : DIFF_EDITS_MAX;
-  const patch = createTwoFilesPatch(from, name, before ?? '', after, undefined, undefined, {
-    context: 2,
-    maxEditLength: limit,
-  });
-  if (patch === undefined || patch.length > PREVIEW_CHARACTERS_MAX) return { kind: 'none' };
-  return { kind: 'change', diff: patch.replace(/^(Index: .*\n)?=+\n/, '') };
+  const from = before === null ? '/dev/null' : shown;
+  const maxEditLength = before === null || before === '' ? Number.MAX_SAFE_INTEGER : DIFF_EDITS_MAX;
+  const options = { context, maxEditLength };
+  const patch = createTwoFilesPatch(from, shown, before ?? '', after, undefined, undefined, options);
+  return patch?.replace(/^(Index: .*\n)?=+\n/, '');
 };
 
-/** The path, and the folders that must be created for it. */
-const withNewFolders = (place: string, workspace: string): readonly string[] => {
-  const places = [place];
-  for (let folder = path.dirname(place); isWithin(folder, workspace); folder = path.dirname(folder)) {
-    if (folder === workspace || existsSync(folder)) break;
-    places.push(folder);
-  }
-  return places;
+/** For very large changes, one line that says so. */
+const shortenPatch = (patch: string | undefined, shown: string, { before }: FileChange): string => {
+  if (patch === undefined)
+    return `--- ${before === null ? '/dev/null' : shown}\n+++ ${shown}\n(the change is too large to be shown)\n`;
+  if (patch.length <= DIFF_CHARACTERS_MAX) return patch;
+  return `${patch.slice(0, DIFF_CHARACTERS_MAX)}\n(the rest of the change is not shown)\n`;
 };
 
-type Named = (workspace: string, place: string) => Promise<boolean>;
-
-/** Whether git's configuration names a path of the workspace, or a folder above it. */
-const createNamed = (environment: ProcessEnvironment): Named => {
-  const readers = new Map<string, ReturnType<typeof createNamedPlaces>>();
-  return async (workspace, place) => {
-    const { createNamedPlaces } = await import('../command/sandbox/git-folders.js');
-    const read = readers.get(workspace) ?? createNamedPlaces(workspace, environment);
-    readers.set(workspace, read);
-    return read().some((named) => isWithin(place, named.path));
+/** An empty record of the files that the model has seen. One per session. */
+export const createFileMemory = (): FileMemory => {
+  const hashes = new Map<string, string>();
+  return {
+    get: (file) => hashes.get(file),
+    set: (file, sha256) => {
+      hashes.set(file, sha256);
+    },
   };
 };
 
-const withNamedPaths =
-  (tool: Tool, isNamed: Named): Tool['judge'] =>
-  async (input, workspace) => {
-    const judged = await tool.judge(input, workspace);
-    if (judged.kind === 'invalid') return judged;
-    const named: string[] = [];
-    for (const place of judged.facts.paths) if (await isNamed(workspace, place)) named.push(place);
-    return named.length === 0 ? judged : { ...judged, facts: { ...judged.facts, protected: named } };
-  };
+// ---- Protected files ----
 
 /**
  * Wraps a tool that changes files. It asks about files that git's configuration names, as about other protected paths.
@@ -215,14 +185,17 @@ export const withAllowedWrites = (
   environment: ProcessEnvironment,
 ): Tool => {
   const isNamed = createNamed(environment);
+  const judge: Tool['judge'] = async (input, workspace) => {
+    const judged = await tool.judge(input, workspace);
+    if (judged.kind === 'invalid') return judged;
+    const named: string[] = [];
+    for (const place of judged.facts.paths) if (await isNamed(workspace, place)) named.push(place);
+    return named.length === 0 ? judged : { ...judged, facts: { ...judged.facts, protected: named } };
+  };
   const run: Tool['run'] = async (input, context) => {
     const { workspace, paths } = context;
-    const kept: string[] = [];
     for (const place of paths) {
-      const isKept = protectionInWorkspace(workspace, place) !== null;
-      if (isKept || (await isNamed(workspace, place))) kept.push(place);
-    }
-    for (const place of kept) {
+      if (protectionInWorkspace(workspace, place) === null && !(await isNamed(workspace, place))) continue;
       const commands = await sandbox.of(workspace);
       for (const one of withNewFolders(place, workspace)) commands.allow(one);
     }
@@ -231,19 +204,29 @@ export const withAllowedWrites = (
   // A spread would evaluate the schema, which is created on first use.
   const parts = {
     ...Object.getOwnPropertyDescriptors(tool),
-    judge: { value: withNamedPaths(tool, isNamed), enumerable: true },
+    judge: { value: judge, enumerable: true },
     run: { value: run, enumerable: true },
   };
   return Object.defineProperties({}, parts) as Tool; // the descriptors are those of a Tool
 };
 
-/** An empty record of the files that the model has seen. One per session. */
-export const createFileMemory = (): FileMemory => {
-  const hashes = new Map<string, string>();
-  return {
-    get: (path) => hashes.get(path),
-    set: (path, sha256) => {
-      hashes.set(path, sha256);
-    },
+/** Whether git's configuration names a path of the workspace, or a folder above it. */
+const createNamed = (environment: ProcessEnvironment) => {
+  const readers = new Map<string, ReturnType<typeof createNamedPlaces>>();
+  return async (workspace: string, place: string): Promise<boolean> => {
+    const { createNamedPlaces } = await import('../command/sandbox/git-folders.js');
+    const read = readers.get(workspace) ?? createNamedPlaces(workspace, environment);
+    readers.set(workspace, read);
+    return read().some((named) => isWithin(place, named.path));
   };
+};
+
+/** The path, and the folders that must be created for it. */
+const withNewFolders = (place: string, workspace: string): readonly string[] => {
+  const places = [place];
+  for (let folder = path.dirname(place); isWithin(folder, workspace); folder = path.dirname(folder)) {
+    if (folder === workspace || existsSync(folder)) break;
+    places.push(folder);
+  }
+  return places;
 };

@@ -25,7 +25,7 @@ export type RipgrepEnd = {
   readonly more: boolean;
 };
 
-type RipgrepOrder = {
+type RipgrepRequest = {
   readonly words: readonly string[];
   readonly folder: HeldFolder;
   readonly signal: AbortSignal;
@@ -66,9 +66,9 @@ const readRecords = (output: Readable, end: string, take: (record: string) => vo
   });
 };
 
-const start = async (order: RipgrepOrder): Promise<RipgrepEnd> => {
+const start = async (request: RipgrepRequest): Promise<RipgrepEnd> => {
   const program = await ripgrepProgram();
-  const { words, folder, signal, take, end } = order;
+  const { words, folder, signal, take, end } = request;
   return new Promise((resolve, reject) => {
     const child = startProgram(program, [...ALWAYS, ...words], {
       cwd: folder.reach,
@@ -98,8 +98,8 @@ const start = async (order: RipgrepOrder): Promise<RipgrepEnd> => {
 };
 
 /** Runs ripgrep until it ends, `take` has enough, or it is aborted. Rejects with advice if it can't be started. */
-export const runRipgrep = (order: RipgrepOrder): Promise<RipgrepEnd> =>
-  start(order).catch((error: unknown) => {
+export const runRipgrep = (request: RipgrepRequest): Promise<RipgrepEnd> =>
+  start(request).catch((error: unknown) => {
     const why = error instanceof Error ? error.message : String(error);
     throw new Error(
       `ripgrep can't be started: ${why} Install it again with the package, optional dependencies included.`,
@@ -107,8 +107,8 @@ export const runRipgrep = (order: RipgrepOrder): Promise<RipgrepEnd> =>
   });
 
 /** Relative names of the files below a folder that no ignore file excludes. */
-export const listFiles = (order: Pick<RipgrepOrder, 'folder' | 'signal' | 'take'>): Promise<RipgrepEnd> =>
-  runRipgrep({ ...order, words: ['--files', '--null'], end: '\0' });
+export const listFiles = (request: Pick<RipgrepRequest, 'folder' | 'signal' | 'take'>): Promise<RipgrepEnd> =>
+  runRipgrep({ ...request, words: ['--files', '--null'], end: '\0' });
 
 /** Runs `work` in an allowed folder; null if its path now leads elsewhere or to no folder. */
 export const withFolder = async <T>(
@@ -193,11 +193,11 @@ const translate = (glob: string): string => {
   return translated;
 };
 
-const countOf = (text: string, pattern: RegExp): number => text.match(pattern)?.length ?? 0;
+const countMatches = (text: string, pattern: RegExp): number => text.match(pattern)?.length ?? 0;
 
 const hasTooManyStars = (glob: string): boolean =>
-  countOf(glob, /\*\*/g) > DEEP_STARS_MAX ||
-  glob.split('/').some((name) => countOf(name, /\*+/g) > STARS_IN_NAME_MAX);
+  countMatches(glob, /\*\*/g) > DEEP_STARS_MAX ||
+  glob.split('/').some((name) => countMatches(name, /\*+/g) > STARS_IN_NAME_MAX);
 
 /** Removes the leading and trailing characters that say where the glob applies. */
 const anchor = (glob: string): string => {

@@ -26,7 +26,7 @@ import type { InvalidInput, ToolContext } from '../ports/tool.js';
 
 const LINKS_MAX = 40;
 
-const codeOf = (error: unknown): string =>
+const errorCode = (error: unknown): string =>
   error instanceof Error && 'code' in error ? String(error.code) : '';
 
 /** Resolves symlinks up to the first missing part. */
@@ -35,7 +35,7 @@ const follow = async (absolute: string, links: number): Promise<string> => {
   try {
     return await realpath(absolute);
   } catch (error) {
-    const code = codeOf(error);
+    const code = errorCode(error);
     if (code !== 'ENOENT' && code !== 'ENOTDIR') throw error;
   }
   const parent = path.dirname(absolute);
@@ -47,31 +47,31 @@ const follow = async (absolute: string, links: number): Promise<string> => {
 };
 
 /** Absolute, but symlinks are not resolved. `~` is the home folder, as in a shell. */
-const absoluteOf = (given: string, workspace: string): string => {
-  if (given === '~' || given.startsWith('~/')) return path.join(homedir(), given.slice(1));
-  return path.resolve(workspace, given);
+const makeAbsolute = (name: string, workspace: string): string => {
+  if (name === '~' || name.startsWith('~/')) return path.join(homedir(), name.slice(1));
+  return path.resolve(workspace, name);
 };
 
 /** The real path of a name that the model gave. Rejects if the path can't be followed. */
-const realPathOf = (given: string, workspace: string): Promise<string> =>
-  follow(absoluteOf(given, workspace), 0);
+const findRealPath = (name: string, workspace: string): Promise<string> =>
+  follow(makeAbsolute(name, workspace), 0);
 
 type Allowed =
   | { readonly kind: 'allowed'; readonly real: string; readonly shown: string }
   | { readonly kind: 'elsewhere'; readonly why: string };
 
-/** The real path, if it is still one that the policy decided about (rule 3). */
+/** The real path, if it is still one that the policy decided about. Another call may since have put a symlink in the way. */
 export const findAllowed = async (
-  given: string,
+  name: string,
   { workspace, paths }: Pick<ToolContext, 'workspace' | 'paths'>,
 ): Promise<Allowed> => {
-  const real = await realPathOf(given, workspace).catch(() => null); // null: it can't be followed any more
+  const real = await findRealPath(name, workspace).catch(() => null); // null: it can't be followed any more
   if (real !== null && paths.includes(real)) {
     return { kind: 'allowed', real, shown: showPath(real, workspace) };
   }
   return {
     kind: 'elsewhere',
-    why: `${given}: the path leads elsewhere than when it was allowed; look again and ask anew.`,
+    why: `${name}: the path leads elsewhere than when it was allowed; look again and ask anew.`,
   };
 };
 
@@ -79,17 +79,17 @@ type FileFacts = { readonly kind: 'ok'; readonly facts: CallFacts };
 
 /** Facts for the policy about a call with one path. */
 export const judgePath = async (
-  given: string,
+  name: string,
   workspace: string,
   field = 'path',
 ): Promise<FileFacts | InvalidInput> => {
-  if (given.includes('\0')) return { kind: 'invalid', field, why: 'holds a NUL character' };
+  if (name.includes('\0')) return { kind: 'invalid', field, why: 'holds a NUL character' };
   try {
-    const real = await realPathOf(given, workspace);
+    const real = await findRealPath(name, workspace);
     return { kind: 'ok', facts: { argv: [], paths: [real], hosts: [], shape: real } };
   } catch (error) {
-    const why = codeOf(error) || (error instanceof Error ? error.message : String(error));
-    return { kind: 'invalid', field, why: `${given} can't be followed to a real path: ${why}` };
+    const why = errorCode(error) || (error instanceof Error ? error.message : String(error));
+    return { kind: 'invalid', field, why: `${name} can't be followed to a real path: ${why}` };
   }
 };
 
@@ -109,11 +109,11 @@ export const showPath = (real: string, workspace: string): string => {
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
 const SNIFFED_BYTES = 8_192;
 
-export const hashOf = (bytes: Uint8Array | string): string =>
+export const hashBytes = (bytes: Uint8Array | string): string =>
   createHash('sha256').update(bytes).digest('hex');
 
 /** Stands for a missing file where a hash of a file is expected: sha256 of `absent`. */
-export const ABSENT = hashOf('absent');
+export const ABSENT = hashBytes('absent');
 
 export type LoadedFile =
   | { readonly kind: 'file'; readonly bytes: Buffer; readonly sha256: string; readonly mode: number }
@@ -132,7 +132,7 @@ const loadIn = async (folder: HeldFolder, name: string): Promise<LoadedFile> => 
   if (loaded.kind === 'unusable') return { ...loaded, kind: 'unreadable' };
   if (loaded.kind !== 'file') return loaded;
   const { bytes, status } = loaded;
-  return { kind: 'file', bytes, sha256: hashOf(bytes), mode: status.mode & 0o7777 };
+  return { kind: 'file', bytes, sha256: hashBytes(bytes), mode: status.mode & 0o7777 };
 };
 
 /** Loads a whole regular file by its real path. Refuses pipes, devices and symlinks. */
@@ -208,28 +208,28 @@ type WriteOutcome =
   | { readonly kind: 'elsewhere' }
   | { readonly kind: 'failed'; readonly why: string };
 
-type Kept = { readonly mode: number; readonly uid: number; readonly gid: number };
+type Permissions = { readonly mode: number; readonly uid: number; readonly gid: number };
 
-const keptOf = async (place: string): Promise<Kept | null> => {
+const readPermissions = async (place: string): Promise<Permissions | null> => {
   const status = await lstat(place).catch(() => null); // null: a new file
   return status?.isFile() ? { mode: status.mode & 0o7777, uid: status.uid, gid: status.gid } : null;
 };
 
-const keepOwner = async (file: FileHandle, kept: Kept): Promise<void> => {
-  const made = await file.stat();
-  if (made.uid !== kept.uid || made.gid !== kept.gid) {
+const keepOwner = async (file: FileHandle, permissions: Permissions): Promise<void> => {
+  const created = await file.stat();
+  if (created.uid !== permissions.uid || created.gid !== permissions.gid) {
     // Only root may set another owner. For other users the file becomes theirs, as in most editors.
-    await file.chown(kept.uid, kept.gid).catch(() => undefined);
+    await file.chown(permissions.uid, permissions.gid).catch(() => undefined);
   }
-  await file.chmod(kept.mode);
+  await file.chmod(permissions.mode);
 };
 
-const fill = async (temporary: string, bytes: Uint8Array, kept: Kept | null): Promise<void> => {
+const fill = async (temporary: string, bytes: Uint8Array, permissions: Permissions | null): Promise<void> => {
   await unlink(temporary).catch(() => undefined); // usually there is none
-  const file = await open(temporary, 'wx', kept === null ? 0o666 : 0o600);
+  const file = await open(temporary, 'wx', permissions === null ? 0o666 : 0o600);
   try {
     await file.writeFile(bytes);
-    if (kept !== null) await keepOwner(file, kept);
+    if (permissions !== null) await keepOwner(file, permissions);
     await file.datasync();
   } finally {
     await file.close();
@@ -244,7 +244,7 @@ type Exchange = {
   readonly expected: string;
 };
 
-/** Moves the new file into place, if nothing has changed (rule 3). */
+/** Moves the new file into place, if the file has the expected hash and the folder is still where it was. */
 const exchange = async (temporary: string, { folder, name, expected }: Exchange): Promise<WriteOutcome> => {
   const same = hashLoaded(await loadIn(folder, name)) === expected;
   const inPlace = await folder.isInPlace();
@@ -267,10 +267,10 @@ const replaceIn = async (work: Exchange): Promise<WriteOutcome> => {
   const { folder, name, bytes } = work;
   const temporary = folder.at(temporaryName(name, bytes));
   try {
-    const kept = await keptOf(folder.at(name));
-    if (kept !== null && !(await mayWrite(folder.at(name))))
+    const permissions = await readPermissions(folder.at(name));
+    if (permissions !== null && !(await mayWrite(folder.at(name))))
       return { kind: 'failed', why: 'it is write-protected' };
-    await fill(temporary, bytes, kept);
+    await fill(temporary, bytes, permissions);
     return await exchange(temporary, work);
   } catch (error) {
     await unlink(temporary).catch(() => undefined); // it may not exist yet; the failure itself is reported

@@ -59,7 +59,7 @@ const sortByTime = async (names: readonly string[], folder: string): Promise<rea
     .map(({ name }) => name);
 };
 
-const remarkOf = (found: number, limit: number, more: boolean): readonly string[] => {
+const describeLimit = (found: number, limit: number, more: boolean): readonly string[] => {
   if (more)
     return [`[the newest of the first ${found} that fit; there are more: narrow the glob or the path]`];
   return found > limit ? [`[the newest ${limit} of ${found}; narrow the glob or raise limit]`] : [];
@@ -126,7 +126,7 @@ const find = async (input: Input, context: ToolContext): Promise<ToolOutcome> =>
   const lines = newest.map((name) => `${prefix}${name}`);
   return {
     status: 'ok',
-    text: [...lines, ...remarkOf(names.length, limit, end.more)].join('\n'),
+    text: [...lines, ...describeLimit(names.length, limit, end.more)].join('\n'),
     summary:
       newest.length < names.length
         ? `${newest.length} of ${names.length} files`

@@ -16,18 +16,18 @@ const DEPTH_MAX = 400;
 const WITHOUT_TEXT = ['script', 'style', 'noscript', 'template', 'svg', 'iframe'];
 
 /** Lower case for A to Z only, so that the length stays the same. */
-const lowerOf = (html: string): string => html.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+const lowerAscii = (html: string): string => html.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
 /** Removes everything from each `open` to the next `close`, in linear time. An `open` without a `close` stays. */
 const cutOut = (html: string, open: string, close: string): string => {
-  const lower = lowerOf(html);
-  const kept: string[] = [];
+  const lower = lowerAscii(html);
+  const pieces: string[] = [];
   let from = 0;
   for (;;) {
     const start = lower.indexOf(open, from);
     const end = start < 0 ? -1 : lower.indexOf(close, start + open.length);
-    if (end < 0) return [...kept, html.slice(from)].join('');
-    kept.push(html.slice(from, start));
+    if (end < 0) return [...pieces, html.slice(from)].join('');
+    pieces.push(html.slice(from, start));
     from = end + close.length;
   }
 };
@@ -48,7 +48,7 @@ const SELF_CLOSING =
   /^(area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr|p|li|dt|dd|td|th|tr|option|tbody|thead)$/i;
 
 /** Upper bound for the depth of nested elements. */
-const depthOf = (html: string): number => {
+const measureDepth = (html: string): number => {
   let depth = 0;
   let deepest = 0;
   for (const [, closing, name = '', self] of html.matchAll(/<(\/?)([a-z][\w-]*)[^<>]*?(\/?)>/gi)) {
@@ -79,8 +79,8 @@ const plainText = (html: string): string =>
     .trim();
 
 /** The page's main part, if it marks one. */
-const mainOf = (html: string): string => {
-  const lower = lowerOf(html);
+const extractMain = (html: string): string => {
+  const lower = lowerAscii(html);
   const [start, end] = [lower.indexOf('<main'), lower.lastIndexOf('</main')];
   return start >= 0 && end > start ? html.slice(start, end) : cutOut(html, '<head>', '</head>');
 };
@@ -113,9 +113,9 @@ export type Readable = { readonly text: string; readonly form: 'Markdown' | 'its
 /** The page as Markdown, or as plain text. `address`: where it came from. */
 export const readHtml = async (html: string, address: string): Promise<Readable> => {
   const title = /<title\b[^>]*>([^<]*)<\/title/i.exec(html)?.[1]?.trim() ?? '';
-  const body = mainOf(withoutWaste(html));
+  const body = extractMain(withoutWaste(html));
   const heading = title === '' ? '' : `${plainText(title)}\n\n`;
-  if (body.length > CONVERTED_CHARACTERS_MAX || depthOf(body) > DEPTH_MAX)
+  if (body.length > CONVERTED_CHARACTERS_MAX || measureDepth(body) > DEPTH_MAX)
     return { text: `${heading}${plainText(body)}`, form: 'its text alone' };
   creating ??= create();
   const converter = await creating;

@@ -66,7 +66,7 @@ type Node = {
   closed: 'no' | 'depth' | 'ignored' | 'unreadable';
 };
 
-const kindOf = (entry: Dirent): Node['kind'] => {
+const entryKind = (entry: Dirent): Node['kind'] => {
   if (entry.isDirectory()) return 'folder';
   if (entry.isSymbolicLink()) return 'link';
   return entry.isFile() ? 'file' : 'other';
@@ -85,7 +85,7 @@ const readNodes = async (top: string, node: Node): Promise<readonly Node[] | nul
     .filter(({ name }) => name !== '.git')
     .map((entry): Node => {
       const place = path.join(node.place, entry.name);
-      return { name: entry.name, kind: kindOf(entry), place, children: [], left: 0, closed: 'no' };
+      return { name: entry.name, kind: entryKind(entry), place, children: [], left: 0, closed: 'no' };
     })
     .sort(inOrder);
 };
@@ -120,7 +120,7 @@ const grow = async (
   }
 };
 
-const labelOf = (node: Node, known: Known): string => {
+const renderLabel = (node: Node, known: Known): string => {
   if (node.kind === 'folder') {
     const files = known.get(node.place) ?? 0;
     if (node.closed === 'ignored') return `${node.name}/ [empty or ignored]`;
@@ -132,10 +132,10 @@ const labelOf = (node: Node, known: Known): string => {
   return known.has(node.place) ? node.name : `${node.name} [ignored]`;
 };
 
-const linesOf = (node: Node, known: Known, indent: string): readonly string[] => [
+const renderLines = (node: Node, known: Known, indent: string): readonly string[] => [
   ...node.children.flatMap((child) => [
-    `${indent}${labelOf(child, known)}`,
-    ...linesOf(child, known, `${indent}  `),
+    `${indent}${renderLabel(child, known)}`,
+    ...renderLines(child, known, `${indent}  `),
   ]),
   ...(node.left > 0 ? [`${indent}[${node.left} more]`] : []),
 ];
@@ -154,7 +154,7 @@ const list = async (input: Input, context: ToolContext): Promise<ToolOutcome> =>
   const { depth = DEPTH_DEFAULT, limit = ENTRIES_DEFAULT } = input;
   await grow(real, root, known, { depth, limit });
   if (root.closed === 'unreadable') return failed(`${shown} can't be read.`);
-  const lines = linesOf(root, known, '');
+  const lines = renderLines(root, known, '');
   return {
     status: 'ok',
     text: [`${shown}/`, ...(lines.length === 0 ? ['[empty]'] : lines)].join('\n'),

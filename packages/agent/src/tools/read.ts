@@ -102,23 +102,23 @@ const showFolder = async (real: string, shown: string): Promise<ToolOutcome> => 
 
 /** Returns a picture as such. If the model accepts no pictures, the runtime says so. */
 const showBinary = async (shown: string, bytes: Buffer, { blobs }: ToolContext): Promise<ToolOutcome> => {
-  const kept = await keepPicture(bytes, blobs);
-  switch (kept.kind) {
+  const stored = await keepPicture(bytes, blobs);
+  switch (stored.kind) {
     case 'kept': {
-      const { image, picture } = kept;
+      const { image, picture } = stored;
       const text = `${shown}: ${image.mediaType}, ${picture.width} x ${picture.height} pixels, ${bytes.length} bytes`;
       return { status: 'ok', text, images: [image], summary: `${picture.width} x ${picture.height}` };
     }
     case 'tooLarge':
       return failed(
-        `${shown} is a picture that can't be shown: ${kept.why}. Make a smaller copy and read that.`,
+        `${shown} is a picture that can't be shown: ${stored.why}. Make a smaller copy and read that.`,
       );
     case 'broken':
-      return failed(`${shown} is a picture that can't be shown: ${kept.why}.`);
+      return failed(`${shown} is a picture that can't be shown: ${stored.why}.`);
     case 'none':
       return failed(`${shown} is a binary file of ${bytes.length} bytes and is not shown.`);
     default:
-      return kept satisfies never;
+      return stored satisfies never;
   }
 };
 

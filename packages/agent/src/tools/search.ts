@@ -59,17 +59,17 @@ const schema = v.strictObject({
 type Input = v.InferOutput<typeof schema>;
 
 /** Ripgrep's types respect ignore files; its globs override them. */
-const typesOf = (glob: string | undefined): readonly string[] => {
+const typeFlags = (glob: string | undefined): readonly string[] => {
   const names = glob === undefined ? null : plainNames(glob);
   return names === null ? [] : [...names.map((name) => `--type-add=sought:${name}`), '--type=sought'];
 };
 
-const flagsOf = (input: Input): readonly string[] => [
+const ripgrepFlags = (input: Input): readonly string[] => [
   ...['--no-heading', '--with-filename', '--null', '--sort=path', '--line-number'],
   ...[`--max-columns=${COLUMNS_MAX}`, '--max-columns-preview'],
   ...(input.filesOnly === true ? ['--max-count=1'] : [`--context=${input.context ?? 0}`]),
   ...(input.ignoreCase === true ? ['--ignore-case'] : []),
-  ...typesOf(input.glob),
+  ...typeFlags(input.glob),
   `--regexp=${input.pattern}`,
 ];
 
@@ -139,7 +139,7 @@ const describe = ({ lines, changed, more, code, error }: Shown, signal: AbortSig
   return { status: 'ok', text: say('[some files or folders could not be read]') };
 };
 
-const summaryOf = ({ lines, more }: Shown, filesOnly: boolean): string => {
+const summarize = ({ lines, more }: Shown, filesOnly: boolean): string => {
   if (lines.length === 0) return 'no matches';
   return `${more ? 'first ' : ''}${plural(lines.length, filesOnly ? 'file' : 'line')}`;
 };
@@ -159,7 +159,7 @@ const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> 
   const prefix = `${shown}/`;
   const wants = (file: string): boolean =>
     glob === null || glob.fits(file.startsWith(prefix) ? file.slice(prefix.length) : file);
-  const words = [...flagsOf(input), '--', shown];
+  const words = [...ripgrepFlags(input), '--', shown];
   try {
     const limit = input.limit ?? LINES_DEFAULT;
     const searched = await withFolder(workspace, (folder) =>
@@ -169,7 +169,7 @@ const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> 
     const filesOnly = input.filesOnly === true;
     const found = { ...searched, ...(await checkLines(searched.lines, workspace, filesOnly)) };
     const outcome = describe(found, signal);
-    return outcome.status === 'ok' ? { ...outcome, summary: summaryOf(found, filesOnly) } : outcome;
+    return outcome.status === 'ok' ? { ...outcome, summary: summarize(found, filesOnly) } : outcome;
   } catch (error) {
     return failed(error instanceof Error ? error.message : String(error));
   }
@@ -234,7 +234,7 @@ const isSameLine = (found: string, there: string | undefined): boolean => {
 type Lines = ReadonlyMap<number, string>;
 
 /** The lines with these numbers in the file at the real path; none if it can't be read. */
-const linesOf = async (real: string, numbers: ReadonlySet<number>): Promise<Lines> => {
+const readLines = async (real: string, numbers: ReadonlySet<number>): Promise<Lines> => {
   const loaded = await loadFile(real);
   const found = new Map<number, string>();
   if (loaded.kind !== 'file') return found;
@@ -261,7 +261,7 @@ const checkLines = async (
     if (line.kind === 'line') numbers.set(line.file, (numbers.get(line.file) ?? new Set()).add(line.number));
   }
   const files = new Map<string, Lines>();
-  for (const [file, wanted] of numbers) files.set(file, await linesOf(path.resolve(folder, file), wanted));
+  for (const [file, sought] of numbers) files.set(file, await readLines(path.resolve(folder, file), sought));
   const lines: string[] = [];
   let changed = 0;
   for (const line of found) {

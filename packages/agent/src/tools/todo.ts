@@ -27,7 +27,7 @@ type Item = v.InferOutput<typeof schema>['items'][number];
 
 const marks: Readonly<Record<Item['status'], string>> = { done: '[x]', inProgress: '[>]', pending: '[ ]' };
 
-const progressOf = (items: readonly Item[]): string =>
+const describeProgress = (items: readonly Item[]): string =>
   items.length === 0
     ? 'empty'
     : `${items.filter(({ status }) => status === 'done').length} of ${items.length} done`;
@@ -36,7 +36,7 @@ const listText = (items: readonly Item[]): string => {
   if (items.length === 0) return 'The list is empty.';
   // One line per item, so that an item can't imitate another one.
   const lines = items.map(({ status, text }) => `${marks[status]} ${text.replace(/\s+/g, ' ')}`);
-  return [progressOf(items), ...lines].join('\n');
+  return [describeProgress(items), ...lines].join('\n');
 };
 
 /** A finished list is not kept. */
@@ -55,6 +55,6 @@ export const todoTool: Tool = defineTool({
   run: async ({ items }) => ({
     status: 'ok',
     text: listText(items),
-    summary: progressOf(items),
+    summary: describeProgress(items),
   }),
 });

@@ -2,13 +2,13 @@ import * as v from 'valibot';
 import { plural } from '../platform/text.js';
 import type { Tool } from '../ports/tool.js';
 import { defineTool, readWriteShape } from './define-tool.js';
-import { endingsOf, withEnding } from './edit/lines.js';
+import { findEndings, withEnding } from './edit/lines.js';
 import {
   changeFile,
-  hashesOf,
+  hashChange,
   type PlanChange,
   type PlannedChange,
-  previewOf,
+  previewChange,
   refuseChange,
 } from './file-change.js';
 import { ABSENT, decodeFile, encodeText, judgePath, type LoadedFile } from './files.js';
@@ -57,7 +57,7 @@ const replace = ({ real, shown, content, loaded }: Replacing): PlannedChange => 
       `${shown} is UTF-16 and would become UTF-8. Convert it with a shell command first. Nothing was changed.`,
     );
   }
-  const keepsEndings = endingsOf(before) === '\r\n' && !content.includes('\r');
+  const keepsEndings = findEndings(before) === '\r\n' && !content.includes('\r');
   const after = keepsEndings ? withEnding(content, '\r\n') : content;
   const bytes = encodeText(
     after,
@@ -67,7 +67,7 @@ const replace = ({ real, shown, content, loaded }: Replacing): PlannedChange => 
   return { kind: 'change', change: { ...common, before, after, bytes, text } };
 };
 
-const planOf =
+const planWrite =
   ({ content }: Input): PlanChange =>
   (loaded, real, shown) => {
     switch (loaded.kind) {
@@ -99,7 +99,7 @@ export const writeTool: Tool = defineTool({
   },
   judge: (input, workspace) => judgePath(input.path, workspace),
   title: ({ path }, [shown = path]) => shown,
-  preview: (input, context) => previewOf(input.path, planOf(input), context),
-  before: (input, context) => hashesOf(input.path, planOf(input), context),
-  run: (input, context) => changeFile(input.path, planOf(input), context),
+  preview: (input, context) => previewChange(input.path, planWrite(input), context),
+  before: (input, context) => hashChange(input.path, planWrite(input), context),
+  run: (input, context) => changeFile(input.path, planWrite(input), context),
 });

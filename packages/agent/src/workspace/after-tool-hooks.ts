@@ -1,20 +1,19 @@
-/** The hooks after tools: report new commits, format files, commit changes. */
-
 import { createSessionSandbox, type SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { ProgramFailure } from '../platform/run-program.js';
 import type { HookContext, HookReport, Hooks } from '../ports/hooks.js';
 import { commitTouched } from './auto-commit.js';
-import { createCommitWatch } from './commit-watch.js';
-import { Autoformatters, type ContentBefore, committedContent } from './format-files.js';
+import { CommitWatch } from './commit-watch.js';
+import { Autoformatters, type EarlierContent, readCommittedContent } from './format-files.js';
 import { FormatterReach } from './formatter-choice.js';
-import { type GitPlace, useRepository } from './git.js';
+import { useRepository } from './git.js';
 import { settleAbandoned } from './make-commit.js';
-import { DEADLINES_MS } from './phase-deadlines.js';
+
+/** The hooks after tools: report new commits, format files, commit changes. */
 
 const RECOVERY_MS = 30_000;
 
-export type HooksNeeds = {
+export type HooksOptions = {
   /** Pawl's own environment. */
   readonly environment: ProcessEnvironment;
   /** The sandbox for formatters. Default: a separate one. */
@@ -25,25 +24,23 @@ export type HooksNeeds = {
   readonly formatterMs?: number;
 };
 
-const recover = async (place: GitPlace): Promise<string> =>
-  ((await useRepository(place, settleAbandoned)) ?? []).join('\n');
-
-/** The hooks of one session. */
-export const createHooks = ({ environment, formatterMs, recordFile, sandbox }: HooksNeeds): Hooks => {
+/** The hooks of one session, but for their deadlines (late-hooks.ts). */
+export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> => {
+  const { environment, formatterMs, recordFile, sandbox } = options;
   const reach = new FormatterReach();
-  const watch = createCommitWatch({
+  const watch = new CommitWatch({
     environment,
     isFormatted: (place) => reach.isReached(place),
     ...(recordFile === undefined ? {} : { recordFile }),
   });
-  const committed = async (file: string, context: HookContext): Promise<ContentBefore> => {
+  const committed = async (file: string, context: HookContext): Promise<EarlierContent> => {
     const { workspace, signal } = context;
     try {
       const place = watch.place(workspace, signal);
-      return await committedContent(file, watch.snapshotBefore(file), context, place);
+      return await readCommittedContent(file, watch.snapshotBefore(file), context, place);
     } catch (error) {
       if (!(error instanceof ProgramFailure) || error.kind === 'stopped') throw error;
-      return { kind: 'unknown' }; // the file is left alone; the phase CheckingGitCommits reports the git failure
+      return 'unknown'; // the file is left alone; the phase CheckingGitCommits reports the git failure
     }
   };
   const formatters = new Autoformatters({
@@ -52,25 +49,22 @@ export const createHooks = ({ environment, formatterMs, recordFile, sandbox }: H
     sandbox: sandbox ?? createSessionSandbox({ environment }),
     ...(formatterMs === undefined ? {} : { runMs: formatterMs }),
   });
-  const format = async (context: HookContext): Promise<HookReport> => {
-    try {
-      return await formatters.run(context);
-    } finally {
-      formatters.forget();
-    }
-  };
+  const format = (context: HookContext): Promise<HookReport> =>
+    formatters.run(context).finally(() => formatters.forget());
   return {
-    deadlinesMs: DEADLINES_MS,
     before: async (call, settings) => {
-      const kept = settings.formatter === 'off' ? Promise.resolve() : formatters.before(call);
       reach.name(call.facts.paths);
-      await Promise.all([watch.before(call, settings), kept]);
+      const remembered = settings.formatter === 'off' ? undefined : formatters.before(call);
+      await Promise.all([watch.before(call, settings), remembered]);
     },
     after: (call, settings) => {
       formatters.after(call);
       return watch.after(call, settings);
     },
-    recover: (workspace) => recover(watch.place(workspace, AbortSignal.timeout(RECOVERY_MS))),
+    recover: async (workspace) => {
+      const place = watch.place(workspace, AbortSignal.timeout(RECOVERY_MS));
+      return ((await useRepository(place, settleAbandoned)) ?? []).join('\n');
+    },
     runNow: (phase, context) => {
       if (phase !== 'CheckingGitCommits') return null;
       const report = watch.checkNow(context);

@@ -1,12 +1,7 @@
-/** Which files a call changed, and which uncommitted changes are the agent's. */
-
-import { lstatSync } from 'node:fs';
-import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import type { JudgedCall } from '../machine/call.js';
-import { isWithin } from '../platform/files.js';
-import { settleAll } from '../platform/run-program.js';
-import { markedFolder, type Repository } from './git.js';
+import { isWithin, statusOf } from '../platform/files.js';
+import { isAncestor, markedFolder, type Repository } from './git.js';
 import {
   type ChangedFiles,
   changedBetween,
@@ -16,42 +11,12 @@ import {
 } from './repository-snapshot.js';
 
 /**
- * Tracks which uncommitted changes are the agent's.
+ * Which uncommitted changes are the agent's. Paths are relative to the top of the repository.
  *
- * 1. A file is the agent's if it had no uncommitted changes (or did not exist) when a call first changed it. It stops
- *    being the agent's when its changes are committed or undone, or when somebody else changes it.
- * 2. Other files that the agent changed too are left alone, which is reported once.
- * 3. In doubt a file does not count as the agent's.
- *
- * Paths are relative to the top of the repository.
+ * A file is the agent's if it had no uncommitted changes (or did not exist) when a call first changed it. It stops
+ * being the agent's when its changes are committed or undone, or when somebody else changes it. Other files that the
+ * agent changed too are left alone, which is reported once. In doubt a file does not count as the agent's.
  */
-export type AgentChanges = {
-  /** A call changed the file; `before` is the last snapshot before the call. */
-  touch(name: string, before: ChangedFiles): void;
-  /** The file is as a call or a formatter left it; `now` is a snapshot taken afterwards. */
-  accept(name: string, now: ChangedFiles): void;
-  /** A call may have changed the file, but it is unclear whose the change is. */
-  doubt(name: string, why: string): void;
-  /** A call changed a file that can't be committed to this repository. */
-  exclude(name: string, why: string): void;
-  /**
-   * Compares with a snapshot: a file of the agent that is not as it was accepted was changed by somebody else.
-   * `unseen`: a call may have run, but there was no snapshot before it.
-   */
-  notice(now: ChangedFiles, unseen?: 'unseen'): void;
-  /** Leaves all files of the agent alone, so that no part of a batch is committed without the rest. */
-  leaveAll(why: string): void;
-  /** The agent's files. */
-  ours(): readonly string[];
-  /** Files that are left alone and not yet reported. */
-  takeUnreported(): readonly FileLeftAlone[];
-  /** These files are committed. */
-  commit(names: readonly string[]): void;
-  forget(): void;
-  /** The whole content, as JSON. */
-  save(): SavedChanges;
-  restore(saved: SavedChanges): void;
-};
 
 export type FileLeftAlone = { readonly name: string; readonly why: string };
 type Reason = { readonly why: string; readonly reported: boolean };
@@ -65,79 +30,100 @@ export type SavedChanges = {
 const BEFORE_ALL = 'it had uncommitted changes when auto-commit first looked at it in this session';
 const BETWEEN = 'it was changed between the calls of the agent';
 const SOMEBODY_ELSE = 'somebody else changed it too';
-const CHANGED_UNSEEN = 'it was changed while the repository could not be read';
+const WHILE_UNREADABLE = 'it was changed while the repository could not be read';
 
-export const createAgentChanges = (): AgentChanges => {
-  const ours = new Map<string, Stamp | null>();
-  const left = new Map<string, Reason>();
-  const excluded = new Map<string, Reason>();
+export class AgentChanges {
+  readonly #ours = new Map<string, Stamp | null>();
+  readonly #leftAlone = new Map<string, Reason>();
+  /** Files that a call changed and that can't be committed to this repository. */
+  readonly #excluded = new Map<string, Reason>();
   /** Files that had uncommitted changes in the first snapshot. */
-  let first: ReadonlySet<string> | null = null;
-  const leave = (name: string, why: string): void => {
-    ours.delete(name);
-    if (!left.has(name)) left.set(name, { why, reported: false });
-  };
-  const forget = (): void => {
-    first = null;
-    for (const files of [ours, left, excluded]) files.clear();
-  };
-  return {
-    touch(name, before) {
-      if (ours.has(name) || left.has(name)) return;
-      if (before.has(name)) leave(name, first?.has(name) === true ? BEFORE_ALL : BETWEEN);
-      else ours.set(name, null);
-    },
-    accept(name, now) {
-      if (!left.has(name)) ours.set(name, now.get(name)?.stamp ?? null);
-    },
-    doubt(name, why) {
-      if (!ours.has(name)) leave(name, why);
-    },
-    exclude(name, why) {
-      if (!excluded.has(name)) excluded.set(name, { why, reported: false });
-    },
-    notice(now, unseen) {
-      first ??= new Set(now.keys());
-      for (const files of [ours, left])
-        for (const name of files.keys()) if (!now.has(name)) files.delete(name);
-      for (const [name, stamp] of ours) {
-        if (stamp !== now.get(name)?.stamp)
-          leave(name, unseen === undefined ? SOMEBODY_ELSE : CHANGED_UNSEEN);
-      }
-    },
-    leaveAll(why) {
-      for (const name of [...ours.keys()]) leave(name, why);
-    },
-    ours: () => [...ours.keys()],
-    takeUnreported: () =>
-      [left, excluded].flatMap((files) =>
-        [...files].flatMap(([name, { why, reported }]) => {
-          if (reported) return [];
-          files.set(name, { why, reported: true });
-          return [{ name, why }];
-        }),
-      ),
-    commit(names) {
-      for (const name of names) ours.delete(name);
-    },
-    forget,
-    save: () => ({
-      ours: [...ours],
-      left: [...left],
-      excluded: [...excluded],
-      first: first === null ? null : [...first],
-    }),
-    restore(saved) {
-      forget();
-      for (const [name, stamp] of saved.ours) ours.set(name, stamp);
-      for (const [name, reason] of saved.left) left.set(name, reason);
-      for (const [name, reason] of saved.excluded) excluded.set(name, reason);
-      first = saved.first === null ? null : new Set(saved.first);
-    },
-  };
-};
+  #first: ReadonlySet<string> | null = null;
 
-/** Determines which files a call changed, and whether the changes are its own. */
+  /** A call changed the file; `before` is the last snapshot before the call. */
+  touch(name: string, before: ChangedFiles): void {
+    if (this.#ours.has(name) || this.#leftAlone.has(name)) return;
+    if (!before.has(name)) this.#ours.set(name, null);
+    else this.#leave(name, this.#first?.has(name) === true ? BEFORE_ALL : BETWEEN);
+  }
+
+  /** The file is as a call or a formatter left it; `now` is a snapshot taken afterwards. */
+  accept(name: string, now: ChangedFiles): void {
+    if (!this.#leftAlone.has(name)) this.#ours.set(name, now.get(name)?.stamp ?? null);
+  }
+
+  /** A call may have changed the file, but it is unclear whose the change is. */
+  doubt(name: string, why: string): void {
+    if (!this.#ours.has(name)) this.#leave(name, why);
+  }
+
+  exclude(name: string, why: string): void {
+    if (!this.#excluded.has(name)) this.#excluded.set(name, { why, reported: false });
+  }
+
+  /**
+   * Compares with a snapshot: a file of the agent that is not as it was accepted was changed by somebody else.
+   * `unseen`: a call may have run, but there was no snapshot before it.
+   */
+  notice(now: ChangedFiles, unseen?: 'unseen'): void {
+    this.#first ??= new Set(now.keys());
+    for (const files of [this.#ours, this.#leftAlone])
+      for (const name of files.keys()) if (!now.has(name)) files.delete(name);
+    for (const [name, stamp] of this.#ours)
+      if (stamp !== now.get(name)?.stamp)
+        this.#leave(name, unseen === undefined ? SOMEBODY_ELSE : WHILE_UNREADABLE);
+  }
+
+  /** Leaves all files of the agent alone, so that no part of a batch is committed without the rest. */
+  leaveAll(why: string): void {
+    for (const name of [...this.#ours.keys()]) this.#leave(name, why);
+  }
+
+  /** The agent's files. */
+  ours(): readonly string[] {
+    return [...this.#ours.keys()];
+  }
+
+  /** Files that are left alone and not yet reported. */
+  takeUnreported(): readonly FileLeftAlone[] {
+    return [this.#leftAlone, this.#excluded].flatMap((files) =>
+      [...files].flatMap(([name, { why, reported }]) => {
+        files.set(name, { why, reported: true });
+        return reported ? [] : [{ name, why }];
+      }),
+    );
+  }
+
+  /** These files are committed. */
+  commit(names: readonly string[]): void {
+    for (const name of names) this.#ours.delete(name);
+  }
+
+  forget(): void {
+    this.#first = null;
+    for (const files of [this.#ours, this.#leftAlone, this.#excluded]) files.clear();
+  }
+
+  save(): SavedChanges {
+    const [ours, left, excluded] = [[...this.#ours], [...this.#leftAlone], [...this.#excluded]];
+    return { ours, left, excluded, first: this.#first && [...this.#first] };
+  }
+
+  restore({ ours, left, excluded, first }: SavedChanges): void {
+    this.forget();
+    for (const [name, stamp] of ours) this.#ours.set(name, stamp);
+    for (const [name, reason] of left) this.#leftAlone.set(name, reason);
+    for (const [name, reason] of excluded) this.#excluded.set(name, reason);
+    this.#first = first && new Set(first);
+  }
+
+  #leave(name: string, why: string): void {
+    this.#ours.delete(name);
+    if (!this.#leftAlone.has(name)) this.#leftAlone.set(name, { why, reported: false });
+  }
+}
+
+// ---- What one call changed ----
 
 /** Files that changed while a call ran, relative to the top. */
 export type CallChanges = {
@@ -148,53 +134,8 @@ export type CallChanges = {
   readonly mixed: boolean;
 };
 
-export const UNSEEN = 'the repository could not be read before the agent changed it';
-const CUT =
-  'Pawl was killed or closed while a call of the agent ran, so nobody knows who changed what. Commit it yourself: auto-commit leaves it alone from now on';
-/** The record of an earlier process is missing. */
-export const UNRECORDED =
-  'Pawl was killed between the calls of the agent, and how the files were before is not recorded. Commit it yourself: auto-commit leaves it alone from now on';
-const INSIDE = 'it belongs to a repository inside this one';
-const MIXED = 'it came with a switch of branches, a stash or an undone commit';
-
 /** Opens the repository, which is needed only if HEAD moved. */
 type Ask = <T>(work: (repository: Repository) => Promise<T>) => Promise<T | null>;
-
-const isMixed = async (ask: Ask, before: WorktreeSnapshot, after: WorktreeSnapshot): Promise<boolean> => {
-  if (before.stash !== after.stash || before.head.branch !== after.head.branch) return true;
-  const [from, to] = [before.head.hash, after.head.hash];
-  if (from === to || from === null) return false;
-  if (to === null) return true;
-  const isOnward = await ask((repository) => repository.run(['merge-base', '--is-ancestor', from, to]));
-  return isOnward?.code !== 0;
-};
-
-export const isFolder = async (file: string): Promise<boolean> => {
-  try {
-    return (await lstat(file)).isDirectory();
-  } catch {
-    return false; // it does not exist, so there is nothing below it
-  }
-};
-
-/** The files, not folders, that calls name. */
-export const namedFiles = async (calls: readonly JudgedCall[]): Promise<readonly string[]> => {
-  const paths = [...new Set(calls.flatMap(({ facts }) => facts.paths))];
-  const folders = await Promise.all(paths.map(isFolder));
-  return paths.filter((_path, index) => folders[index] === false);
-};
-
-/** Like `namedFiles`, but synchronous. */
-export const namedFilesNow = (calls: readonly JudgedCall[]): readonly string[] =>
-  [...new Set(calls.flatMap(({ facts }) => facts.paths))].filter((file) => !isFolderNow(file));
-
-const isFolderNow = (file: string): boolean => {
-  try {
-    return lstatSync(file).isDirectory();
-  } catch {
-    return false; // as above
-  }
-};
 
 export const callChangesBetween = async (
   call: JudgedCall,
@@ -202,95 +143,99 @@ export const callChangesBetween = async (
   after: WorktreeSnapshot,
   ask: Ask,
 ): Promise<CallChanges> => {
-  const [changed, mixed] = await settleAll([changedBetween(before, after), isMixed(ask, before, after)]);
-  return { call, before, changed, mixed };
+  const changed = changedBetween(before, after);
+  return { call, before, changed, mixed: await isMixed(before, after, ask) };
 };
 
-/** Whether a call may have changed a file: it names the file, or a folder above it. */
-const isBelow = ({ facts }: JudgedCall, name: string, { top }: Refs): boolean =>
-  facts.paths.some((place) => isWithin(path.join(top, name), place));
+const isMixed = async (before: WorktreeSnapshot, after: WorktreeSnapshot, ask: Ask): Promise<boolean> => {
+  if (before.stash !== after.stash || before.head.branch !== after.head.branch) return true;
+  const [from, to] = [before.head.hash, after.head.hash];
+  if (from === to || from === null) return false;
+  if (to === null) return true;
+  return (await ask((repository) => isAncestor(repository, from, to))) !== true;
+};
 
-/** The changed files below the folder that a command names. */
-const namesBelow = (folder: string, { changed }: CallChanges, top: string): readonly string[] =>
-  changed.filter((name) => isWithin(path.join(top, name), folder));
+export const isFolder = (file: string): boolean => statusOf(file)?.isDirectory() === true;
+
+/** The files, not folders, that calls name. */
+export const namedFiles = (calls: readonly JudgedCall[]): readonly string[] =>
+  [...new Set(calls.flatMap(({ facts }) => facts.paths))].filter((file) => !isFolder(file));
 
 /**
  * The files that a call changed, as absolute paths: those that it names, and all changes below a folder that it names.
  * Without `changes`, only the former are known.
  */
-export const filesOfCall = async (
-  call: JudgedCall,
+export const filesOfCall = (
+  { facts }: JudgedCall,
   changes: CallChanges | undefined,
   { top, gitFolder }: Refs,
-): Promise<readonly string[]> => {
-  const files: string[] = [];
-  for (const place of call.facts.paths) {
-    if (isWithin(place, gitFolder)) continue;
-    if (!(await isFolder(place))) files.push(place);
-    else if (changes !== undefined)
-      files.push(...namesBelow(place, changes, top).map((name) => path.join(top, name)));
-  }
-  return files;
+): readonly string[] => {
+  const changed = (changes?.changed ?? []).map((name) => path.join(top, name));
+  return facts.paths
+    .filter((place) => !isWithin(place, gitFolder))
+    .flatMap((place) => (isFolder(place) ? changed.filter((file) => isWithin(file, place)) : [place]));
 };
 
-/** Calls `visit` for each file that a call names, by its name in the repository. Files of inner repositories are excluded. */
-const visitNamed = async (
-  call: JudgedCall,
-  { top, gitFolder }: Refs,
-  agentChanges: AgentChanges,
-  visit: (name: string) => void,
-): Promise<void> => {
-  for (const place of call.facts.paths) {
-    if (isWithin(place, gitFolder) || !isWithin(place, top) || (await isFolder(place))) continue;
+const INSIDE = 'it belongs to a repository inside this one';
+const MIXED = 'it came with a switch of branches, a stash or an undone commit';
+const CUT =
+  'Pawl was killed or closed while a call of the agent ran, so nobody knows who changed what. Commit it yourself: auto-commit leaves it alone from now on';
+const UNSEEN = 'the repository could not be read before the agent changed it';
+/** The record of an earlier process is missing. */
+const UNRECORDED =
+  'Pawl was killed between the calls of the agent, and how the files were before is not recorded. Commit it yourself: auto-commit leaves it alone from now on';
+
+/** The files of this repository that a call names. Files of inner repositories are excluded. */
+const namedIn = ({ facts }: JudgedCall, { top, gitFolder }: Refs, agent: AgentChanges): readonly string[] =>
+  facts.paths.flatMap((place) => {
+    if (isWithin(place, gitFolder) || !isWithin(place, top) || isFolder(place)) return [];
     const name = path.relative(top, place);
-    if (markedFolder(path.dirname(place)) === top) visit(name);
-    else agentChanges.exclude(name, INSIDE);
-  }
-};
+    if (markedFolder(path.dirname(place)) === top) return [name];
+    agent.exclude(name, INSIDE);
+    return [];
+  });
+
+/** Those of the changed files that a call names, or that lie below a folder that it names. */
+const reachedBy = ({ facts }: JudgedCall, changed: readonly string[], { top }: Refs): readonly string[] =>
+  changed.filter((name) => facts.paths.some((place) => isWithin(path.join(top, name), place)));
 
 /** Records the changes of a call between two snapshots as the agent's. */
-export const noteCallChanges = async (
+export const noteCallChanges = (
   { call, before, changed, mixed }: CallChanges,
   after: WorktreeSnapshot,
-  agentChanges: AgentChanges,
-): Promise<void> => {
-  const accept = (name: string): void => agentChanges.accept(name, after.changed);
-  await visitNamed(call, after, agentChanges, (name) => {
-    agentChanges.touch(name, before.changed);
-    accept(name);
-  });
-  for (const folder of call.facts.paths) {
-    if (!(await isFolder(folder))) continue;
-    for (const name of namesBelow(folder, { call, before, changed, mixed }, after.top)) {
-      if (mixed) agentChanges.doubt(name, MIXED);
-      else agentChanges.touch(name, before.changed);
-      accept(name);
-    }
+  agent: AgentChanges,
+): void => {
+  const named = namedIn(call, after, agent);
+  for (const name of named) agent.touch(name, before.changed);
+  for (const name of reachedBy(call, changed, after)) {
+    if (mixed) agent.doubt(name, MIXED);
+    else agent.touch(name, before.changed);
+    agent.accept(name, after.changed);
   }
+  for (const name of named) agent.accept(name, after.changed);
 };
 
-/**
- * Records that a call may have changed the files that it names, without snapshots before and after it. `changed`: all
- * files with uncommitted changes, if a command may have changed any of them.
- */
-export const noteUnseenCall = async (
+/** Records that a call may have changed the files that it names, although no look preceded it. */
+export const noteUnseenCall = (call: JudgedCall, refs: Refs, agent: AgentChanges): void => {
+  for (const name of namedIn(call, refs, agent)) agent.doubt(name, UNSEEN);
+};
+
+/** Records that a call of a process that was killed may have changed any of these files, and nobody knows which. */
+export const noteUnrecordedCall = (
   call: JudgedCall,
   refs: Refs,
-  agentChanges: AgentChanges,
-  { why, changed }: { readonly why: string; readonly changed: readonly string[] },
-): Promise<void> => {
-  await visitNamed(call, refs, agentChanges, (name) => agentChanges.doubt(name, why));
-  for (const name of changed) if (isBelow(call, name, refs)) agentChanges.doubt(name, why);
+  changed: readonly string[],
+  agent: AgentChanges,
+): void => {
+  agent.leaveAll(UNRECORDED);
+  for (const name of namedIn(call, refs, agent)) agent.doubt(name, UNRECORDED);
+  for (const name of reachedBy(call, changed, refs)) agent.doubt(name, UNRECORDED);
 };
 
 /** Records that nobody knows who changed the files of a call: Pawl ended while it ran. */
-export const noteCutCall = async (
-  { call, changed }: CallChanges,
-  refs: Refs,
-  agentChanges: AgentChanges,
-): Promise<void> => {
-  const names = changed.filter((name) => isBelow(call, name, refs));
+export const noteCutCall = ({ call, changed }: CallChanges, refs: Refs, agent: AgentChanges): void => {
+  const names = reachedBy(call, changed, refs);
   if (names.length === 0) return;
-  agentChanges.leaveAll(CUT);
-  for (const name of names) agentChanges.doubt(name, CUT);
+  agent.leaveAll(CUT);
+  for (const name of names) agent.doubt(name, CUT);
 };

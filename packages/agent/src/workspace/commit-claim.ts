@@ -1,12 +1,3 @@
-/**
- * A folder in the git folder that proves which locks of a repository are ours, while a commit is made.
- *
- * 1. Each lock has a second hard link in the folder. A lock with the same inode is ours, whatever happened since: as
- *    long as our link exists, the inode can't belong to another file.
- * 2. The folder says who makes which commit, so that another session can tell whether that process is dead.
- * 3. It is removed when the commit is made or given up. A killed program leaves it behind, with its locks.
- */
-
 import { hash, randomUUID } from 'node:crypto';
 import {
   closeSync,
@@ -23,6 +14,15 @@ import path from 'node:path';
 import { readTextOrEmptySync } from '../platform/files.js';
 import { identifyProcess, type ProcessIdentity } from '../platform/process-identity.js';
 
+/**
+ * A folder in the git folder that proves which locks of a repository are ours, while a commit is made.
+ *
+ * Each lock has a second hard link in the folder. A lock with the same inode is ours, whatever happened since: as long
+ * as our link exists, the inode can't belong to another file. The folder says who makes which commit, so that another
+ * session can tell whether that process is dead. It is removed when the commit is made or given up. A killed program
+ * leaves it behind, with its locks.
+ */
+
 /** The branch `ref` (or HEAD, if it is detached) is to move from `before` (null: no commit yet) to `commit`. */
 export type CommitIntent = { readonly ref: string; readonly before: string | null; readonly commit: string };
 
@@ -36,13 +36,95 @@ const BYTES_MAX = 16 * 1024;
 
 export const newClaimName = (): string => `${PREFIX}${randomUUID()}`;
 
-const codeOf = (error: unknown): string =>
+export class CommitClaim {
+  readonly folder: string;
+  readonly #gitFolder: string;
+
+  /** `name`: from `newClaimName`. */
+  constructor(gitFolder: string, name: string) {
+    this.#gitFolder = gitFolder;
+    this.folder = path.join(gitFolder, NAME.test(name) ? name : `${PREFIX}unknown`);
+  }
+
+  /** Makes the folder. Called before the first lock is taken. */
+  make(intent: CommitIntent): void {
+    mkdirSync(this.folder);
+    const record: ClaimRecord = { intent, owner: identifyProcess() };
+    writeFileSync(this.#at(RECORD), JSON.stringify(record));
+  }
+
+  /** The record; null if there is none. */
+  read(): ClaimRecord | null {
+    const value = readJson(this.#at(RECORD));
+    return isRecord(value) ? value : null;
+  }
+
+  /** Takes a lock of git, which is then empty; false if another process holds it. */
+  take(lock: string): boolean {
+    const link = this.#linkPath(lock);
+    try {
+      closeSync(openSync(link, 'wx'));
+      linkSync(link, lock);
+      return true;
+    } catch (error) {
+      rmSync(link, { force: true });
+      if (errorCode(error) === 'EEXIST') return false;
+      if (!NO_LINKS.has(errorCode(error))) throw error;
+      return takeWithoutLinks(lock);
+    }
+  }
+
+  /** Notes a lock that git took for us and holds now. */
+  note(lock: string): void {
+    try {
+      linkSync(lock, this.#linkPath(lock));
+    } catch {
+      // git needs no such lock, or there are no hard links; it can then be recognized by its content only
+    }
+  }
+
+  /** Removes a lock if it is ours. */
+  release(lock: string): void {
+    const inode = readInode(this.#linkPath(lock));
+    if (inode !== null && inode === readInode(lock)) unlinkSync(lock);
+  }
+
+  /** Records the process that moves the branch. */
+  noteMover(pid: number): void {
+    writeFileSync(this.#at(MOVER), JSON.stringify(identifyProcess(pid)));
+  }
+
+  mover(): ProcessIdentity | null {
+    const value = readJson(this.#at(MOVER));
+    return isIdentity(value) ? value : null;
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  #at(name: string): string {
+    return path.join(this.folder, name);
+  }
+
+  #linkPath(lock: string): string {
+    return this.#at(hash('sha256', path.relative(this.#gitFolder, lock)).slice(0, 16));
+  }
+}
+
+/** The claims in a git folder: of commits that are being made now, or were interrupted. */
+export const listClaims = (gitFolder: string): readonly CommitClaim[] =>
+  readdirSync(gitFolder)
+    .filter((name) => NAME.test(name))
+    .map((name) => new CommitClaim(gitFolder, name));
+
+const errorCode = (error: unknown): string =>
   error instanceof Error && 'code' in error ? String(error.code) : '';
 
 /** File systems without hard links. */
 const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'ENOSYS', 'EMLINK', 'EXDEV']);
 
-const inodeOf = (file: string): string | null => {
+const readInode = (file: string): string | null => {
   try {
     const { dev, ino } = lstatSync(file, { bigint: true });
     return `${dev} ${ino}`;
@@ -51,7 +133,7 @@ const inodeOf = (file: string): string | null => {
   }
 };
 
-const parsed = (file: string): unknown => {
+const readJson = (file: string): unknown => {
   try {
     return JSON.parse(readTextOrEmptySync(file, BYTES_MAX));
   } catch {
@@ -77,94 +159,12 @@ const isRecord = (value: unknown): value is ClaimRecord => {
 const isIdentity = (value: unknown): value is ProcessIdentity =>
   typeof value === 'object' && value !== null && 'pid' in value && 'started' in value;
 
-export class CommitClaim {
-  readonly folder: string;
-  readonly #gitFolder: string;
-
-  /** `name`: from `newClaimName`. */
-  constructor(gitFolder: string, name: string) {
-    this.#gitFolder = gitFolder;
-    this.folder = path.join(gitFolder, NAME.test(name) ? name : `${PREFIX}unknown`);
-  }
-
-  /** Makes the folder. Called before the first lock is taken. */
-  make(intent: CommitIntent): void {
-    mkdirSync(this.folder);
-    const record: ClaimRecord = { intent, owner: identifyProcess() };
-    writeFileSync(this.#at(RECORD), JSON.stringify(record));
-  }
-
-  /** The record; null if there is none. */
-  read(): ClaimRecord | null {
-    const value = parsed(this.#at(RECORD));
-    return isRecord(value) ? value : null;
-  }
-
-  /** Takes a lock of git, which is then empty; false if another process holds it. */
-  take(lock: string): boolean {
-    const own = this.#linkOf(lock);
-    try {
-      closeSync(openSync(own, 'wx'));
-      linkSync(own, lock);
-      return true;
-    } catch (error) {
-      rmSync(own, { force: true });
-      if (codeOf(error) === 'EEXIST') return false;
-      if (!NO_LINKS.has(codeOf(error))) throw error;
-      return takeWithoutLinks(lock);
-    }
-  }
-
-  /** Notes a lock that git took for us and holds now. */
-  note(lock: string): void {
-    try {
-      linkSync(lock, this.#linkOf(lock));
-    } catch {
-      // git needs no such lock, or there are no hard links; it can then be recognized by its content only
-    }
-  }
-
-  /** Removes a lock if it is ours. */
-  release(lock: string): void {
-    const inode = inodeOf(this.#linkOf(lock));
-    if (inode !== null && inode === inodeOf(lock)) unlinkSync(lock);
-  }
-
-  /** Records the process that moves the branch. */
-  noteMover(pid: number): void {
-    writeFileSync(this.#at(MOVER), JSON.stringify(identifyProcess(pid)));
-  }
-
-  mover(): ProcessIdentity | null {
-    const value = parsed(this.#at(MOVER));
-    return isIdentity(value) ? value : null;
-  }
-
-  remove(): void {
-    rmSync(this.folder, { recursive: true, force: true });
-  }
-
-  #at(name: string): string {
-    return path.join(this.folder, name);
-  }
-
-  #linkOf(lock: string): string {
-    return this.#at(hash('sha256', path.relative(this.#gitFolder, lock)).slice(0, 16));
-  }
-}
-
 const takeWithoutLinks = (lock: string): boolean => {
   try {
     closeSync(openSync(lock, 'wx'));
     return true;
   } catch (error) {
-    if (codeOf(error) === 'EEXIST') return false;
+    if (errorCode(error) === 'EEXIST') return false;
     throw error;
   }
 };
-
-/** The claims in a git folder: of commits that are being made now, or were interrupted. */
-export const listClaims = (gitFolder: string): readonly CommitClaim[] =>
-  readdirSync(gitFolder)
-    .filter((name) => NAME.test(name))
-    .map((name) => new CommitClaim(gitFolder, name));

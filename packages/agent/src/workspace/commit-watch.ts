@@ -1,441 +1,49 @@
-/** The phase CheckingGitCommits: determines what the agent's calls did to the repository. */
-
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { JudgedCall } from '../machine/call.js';
 import type { Settings } from '../machine/settings.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { isWithin, readTextOrEmptySync } from '../platform/files.js';
-import { repositoryFolders } from '../platform/repository-folders.js';
 import { ProgramFailure } from '../platform/run-program.js';
 import type { BatchContext, HookContext, HookReport } from '../ports/hooks.js';
 import {
-  type AgentChanges,
+  AgentChanges,
+  type CallChanges,
   callChangesBetween,
-  createAgentChanges,
   filesOfCall,
   isFolder,
   namedFiles,
-  namedFilesNow,
   noteCallChanges,
   noteCutCall,
+  noteUnrecordedCall,
   noteUnseenCall,
   type SavedChanges,
-  UNRECORDED,
-  UNSEEN,
 } from './agent-changes.js';
 import { listClaims } from './commit-claim.js';
-import { type GitPlace, locateRepository, useRepository, workWith } from './git.js';
+import { type GitPlace, useRepository } from './git.js';
 import {
-  byCalls,
-  describeCommit,
+  changeByCalls,
+  describeChange,
+  findCommittedFiles,
+  findHeadChange,
+  type HeadMove,
   type HeadMover,
-  isSameHead,
-  noteOf,
-  RepositoryEvents,
-  unborn,
-  warningOf,
+  noteMoves,
+  warnOfMoves,
 } from './head-changes.js';
 import { settleAbandoned } from './make-commit.js';
 import { KnownRepository } from './repository-location.js';
 import {
-  askRefs,
   type ChangedFile,
-  type ChangedFiles,
+  hasTree,
+  isSameHead,
   RefFiles,
   type Refs,
-  takeSnapshot,
+  type RepositoryView,
+  viewRepository,
+  viewRepositoryNow,
   type WorktreeSnapshot,
 } from './repository-snapshot.js';
-
-type WatchNeeds = {
-  /** Pawl's own environment. */
-  readonly environment: ProcessEnvironment;
-  /** Whether a formatter may apply to files that a command changes anywhere below the workspace. */
-  isFormatted(place: GitPlace): Promise<boolean>;
-  /** Time limit for the observation before a call. Default: BEFORE_MS. */
-  readonly beforeMs?: number;
-  /** The file system's time, in ms since 1970. */
-  readonly now?: () => number;
-  /** Where what a killed session knew is recorded (watch-record.ts). Without it nothing is recorded. */
-  readonly recordFile?: string;
-};
-
-const BEFORE_MS = 10_000;
-/** After this many failures no more observations are made before calls. */
-const BLIND_MAX = 3;
-
-/** `cut`: the call was running when an earlier process of the session ended, and the view is the one before it. */
-type Running = { readonly call: JudgedCall; readonly tree: boolean; readonly cut?: true };
-/** The last observation, and what has run since. */
-type Last = { readonly view: RepositoryView; readonly since: Running | 'nothing' | 'unknown' };
-type Seen = Extract<RepositoryView, { readonly kind: 'seen' }>;
-
-const moverOf = (since: Last['since']): HeadMover =>
-  since === 'nothing' ? 'others' : since === 'unknown' ? 'unknown' : 'calls';
-
-/**
- * The phase CheckingGitCommits: determines what the agent's calls did to the repository. Also records what
- * AutoCommitting needs.
- *
- * 1. One watch per session observes the repository before each mutating call, after each batch and after a cancelled
- *    call; with auto-commit after each call. So changes by the calls can be distinguished from changes between them.
- * 2. A call made all changes between the observation before it and the next one, however it ended. They are recorded
- *    as the agent's at once, since a batch whose turn is cancelled gets no report.
- * 3. A call that names files changed those. A call that names a folder (a command) made all changes below it.
- * 4. A snapshot of the tree is taken only if needed: for auto-commit, or for a formatter of files that a command
- *    changed.
- * 5. No process is started without a repository, for a batch without calls, or if no ref has changed and no snapshot is
- *    needed.
- * 6. A failed observation is reported, and unobserved changes count as nobody's.
- * 7. With auto-commit what is known is recorded. If Pawl ended while a call ran, and the call changed files, nobody knows
- *    who changed what until the next observation: then all files are left alone, so that no part is committed.
- */
-class Watch implements CommitWatch {
-  readonly agentChanges = createAgentChanges();
-  readonly #needs: WatchNeeds;
-  readonly #known: KnownRepository;
-  readonly #views = new RepositoryViews();
-  #last: Last | null = null;
-  readonly #happened = new RepositoryEvents();
-  /** From the last report: snapshots before the change of each file, and before the batch. */
-  #before: {
-    readonly files: ReadonlyMap<string, WorktreeSnapshot>;
-    readonly began: WorktreeSnapshot | null;
-  } | null = null;
-  /** Calls that this process observed before they ran, and calls since the last report whose changes are recorded. */
-  readonly #begun = new Set<string>();
-  readonly #noted = new Set<string>();
-  #hasRecord = false;
-  readonly #told = new Set<string>();
-  #unsaid: string[] = [];
-  /** What became of commits of killed sessions; null until somebody looked. */
-  #settled: readonly string[] | null = null;
-  #blind = 0;
-  #lastNews = '';
-  #queue: Promise<unknown> = Promise.resolve();
-  /** Number of tasks in the queue. */
-  #waiting = 0;
-
-  constructor(needs: WatchNeeds) {
-    this.#needs = needs;
-    this.#known = new KnownRepository(needs.environment, needs.now);
-    this.#restore();
-  }
-
-  place(workspace: string, signal: AbortSignal): GitPlace {
-    return { workspace, environment: this.#needs.environment, signal, known: this.#known };
-  }
-
-  before(call: JudgedCall, settings: Settings): Promise<void> {
-    return this.#inTurn(settings, async () => {
-      this.#begun.add(call.callId);
-      if (this.#blind >= BLIND_MAX) return this.#lose();
-      if (this.#cutCall()?.callId === call.callId) this.#last = null; // it had no effect: it runs only now
-      await this.#tryLook(settings, async (place) => {
-        const tree = await this.#needsTree(call, settings, place);
-        const view = await this.#look(place, settings, tree);
-        this.#last = { view, since: { call, tree } };
-        this.#happened.begin(snapshotOf(view));
-        this.#settled ??= await this.#settle(place, view);
-      });
-    });
-  }
-
-  after(call: JudgedCall, settings: Settings): Promise<void> {
-    return this.#inTurn(settings, async () => {
-      const last = this.#last;
-      if (typeof last?.since !== 'object' || last.since.call.callId !== call.callId) return;
-      // the runtime knows what became of the call: it ran until now, or its file is as it leaves it
-      this.#last = { ...last, since: { call: last.since.call, tree: last.since.tree } };
-      await this.#tryLook(settings, (place) => this.#look(place, settings, false));
-    });
-  }
-
-  check(context: HookContext): Promise<HookReport> {
-    return this.#inTurn(context.settings, async () => {
-      this.#before = null;
-      if (context.calls.length === 0 && !this.#happened.isOwing()) return QUIET;
-      const { workspace, settings, signal } = context;
-      try {
-        const place = this.place(workspace, signal);
-        const view = await this.#look(place, settings, settings.autoCommit === 'on');
-        if (view.kind === 'seen') return await this.#report(place, view, context);
-        this.#forget();
-      } catch (error) {
-        this.#lose();
-        this.#happened.clear();
-        if (!(error instanceof ProgramFailure) || error.kind === 'stopped') throw error;
-        if (!this.#told.has(error.message)) {
-          this.#told.add(error.message);
-          throw error;
-        }
-      }
-      return { ...QUIET, changedFiles: await namedFiles(context.calls), warning: this.#missed() };
-    });
-  }
-
-  checkNow({ calls, settings, workspace }: BatchContext): HookReport | null {
-    const last = this.#last;
-    const isPlain =
-      this.#waiting === 0 &&
-      this.#unsaid.length + (this.#settled?.length ?? 0) === 0 &&
-      this.#happened.isEmpty();
-    if (!isPlain || last === null || calls.length === 0 || settings.autoCommit === 'on') return null;
-    if (last.since === 'unknown' || (typeof last.since === 'object' && last.since.tree)) return null;
-    const view = this.#views.lookNow(workspace, this.#known);
-    if (view === null || !isSameView(last.view, view)) return null;
-    this.agentChanges.forget();
-    this.#last = { view, since: 'nothing' };
-    this.#before = view.kind === 'seen' ? { files: new Map(), began: null } : null;
-    const outside = (file: string): boolean => view.kind === 'none' || !isWithin(file, view.refs.gitFolder);
-    return { ...QUIET, changedFiles: namedFilesNow(calls).filter(outside) };
-  }
-
-  snapshotBefore(file: string): WorktreeSnapshot | null {
-    return this.#before?.files.get(file) ?? this.#before?.began ?? null;
-  }
-
-  expectCommit(hash: string): void {
-    if (this.#last?.view.kind !== 'seen') return;
-    const { refs, tree } = this.#last.view;
-    const moved = { ...refs, head: { ...refs.head, hash }, tips: [...refs.tips, hash] };
-    this.#last = { ...this.#last, view: { kind: 'seen', refs: moved, tree } };
-  }
-
-  unlessRepeated(text: string): string {
-    const known = text === this.#lastNews;
-    this.#lastNews = text;
-    return known ? '' : text;
-  }
-
-  save({ autoCommit }: Settings): void {
-    const { recordFile } = this.#needs;
-    if (recordFile === undefined) return;
-    const since = this.#last?.since;
-    const before = snapshotOf(this.#last?.view);
-    const running = typeof since === 'object' && before !== null ? { call: since.call, before } : null;
-    const changes = this.agentChanges.save();
-    const record = { version: 1, changes, noted: [...this.#noted], running } as const;
-    if (autoCommit === 'on') writeRecord(recordFile, record);
-    else if (this.#hasRecord) writeRecord(recordFile, null);
-    this.#hasRecord = autoCommit === 'on';
-  }
-
-  /** Rule 7. */
-  #restore(): void {
-    const { recordFile } = this.#needs;
-    const record = recordFile === undefined ? null : readRecord(recordFile);
-    if (record === null) return;
-    this.#hasRecord = true;
-    this.agentChanges.restore(record.changes);
-    for (const callId of record.noted) this.#noted.add(callId);
-    if (record.running === null) return;
-    const { call, before } = record.running;
-    const { changed: tree, ...refs } = before;
-    this.#last = { view: { kind: 'seen', refs, tree }, since: { call, tree: true, cut: true } };
-  }
-
-  #cutCall(): JudgedCall | null {
-    const since = this.#last?.since;
-    return typeof since === 'object' && since.cut === true ? since.call : null;
-  }
-
-  /** Runs one task at a time, in order, and records what is known afterwards. */
-  #inTurn<T>(settings: Settings, work: () => Promise<T>): Promise<T> {
-    this.#waiting += 1;
-    const done = this.#queue.then(work).finally(() => this.save(settings));
-    const over = (): void => {
-      this.#waiting -= 1;
-    };
-    this.#queue = done.then(over, over); // the caller gets the failure
-    return done;
-  }
-
-  /** Observes within a time limit. A failure is reported with the next report. */
-  async #tryLook({ workspace }: Settings, look: (place: GitPlace) => Promise<unknown>): Promise<void> {
-    const { beforeMs = BEFORE_MS } = this.#needs;
-    const signal = AbortSignal.timeout(beforeMs);
-    try {
-      await look(this.place(workspace, signal));
-      this.#blind = 0;
-    } catch (error) {
-      this.#lose();
-      this.#blind += 1;
-      const why = signal.aborted
-        ? `it took longer than ${beforeMs / 1000} s`
-        : error instanceof Error
-          ? error.message
-          : String(error);
-      const more = this.#blind === BLIND_MAX ? ' It is not read before calls any more in this session.' : '';
-      this.#unsaid.push(`${why}.${more}`);
-    }
-  }
-
-  /** Warnings: commits of killed sessions, and failed observations before calls, without repetitions. */
-  #missed(): string {
-    const news = [...new Set(this.#unsaid)].filter((text) => !this.#told.has(text.replace(/\.$/, '')));
-    this.#unsaid = [];
-    for (const text of news) this.#told.add(text.replace(/\.$/, ''));
-    const settled = this.#settled ?? [];
-    this.#settled = [];
-    const missed = news.map(
-      (text) =>
-        `The repository could not be read before a call: ${text} Changes made meanwhile can't be distinguished from your own, so they are neither formatted nor committed.`,
-    );
-    return [...settled, ...missed].join('\n');
-  }
-
-  /** Settles the commits of killed sessions, whose locks would stop every git command here. */
-  async #settle(place: GitPlace, view: RepositoryView): Promise<readonly string[]> {
-    if (view.kind === 'none' || listClaims(view.refs.gitFolder).length === 0) return [];
-    return (await useRepository(place, settleAbandoned)) ?? [];
-  }
-
-  /** Rule 4. */
-  async #needsTree(call: JudgedCall, settings: Settings, place: GitPlace): Promise<boolean> {
-    if (settings.autoCommit === 'on') return true;
-    if (settings.formatter === 'off') return false;
-    const folders = await Promise.all(call.facts.paths.map(isFolder));
-    return folders.includes(true) && (await this.#needs.isFormatted(place));
-  }
-
-  /**
-   * Observes the repository and records the changes since the last time. Includes the tree if it is needed now or for
-   * the last call.
-   */
-  async #look(place: GitPlace, settings: Settings, withTree: boolean): Promise<RepositoryView> {
-    const last = this.#last;
-    const awaited = typeof last?.since === 'object' && last.since.tree;
-    const view = await this.#views.look(place, withTree || awaited);
-    if (settings.autoCommit === 'off') this.agentChanges.forget();
-    if (last !== null) await this.#compare(last, view, place, settings);
-    else if (settings.autoCommit === 'on') this.#notice(view);
-    this.#last = { view, since: 'nothing' };
-    return view;
-  }
-
-  #notice(view: RepositoryView, unseen?: 'unseen'): void {
-    const snapshot = snapshotOf(view);
-    if (snapshot !== null) this.agentChanges.notice(snapshot.changed, unseen);
-  }
-
-  async #compare(
-    { view, since }: Last,
-    now: RepositoryView,
-    place: GitPlace,
-    settings: Settings,
-  ): Promise<void> {
-    const [before, after] = [snapshotOf(view), snapshotOf(now)];
-    if (now.kind === 'none') return this.#forget();
-    const isOther = view.kind === 'seen' && view.refs.top !== now.refs.top;
-    const isCut = typeof since === 'object' && since.cut === true;
-    if (isOther) this.#forget();
-    else if (isCut)
-      this.#happened.clear(); // who moved HEAD meanwhile is not known
-    else if (view.kind === 'seen') this.#happened.move(moverOf(since), view.refs, now.refs);
-    else if (since !== 'nothing') this.#happened.move(moverOf(since), unborn(now.refs), now.refs);
-    const isOn = settings.autoCommit === 'on';
-    if (typeof since === 'object' && before !== null && after !== null && !isOther) {
-      const ask = <T>(work: Parameters<typeof useRepository<T>>[1]) => useRepository(place, work);
-      const changes = await callChangesBetween(since.call, before, after, ask);
-      if (isCut) await noteCutCall(changes, now.refs, this.agentChanges);
-      else {
-        this.#happened.add(changes);
-        if (isOn) await noteCallChanges(changes, after, this.agentChanges);
-      }
-      this.#noted.add(since.call.callId);
-    }
-    if (isOn) this.#notice(now, since === 'unknown' ? 'unseen' : undefined);
-  }
-
-  /** Forgets everything, since the repository is gone or another one. */
-  #forget(): void {
-    this.agentChanges.forget();
-    this.#happened.clear();
-  }
-
-  /** An observation failed: the author of changes until the next one is unknown. */
-  #lose(): void {
-    if (this.#last !== null) this.#last = { ...this.#last, since: 'unknown' };
-  }
-
-  /** Calls of a batch that nobody observed: a look failed, or Pawl was killed and there is no record. */
-  async #noteUnseen(calls: readonly JudgedCall[], { refs, tree }: Seen): Promise<void> {
-    for (const call of calls) {
-      if (this.#noted.has(call.callId)) continue;
-      const isOfEarlier = !this.#begun.has(call.callId);
-      if (isOfEarlier) this.agentChanges.leaveAll(UNRECORDED);
-      const changed = isOfEarlier ? [...(tree?.keys() ?? [])] : [];
-      const why = isOfEarlier ? UNRECORDED : UNSEEN;
-      await noteUnseenCall(call, refs, this.agentChanges, { why, changed });
-    }
-  }
-
-  async #report(place: GitPlace, { refs, tree }: Seen, context: HookContext): Promise<HookReport> {
-    const { calls, settings } = context;
-    const now = tree === null ? null : { ...refs, changed: tree };
-    const moved = await this.#happened.moved(place);
-    const within = byCalls(moved);
-    const made = await this.#happened.made(place, now, within);
-    const changed = new Set(made.map((name) => path.join(refs.top, name)));
-    const files = new Map<string, WorktreeSnapshot>();
-    for (const call of this.#happened.toReport(calls)) {
-      const changes = this.#happened.changesOf(call);
-      for (const file of await filesOfCall(call, changes, refs)) {
-        changed.add(file);
-        if (changes !== undefined && !files.has(file)) files.set(file, changes.before);
-      }
-    }
-    if (settings.autoCommit === 'on') await this.#noteUnseen(calls, { kind: 'seen', refs, tree });
-    this.#noted.clear();
-    this.#before = { files, began: this.#happened.began };
-    this.#happened.clear();
-    return {
-      commits: within.commits.map(describeCommit),
-      changedFiles: [...changed],
-      dirty: tree !== null && tree.size > 0,
-      note: noteOf(moved, refs, tree?.size ?? null),
-      warning: [warningOf(within), this.#missed()].filter((text) => text !== '').join('\n'),
-      proceed: true,
-    };
-  }
-}
-
-/** The watch of one session. */
-export const createCommitWatch = (needs: WatchNeeds): CommitWatch => new Watch(needs);
-
-/** Observes what the agent's calls do to the repository; one per session (create-commit-watch.ts). */
-export type CommitWatch = {
-  /** Observes the repository before a call. Never rejects, and delays the call by at most BEFORE_MS. */
-  before(call: JudgedCall, settings: Settings): Promise<void>;
-  /**
-   * Observes the repository after a call: the runtime knows that the call made the changes since the observation before
-   * it. Never rejects.
-   */
-  after(call: JudgedCall, settings: Settings): Promise<void>;
-  /**
-   * Runs the phase. `changedFiles` are real absolute paths of files that the calls changed, some possibly deleted
-   * since. Without a snapshot of the tree they are the files that the calls name. A git failure is reported once.
-   */
-  check(context: HookContext): Promise<HookReport>;
-  /**
-   * The report, if it can be given synchronously because nothing happened except that calls named files; null: use
-   * `check`.
-   */
-  checkNow(context: BatchContext): HookReport | null;
-  /** The snapshot before the agent changed a file, in the last checked batch; null if there is none. */
-  snapshotBefore(file: string): WorktreeSnapshot | null;
-  readonly agentChanges: AgentChanges;
-  /** Records what is known, for a later process of the session. */
-  save(settings: Settings): void;
-  /** The observed repository. */
-  place(workspace: string, signal: AbortSignal): GitPlace;
-  /** Announces our own commit, which is not reported as new. */
-  expectCommit(hash: string): void;
-  /** The text; empty if it equals the previous one. */
-  unlessRepeated(text: string): string;
-};
 
 /** The report if nothing happened. */
 export const QUIET: HookReport = {
@@ -447,63 +55,445 @@ export const QUIET: HookReport = {
   proceed: true,
 };
 
-/** One observation of a repository: its refs and, if requested, its uncommitted changes. */
-type RepositoryView =
-  | { readonly kind: 'none' }
-  | { readonly kind: 'seen'; readonly refs: Refs; readonly tree: ChangedFiles | null };
+export type WatchOptions = {
+  /** Pawl's own environment. */
+  readonly environment: ProcessEnvironment;
+  /** Whether a formatter may apply to files that a command changes anywhere below the workspace. */
+  isFormatted(place: GitPlace): Promise<boolean>;
+  /** Time limit for the look before a call. Default: BEFORE_MS. */
+  readonly beforeMs?: number;
+  /** The file system's time, in ms since 1970. */
+  readonly now?: () => number;
+  /** Where the knowledge of a session is recorded, for the case that it is killed. Without it nothing is recorded. */
+  readonly recordFile?: string;
+};
 
-/** The snapshot of a view; null if it has none. */
-const snapshotOf = (view: RepositoryView | undefined): WorktreeSnapshot | null =>
-  view?.kind === 'seen' && view.tree !== null ? { ...view.refs, changed: view.tree } : null;
+const BEFORE_MS = 10_000;
+/** After this many failures no more looks are made before calls. */
+const BLIND_MAX = 3;
+/** A look that is younger than this serves the phase, too: nothing is attributed to anybody by it. */
+const FRESH_MS = 200;
 
-/** Whether HEAD is the same in both views. */
-const isSameView = (one: RepositoryView, other: RepositoryView): boolean =>
-  one.kind === 'none' || other.kind === 'none'
-    ? one.kind === other.kind
-    : one.refs.top === other.refs.top && isSameHead(one.refs.head, other.refs.head);
+/** `cut`: the call was running when an earlier process of the session ended, and the view is the one before it. */
+type RunningCall = { readonly call: JudgedCall; readonly tree: boolean; readonly cut?: true };
 
-/** Observes the repository of one session, with a cache of unchanged files. */
-class RepositoryViews {
-  readonly #files = new RefFiles();
+/** The last look (null: no repository), and what has run since. */
+type LastLook = {
+  readonly view: RepositoryView | null;
+  readonly since: RunningCall | 'nothing' | 'unknown';
+  readonly at: number;
+};
 
-  /** A synchronous view without the tree; null if git has to be asked. */
-  lookNow(workspace: string, known: KnownRepository): RepositoryView | null {
-    const marked = repositoryFolders(workspace).top;
-    if (marked === null) return { kind: 'none' };
-    const located = known.kept(marked);
-    const refs = located === null ? null : this.#files.read(located);
-    return refs === null ? null : { kind: 'seen', refs, tree: null };
+/** A move of HEAD that is not reported yet. */
+type Step = { readonly by: HeadMover; readonly from: Refs; readonly to: Refs };
+
+/**
+ * The phase CheckingGitCommits: determines what the agent's calls did to the repository. Also records what
+ * AutoCommitting needs. One per session.
+ *
+ * The repository is looked at before each mutating call, after each batch and after a cancelled call; with auto-commit
+ * after each call. A call made all changes between the look before it and the next one, however it ended: a call that
+ * names files changed those, a call that names a folder (a command) all below it. They are recorded as the agent's at
+ * once, since a batch whose turn is cancelled gets no report.
+ *
+ * The tree is looked at only for auto-commit, or for a formatter of files that a command changed. No process is started
+ * without a repository, for a batch without calls, or if no ref has changed and no tree is needed. A failed look is
+ * reported, and changes that nobody saw count as nobody's.
+ */
+export class CommitWatch {
+  readonly agentChanges = new AgentChanges();
+  readonly #options: WatchOptions;
+  /** For the age of a look, in ms. */
+  readonly #now: () => number;
+  readonly #known: KnownRepository;
+  readonly #refFiles = new RefFiles();
+  #last: LastLook | null = null;
+
+  /** Not reported yet: moves of HEAD, changes of calls, and the first snapshot before a call. */
+  #steps: readonly Step[] = [];
+  #callChanges: readonly CallChanges[] = [];
+  #began: WorktreeSnapshot | null = null;
+  /** From the last report: snapshots before the change of each file, and before the batch. */
+  #before = new Map<string, WorktreeSnapshot>();
+  #beforeBatch: WorktreeSnapshot | null = null;
+  /** Calls that this process saw before they ran, and calls since the last report whose changes are recorded. */
+  readonly #started = new Set<string>();
+  readonly #recorded = new Set<string>();
+
+  #hasRecord = false;
+  readonly #warned = new Set<string>();
+  #failures: string[] = [];
+  /** What became of commits of killed sessions; null until somebody looked. */
+  #settled: readonly string[] | null = null;
+  #blind = 0;
+  #lastNews = '';
+  #queue: Promise<unknown> = Promise.resolve();
+  /** Number of tasks in the queue. */
+  #waiting = 0;
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+    this.#now = options.now ?? (() => performance.now());
+    this.#known = new KnownRepository(options.environment, options.now);
+    this.#restore();
+  }
+
+  /** The watched repository. */
+  place(workspace: string, signal: AbortSignal): GitPlace {
+    return { workspace, environment: this.#options.environment, signal, known: this.#known };
+  }
+
+  /** Looks at the repository before a call. Never rejects, and delays the call by at most BEFORE_MS. */
+  before(call: JudgedCall, settings: Settings): Promise<void> {
+    return this.#inTurn(settings, async () => {
+      this.#started.add(call.callId);
+      if (this.#blind >= BLIND_MAX) return this.#lose();
+      const since = this.#last?.since;
+      // the call that was cut had no effect: it runs only now
+      if (typeof since === 'object' && since.cut && since.call.callId === call.callId) this.#last = null;
+      await this.#tryLook(settings, async (place) => {
+        const tree = await this.#needsTree(call, settings, place);
+        const view = await this.#look(place, settings, tree);
+        this.#last = { view, since: { call, tree }, at: this.#now() };
+        if (hasTree(view)) this.#began ??= view;
+        this.#settled ??= await this.#settleClaims(place, view);
+      });
+    });
   }
 
   /**
-   * Observes the repository. Starts no process without the tree if the refs are plain files. Rejects like
-   * `useRepository`.
+   * Looks at the repository after a call: the runtime knows that the call made the changes since the look before it.
+   * Never rejects.
    */
-  async look(place: GitPlace, withTree: boolean): Promise<RepositoryView> {
-    const located = await locateRepository(place);
-    if (located === null) return { kind: 'none' };
-    const read = this.#files.read(located);
-    if (withTree) {
-      const { changed, ...refs } = await workWith(place, located, (repository) =>
-        takeSnapshot(repository, read),
-      );
-      return { kind: 'seen', refs, tree: changed };
+  after(call: JudgedCall, settings: Settings): Promise<void> {
+    return this.#inTurn(settings, async () => {
+      const last = this.#last;
+      if (typeof last?.since !== 'object' || last.since.call.callId !== call.callId) return;
+      // the runtime knows what became of the call: it ran until now, or its file is as it leaves it
+      this.#last = { ...last, since: { call: last.since.call, tree: last.since.tree } };
+      await this.#tryLook(settings, (place) => this.#look(place, settings, false));
+    });
+  }
+
+  /**
+   * Runs the phase. `changedFiles` are real absolute paths of files that the calls changed, some possibly deleted
+   * since. Without a snapshot of the tree they are the files that the calls name. A git failure is reported once.
+   */
+  check(context: HookContext): Promise<HookReport> {
+    return this.#inTurn(context.settings, async () => {
+      const { calls, workspace, settings, signal } = context;
+      this.#before.clear();
+      this.#beforeBatch = null;
+      if (calls.length === 0 && this.#callChanges.length === 0) return QUIET;
+      try {
+        const place = this.place(workspace, signal);
+        const view = await this.#look(place, settings, settings.autoCommit === 'on', 'phase');
+        if (view !== null) return await this.#report(place, view, context);
+        this.#forget();
+      } catch (error) {
+        this.#lose();
+        this.#clearEvents();
+        if (!(error instanceof ProgramFailure) || error.kind === 'stopped') throw error;
+        if (!this.#warned.has(error.message)) {
+          this.#warned.add(error.message);
+          throw error;
+        }
+      }
+      return { ...QUIET, changedFiles: namedFiles(calls), warning: this.#takeWarnings() };
+    });
+  }
+
+  /**
+   * The report, if it can be given synchronously because nothing happened except that calls named files; null: use
+   * `check`.
+   */
+  checkNow({ calls, settings, workspace }: BatchContext): HookReport | null {
+    const last = this.#last;
+    const isPlain =
+      this.#waiting + this.#failures.length + (this.#settled?.length ?? 0) === 0 &&
+      this.#steps.length + this.#callChanges.length === 0 &&
+      this.#began === null;
+    if (!isPlain || last === null || calls.length === 0 || settings.autoCommit === 'on') return null;
+    if (last.since === 'unknown' || (typeof last.since === 'object' && last.since.tree)) return null;
+    const view = viewRepositoryNow(workspace, this.#known, this.#refFiles);
+    if (view === 'unknown' || !isSameView(last.view, view)) return null;
+    this.agentChanges.forget();
+    this.#last = { view, since: 'nothing', at: this.#now() };
+    this.#before.clear();
+    this.#beforeBatch = null;
+    const isOutside = (file: string): boolean => view === null || !isWithin(file, view.gitFolder);
+    return { ...QUIET, changedFiles: namedFiles(calls).filter(isOutside) };
+  }
+
+  /** The snapshot before the agent changed a file, in the last checked batch; null if there is none. */
+  snapshotBefore(file: string): WorktreeSnapshot | null {
+    return this.#before.get(file) ?? this.#beforeBatch;
+  }
+
+  /** Announces our own commit, which is not reported as new. */
+  expectCommit(hash: string): void {
+    const last = this.#last;
+    if (last === null || last.view === null) return;
+    const { head, tips } = last.view;
+    const view = { ...last.view, head: { ...head, hash }, tips: [...tips, hash] };
+    this.#last = { ...last, view, at: Number.NEGATIVE_INFINITY }; // its tree is the one before the commit
+  }
+
+  /** The text; empty if it equals the previous one. */
+  unlessRepeated(text: string): string {
+    const isRepeated = text === this.#lastNews;
+    this.#lastNews = text;
+    return isRepeated ? '' : text;
+  }
+
+  // ---- Looks ----
+
+  /** Runs one task at a time, in order, and records what is known afterwards. */
+  #inTurn<T>(settings: Settings, work: () => Promise<T>): Promise<T> {
+    this.#waiting += 1;
+    const result = this.#queue.then(work).finally(() => this.save(settings));
+    const done = (): void => {
+      this.#waiting -= 1;
+    };
+    this.#queue = result.then(done, done); // the caller gets the failure
+    return result;
+  }
+
+  /** Looks within a time limit. A failure is reported with the next report. */
+  async #tryLook({ workspace }: Settings, look: (place: GitPlace) => Promise<unknown>): Promise<void> {
+    const { beforeMs = BEFORE_MS } = this.#options;
+    const signal = AbortSignal.timeout(beforeMs);
+    try {
+      await look(this.place(workspace, signal));
+      this.#blind = 0;
+    } catch (error) {
+      this.#lose();
+      this.#blind += 1;
+      const message = error instanceof Error ? error.message : String(error);
+      const why = signal.aborted ? `it took longer than ${beforeMs / 1000} s` : message;
+      const more = this.#blind === BLIND_MAX ? ' It is not read before calls any more in this session.' : '';
+      this.#failures.push(`${why}.${more}`);
     }
-    return { kind: 'seen', refs: read ?? (await workWith(place, located, askRefs)), tree: null };
+  }
+
+  /** Whether the tree must be looked at before a call. */
+  async #needsTree(call: JudgedCall, settings: Settings, place: GitPlace): Promise<boolean> {
+    if (settings.autoCommit === 'on') return true;
+    if (settings.formatter === 'off') return false;
+    return call.facts.paths.some(isFolder) && (await this.#options.isFormatted(place));
+  }
+
+  /**
+   * Looks at the repository and records the changes since the last time. Includes the tree if it is needed now or for
+   * the last call.
+   */
+  async #look(
+    place: GitPlace,
+    settings: Settings,
+    withTree: boolean,
+    why?: 'phase',
+  ): Promise<RepositoryView | null> {
+    const last = this.#last;
+    const isAwaited = typeof last?.since === 'object' && last.since.tree;
+    const view =
+      (why === 'phase' && withTree ? await this.#reuseLook(place) : null) ??
+      (await viewRepository(place, this.#refFiles, withTree || isAwaited));
+    if (settings.autoCommit === 'off') this.agentChanges.forget();
+    if (last !== null) await this.#compare(last, view, place, settings);
+    else if (settings.autoCommit === 'on' && hasTree(view)) this.agentChanges.notice(view.changed);
+    this.#last = { view, since: 'nothing', at: this.#now() };
+    return view;
+  }
+
+  /** The tree of a look that was made a moment ago, after which nothing has run, if HEAD is where it was. */
+  async #reuseLook(place: GitPlace): Promise<RepositoryView | null> {
+    const last = this.#last;
+    if (last?.since !== 'nothing' || !hasTree(last.view) || this.#now() - last.at > FRESH_MS) return null;
+    const view = await viewRepository(place, this.#refFiles, false);
+    return view !== null && isSameView(last.view, view) ? { ...view, changed: last.view.changed } : null;
+  }
+
+  async #compare(
+    { view: before, since }: LastLook,
+    now: RepositoryView | null,
+    place: GitPlace,
+    settings: Settings,
+  ): Promise<void> {
+    if (now === null) return this.#forget();
+    const isOn = settings.autoCommit === 'on';
+    const isOther = before !== null && before.top !== now.top;
+    const isCut = typeof since === 'object' && since.cut === true;
+    if (isOther) this.#forget();
+    else if (isCut)
+      this.#clearEvents(); // who moved HEAD meanwhile is not known
+    else this.#addStep(since, before, now);
+    if (typeof since === 'object' && hasTree(before) && hasTree(now) && !isOther) {
+      const changes = await callChangesBetween(since.call, before, now, (work) => useRepository(place, work));
+      if (isCut) noteCutCall(changes, now, this.agentChanges);
+      else {
+        this.#callChanges = [...this.#callChanges, changes];
+        if (isOn) noteCallChanges(changes, now, this.agentChanges);
+      }
+      this.#recorded.add(since.call.callId);
+    }
+    if (isOn && hasTree(now))
+      this.agentChanges.notice(now.changed, since === 'unknown' ? 'unseen' : undefined);
+  }
+
+  /** Records a move of HEAD. Successive moves by the same mover become one. */
+  #addStep(since: LastLook['since'], before: RepositoryView | null, to: RepositoryView): void {
+    if (before === null && since === 'nothing') return;
+    const by = since === 'nothing' ? 'others' : since === 'unknown' ? 'unknown' : 'calls';
+    const from = before ?? unborn(to);
+    if (isSameHead(from.head, to.head)) return;
+    const last = this.#steps.at(-1);
+    this.#steps =
+      last?.by === by ? [...this.#steps.slice(0, -1), { ...last, to }] : [...this.#steps, { by, from, to }];
+  }
+
+  /** Forgets everything, since the repository is gone or another one. */
+  #forget(): void {
+    this.agentChanges.forget();
+    this.#clearEvents();
+  }
+
+  #clearEvents(): void {
+    this.#steps = [];
+    this.#callChanges = [];
+    this.#began = null;
+  }
+
+  /** A look failed: the author of changes until the next one is unknown. */
+  #lose(): void {
+    if (this.#last !== null) this.#last = { ...this.#last, since: 'unknown' };
+  }
+
+  /** Settles the commits of killed sessions, whose locks would stop every git command here. */
+  async #settleClaims(place: GitPlace, view: RepositoryView | null): Promise<readonly string[]> {
+    if (view === null || listClaims(view.gitFolder).length === 0) return [];
+    return (await useRepository(place, settleAbandoned)) ?? [];
+  }
+
+  // ---- The report ----
+
+  async #report(place: GitPlace, view: RepositoryView, context: HookContext): Promise<HookReport> {
+    const { calls, settings } = context;
+    const moves: HeadMove[] = [];
+    for (const { by, from, to } of this.#steps) {
+      const change = await useRepository(place, (repository) => findHeadChange(repository, from, to.head));
+      if (change !== null) moves.push({ by, change });
+    }
+    const byCalls = changeByCalls(moves);
+    const changed = new Set(await this.#committedFiles(place, view, byCalls.commits));
+    const isOwn = new Set(calls.map(({ callId }) => callId));
+    const earlier = this.#callChanges.map(({ call }) => call).filter(({ callId }) => !isOwn.has(callId));
+    for (const call of [...earlier, ...calls]) {
+      const changes = this.#callChanges.find((one) => one.call.callId === call.callId);
+      for (const file of filesOfCall(call, changes, view)) {
+        changed.add(file);
+        if (changes !== undefined && !this.#before.has(file)) this.#before.set(file, changes.before);
+      }
+    }
+    if (settings.autoCommit === 'on') this.#noteUnseen(calls, view);
+    this.#recorded.clear();
+    this.#beforeBatch = this.#began;
+    this.#clearEvents();
+    return {
+      commits: byCalls.commits.map((commit) => ({
+        hash: commit.hash,
+        subject: describeChange(commit.subject, commit),
+      })),
+      changedFiles: [...changed],
+      dirty: hasTree(view) && view.changed.size > 0,
+      note: noteMoves(moves, view, view.changed?.size ?? null),
+      warning: [warnOfMoves(byCalls), this.#takeWarnings()].filter((text) => text !== '').join('\n'),
+      proceed: true,
+    };
+  }
+
+  /** Files that commits of the calls changed, as absolute paths; empty without snapshots. */
+  async #committedFiles(
+    place: GitPlace,
+    now: RepositoryView,
+    commits: Parameters<typeof findCommittedFiles>[3],
+  ): Promise<readonly string[]> {
+    const began = this.#began;
+    if (began === null || !hasTree(now) || commits.length === 0) return [];
+    const names = await useRepository(place, (repository) =>
+      findCommittedFiles(repository, began, now, commits),
+    );
+    return (names ?? []).map((name) => path.join(now.top, name));
+  }
+
+  /** Calls of a batch that nobody saw: a look failed, or Pawl was killed and there is no record. */
+  #noteUnseen(calls: readonly JudgedCall[], view: RepositoryView): void {
+    for (const call of calls) {
+      if (this.#recorded.has(call.callId)) continue;
+      if (this.#started.has(call.callId)) noteUnseenCall(call, view, this.agentChanges);
+      else noteUnrecordedCall(call, view, [...(view.changed?.keys() ?? [])], this.agentChanges);
+    }
+  }
+
+  /** Warnings: commits of killed sessions, and failed looks before calls, without repetitions. */
+  #takeWarnings(): string {
+    const news = [...new Set(this.#failures)].filter((text) => !this.#warned.has(text.replace(/\.$/, '')));
+    this.#failures = [];
+    for (const text of news) this.#warned.add(text.replace(/\.$/, ''));
+    const settled = this.#settled ?? [];
+    this.#settled = [];
+    const missed = news.map(
+      (text) =>
+        `The repository could not be read before a call: ${text} Changes made meanwhile can't be distinguished from your own, so they are neither formatted nor committed.`,
+    );
+    return [...settled, ...missed].join('\n');
+  }
+
+  // ---- The record ----
+
+  /**
+   * Records what is known, for a later process of the session. If Pawl ends while a call runs, and the call changes
+   * files, nobody knows who changed what until the next look: then all files are left alone, so that no part is committed.
+   */
+  save({ autoCommit }: Settings): void {
+    const { recordFile } = this.#options;
+    if (recordFile === undefined) return;
+    const [since, before] = [this.#last?.since, this.#last?.view];
+    const running = typeof since === 'object' && hasTree(before) ? { call: since.call, before } : null;
+    const changes = this.agentChanges.save();
+    if (autoCommit === 'on') writeRecord(recordFile, { changes, noted: [...this.#recorded], running });
+    else if (this.#hasRecord) writeRecord(recordFile, null);
+    this.#hasRecord = autoCommit === 'on';
+  }
+
+  #restore(): void {
+    const { recordFile } = this.#options;
+    const record = recordFile === undefined ? null : readRecord(recordFile);
+    if (record === null) return;
+    this.#hasRecord = true;
+    this.agentChanges.restore(record.changes);
+    for (const callId of record.noted) this.#recorded.add(callId);
+    if (record.running === null) return;
+    const { call, before } = record.running;
+    this.#last = { view: before, since: { call, tree: true, cut: true }, at: 0 };
   }
 }
 
-/**
- * The record beside the journal, with which a session that was killed still knows whose the changes are
- * (docs/hooks.md). It is written before and after each mutating call, if auto-commit is on.
- *
- * 1. It is only a memory: without it, or with an old one, files are left alone that could have been committed. So it is
- *    not synced, and a damaged one counts as none.
- * 2. Above CHANGED_MAX changed files none is written.
- */
+/** Whether HEAD is the same in both views. */
+const isSameView = (one: RepositoryView | null, other: RepositoryView | null): boolean =>
+  one === null || other === null ? one === other : one.top === other.top && isSameHead(one.head, other.head);
 
+/** The refs of a repository before its first commit. */
+const unborn = ({ top, gitFolder, head }: Refs): Refs => ({
+  top,
+  gitFolder,
+  head: { ...head, hash: null },
+  tips: [],
+  remoteTips: [],
+  stash: null,
+});
+
+/** The record beside the journal, written before and after each mutating call if auto-commit is on. */
 type WatchRecord = {
-  readonly version: 1;
   readonly changes: SavedChanges;
   /** Calls since the last report whose changes are in `changes`. */
   readonly noted: readonly string[];
@@ -511,31 +501,33 @@ type WatchRecord = {
   readonly running: { readonly call: JudgedCall; readonly before: WorktreeSnapshot } | null;
 };
 
-const BYTES_MAX = 16 * 1024 * 1024;
-const CHANGED_MAX = 5_000;
+const RECORD_VERSION = 1;
+const RECORD_BYTES_MAX = 16 * 1024 * 1024;
+/** With more changed files none is written. */
+const RECORDED_FILES_MAX = 5_000;
 
-type SavedSnapshot = Omit<WorktreeSnapshot, 'changed'> & {
-  readonly changed: readonly (readonly [string, ChangedFile])[];
-};
-
-/** Replaces the record; null removes it. */
+/**
+ * Replaces the record; null removes it. It is only a memory: without it, or with an old one, files are left alone that
+ * could have been committed. So it is not synced, and a damaged one counts as none.
+ */
 const writeRecord = (file: string, record: WatchRecord | null): void => {
   const draft = `${file}.new`;
   try {
-    if (record === null || (record.running?.before.changed.size ?? 0) > CHANGED_MAX) {
+    if (record === null || (record.running?.before.changed.size ?? 0) > RECORDED_FILES_MAX) {
       rmSync(file, { force: true });
       return;
     }
     const { running } = record;
     const saved = running && {
       call: { ...running.call, input: {} },
-      before: { ...running.before, changed: [...running.before.changed] } satisfies SavedSnapshot,
+      before: { ...running.before, changed: [...running.before.changed] },
     };
     mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
-    writeFileSync(draft, JSON.stringify({ ...record, running: saved }), { mode: 0o600 });
+    const text = JSON.stringify({ version: RECORD_VERSION, ...record, running: saved });
+    writeFileSync(draft, text, { mode: 0o600 });
     renameSync(draft, file);
   } catch {
-    // Nothing is lost by it but what rule 1 says: an old record names older stamps, so its files are left alone.
+    // Nothing is lost but what the comment above says: an old record names older stamps, so its files are left alone.
     rmSync(draft, { force: true });
   }
 };
@@ -543,17 +535,15 @@ const writeRecord = (file: string, record: WatchRecord | null): void => {
 /** The record that an earlier process of the session has left; null without one. */
 const readRecord = (file: string): WatchRecord | null => {
   try {
-    const record = JSON.parse(readTextOrEmptySync(file, BYTES_MAX));
-    if (record.version !== 1) return null;
+    const { version, ...record } = JSON.parse(readTextOrEmptySync(file, RECORD_BYTES_MAX));
+    if (version !== RECORD_VERSION) return null;
     const { running } = record;
+    const changed = (): Map<string, ChangedFile> => new Map(running.before.changed);
     return {
       ...record,
-      running: running && {
-        ...running,
-        before: { ...running.before, changed: new Map(running.before.changed) },
-      },
+      running: running && { ...running, before: { ...running.before, changed: changed() } },
     };
   } catch {
-    return null; // rule 1
+    return null; // as above
   }
 };

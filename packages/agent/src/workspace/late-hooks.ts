@@ -1,10 +1,29 @@
-/** The hooks of one session, whose code is loaded when a call may change files for the first time. */
-
 import path from 'node:path';
 import { repositoryFolders } from '../platform/repository-folders.js';
 import type { Hooks } from '../ports/hooks.js';
-import type { HooksNeeds } from './after-tool-hooks.js';
-import { DEADLINES_MS } from './phase-deadlines.js';
+import type { HooksOptions } from './after-tool-hooks.js';
+
+/** The hooks of one session, whose code is loaded when a call may change files for the first time. */
+export const createLateHooks = (options: HooksOptions): Hooks => {
+  type Loaded = Omit<Hooks, 'deadlinesMs'>;
+  let loaded: Loaded | null = null;
+  let loading: Promise<Loaded> | null = null;
+  const load = (): Promise<Loaded> => {
+    loading ??= import('./after-tool-hooks.js').then(({ createHooks }) => (loaded = createHooks(options)));
+    return loading;
+  };
+  return {
+    // reading a repository takes milliseconds, a formatter seconds per file; a model writes the commit message
+    deadlinesMs: { CheckingGitCommits: 10_000, RunningAutoformatters: 60_000, AutoCommitting: 60_000 },
+    before: async (call, settings) => (await load()).before(call, settings),
+    after: async (call, settings) => (await load()).after(call, settings),
+    recover: async (workspace) =>
+      (await mayHaveClaims(workspace)) ? ((await (await load()).recover?.(workspace)) ?? '') : '',
+    // not loaded yet: `run` loads them
+    runNow: (phase, context) => loaded?.runNow?.(phase, context) ?? null,
+    run: async (phase, context) => (await load()).run(phase, context),
+  };
+};
 
 /** Whether a killed session may have left a commit unfinished. Starts no process. */
 const mayHaveClaims = async (workspace: string): Promise<boolean> => {
@@ -16,23 +35,4 @@ const mayHaveClaims = async (workspace: string): Promise<boolean> => {
   } catch {
     return true; // a linked worktree or a submodule: only git knows its folder
   }
-};
-
-export const createLateHooks = (needs: HooksNeeds): Hooks => {
-  let loaded: Hooks | null = null;
-  let loading: Promise<Hooks> | null = null;
-  const load = (): Promise<Hooks> => {
-    loading ??= import('./after-tool-hooks.js').then(({ createHooks }) => (loaded = createHooks(needs)));
-    return loading;
-  };
-  return {
-    deadlinesMs: DEADLINES_MS,
-    before: async (call, settings) => (await load()).before(call, settings),
-    after: async (call, settings) => (await load()).after(call, settings),
-    recover: async (workspace) =>
-      (await mayHaveClaims(workspace)) ? ((await (await load()).recover?.(workspace)) ?? '') : '',
-    // not loaded yet: `run` loads them
-    runNow: (phase, context) => loaded?.runNow?.(phase, context) ?? null,
-    run: async (phase, context) => (await load()).run(phase, context),
-  };
 };

@@ -1,37 +1,40 @@
-/** Makes a commit of certain files with git's plumbing commands: tree, index and branch; and settles one that was interrupted. */
-
-import { renameSync, rmSync } from 'node:fs';
-import { chmod, copyFile, rename, rm, stat } from 'node:fs/promises';
+import { copyFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import { chmod, copyFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { readTextOrEmptySync } from '../platform/files.js';
 import { hasEnded } from '../platform/process-identity.js';
-import { ProgramFailure } from '../platform/run-program.js';
 import { atExit } from '../platform/start-program.js';
 import type { HookContext } from '../ports/hooks.js';
 import { CommitClaim, type CommitIntent, listClaims, newClaimName } from './commit-claim.js';
-import type { Repository } from './git.js';
+import { findCommit, hasCommit, isAncestor, type Repository } from './git.js';
 import { shortHash } from './head-changes.js';
-import { stampOf, type WorktreeSnapshot } from './repository-snapshot.js';
+import { NO_OBJECT, takeStamp, type WorktreeSnapshot } from './repository-snapshot.js';
 
 /**
- * Commits certain files with git's plumbing commands.
+ * Commits certain files with git's plumbing commands, and settles a commit whose program was killed.
  *
- * 1. The tree is HEAD's, with these files as they are in the working tree. Other changes are not included.
- * 2. The intended commit is in the journal before the branch or the index change (apply-commit.ts). An interrupted
- *    commit is settled by looking (settle-commit.ts).
+ * The tree is HEAD's, with these files as they are in the working tree. Other changes are not included. The intended
+ * commit is in the journal before the branch or the index change. Both change under git's own index lock, or neither.
+ * Only index entries of the commit's files change, and only if the user has not staged them meanwhile. The branch moves
+ * only if it still points to the observed commit: a simultaneous commit by somebody else wins.
  */
 
+export type CommitOutcome = { readonly kind: 'committed'; readonly hash: string } | Lost;
+type Lost = { readonly kind: 'lost'; readonly why: string };
+
+/** A file of a commit: its line for `update-index --index-info`, and its object in the index before (null: none). */
+type IndexChange = { readonly name: string; readonly entry: string; readonly staged: string | null };
+
 /** A tree that is ready to be committed. */
-type PreparedTree = {
+export type PreparedTree = {
   readonly kind: 'prepared';
   readonly snapshot: WorktreeSnapshot;
-  readonly names: readonly string[];
   /** HEAD's tree; the empty tree on a branch without commits. */
   readonly before: string;
   readonly tree: string;
-  /** Lines for `update-index --index-info`, by name. */
-  readonly entries: ReadonlyMap<string, string>;
+  /** What the commit changes in the user's index. */
+  readonly changes: readonly IndexChange[];
 };
 
 /** Writes the tree of the commit. `same`: it equals HEAD's tree. */
@@ -39,42 +42,46 @@ export const prepareTree = async (
   repository: Repository,
   snapshot: WorktreeSnapshot,
   names: readonly string[],
-): Promise<PreparedTree | { readonly kind: 'same' } | Extract<CommitOutcome, { kind: 'lost' }>> => {
+): Promise<PreparedTree | { readonly kind: 'same' } | Lost> => {
   const indexFile = path.join(repository.scratch, 'index-of-commit');
   const { hash } = snapshot.head;
   if (hash !== null) await repository.ask(['read-tree', hash], { indexFile });
-  const before = (
-    hash === null
-      ? await repository.ask(['mktree', '-z'], { input: '' })
-      : await repository.ask(['rev-parse', `${hash}^{tree}`])
-  ).trim();
+  const before = await askTree(repository, hash);
   const update = ['update-index', '--add', '--remove', '--replace', '-z', '--stdin'];
-  await repository.ask(update, { indexFile, input: joined(names) });
-  for (const name of names) {
-    if ((await stampOf(path.join(repository.top, name))) === snapshot.changed.get(name)?.stamp) continue;
-    return { kind: 'lost', why: 'a file was changed at the same moment' };
-  }
+  await repository.ask(update, { indexFile, input: joinNames(names) });
+  const isChanged = (name: string): boolean =>
+    takeStamp(path.join(repository.top, name)) !== snapshot.changed.get(name)?.stamp;
+  if (names.some(isChanged)) return { kind: 'lost', why: 'a file was changed at the same moment' };
   const tree = (await repository.ask(['write-tree', '--missing-ok'], { indexFile })).trim();
   if (tree === before) return { kind: 'same' };
-  const staged = await stagedIn(repository, indexFile, names);
-  const gone = '0'.repeat(before.length);
-  const entries = names.map((name) => {
-    const entry = staged.get(name);
-    return [
-      name,
-      entry === undefined ? `0 ${gone} 0\t${name}` : `${entry.mode} ${entry.object} 0\t${name}`,
-    ] as const;
+  const entries = await readIndex(repository, indexFile, names);
+  const changes = names.flatMap((name): readonly IndexChange[] => {
+    const staged = snapshot.changed.get(name)?.staged;
+    const { mode, object } = entries.get(name) ?? { mode: '0', object: '0'.repeat(before.length) };
+    return staged === undefined ? [] : [{ name, entry: `${mode} ${object} 0\t${name}`, staged }];
   });
-  return { kind: 'prepared', snapshot, names, before, tree, entries: new Map(entries) };
+  return { kind: 'prepared', snapshot, before, tree, changes };
 };
 
-/** What the commit changes in the user's index. */
-const indexChanges = ({ snapshot, names, entries }: PreparedTree): readonly IndexChange[] =>
-  names.flatMap((name) => {
-    const entry = entries.get(name);
-    const staged = snapshot.changed.get(name)?.staged;
-    return entry === undefined || staged === undefined ? [] : [{ name, entry, staged }];
-  });
+/** The tree of a commit; the empty tree for null. */
+export const askTree = async (repository: Repository, commit: string | null): Promise<string> =>
+  (commit === null
+    ? await repository.ask(['mktree', '-z'], { input: '' })
+    : await repository.ask(['rev-parse', `${commit}^{tree}`])
+  ).trim();
+
+export const joinNames = (names: readonly string[]): string => names.map((name) => `${name}\0`).join('');
+
+/** Mode and object by name. */
+const readIndex = async (repository: Repository, indexFile: string, names: readonly string[]) => {
+  const output = await repository.ask(['ls-files', '--stage', '-z', '--', ...names], { indexFile });
+  const entries = new Map<string, { readonly mode: string; readonly object: string }>();
+  for (const record of output.split('\0')) {
+    const [, mode, object, name] = /^(\d+) ([0-9a-f]+) \d\t(.*)$/s.exec(record) ?? [];
+    if (mode !== undefined && object !== undefined && name !== undefined) entries.set(name, { mode, object });
+  }
+  return entries;
+};
 
 /**
  * Commits a prepared tree. `prepare` writes the intent to the journal. Rejects if git or the disk fails; nothing of the
@@ -82,24 +89,22 @@ const indexChanges = ({ snapshot, names, entries }: PreparedTree): readonly Inde
  */
 export const commitTree = async (
   repository: Repository,
-  prepared: PreparedTree,
+  { snapshot, tree, changes }: PreparedTree,
   message: string,
   prepare: HookContext['prepare'],
 ): Promise<CommitOutcome> => {
-  const { snapshot, tree } = prepared;
   const { hash: before, branch } = snapshot.head;
   const parents = before === null ? [] : ['-p', before];
-  const words = ['commit-tree', '--no-gpg-sign', ...parents, '-F', '-', tree];
-  const commit = (await repository.ask(words, { input: `${message}\n` })).trim();
+  const args = ['commit-tree', '--no-gpg-sign', ...parents, '-F', '-', tree];
+  const commit = (await repository.ask(args, { input: `${message}\n` })).trim();
   const intent = { ref: branch === null ? 'HEAD' : `refs/heads/${branch}`, before, commit };
   const claim = newClaimName();
   await prepare({ kind: 'commit', gitFolder: repository.gitFolder, claim, ...intent });
-  const [subject = ''] = message.split('\n');
   return applyCommit(repository, {
     intent,
+    changes,
     claim: new CommitClaim(repository.gitFolder, claim),
-    changes: indexChanges(prepared),
-    why: `commit (pawl): ${subject}`,
+    reflog: `commit (pawl): ${message.split('\n')[0]}`,
   });
 };
 
@@ -113,184 +118,39 @@ const STATE_FILES = [
   ['BISECT_LOG', 'a bisect'],
 ] as const;
 
-/** What the user has begun in the repository, such as a merge; null if nothing. */
-const underWay = async ({ gitFolder }: Repository): Promise<string | null> => {
-  for (const [name, what] of STATE_FILES) {
-    if ((await stampOf(path.join(gitFolder, name))) !== 'absent') return `${what} is under way`;
-  }
-  return null;
+const UNMERGED = 'files are not merged yet';
+
+/** Why committing is impossible now, such as a merge that the user has begun; null if it is possible. */
+export const findObstacle = ({ gitFolder }: Repository, snapshot?: WorktreeSnapshot): string | null => {
+  const state = STATE_FILES.find(([name]) => takeStamp(path.join(gitFolder, name)) !== 'absent');
+  if (state !== undefined) return `${state[1]} is under way`;
+  const hasUnmerged = [...(snapshot?.changed.values() ?? [])].some(({ kind }) => kind === 'unmerged');
+  return hasUnmerged ? UNMERGED : null;
 };
 
-/** Why committing is impossible now; null if it is possible. */
-export const whyNotNow = async (
-  repository: Repository,
-  snapshot: WorktreeSnapshot,
-): Promise<string | null> => {
-  const begun = await underWay(repository);
-  if (begun !== null) return begun;
-  const unmerged = [...snapshot.changed.values()].some(({ kind }) => kind === 'unmerged');
-  return unmerged ? 'files are not merged yet' : null;
-};
+// ---- The branch and the index move together ----
 
-/** Files with a filter. Committing them without it would reveal content that the filter protects. */
-export const filtered = async (
-  repository: Repository,
-  names: readonly string[],
-): Promise<ReadonlySet<string>> => {
-  const output = await repository.ask(['check-attr', '-z', '--stdin', 'filter'], { input: joined(names) });
-  const fields = output.split('\0');
-  const found = new Set<string>();
-  for (let at = 0; at + 2 < fields.length; at += 3) {
-    const [name, , value] = fields.slice(at, at + 3);
-    if (name !== undefined && value !== 'unspecified' && value !== 'unset') found.add(name);
-  }
-  return found;
-};
-
-/** The patch of the commit, at most its first `bytesMax` bytes. */
-export const patchOf = async (
-  repository: Repository,
-  { before, tree }: PreparedTree,
-  bytesMax: number,
-): Promise<Buffer> => {
-  const words = ['diff-tree', '-p', '-r', '-M', '--no-ext-diff', '--no-textconv', '--no-color', before, tree];
-  const end = await repository.run(words, { bytesMax, atMax: 'cut' });
-  if (end.code !== 0) throw new ProgramFailure('refused', `git diff-tree failed: ${end.errors}`);
-  return end.output;
-};
-
-/**
- * Moves a branch to a commit that exists, together with the user's index.
- *
- * 1. Both change under git's own index lock, or neither. Only index entries of the commit's files change, and only if
- *    the user has not staged them meanwhile.
- * 2. The branch moves only if it still points to the observed commit. A simultaneous commit by somebody else wins.
- */
-
-type CommitOutcome =
-  | { readonly kind: 'committed'; readonly hash: string }
-  | { readonly kind: 'lost'; readonly why: string };
-
-/** A file of a commit: its line for `update-index --index-info`, and its object in the index before (null: none). */
-type IndexChange = { readonly name: string; readonly entry: string; readonly staged: string | null };
-
-type CommitOrder = {
+type Application = {
   readonly intent: CommitIntent;
   readonly changes: readonly IndexChange[];
   readonly claim: CommitClaim;
-  /** For the reflog. */
-  readonly why: string;
+  /** The line of the reflog; null if the branch has the commit already and only the index changes. */
+  readonly reflog: string | null;
 };
 
-const joined = (names: readonly string[]): string => names.map((name) => `${name}\0`).join('');
-
-/** Mode and object by name, from `ls-files --stage -z`. */
-const stagedIn = async (repository: Repository, indexFile: string, names: readonly string[]) => {
-  const output = await repository.ask(['ls-files', '--stage', '-z', '--', ...names], { indexFile });
-  const entries = new Map<string, { readonly mode: string; readonly object: string }>();
-  for (const record of output.split('\0')) {
-    const [, mode, object, name] = /^(\d+) ([0-9a-f]+) \d\t(.*)$/s.exec(record) ?? [];
-    if (mode !== undefined && object !== undefined && name !== undefined) entries.set(name, { mode, object });
-  }
-  return entries;
-};
-
-/** A copy of the user's index with the committed files in it. */
-const prepareIndex = async (repository: Repository, changes: readonly IndexChange[]): Promise<string> => {
-  const indexFile = path.join(repository.scratch, 'index-of-user');
-  try {
-    await copyFile(repository.indexFile, indexFile);
-  } catch (error) {
-    // nothing was ever staged here, and the index begins with these files
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
-  }
-  const names = changes.map(({ name }) => name);
-  const now = await stagedIn(repository, indexFile, names);
-  const untouched = changes.filter(({ name, staged }) => (now.get(name)?.object ?? null) === staged);
-  const input = joined(untouched.map(({ entry }) => entry));
-  await repository.ask(['update-index', '-z', '--index-info'], { indexFile, input });
-  return indexFile;
-};
-
-/** The ref that HEAD moves: its branch, or HEAD itself if it is detached. */
-const currentRef = async (repository: Repository): Promise<string> => {
-  const end = await repository.run(['symbolic-ref', '--quiet', 'HEAD']);
-  return end.code === 0 ? end.output.toString('utf8').trim() : 'HEAD';
-};
-
-/** The commit of a ref; null if it does not exist. */
-const commitOf = async (repository: Repository, ref: string): Promise<string | null> => {
-  const end = await repository.run(['rev-parse', '--verify', '--quiet', ref]);
-  return end.code === 0 ? end.output.toString('utf8').trim() : null;
-};
-
-const HEAD_BYTES_MAX = 4_096;
-
-/** The locks that git may take to move a ref. */
-const refLocks = ({ gitFolder, shared }: Repository, ref: string): readonly string[] => {
-  const head = path.join(gitFolder, 'HEAD.lock');
-  const own = ref === 'HEAD' ? [] : [path.join(shared, `${ref}.lock`)];
-  return [head, ...own, path.join(shared, 'reftable/tables.list.lock')];
-};
-
-/** Whether git takes this lock for the ref: HEAD is locked only if it is, or points to, the ref. */
-const isTaken = ({ gitFolder }: Repository, ref: string, lock: string): boolean => {
-  if (ref === 'HEAD' || path.basename(lock) !== 'HEAD.lock') return true;
-  return readTextOrEmptySync(path.join(gitFolder, 'HEAD'), HEAD_BYTES_MAX).trim() === `ref: ${ref}`;
-};
-
-const heldBy = (what: string, lock: string): string =>
-  `another git process holds ${what}: ${lock} exists. If no git is running there, one was killed, and it is safe to delete that file: rm '${lock}'`;
-
-/** A lock in whose way git came. Nothing proves that an empty lock is ours before we have linked it. */
-const LOCKED = /Unable to create '([^'\n]+\.lock)': File exists/;
-
-/** Why git has not moved the branch. */
-const whyNotMoved = (errors: string): string => {
-  const [, lock] = LOCKED.exec(errors) ?? [];
-  return lock === undefined ? errors : heldBy('the branch', lock);
-};
-
-const moveRef = async (
-  repository: Repository,
-  { intent: { ref, before, commit }, claim, why }: CommitOrder,
-  lock: IndexLock,
-): Promise<CommitOutcome> => {
-  if ((await currentRef(repository)) !== ref)
-    return { kind: 'lost', why: 'HEAD was switched at the same moment' };
-  lock.onExit('keep');
-  const { moved, errors } = await repository.moveRef(
-    { ref, from: before, to: commit, why },
-    {
-      started: (pid) => claim.noteMover(pid),
-      locked: () => {
-        for (const file of refLocks(repository, ref)) if (isTaken(repository, ref, file)) claim.note(file);
-      },
-    },
-  );
-  // git may have been killed after it moved the ref
-  const isMoved = moved || (await commitOf(repository, ref)) === commit;
-  lock.onExit(isMoved ? 'replace' : 'release');
-  return isMoved ? { kind: 'committed', hash: commit } : { kind: 'lost', why: whyNotMoved(errors) };
-};
-
-type IndexOrder = Omit<CommitOrder, 'why'>;
-
-/** Prepares the new index under git's lock and runs `move`; if that succeeds, the index is replaced. */
-const underLock = async (
-  repository: Repository,
-  { claim, intent, changes }: IndexOrder,
-  move: (lock: IndexLock) => Promise<CommitOutcome>,
-): Promise<CommitOutcome> => {
+/** Moves a branch to a commit that exists, together with the user's index. */
+const applyCommit = async (repository: Repository, application: Application): Promise<CommitOutcome> => {
+  const { claim, intent, changes, reflog } = application;
   claim.make(intent);
   try {
     const lock = lockIndex(repository.indexFile, claim);
-    if (lock === null) return { kind: 'lost', why: heldBy('the index', `${repository.indexFile}.lock`) };
+    if (lock === null) return lost(heldBy('the index', `${repository.indexFile}.lock`));
     try {
       await lock.fill(await prepareIndex(repository, changes));
-      const outcome = await move(lock);
-      if (outcome.kind === 'committed') await lock.replace();
-      return outcome;
+      const why = reflog === null ? null : await moveBranch(repository, { intent, claim, reflog }, lock);
+      if (why !== null) return lost(why);
+      await lock.replace();
+      return { kind: 'committed', hash: intent.commit };
     } finally {
       await lock.release();
     }
@@ -299,33 +159,172 @@ const underLock = async (
   }
 };
 
-/** Rejects if git or the disk fails; nothing of the user's has changed then. */
-const applyCommit = (repository: Repository, order: CommitOrder): Promise<CommitOutcome> =>
-  underLock(repository, order, (lock) => moveRef(repository, order, lock));
+const lost = (why: string): Lost => ({ kind: 'lost', why });
 
-/** The same for a branch that has the commit already: only the index changes. */
-const applyIndex = (repository: Repository, order: IndexOrder): Promise<CommitOutcome> =>
-  underLock(repository, order, async () => ({ kind: 'committed', hash: order.intent.commit }));
+/** A copy of the user's index with the committed files in it. */
+const prepareIndex = async (repository: Repository, changes: readonly IndexChange[]): Promise<string> => {
+  const indexFile = path.join(repository.scratch, 'index-of-user');
+  try {
+    copyFileSync(repository.indexFile, indexFile);
+  } catch (error) {
+    // nothing was ever staged here, and the index begins with these files
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+  }
+  const names = changes.map(({ name }) => name);
+  const now = await readIndex(repository, indexFile, names);
+  const untouched = changes.filter(({ name, staged }) => (now.get(name)?.object ?? null) === staged);
+  const input = joinNames(untouched.map(({ entry }) => entry));
+  await repository.ask(['update-index', '-z', '--index-info'], { indexFile, input });
+  return indexFile;
+};
+
+type Move = Pick<Application, 'intent' | 'claim'> & { readonly reflog: string };
+
+/** Moves the branch under the lock of the index; null, or why it has not moved. */
+const moveBranch = async (
+  repository: Repository,
+  { intent: { ref, before, commit }, claim, reflog }: Move,
+  lock: IndexLock,
+): Promise<string | null> => {
+  if ((await askHeadRef(repository)) !== ref) return 'HEAD was switched at the same moment';
+  lock.onExit('keep');
+  const { moved, errors } = await repository.moveRef(
+    { ref, from: before, to: commit, why: reflog },
+    {
+      started: (pid) => claim.noteMover(pid),
+      locked: () => {
+        for (const file of refLocks(repository, ref)) if (isTaken(repository, ref, file)) claim.note(file);
+      },
+    },
+  );
+  // git may have been killed after it moved the ref
+  const isMoved = moved || (await findCommit(repository, ref)) === commit;
+  lock.onExit(isMoved ? 'replace' : 'release');
+  if (isMoved) return null;
+  const [, held] = LOCKED.exec(errors) ?? [];
+  return held === undefined ? errors : heldBy('the branch', held);
+};
+
+/** A lock in whose way git came. Nothing proves that an empty lock is ours before we have linked it. */
+const LOCKED = /Unable to create '([^'\n]+\.lock)': File exists/;
+
+const heldBy = (what: string, lock: string): string =>
+  `another git process holds ${what}: ${lock} exists. If no git is running there, one was killed, and it is safe to delete that file: rm '${lock}'`;
+
+/** The ref that HEAD moves: its branch, or HEAD itself if it is detached. */
+const askHeadRef = async (repository: Repository): Promise<string> =>
+  (await repository.tryAsk(['symbolic-ref', '--quiet', 'HEAD'])) ?? 'HEAD';
+
+const HEAD_BYTES_MAX = 4_096;
+
+/** The locks that git may take to move a ref. */
+const refLocks = ({ gitFolder, shared }: Repository, ref: string): readonly string[] => {
+  const branch = ref === 'HEAD' ? [] : [path.join(shared, `${ref}.lock`)];
+  return [path.join(gitFolder, 'HEAD.lock'), ...branch, path.join(shared, 'reftable/tables.list.lock')];
+};
+
+/** Whether git takes this lock for the ref: HEAD is locked only if it is, or points to, the ref. */
+const isTaken = ({ gitFolder }: Repository, ref: string, lock: string): boolean =>
+  ref === 'HEAD' ||
+  path.basename(lock) !== 'HEAD.lock' ||
+  readTextOrEmptySync(path.join(gitFolder, 'HEAD'), HEAD_BYTES_MAX).trim() === `ref: ${ref}`;
 
 /**
- * Settles a commit whose program was killed, by looking at the repository.
- *
- * 1. Locks are removed only if they are provably ours: a second hard link is in the claim, or the lock of the branch
- *    holds our commit. A git process of ours that still runs is waited for.
- * 2. If the branch has the commit, only the index is completed. If the branch is as it was, the commit is finished or
- *    given up. If the branch is elsewhere, nothing changes.
+ * Git's own lock of an index, a file beside it. While it is held, no other git process can commit, switch, add or reset
+ * in this working tree. It is always released, even at exit. Only a killed program leaves it behind, and the claim then
+ * proves whose it is.
  */
+class IndexLock {
+  readonly #indexFile: string;
+  readonly #lock: string;
+  readonly #cancelAtExit: () => void;
+  #duty: 'release' | 'replace' | 'keep' = 'release';
+
+  constructor(indexFile: string, claim: CommitClaim) {
+    this.#indexFile = indexFile;
+    this.#lock = `${indexFile}.lock`;
+    this.#cancelAtExit = atExit(() => {
+      if (this.#duty === 'keep') return;
+      if (this.#duty === 'replace') renameSync(this.#lock, indexFile);
+      else claim.release(this.#lock);
+      claim.remove();
+    });
+  }
+
+  /** Writes the new index to the lock file. After that a full disk can't prevent the replacement. */
+  async fill(file: string): Promise<void> {
+    await copyFile(file, this.#lock);
+    const mode = statSync(this.#indexFile, { throwIfNoEntry: false })?.mode ?? 0o644;
+    await chmod(this.#lock, mode & 0o777);
+  }
+
+  /**
+   * What an exit of this program does with the lock from now on: `release` it, `replace` the index, or `keep` it for
+   * the next session, since it is not known whether the branch has moved.
+   */
+  onExit(duty: 'release' | 'replace' | 'keep'): void {
+    this.#duty = duty;
+  }
+
+  /** Replaces the index by the new one, and releases the lock. */
+  async replace(): Promise<void> {
+    await rename(this.#lock, this.#indexFile);
+    this.#cancelAtExit();
+  }
+
+  async release(): Promise<void> {
+    await rm(this.#lock, { force: true });
+    this.#cancelAtExit();
+  }
+}
+
+/** Takes the lock; null if another process holds it. Throws if the lock file can't be made. */
+export const lockIndex = (indexFile: string, claim: CommitClaim): IndexLock | null =>
+  claim.take(`${indexFile}.lock`) ? new IndexLock(indexFile, claim) : null;
+
+// ---- After a crash ----
 
 export type SettledCommit =
-  | { readonly kind: 'made'; readonly warning: string }
-  | { readonly kind: 'notMade'; readonly why: string };
+  | { readonly kind: 'committed'; readonly warning: string }
+  | { readonly kind: 'abandoned'; readonly why: string };
+
+const asCommitted = (warning = ''): SettledCommit => ({ kind: 'committed', warning });
+const asAbandoned = (why: string): SettledCommit => ({ kind: 'abandoned', why });
+
+/**
+ * Settles an interrupted commit by looking at the repository. If the branch has the commit, only the index is completed.
+ * If the branch is as it was, the commit is finished or given up, as `unmade` says. If the branch is elsewhere, nothing
+ * changes.
+ */
+export const settleCommit = async (
+  repository: Repository,
+  claim: CommitClaim,
+  intent: CommitIntent,
+  unmade: 'finish' | 'giveUp',
+): Promise<SettledCommit> => {
+  if (!(await hasMoverEnded(claim)))
+    return asAbandoned(`git (process ${claim.mover()?.pid}) still moves the branch: end it`);
+  releaseLocks(repository, claim, intent);
+  try {
+    const { ref, before, commit } = intent;
+    if (!(await hasCommit(repository, commit)))
+      return asAbandoned('the repository does not have the commit, so it is another one');
+    const tip = await findCommit(repository, ref);
+    if (tip === commit) return await completeIndex(repository, claim, intent);
+    if (tip === before && unmade === 'finish') return await finishCommit(repository, claim, intent);
+    if (tip === before) return asAbandoned('the session was interrupted before the branch moved');
+    if (tip !== null && (await isAncestor(repository, commit, tip))) return asCommitted();
+    return asAbandoned('the branch has been moved since');
+  } finally {
+    claim.remove();
+  }
+};
 
 const WAIT_MS = 10_000;
 const STEP_MS = 20;
-const LOCK_BYTES_MAX = 256;
 
-/** Whether the git process that moves the branch has ended. */
-const moverEnded = async (claim: CommitClaim): Promise<boolean> => {
+/** Waits for a git process of ours that still moves the branch; false if it does not end. */
+const hasMoverEnded = async (claim: CommitClaim): Promise<boolean> => {
   const mover = claim.mover();
   for (let waitedMs = 0; mover !== null && !hasEnded(mover); waitedMs += STEP_MS) {
     if (waitedMs >= WAIT_MS) return false;
@@ -334,105 +333,56 @@ const moverEnded = async (claim: CommitClaim): Promise<boolean> => {
   return true;
 };
 
-/** Rule 1. */
+const LOCK_BYTES_MAX = 256;
+
+/** Removes the locks that are provably ours: linked in the claim, or a lock of the branch that holds our commit. */
 const releaseLocks = (repository: Repository, claim: CommitClaim, { ref, commit }: CommitIntent): void => {
   for (const lock of [`${repository.indexFile}.lock`, ...refLocks(repository, ref)]) {
     claim.release(lock);
-    const isBranch = lock.endsWith(`${ref}.lock`);
-    if (isBranch && readTextOrEmptySync(lock, LOCK_BYTES_MAX).trim() === commit) rmSync(lock);
+    const isOfBranch = lock.endsWith(`${ref}.lock`);
+    if (isOfBranch && readTextOrEmptySync(lock, LOCK_BYTES_MAX).trim() === commit) rmSync(lock);
   }
 };
 
-const RECORD = /^:\d+ (\d+) ([0-9a-f]+) ([0-9a-f]+) [A-Z]\d*$/;
-const NO_OBJECT = /^0+$/;
+const completeIndex = async (repository: Repository, claim: CommitClaim, intent: CommitIntent) => {
+  // otherwise the index belongs to another branch now
+  if ((await askHeadRef(repository)) !== intent.ref) return asCommitted();
+  const outcome = await reapply(repository, claim, intent, null);
+  if (outcome.kind === 'committed') return asCommitted();
+  const what = `the commit ${shortHash(intent.commit)} is made, but the index could not be updated`;
+  return asCommitted(`${what}: ${outcome.why}. Then run: git reset -q`);
+};
 
-/** What a commit changes in an index that is as its parent. */
-const changesOf = async (
+const finishCommit = async (repository: Repository, claim: CommitClaim, intent: CommitIntent) => {
+  const unmerged = await repository.ask(['ls-files', '--unmerged', '-z']);
+  const obstacle = unmerged === '' ? findObstacle(repository) : UNMERGED;
+  if (obstacle !== null) return asAbandoned(obstacle);
+  const outcome = await reapply(repository, claim, intent, 'commit (pawl), resumed');
+  return outcome.kind === 'committed' ? asCommitted() : asAbandoned(outcome.why);
+};
+
+const RAW = /^:\d+ (\d+) ([0-9a-f]+) ([0-9a-f]+) [A-Z]\d*$/;
+
+/** Applies a commit again, whose changes are read from it. */
+const reapply = async (
   repository: Repository,
-  { before, commit }: CommitIntent,
-): Promise<readonly IndexChange[]> => {
-  const from = before ?? (await repository.ask(['mktree', '-z'], { input: '' })).trim();
-  const output = await repository.ask(['diff-tree', '-r', '-z', '--raw', '--no-renames', from, commit]);
-  const fields = output.split('\0');
+  claim: CommitClaim,
+  intent: CommitIntent,
+  reflog: string | null,
+): Promise<CommitOutcome> => {
+  const from = intent.before ?? (await askTree(repository, null));
+  const args = ['diff-tree', '-r', '-z', '--raw', '--no-renames', from, intent.commit];
+  const fields = (await repository.ask(args)).split('\0');
   const changes: IndexChange[] = [];
   for (let at = 0; at + 1 < fields.length; at += 2) {
-    const [, mode, old, now] = RECORD.exec(fields[at] ?? '') ?? [];
+    const [, mode, old, now] = RAW.exec(fields[at] ?? '') ?? [];
     const name = fields[at + 1];
     if (mode === undefined || old === undefined || now === undefined || name === undefined) continue;
-    const entry = NO_OBJECT.test(now) ? `0 ${now} 0\t${name}` : `${mode} ${now} 0\t${name}`;
+    const entry = `${NO_OBJECT.test(now) ? '0' : mode} ${now} 0\t${name}`;
     changes.push({ name, entry, staged: NO_OBJECT.test(old) ? null : old });
   }
-  return changes;
-};
-
-const isAncestor = async (repository: Repository, commit: string, tip: string): Promise<boolean> =>
-  (await repository.run(['merge-base', '--is-ancestor', commit, tip])).code === 0;
-
-const completeIndex = async (
-  repository: Repository,
-  claim: CommitClaim,
-  intent: CommitIntent,
-): Promise<SettledCommit> => {
-  const made = (warning: string): SettledCommit => ({ kind: 'made', warning });
-  // the index belongs to another branch now
-  if ((await currentRef(repository)) !== intent.ref) return made('');
-  const changes = await changesOf(repository, intent);
   claim.remove();
-  const outcome = await applyIndex(repository, { intent, claim, changes });
-  if (outcome.kind === 'committed') return made('');
-  const what = `the commit ${shortHash(intent.commit)} is made, but the index could not be updated`;
-  return made(`${what}: ${outcome.why}. Then run: git reset -q`);
-};
-
-const finish = async (
-  repository: Repository,
-  claim: CommitClaim,
-  intent: CommitIntent,
-): Promise<SettledCommit> => {
-  const unmerged = (await repository.ask(['ls-files', '--unmerged', '-z'])) !== '';
-  const why = unmerged ? 'files are not merged yet' : await underWay(repository);
-  if (why !== null) return { kind: 'notMade', why };
-  const changes = await changesOf(repository, intent);
-  claim.remove();
-  const outcome = await applyCommit(repository, { intent, claim, changes, why: 'commit (pawl), resumed' });
-  return outcome.kind === 'committed' ? { kind: 'made', warning: '' } : { kind: 'notMade', why: outcome.why };
-};
-
-/** Rule 2. */
-const decide = async (
-  repository: Repository,
-  claim: CommitClaim,
-  intent: CommitIntent,
-  unmade: 'finish' | 'giveUp',
-): Promise<SettledCommit> => {
-  const { ref, before, commit } = intent;
-  if ((await repository.run(['cat-file', '-e', `${commit}^{commit}`])).code !== 0)
-    return { kind: 'notMade', why: 'the repository does not have the commit, so it is another one' };
-  const tip = await commitOf(repository, ref);
-  if (tip === commit) return completeIndex(repository, claim, intent);
-  if (tip === before) {
-    const interrupted = 'the session was interrupted before the branch moved';
-    return unmade === 'finish' ? finish(repository, claim, intent) : { kind: 'notMade', why: interrupted };
-  }
-  if (tip !== null && (await isAncestor(repository, commit, tip))) return { kind: 'made', warning: '' };
-  return { kind: 'notMade', why: 'the branch has been moved since' };
-};
-
-/** Settles an interrupted commit. `unmade`: what happens with a commit that the branch does not have yet. */
-export const settleCommit = async (
-  repository: Repository,
-  claim: CommitClaim,
-  intent: CommitIntent,
-  unmade: 'finish' | 'giveUp',
-): Promise<SettledCommit> => {
-  if (!(await moverEnded(claim)))
-    return { kind: 'notMade', why: `git (process ${claim.mover()?.pid}) still moves the branch: end it` };
-  releaseLocks(repository, claim, intent);
-  try {
-    return await decide(repository, claim, intent, unmade);
-  } finally {
-    claim.remove();
-  }
+  return applyCommit(repository, { intent, claim, changes, reflog });
 };
 
 /**
@@ -440,79 +390,17 @@ export const settleCommit = async (
  * being made now are left alone.
  */
 export const settleAbandoned = async (repository: Repository): Promise<readonly string[]> => {
-  const told: string[] = [];
+  const news: string[] = [];
   for (const claim of listClaims(repository.gitFolder)) {
     const record = claim.read();
     if (record === null || !hasEnded(record.owner)) continue;
-    const { commit } = record.intent;
     const settled = await settleCommit(repository, claim, record.intent, 'giveUp');
-    const what = `An automatic commit (${shortHash(commit)}) was interrupted by a crash`;
-    told.push(
-      settled.kind === 'made'
+    const what = `An automatic commit (${shortHash(record.intent.commit)}) was interrupted by a crash`;
+    news.push(
+      settled.kind === 'committed'
         ? `${what}. It is made${settled.warning === '' ? '' : `: ${settled.warning}`}.`
         : `${what} and was not made: ${settled.why}. Its files are uncommitted.`,
     );
   }
-  return told;
-};
-
-/**
- * Git's own lock of an index, a file beside it. While it is held, no other git process can commit, switch, add or reset
- * in this working tree.
- *
- * The lock is always released, even at exit. Only a killed program leaves it behind, and the claim then proves whose it
- * is.
- */
-type IndexLock = {
-  /** Writes the new index to the lock file. After that a full disk can't prevent the replacement. */
-  fill(file: string): Promise<void>;
-  /**
-   * What an exit of this program does with the lock from now on: `release` it, `replace` the index, or `keep` it for
-   * the next session, since it is not known whether the branch has moved.
-   */
-  onExit(does: 'release' | 'replace' | 'keep'): void;
-  /** Replaces the index by the new one, and releases the lock. */
-  replace(): Promise<void>;
-  release(): Promise<void>;
-};
-
-const USUAL_MODE = 0o644;
-
-const modeOf = async (file: string): Promise<number> => {
-  try {
-    return (await stat(file)).mode & 0o777;
-  } catch {
-    return USUAL_MODE; // there is no index yet
-  }
-};
-
-/** Takes the lock; null if another process holds it. Rejects if the lock file can't be made. */
-const lockIndex = (indexFile: string, claim: CommitClaim): IndexLock | null => {
-  const lock = `${indexFile}.lock`;
-  if (!claim.take(lock)) return null;
-  let duty: 'release' | 'replace' | 'keep' = 'release';
-  const leave = (): void => {
-    if (duty === 'keep') return;
-    if (duty === 'replace') renameSync(lock, indexFile);
-    else claim.release(lock);
-    claim.remove();
-  };
-  const callOff = atExit(leave);
-  return {
-    async fill(file) {
-      await copyFile(file, lock);
-      await chmod(lock, await modeOf(indexFile));
-    },
-    onExit(does) {
-      duty = does;
-    },
-    async replace() {
-      await rename(lock, indexFile);
-      callOff();
-    },
-    async release() {
-      await rm(lock, { force: true });
-      callOff();
-    },
-  };
+  return news;
 };

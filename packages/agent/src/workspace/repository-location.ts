@@ -1,5 +1,3 @@
-/** Location and configuration of a repository: how long an answer of git holds, which files git would read, and which settings Pawl adopts. */
-
 import { type BigIntStats, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
 import {
@@ -11,13 +9,8 @@ import {
 import { readTextOrEmptySync } from '../platform/files.js';
 
 /**
- * Caches the location and configuration of a repository until a relevant file changes. Asking git would take two
- * processes before and after every call.
- *
- * 1. An answer is cached only if all relevant files had been unchanged for a while, so that no change during git's
- *    answer is missed.
- * 2. Included files count whether or not their condition holds, and so does HEAD, on which conditions may depend. If an
- *    include is not understood, nothing is cached.
+ * Location and configuration of a repository: which settings Pawl adopts, which files git would read, and how long an
+ * answer of git holds.
  */
 
 /** The folders of a repository, as absolute paths. */
@@ -31,19 +24,20 @@ export type RepositoryLocation = {
 
 export type LocatedRepository = { readonly location: RepositoryLocation; readonly config: GitConfig };
 
+/**
+ * Caches the location and configuration of a repository until a relevant file changes. Asking git would take two
+ * processes before and after every call.
+ */
 export class KnownRepository {
   readonly #environment: ProcessEnvironment;
+  readonly #cache: FileCache<LocatedRepository>;
   readonly #now: () => number;
-  #last: {
-    readonly located: LocatedRepository;
-    readonly places: readonly string[];
-    readonly fingerprint: string;
-  } | null = null;
 
   /** `now`: the file system's time, in ms since 1970. */
   constructor(environment: ProcessEnvironment, now: () => number = Date.now) {
     this.#environment = environment;
     this.#now = now;
+    this.#cache = new FileCache(now);
   }
 
   /** The cached or new answer of `ask`. `marked`: the folder around the workspace that contains `.git`. */
@@ -51,40 +45,29 @@ export class KnownRepository {
     marked: string,
     ask: () => Promise<LocatedRepository | null>,
   ): Promise<LocatedRepository | null> {
-    const kept = this.kept(marked);
-    if (kept !== null) return kept;
+    const cached = this.cached(marked);
+    if (cached !== null) return cached;
     const askedAt = this.#now();
     const located = await ask();
-    if (located !== null) this.#keep(marked, located, askedAt);
+    const places = located === null ? null : this.#listPlaces(marked, located);
+    if (located !== null && places !== null) this.#cache.set(marked, located, places, askedAt);
     return located;
   }
 
   /** The cached answer if it is still valid; otherwise null. */
-  kept(marked: string): LocatedRepository | null {
-    const last = this.#last;
-    if (last === null) return null;
-    if (
-      last.places[0] === path.join(marked, '.git') &&
-      fingerprintOfAll(last.places).text === last.fingerprint
-    )
-      return last.located;
-    this.#last = null;
-    return null;
+  cached(marked: string): LocatedRepository | null {
+    return this.#cache.get(marked) ?? null;
   }
 
-  #keep(marked: string, located: LocatedRepository, askedAt: number): void {
-    const places = this.#placesOf(marked, located);
-    if (places === null) return; // rule 2
-    const fingerprint = fingerprintOfAll(places);
-    if (isSettled(fingerprint, askedAt)) this.#last = { located, places, fingerprint: fingerprint.text }; // rule 1
-  }
-
-  /** All paths on which the answer depends, `.git` first; null if they can't be determined. */
-  #placesOf(marked: string, { location, config }: LocatedRepository): readonly string[] | null {
+  /**
+   * All paths on which the answer depends; null if they can't be determined. Included files count whether or not their
+   * condition holds, and so does HEAD, on which conditions may depend.
+   */
+  #listPlaces(marked: string, { location, config }: LocatedRepository): readonly string[] | null {
     const { top, gitFolder, shared } = location;
     const configs = [
       ...[path.join(shared, 'config'), path.join(gitFolder, 'config.worktree')],
-      ...configFilesOf(this.#environment),
+      ...configFiles(this.#environment),
     ];
     const included = includedFiles(configs, this.#environment.HOME ?? '');
     const includes = [...config.keys()].some((name) => name.startsWith('include'));
@@ -99,14 +82,92 @@ export class KnownRepository {
   }
 }
 
-const fingerprintOfAll = (places: readonly string[]): Fingerprint =>
-  joinFingerprints(places.map(fingerprintOf));
+// ---- Values kept until a file changes ----
+
+/** The status of a path; equal texts mean no change. `changedAt`: in ms since 1970. */
+type Fingerprint = { readonly text: string; readonly changedAt: number };
+
+/** Longer than the time resolution of any file system. */
+const STILL_MS = 2_000;
 
 /**
- * Checks the files that git would read. Git would wait for ever at a pipe, and open any device.
- *
- * It does not understand every include of a configuration. For the rest, git's deadline applies.
+ * Values read from files, each kept until one of its files changes. A value is kept only if its files had been unchanged
+ * for a while when it was read, so that no change meanwhile is missed.
  */
+export class FileCache<T> {
+  readonly #now: () => number;
+  readonly #take: (place: string) => Fingerprint;
+  readonly #known = new Map<string, { places: readonly string[]; fingerprint: string; value: T }>();
+
+  /** `now`: the file system's time, in ms since 1970. `listings`: the entries of a folder count too. */
+  constructor(now: () => number = Date.now, listings?: 'listings') {
+    this.#now = now;
+    this.#take = listings === undefined ? takeFingerprint : takeListingFingerprint;
+  }
+
+  /** The value, if none of its files has changed. */
+  get(key: string): T | undefined {
+    const known = this.#known.get(key);
+    if (known === undefined) return undefined;
+    if (this.#fingerprint(known.places).text === known.fingerprint) return known.value;
+    this.#known.delete(key);
+    return undefined;
+  }
+
+  /** `readAt`: the time before the value was read. */
+  set(key: string, value: T, places: readonly string[], readAt: number): void {
+    const { text, changedAt } = this.#fingerprint(places);
+    if (changedAt < readAt - STILL_MS) this.#known.set(key, { places, fingerprint: text, value });
+  }
+
+  /** The value of one file, read again if it has changed. */
+  read(file: string, load: (file: string) => T): T {
+    const known = this.get(file);
+    if (known !== undefined) return known;
+    const readAt = this.#now();
+    const value = load(file);
+    this.set(file, value, [file], readAt);
+    return value;
+  }
+
+  #fingerprint(places: readonly string[]): Fingerprint {
+    const all = places.map(this.#take);
+    return {
+      text: all.map(({ text }) => text).join('\n'),
+      changedAt: Math.max(0, ...all.map(({ changedAt }) => changedAt)),
+    };
+  }
+}
+
+/** Fingerprint of a file. For a folder only identity and owner count, not its entries. */
+export const takeFingerprint = (place: string): Fingerprint =>
+  fingerprint(place, (entry) => {
+    const { dev, ino, mode, uid } = entry;
+    return entry.isDirectory() ? { text: [dev, ino, mode, uid].join(' '), changedAt: 0 } : whole(entry);
+  });
+
+/** Like `takeFingerprint`, but for a folder its list of entries counts too. */
+const takeListingFingerprint = (place: string): Fingerprint => fingerprint(place, whole);
+
+const ABSENT: Fingerprint = { text: 'absent', changedAt: 0 }; // its creation is a change
+
+const fingerprint = (place: string, judge: (entry: BigIntStats) => Fingerprint): Fingerprint => {
+  try {
+    const entry = statSync(place, { bigint: true, throwIfNoEntry: false });
+    return entry === undefined ? ABSENT : judge(entry);
+  } catch (error) {
+    // Its folder is a file. Node 24 says so without an error.
+    if (error instanceof Error && 'code' in error && error.code === 'ENOTDIR') return ABSENT;
+    return { text: 'unknown', changedAt: Number.POSITIVE_INFINITY }; // so it is never kept
+  }
+};
+
+const whole = ({ dev, ino, mode, uid, size, mtimeNs, ctimeNs }: BigIntStats): Fingerprint => ({
+  text: [dev, ino, mode, uid, size, mtimeNs, ctimeNs].join(' '),
+  changedAt: Number(ctimeNs / 1_000_000n),
+});
+
+// ---- Files that git would read ----
 
 const TEXT_BYTES_MAX = 1024 * 1024;
 const CONFIGS_MAX = 50;
@@ -117,7 +178,7 @@ const SHARED = [
 ];
 const OF_TOP = ['.gitignore', '.gitattributes', '.gitmodules', '.mailmap'];
 
-const statusOf = (place: string): Stats | null => {
+const followStatus = (place: string): Stats | null => {
   try {
     return statSync(place);
   } catch {
@@ -125,18 +186,18 @@ const statusOf = (place: string): Stats | null => {
   }
 };
 
-const textOf = (file: string): string => readTextOrEmptySync(file, TEXT_BYTES_MAX);
+const readText = (file: string): string => readTextOrEmptySync(file, TEXT_BYTES_MAX);
 
 /** Whether git can read it without waiting. */
 const isHarmless = (place: string): boolean => {
-  const status = statusOf(place);
+  const status = followStatus(place);
   return status === null || status.isFile() || status.isDirectory();
 };
 
 /** The files that a configuration includes, whether or not their condition holds. */
 const includedBy = (file: string, home: string): readonly string[] => {
   let inInclude = false;
-  return textOf(file)
+  return readText(file)
     .split('\n')
     .flatMap((line) => {
       if (/^\s*\[/.test(line)) inInclude = /^\s*\[\s*include(if\b|\s|\]|\.)/i.test(line);
@@ -156,19 +217,19 @@ const ANY_INCLUDE = /\binclude(if)?\b/i;
  * include is not understood, or there are too many.
  */
 const includedFiles = (configs: readonly string[], home: string): readonly string[] | null => {
-  const found = new Set<string>();
+  const included = new Set<string>();
   const waiting = [...configs];
   for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) {
-    const written = textOf(file);
-    if (!ANY_INCLUDE.test(written)) continue;
-    if (written.split('\n').some((line) => isOddPath(line)) || found.size > CONFIGS_MAX) return null;
+    const text = readText(file);
+    if (!ANY_INCLUDE.test(text)) continue;
+    if (text.split('\n').some((line) => isOddPath(line)) || included.size > CONFIGS_MAX) return null;
     for (const place of includedBy(file, home)) {
-      if (found.has(place)) continue;
-      found.add(place);
+      if (included.has(place)) continue;
+      included.add(place);
       waiting.push(place);
     }
   }
-  return [...found];
+  return [...included];
 };
 
 /** Whether a line of a file with includes names a path in a form that is not understood. */
@@ -192,38 +253,33 @@ const badConfig = (first: readonly string[], home: string): string | null => {
 };
 
 /** The git folder of this working tree, and the one that it shares with others. */
-const gitFolders = (top: string): readonly [own: string, shared: string] => {
+const findGitFolders = (top: string): readonly [gitFolder: string, shared: string] => {
   const mark = path.join(top, '.git');
-  if (statusOf(mark)?.isDirectory()) return [mark, mark];
-  const own = path.resolve(
+  if (followStatus(mark)?.isDirectory()) return [mark, mark];
+  const gitFolder = path.resolve(
     top,
-    textOf(mark)
+    readText(mark)
       .replace(/^gitdir:\s*/, '')
       .trim(),
   );
-  const common = textOf(path.join(own, 'commondir')).trim();
-  return [own, common === '' ? own : path.resolve(own, common)];
+  const common = readText(path.join(gitFolder, 'commondir')).trim();
+  return [gitFolder, common === '' ? gitFolder : path.resolve(gitFolder, common)];
 };
 
 /** The first pipe, device or socket where git expects a file of the repository; null if there is none. */
 export const findWaitingFile = (top: string, home: string): string | null => {
   if (!isHarmless(path.join(top, '.git'))) return path.join(top, '.git');
-  const [own, shared] = gitFolders(top);
+  const [gitFolder, shared] = findGitFolders(top);
   const files = [
-    ...OF_WORKTREE.map((name) => path.join(own, name)),
+    ...OF_WORKTREE.map((name) => path.join(gitFolder, name)),
     ...SHARED.map((name) => path.join(shared, name)),
     ...OF_TOP.map((name) => path.join(top, name)),
   ];
   const bad = files.find((file) => !isHarmless(file));
-  return bad ?? badConfig([path.join(shared, 'config'), path.join(own, 'config.worktree')], home);
+  return bad ?? badConfig([path.join(shared, 'config'), path.join(gitFolder, 'config.worktree')], home);
 };
 
-/**
- * Chooses the settings of a repository that Pawl adopts.
- *
- * An allow list of settings that say how files and objects are stored; none of them names a program. A list of
- * dangerous settings could never be complete, since a filter may have any name.
- */
+// ---- Settings that Pawl adopts ----
 
 /** Settings by name as git prints it. If there are several values, the last one counts. */
 export type GitConfig = ReadonlyMap<string, string>;
@@ -280,10 +336,10 @@ const userFolder = (environment: ProcessEnvironment): string => {
 };
 
 /** The configuration files of the user and the machine. */
-const configFilesOf = (environment: ProcessEnvironment): readonly string[] => {
+const configFiles = (environment: ProcessEnvironment): readonly string[] => {
   const { HOME: home = '', GIT_CONFIG_GLOBAL: global, GIT_CONFIG_SYSTEM: system } = environment;
-  const own = [path.join(home, '.gitconfig'), path.join(userFolder(environment), 'config')];
-  return [...(global ? [global] : own), system || '/etc/gitconfig'].filter(path.isAbsolute);
+  const usual = [path.join(home, '.gitconfig'), path.join(userFolder(environment), 'config')];
+  return [...(global ? [global] : usual), system || '/etc/gitconfig'].filter(path.isAbsolute);
 };
 
 /** The absolute path of a pattern file. Null for a relative one, which depends on git's working folder. */
@@ -322,9 +378,9 @@ export const authorVariables = (
   const variables: Record<string, string> = {};
   for (const part of AUTHOR_PARTS) {
     for (const [role, variable] of AUTHOR_VARIABLES[part].entries()) {
-      const own = config.get(`${role === 0 ? 'author' : 'committer'}.${part}`);
+      const ofRole = config.get(`${role === 0 ? 'author' : 'committer'}.${part}`);
       variables[variable] =
-        environment[variable] || own || config.get(`user.${part}`) || fallbackAuthor(part);
+        environment[variable] || ofRole || config.get(`user.${part}`) || fallbackAuthor(part);
     }
   }
   return variables;
@@ -404,50 +460,3 @@ export const HARDENING: readonly string[] = [
     'fetch.recurseSubmodules=false',
   ].flatMap((setting) => ['-c', setting]),
 ];
-
-/** Detects changes of files by their status. */
-
-/** Longer than the time resolution of any file system. */
-const STILL_MS = 2_000;
-
-/** The status of a path; equal texts mean no change. `changedAt`: in ms since 1970. */
-export type Fingerprint = { readonly text: string; readonly changedAt: number };
-
-const ABSENT: Fingerprint = { text: 'absent', changedAt: 0 }; // its creation is a change
-
-const fingerprint = (place: string, judge: (entry: BigIntStats) => Fingerprint): Fingerprint => {
-  try {
-    const entry = statSync(place, { bigint: true, throwIfNoEntry: false });
-    return entry === undefined ? ABSENT : judge(entry);
-  } catch (error) {
-    // Its folder is a file. Node 24 says so without an error.
-    if (error instanceof Error && 'code' in error && error.code === 'ENOTDIR') return ABSENT;
-    return { text: 'unknown', changedAt: Number.POSITIVE_INFINITY }; // never settled, so never cached
-  }
-};
-
-const whole = ({ dev, ino, mode, uid, size, mtimeNs, ctimeNs }: BigIntStats): Fingerprint => ({
-  text: [dev, ino, mode, uid, size, mtimeNs, ctimeNs].join(' '),
-  changedAt: Number(ctimeNs / 1_000_000n),
-});
-
-/** Fingerprint of a file. For a folder only identity and owner count, not its entries. */
-export const fingerprintOf = (place: string): Fingerprint =>
-  fingerprint(place, (entry) => {
-    const { dev, ino, mode, uid } = entry;
-    return entry.isDirectory() ? { text: [dev, ino, mode, uid].join(' '), changedAt: 0 } : whole(entry);
-  });
-
-/** Like `fingerprintOf`, but for a folder its list of entries counts too. */
-export const listingFingerprintOf = (place: string): Fingerprint => fingerprint(place, whole);
-
-export const joinFingerprints = (fingerprints: readonly Fingerprint[]): Fingerprint => ({
-  text: fingerprints.map(({ text }) => text).join('\n'),
-  changedAt: Math.max(0, ...fingerprints.map(({ changedAt }) => changedAt)),
-});
-
-/**
- * Whether content read from `at` on may be cached with this fingerprint. The file must have been unchanged for a while
- * before, so that no change during the read is missed. `at`: the file system's time, in ms since 1970.
- */
-export const isSettled = ({ changedAt }: Fingerprint, at: number): boolean => changedAt < at - STILL_MS;

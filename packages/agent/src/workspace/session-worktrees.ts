@@ -11,7 +11,7 @@ import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { ProgramFailure } from '../platform/run-program.js';
-import { type Repository, useRepository } from './git.js';
+import { findCommit, isAncestor, type Repository, useRepository } from './git.js';
 
 export type WorktreePlace = {
   /** Real path of the repository's working tree. */
@@ -34,32 +34,22 @@ type WorktreeLook = {
 const CHECKOUT_DEADLINE_MS = 300_000;
 const COMMIT_LENGTH_MAX = 250;
 
-const noRepository = (folder: string): ProgramFailure =>
-  new ProgramFailure(
-    'refused',
-    `${folder} is not the working tree of a git repository (a bare one has none)`,
-  );
-
 const withRepository = async <T>(
   folder: string,
   { environment, signal }: WorktreePlace,
   work: (repository: Repository) => Promise<T>,
 ): Promise<T> => {
-  const done = await useRepository({ workspace: folder, environment, signal }, async (repository) => ({
-    result: await work(repository),
-  }));
-  if (done === null) throw noRepository(folder);
-  return done.result;
+  const place = { workspace: folder, environment, signal };
+  const done = await useRepository(place, async (repository) => ({ result: await work(repository) }));
+  if (done !== null) return done.result;
+  const why = `${folder} is not the working tree of a git repository (a bare one has none)`;
+  throw new ProgramFailure('refused', why);
 };
-
-const printed = (output: Buffer): string => output.toString('utf8').trim();
 
 /** The hash of a commit by its hash, branch or tag; null if the repository does not have it. */
 const resolveIn = async (repository: Repository, commit: string): Promise<string | null> => {
   if (commit.length > COMMIT_LENGTH_MAX || !/^[\w][\w./@^~+-]*$/.test(commit)) return null;
-  const words = ['rev-parse', '--verify', '--quiet', `${commit}^{commit}`];
-  const { code, output } = await repository.run(words);
-  return code === 0 ? printed(output) : null;
+  return findCommit(repository, `${commit}^{commit}`);
 };
 
 export const resolveCommit = (place: WorktreePlace, commit: string): Promise<string | null> =>
@@ -74,9 +64,7 @@ export const newestKept = (
   withRepository(place.repository, place, async (repository) => {
     for (const commit of commits.toReversed()) {
       const found = await resolveIn(repository, commit);
-      if (found === null) continue;
-      const { code } = await repository.run(['merge-base', '--is-ancestor', start, found]);
-      if (code === 0) return found;
+      if (found !== null && (await isAncestor(repository, start, found))) return found;
     }
     return start;
   });
@@ -105,14 +93,14 @@ export const removeWorktree = (place: WorktreePlace): Promise<void> =>
 /** Whether the folder of the worktree is there, with its link to the repository. */
 export const hasWorktree = async (folder: string): Promise<boolean> => {
   try {
-    const [own, link] = await Promise.all([lstat(folder), lstat(path.join(folder, '.git'))]);
-    return own.isDirectory() && link.isFile();
+    const [folderStatus, link] = await Promise.all([lstat(folder), lstat(path.join(folder, '.git'))]);
+    return folderStatus.isDirectory() && link.isFile();
   } catch {
     return false; // whatever keeps us from it keeps the session from it too
   }
 };
 
-/** Rule 2. `start`: the commit that the session began with. */
+/** What would be lost with the worktree. `start`: the commit that the session began with. */
 export const lookAtWorktree = (place: WorktreePlace, start: string): Promise<WorktreeLook> =>
   withRepository(place.path, place, async (worktree) => {
     const status = await worktree.ask([

@@ -1,6 +1,9 @@
-/** Other ways to read the texts of an edit: without the line numbers of a listing, with escapes decoded, in parts between markers for omitted lines. */
+import { lineTexts, splitLines } from './lines.js';
 
-import { linesOf } from './lines.js';
+/**
+ * Other ways to read the texts of an edit: without the line numbers of a listing, with escapes decoded, in parts between
+ * markers for omitted lines.
+ */
 
 export type Removed = 'nothing' | 'lineNumbers' | 'escapes' | 'escapesAndLineNumbers';
 
@@ -12,6 +15,29 @@ export type EditReading = {
   readonly newText: string | null;
 };
 
+/** All readings of an edit, the literal one first. */
+export const readEdit = (oldText: string, newText: string): readonly EditReading[] => {
+  const readings: EditReading[] = [{ oldText, newText, removed: 'nothing' }];
+  const add = (reading: EditReading): void => {
+    if (!readings.some((known) => known.oldText === reading.oldText)) readings.push(reading);
+  };
+  const addWithoutNumbers = (text: string, other: string | null, removed: Removed): void => {
+    const bare = removeNumbers(text);
+    if (bare === null) return;
+    const bareOther = other === null ? null : removeSameNumbers(other, bare.separator);
+    add({ oldText: bare.text, newText: bareOther, removed });
+  };
+  addWithoutNumbers(oldText, newText, 'lineNumbers');
+  for (const kinds of ['all', 'breaks'] as const) {
+    if (escapesIn(oldText, kinds).size === 0) continue;
+    const decoded = decode(oldText, kinds);
+    const other = decodeSame(oldText, newText, kinds);
+    add({ oldText: decoded, newText: other, removed: 'escapes' });
+    addWithoutNumbers(decoded, other, 'escapesAndLineNumbers');
+  }
+  return readings;
+};
+
 // ---- Line numbers ----
 
 /** Separators after the number. A tab or an arrow is enough to recognise a listing; for others the numbers must ascend. */
@@ -21,47 +47,21 @@ const STRONG = new Set(['\t', '\u2192']);
 
 type Numbered = { readonly number: number; readonly separator: string; readonly text: string };
 
-const readNumber = (line: string): Numbered | null => {
-  const [, digits, separator, text] = NUMBERED.exec(line) ?? [];
-  if (digits !== undefined && separator !== undefined && text !== undefined) {
-    return { number: Number(digits), separator, text };
-  }
-  const bare = BARE_NUMBER.exec(line)?.[1];
-  return bare === undefined ? null : { number: Number(bare), separator: '', text: '' };
-};
-
-const lineTexts = (text: string): readonly string[] => linesOf(text).map((line) => line.text);
-
-/** The lines of a text, without the empty one after its last line break. */
-const bodyOf = (text: string): readonly string[] => {
-  const lines = lineTexts(text);
-  return lines.at(-1) === '' ? lines.slice(0, -1) : lines;
-};
-
-const separatorOf = (numbered: readonly Numbered[]): string | null => {
-  const separators = new Set(numbered.map(({ separator }) => separator).filter((one) => one !== ''));
-  const [separator] = separators;
-  return separators.size === 1 && separator !== undefined ? separator : null;
-};
-
-const countsOn = (numbered: readonly Numbered[]): boolean =>
-  numbered.length > 1 &&
-  numbered.every(({ number }, index) => index === 0 || number === (numbered[index - 1]?.number ?? 0) + 1);
-
-const rejoin = (text: string, lines: readonly string[]): string =>
-  lines.join('\n') + (text.endsWith('\n') ? '\n' : '');
-
 /** The text without line numbers, and the separator after each; null if the text is not a listing. */
 const removeNumbers = (text: string): { readonly text: string; readonly separator: string } | null => {
-  const numbered = bodyOf(text).map(readNumber);
-  const all = numbered.filter((one) => one !== null);
-  if (all.length < numbered.length) return null;
-  const separator = separatorOf(all);
-  if (separator === null || !(STRONG.has(separator) || countsOn(all))) return null;
+  const lines = bodyLines(text).map(readNumber);
+  const numbered = lines.filter((line) => line !== null);
+  const separators = new Set(numbered.map(({ separator }) => separator).filter((one) => one !== ''));
+  const [separator] = separators;
+  if (numbered.length < lines.length || separators.size !== 1 || separator === undefined) return null;
+  const ascends =
+    numbered.length > 1 &&
+    numbered.every(({ number }, at) => at === 0 || number === (numbered[at - 1]?.number ?? 0) + 1);
+  if (!STRONG.has(separator) && !ascends) return null;
   return {
     text: rejoin(
       text,
-      all.map((one) => one.text),
+      numbered.map((line) => line.text),
     ),
     separator,
   };
@@ -69,17 +69,32 @@ const removeNumbers = (text: string): { readonly text: string; readonly separato
 
 /** The new text without line numbers, if it has any; null if only some of its lines have. */
 const removeSameNumbers = (text: string, separator: string): string | null => {
-  const body = bodyOf(text);
-  const numbered = body.map(readNumber);
-  const withNumber = numbered.filter((one) => one?.separator === separator);
-  if (withNumber.length === 0) return text;
-  const rest = body.filter((line, index) => numbered[index]?.separator !== separator && line.trim() !== '');
-  if (rest.some((line) => !BARE_NUMBER.test(line))) return null;
+  const lines = bodyLines(text).map((line) => ({ line, numbered: readNumber(line) }));
+  const others = lines.filter(({ numbered }) => numbered?.separator !== separator);
+  if (others.length === lines.length) return text;
+  if (others.some(({ line }) => line.trim() !== '' && !BARE_NUMBER.test(line))) return null;
   return rejoin(
     text,
-    body.map((line, index) => numbered[index]?.text ?? line),
+    lines.map(({ line, numbered }) => numbered?.text ?? line),
   );
 };
+
+const readNumber = (line: string): Numbered | null => {
+  const [, digits, separator, text] = NUMBERED.exec(line) ?? [];
+  if (digits !== undefined && separator !== undefined && text !== undefined)
+    return { number: Number(digits), separator, text };
+  const bare = BARE_NUMBER.exec(line)?.[1];
+  return bare === undefined ? null : { number: Number(bare), separator: '', text: '' };
+};
+
+/** The lines of a text, without the empty one after its last line break. */
+const bodyLines = (text: string): readonly string[] => {
+  const lines = lineTexts(text);
+  return lines.at(-1) === '' ? lines.slice(0, -1) : lines;
+};
+
+const rejoin = (text: string, lines: readonly string[]): string =>
+  lines.join('\n') + (text.endsWith('\n') ? '\n' : '');
 
 // ---- Escapes ----
 
@@ -103,26 +118,19 @@ const kindOf = (sequence: string): string => (sequence.startsWith('u') ? 'u' : s
 const isDecoded = (kind: string, kinds: Kinds): boolean =>
   kinds === 'breaks' ? BREAKS.has(kind) : kind === 'u' || Object.hasOwn(NAMED, kind);
 
-const escapesIn = (text: string, kinds: Kinds): ReadonlySet<string> =>
-  new Set(
-    [...text.matchAll(ESCAPE)]
-      .map(([, sequence = '']) => kindOf(sequence))
-      .filter((kind) => isDecoded(kind, kinds)),
-  );
+const escapesIn = (text: string, kinds: Kinds): ReadonlySet<string> => {
+  const all = [...text.matchAll(ESCAPE)].map(([, sequence = '']) => kindOf(sequence));
+  return new Set(all.filter((kind) => isDecoded(kind, kinds)));
+};
 
 const decode = (text: string, kinds: Kinds): string =>
   text
     .replace(ESCAPE, (whole, sequence: string) => {
-      const kind = kindOf(sequence);
-      if (!isDecoded(kind, kinds)) return whole;
-      return kind === 'u'
-        ? String.fromCharCode(Number.parseInt(sequence.slice(1), 16))
-        : (NAMED[kind] ?? whole);
+      if (!isDecoded(kindOf(sequence), kinds)) return whole;
+      if (sequence.startsWith('u')) return String.fromCharCode(Number.parseInt(sequence.slice(1), 16));
+      return NAMED[sequence] ?? whole;
     })
     .replace(/\r\n/g, '\n');
-
-const hasOddQuotes = (line: string): boolean =>
-  ['"', "'"].some((quote) => (line.replace(/\\./g, '').split(quote).length - 1) % 2 === 1);
 
 /**
  * Decodes in the new text the escapes that the old text turned out to contain. A text with literal line breaks or
@@ -139,38 +147,15 @@ const decodeSame = (oldText: string, newText: string, kinds: Kinds): string | nu
     return null;
   const decoded = decode(newText, kinds);
   const quotesAreEscaped = oldKinds.has('"') || newKinds.has('"');
+  if (!newKinds.has('n') || quotesAreEscaped) return decoded;
   const known = new Set(lineTexts(decode(oldText, kinds)));
-  const mayBeInString = (line: string): boolean => hasOddQuotes(line) && !known.has(line);
-  if (newKinds.has('n') && !quotesAreEscaped && lineTexts(decoded).some(mayBeInString)) return null;
-  return decoded;
+  return lineTexts(decoded).some((line) => hasOddQuotes(line) && !known.has(line)) ? null : decoded;
 };
 
-// ---- All of them ----
+const hasOddQuotes = (line: string): boolean =>
+  ['"', "'"].some((quote) => (line.replace(/\\./g, '').split(quote).length - 1) % 2 === 1);
 
-/** All readings of an edit, the literal one first. */
-export const readingsOf = (oldText: string, newText: string): readonly EditReading[] => {
-  const readings: EditReading[] = [{ oldText, newText, removed: 'nothing' }];
-  const add = (reading: EditReading): void => {
-    if (!readings.some((known) => known.oldText === reading.oldText)) readings.push(reading);
-  };
-  const addWithoutNumbers = (text: string, other: string | null, removed: Removed): void => {
-    const bare = removeNumbers(text);
-    if (bare === null) return;
-    const bareOther = other === null ? null : removeSameNumbers(other, bare.separator);
-    add({ oldText: bare.text, newText: bareOther, removed });
-  };
-  addWithoutNumbers(oldText, newText, 'lineNumbers');
-  for (const kinds of ['all', 'breaks'] as const) {
-    if (escapesIn(oldText, kinds).size === 0) continue;
-    const decoded = decode(oldText, kinds);
-    const other = decodeSame(oldText, newText, kinds);
-    add({ oldText: decoded, newText: other, removed: 'escapes' });
-    addWithoutNumbers(decoded, other, 'escapesAndLineNumbers');
-  }
-  return readings;
-};
-
-/** Markers for omitted lines: `// ... existing code ...`. */
+// ---- Markers for omitted lines: `// ... existing code ...` ----
 
 const OPENING = /^(?:\/\/+|#+|\/\*+|\{\/\*|<!--|--|;+|%+|\*|"""|''')\s*/;
 const CLOSING = /\s*(?:\*\/\}?|-->|"""|''')$/;
@@ -193,10 +178,6 @@ const isMarker = (line: string): boolean => {
   return inside !== trimmed || (/^\s/.test(inside.replace(DOTS, '')) && ENDS_WITH_DOTS.test(inside));
 };
 
-/** Whether a line is a marker beyond doubt. */
-const isPlainMarker = (line: string): boolean =>
-  isMarker(line) && /\bexisting code\b|\brest of\b/i.test(line);
-
 /** The whole lines between markers. `first`, `last`: the text starts or ends with a marker. */
 type Cut = { readonly parts: readonly string[]; readonly first: boolean; readonly last: boolean };
 
@@ -205,7 +186,7 @@ const cutAtMarkers = (text: string): Cut => {
   let from = 0;
   let first = false;
   let last = false;
-  for (const { text: line, start, next } of linesOf(text)) {
+  for (const { text: line, start, next } of splitLines(text)) {
     last = last && line.trim() === '';
     if (!isMarker(line)) continue;
     const part = text.slice(from, start);
@@ -218,7 +199,7 @@ const cutAtMarkers = (text: string): Cut => {
   return { parts: parts.slice(first ? 1 : 0, last ? -1 : undefined), first, last };
 };
 
-type Segmented =
+export type Segmented =
   | {
       readonly kind: 'segments';
       /** Parts in the order of the file, with any text between them. */
@@ -230,7 +211,7 @@ type Segmented =
   | { readonly kind: 'refused'; readonly why: string };
 
 /** Both texts divided at their markers; `none` if the old text has no marker. */
-export const segmentsOf = (oldText: string, newText: string): Segmented => {
+export const splitAtMarkers = (oldText: string, newText: string): Segmented => {
   const old = cutAtMarkers(oldText);
   if (old.parts.length === 1 && !old.first && !old.last) return { kind: 'none' };
   const next = cutAtMarkers(newText);
@@ -248,9 +229,10 @@ export const segmentsOf = (oldText: string, newText: string): Segmented => {
   };
 };
 
-/** A marker of the new text without a counterpart in the old text; null if there is none. */
-export const strayMarker = (oldText: string, newText: string): string | null => {
-  const known = new Set(linesOf(oldText).map(({ text }) => text.trim()));
-  const stray = linesOf(newText).find(({ text }) => isPlainMarker(text) && !known.has(text.trim()));
-  return stray === undefined ? null : stray.text.trim();
+/** A marker of the new text, beyond doubt, without a counterpart in the old text; null if there is none. */
+export const findStrayMarker = (oldText: string, newText: string): string | null => {
+  const known = new Set(lineTexts(oldText).map((line) => line.trim()));
+  const isStray = (line: string): boolean =>
+    isMarker(line) && /\bexisting code\b|\brest of\b/i.test(line) && !known.has(line.trim());
+  return lineTexts(newText).find(isStray)?.trim() ?? null;
 };

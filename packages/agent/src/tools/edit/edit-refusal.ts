@@ -1,7 +1,16 @@
-/** Messages for refused edits. They let the model correct the edit without reading the file again. */
+import { findOccurrences, type SearchedFile, type Span } from './find-places.js';
+import {
+  commonEnds,
+  foldTypography,
+  getIndent,
+  isEmptyLine,
+  lineKey,
+  lineTexts,
+  type TextLine,
+  trimEndBlanks,
+} from './lines.js';
 
-import { type SearchedFile, type Span, textOccurrences } from './find-places.js';
-import { foldTypography, indentOf, keyOf, linesOf, type TextLine, trimEndBlanks } from './lines.js';
+/** Messages for refused edits. They let the model correct the edit without reading the file again. */
 
 const SHOWN_LINES_MAX = 60;
 const SHOWN_CHARACTERS_MAX = 6_000;
@@ -11,6 +20,129 @@ const PLACES_SHOWN = 6;
 const PLACES_NAMED = 40;
 /** Shorter texts match by chance. */
 const KNOWN_CHARACTERS_MIN = 12;
+
+/** The text matches nowhere: shows the nearest lines and the first difference. `readings` has at least one. */
+export const explainMissing = (
+  file: SearchedFile,
+  what: string,
+  readings: readonly string[],
+  newText: string,
+): string => {
+  const known =
+    newText.trim().length >= KNOWN_CHARACTERS_MIN ? findOccurrences(file.text, newText, 1)[0] : undefined;
+  const end = (known ?? 0) + newText.length;
+  const message =
+    known === undefined
+      ? what
+      : `${what} Its newText is already there (${describePlace(file, { start: known, end })}).`;
+  const [best] = readings
+    .map((text) => ({ text, nearest: findNearestLines(file, text) }))
+    .sort((a, b) => (b.nearest?.votes ?? 0) - (a.nearest?.votes ?? 0));
+  if (best === undefined || best.nearest === null) {
+    const beginning =
+      file.text === ''
+        ? 'The file is empty.'
+        : `The file begins like this:\n${showLines(file, 0, Math.min(4, lastIndex(file)), [])}`;
+    return `${message} Nothing in the file resembles it. ${beginning}`;
+  }
+  const given = lineTexts(best.text.replace(/\n$/, ''));
+  const last = Math.min(best.nearest.last, lastIndex(file));
+  const first = Math.min(best.nearest.first, last);
+  return [
+    `${message} The nearest place is ${describeLines(first, last)}:`,
+    showLines(file, first, last, given),
+    `The first difference: ${findFirstDifference(file.lines, first, given)}.`,
+  ].join('\n');
+};
+
+/** The text matches in several places. `exact`: without tolerated differences. */
+export const explainAmbiguous = (
+  file: SearchedFile,
+  name: string,
+  places: readonly Span[],
+  exact: boolean,
+): string => {
+  const how = exact ? '' : ', if differences in white space and the like are overlooked';
+  const way = exact ? ', or set replaceAll' : ', exactly as they are';
+  const some = places.slice(0, PLACES_SHOWN);
+  const shown = some.map((place) => showPlace(file, place, Math.max(8, SHOWN_LINES_MAX / some.length)));
+  return `${name}.oldText is in the file more than once (${nameLines(file, places)})${how}. Add lines around it until it is unique${way}.\n${shown.join('\n--\n')}`;
+};
+
+/** For a text in parts: one part matches in several places. `anchor` is a part with a single place. */
+export const explainAmbiguousPart = (
+  file: SearchedFile,
+  name: string,
+  places: readonly Span[],
+  anchor: Span & { readonly isFirst: boolean },
+): string => {
+  const [first, last] = lineRange(file, anchor);
+  const [from, to] = anchor.isFirst
+    ? [first, Math.min(lastIndex(file), first + SHOWN_LINES_MAX - 1)]
+    : [Math.max(0, last - SHOWN_LINES_MAX + 1), last];
+  return [
+    `${name}.oldText can be read in more than one way: a part of it, before or behind a marker, is in the file more than once (${nameLines(file, places)}).`,
+    `Add lines to that part until it is unique, or write all lines out. ${anchor.isFirst ? 'It begins at' : 'It goes on to'} ${describeLines(first, last)}:`,
+    showLines(file, from, to, []),
+  ].join('\n');
+};
+
+/** The place is known, but the new text is ambiguous. */
+export const explainUnclear = (file: SearchedFile, why: string, place: Span): string =>
+  `${why} It is about ${describePlace(file, place)}:\n${showPlace(file, place, SHOWN_LINES_MAX)}`;
+
+/** `line 3` or `lines 3-5`. */
+export const describePlace = (file: SearchedFile, { start, end }: Span): string => {
+  const [first, behind] = [file.lineNumberAt(start), file.lineNumberAt(end)];
+  const last = end > start && behind > first && file.lines[behind - 1]?.start === end ? behind - 1 : behind;
+  return describeLines(first - 1, last - 1);
+};
+
+const describeLines = (first: number, last: number): string =>
+  first === last ? `line ${first + 1}` : `lines ${first + 1}-${last + 1}`;
+
+// ---- Lines of the file ----
+
+/** Indexes of the first and the last line. */
+const lineRange = (file: SearchedFile, { start, end }: Span): readonly [first: number, last: number] => {
+  const first = file.lineNumberAt(start) - 1;
+  return [first, Math.max(first, file.lineNumberAt(Math.max(start, end - 1)) - 1)];
+};
+
+/** Index of the last line, without the empty one after the last line break. */
+const lastIndex = (file: SearchedFile): number =>
+  Math.max(0, file.lines.length - (file.text.endsWith('\n') ? 2 : 1));
+
+const nameLines = (file: SearchedFile, places: readonly Span[]): string => {
+  const numbers = places.map(({ start }) => file.lineNumberAt(start));
+  const rest = numbers.length - PLACES_NAMED;
+  return `lines ${numbers.slice(0, PLACES_NAMED).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
+};
+
+/** A place with the lines around it. A long place shows its start and its end within `lines`. */
+const showPlace = (file: SearchedFile, place: Span, lines: number): string => {
+  const [first, last] = lineRange(file, place);
+  const from = Math.max(0, first - CONTEXT_LINES);
+  const to = Math.min(lastIndex(file), last + CONTEXT_LINES);
+  if (to - from < lines) return showLines(file, from, to, []);
+  const [head, tail] = [showLines(file, from, first + 1, []), showLines(file, last - 1, to, [])];
+  return `${head}\n[lines ${first + 3}-${last - 1} are not shown]\n${tail}`;
+};
+
+/** Lines with numbers as `read` shows them. Indexes from 0, `last` included. Long lines are cut around the difference. */
+const showLines = (file: SearchedFile, first: number, last: number, given: readonly string[]): string => {
+  const shown: string[] = [];
+  let room = SHOWN_CHARACTERS_MAX;
+  for (let index = first; index <= last; index++) {
+    const text = file.lines[index]?.text ?? '';
+    const line = showLine(text, index + 1, commonEnds(text, given[index - first] ?? '')[0]);
+    room -= line.length + 1;
+    if (room < 0 || shown.length === SHOWN_LINES_MAX)
+      return [...shown, `[lines ${index + 1}-${last + 1} are not shown]`].join('\n');
+    shown.push(line);
+  }
+  return shown.join('\n');
+};
 
 /** Words at a cut. They are left out, because the redactor can't recognise part of a key or token. */
 const [OPEN_HEAD, OPEN_TAIL] = [/^[^\s"'`,;(){}<>[\]]+/, /[^\s"'`,;(){}<>[\]]+$/];
@@ -26,146 +158,7 @@ const showLine = (text: string, number: number, from: number): string => {
   return `${number}\t[characters ${first}-${first + shown.length - 1} of ${text.length}] ${shown}`;
 };
 
-/** Length of the common prefix of two texts. */
-const commonLength = (one: string, other: string): number => {
-  let length = 0;
-  while (length < one.length && one[length] === other[length]) length += 1;
-  return length;
-};
-
-/** Lines with numbers as `read` shows them. Indexes from 0, `last` included. Long lines are cut around the difference. */
-const showLines = (file: SearchedFile, first: number, last: number, given: readonly string[]): string => {
-  const shown: string[] = [];
-  let room = SHOWN_CHARACTERS_MAX;
-  for (let index = first; index <= last; index++) {
-    const text = file.lines[index]?.text ?? '';
-    const line = showLine(text, index + 1, commonLength(text, given[index - first] ?? ''));
-    room -= line.length + 1;
-    if (room < 0 || shown.length === SHOWN_LINES_MAX) {
-      return [...shown, `[lines ${index + 1}-${last + 1} are not shown]`].join('\n');
-    }
-    shown.push(line);
-  }
-  return shown.join('\n');
-};
-
-/** Index of the last line, without the empty one after the last line break. */
-const lastIndexOf = (file: SearchedFile): number =>
-  Math.max(0, file.lines.length - (file.text.endsWith('\n') ? 2 : 1));
-
-const numbersOf = (first: number, last: number): string =>
-  first === last ? `line ${first + 1}` : `lines ${first + 1}-${last + 1}`;
-
-/** `line 3` or `lines 3-5`. */
-export const sayPlace = (file: SearchedFile, { start, end }: Span): string => {
-  const [first, behind] = [file.lineNumberAt(start), file.lineNumberAt(end)];
-  const last = end > start && behind > first && file.lines[behind - 1]?.start === end ? behind - 1 : behind;
-  return numbersOf(first - 1, last - 1);
-};
-
-const beginningOf = (file: SearchedFile): string =>
-  file.text === ''
-    ? 'The file is empty.'
-    : `The file begins like this:\n${showLines(file, 0, Math.min(4, lastIndexOf(file)), [])}`;
-
-/** A place with the lines around it. A long place shows its start and its end within `lines`. */
-const showPlace = (file: SearchedFile, place: Span, lines: number): string => {
-  const first = file.lineNumberAt(place.start) - 1;
-  const last = Math.max(first, file.lineNumberAt(Math.max(place.start, place.end - 1)) - 1);
-  const from = Math.max(0, first - CONTEXT_LINES);
-  const to = Math.min(lastIndexOf(file), last + CONTEXT_LINES);
-  if (to - from < lines) return showLines(file, from, to, []);
-  const [head, tail] = [showLines(file, from, first + 1, []), showLines(file, last - 1, to, [])];
-  return `${head}\n[lines ${first + 3}-${last - 1} are not shown]\n${tail}`;
-};
-
-const nameLines = (file: SearchedFile, places: readonly Span[]): string => {
-  const numbers = places.map(({ start }) => file.lineNumberAt(start));
-  const rest = numbers.length - PLACES_NAMED;
-  return `lines ${numbers.slice(0, PLACES_NAMED).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
-};
-
-/** For a text in parts: one part matches in several places. `anchor` is a part with a single place. */
-export const sayAmbiguousPart = (
-  file: SearchedFile,
-  name: string,
-  places: readonly Span[],
-  anchor: Span & { readonly isFirst: boolean },
-): string => {
-  const first = file.lineNumberAt(anchor.start) - 1;
-  const last = Math.max(first, file.lineNumberAt(Math.max(anchor.start, anchor.end - 1)) - 1);
-  const [from, to] = anchor.isFirst
-    ? [first, Math.min(lastIndexOf(file), first + SHOWN_LINES_MAX - 1)]
-    : [Math.max(0, last - SHOWN_LINES_MAX + 1), last];
-  return [
-    `${name}.oldText can be read in more than one way: a part of it, before or behind a marker, is in the file more than once (${nameLines(file, places)}).`,
-    `Add lines to that part until it is unique, or write all lines out. ${anchor.isFirst ? 'It begins at' : 'It goes on to'} ${numbersOf(first, last)}:`,
-    showLines(file, from, to, []),
-  ].join('\n');
-};
-
-/** The text matches in several places. `exact`: without tolerated differences. */
-export const sayAmbiguous = (
-  file: SearchedFile,
-  name: string,
-  places: readonly Span[],
-  exact: boolean,
-): string => {
-  const named = nameLines(file, places);
-  const how = exact ? '' : ', if differences in white space and the like are overlooked';
-  const way = exact ? ', or set replaceAll' : ', exactly as they are';
-  const some = places.slice(0, PLACES_SHOWN);
-  const shown = some.map((place) => showPlace(file, place, Math.max(8, SHOWN_LINES_MAX / some.length)));
-  return `${name}.oldText is in the file more than once (${named})${how}. Add lines around it until it is unique${way}.\n${shown.join('\n--\n')}`;
-};
-
-/** The text matches nowhere: shows the nearest lines and the first difference. `readings` has at least one. */
-export const sayMissing = (
-  file: SearchedFile,
-  name: string,
-  readings: readonly string[],
-  newText: string,
-): string => {
-  const missing = `${name}.oldText is not in the file.`;
-  const ranked = readings
-    .map((text) => ({ text, nearest: nearestLines(file, text) }))
-    .sort((a, b) => (b.nearest?.votes ?? 0) - (a.nearest?.votes ?? 0));
-  const known =
-    newText.trim().length >= KNOWN_CHARACTERS_MIN ? textOccurrences(file.text, newText, 1)[0] : undefined;
-  const done =
-    known === undefined
-      ? ''
-      : ` Its newText is already there (${sayPlace(file, { start: known, end: known + newText.length })}).`;
-  const [best] = ranked;
-  if (best === undefined || best.nearest === null) {
-    return `${missing}${done} Nothing in the file resembles it. ${beginningOf(file)}`;
-  }
-  const { first, last } = best.nearest;
-  const given = linesOf(best.text.endsWith('\n') ? best.text.slice(0, -1) : best.text).map(
-    ({ text }) => text,
-  );
-  const end = Math.min(last, lastIndexOf(file));
-  const from = Math.min(first, end);
-  return [
-    `${missing}${done} The nearest place is ${numbersOf(from, end)}:`,
-    showLines(file, from, end, given),
-    `The first difference: ${firstDifference(file.lines, from, given)}.`,
-  ].join('\n');
-};
-
-/** The place is known, but the new text is ambiguous. */
-export const sayUnclear = (file: SearchedFile, why: string, place: Span): string =>
-  `${why} It is about ${sayPlace(file, place)}:\n${showPlace(file, place, SHOWN_LINES_MAX)}`;
-
-/**
- * Finds the lines that a missing text most likely meant. For messages only, never for a change.
- *
- * Lines of the text that the file contains vote for the start of the text, and so do its words; if there are none, any
- * three characters in a row. Rare ones have more weight. One pass over the file, and bounded work per line of the text.
- */
-
-/** Line indexes from 0; `last` is included. */
-type NearestLines = { readonly first: number; readonly last: number; readonly votes: number };
+// ---- The nearest lines ----
 
 const COMPARED = { typography: 'folded', indentation: 'ignored' } as const;
 const WORD = /[\p{L}\p{N}_$]{2,}/gu;
@@ -179,24 +172,87 @@ const CHARACTERS_MAX = 4_000;
 const DRIFT_MAX = 20;
 const PART_WEIGHT = 0.3;
 
+/** Line indexes from 0; `last` is included. */
+type NearestLines = { readonly first: number; readonly last: number; readonly votes: number };
+
+/**
+ * The lines that a missing text most likely meant; null if the file contains nothing of it. For messages only, never for
+ * a change.
+ *
+ * Lines of the text that the file contains vote for the start of the text, and so do its words; if there are none, any
+ * three characters in a row. Rare ones have more weight. One pass over the file, and bounded work per line of the text.
+ */
+const findNearestLines = (file: SearchedFile, text: string): NearestLines | null => {
+  const sought = lineTexts(text.replace(/\n$/, '')).slice(0, SOUGHT_LINES_MAX);
+  const wholeLines = collectSightings(sought, file, wholeLine, SOUGHT_LINES_MAX);
+  const votes = new Map<number, number>();
+  vote(votes, wholeLines, (line) => Math.min(line.length, 40));
+  const voteByParts = (split: (line: string) => readonly string[]): void =>
+    vote(votes, collectSightings(sought, file, split, SOUGHT_PARTS_MAX), () => PART_WEIGHT);
+  voteByParts(wordsIn);
+  if (votes.size === 0) voteByParts(triplesIn);
+  if (votes.size === 0) vote(votes, wholeLines, (line) => line.length, Number.POSITIVE_INFINITY);
+  let winner: readonly [begin: number, count: number] | null = null;
+  for (const [begin, count] of votes) {
+    const isBetter = winner === null || count > winner[1] || (count === winner[1] && begin < winner[0]);
+    if (isBetter) winner = [begin, count];
+  }
+  if (winner === null) return null;
+  const [begin, count] = winner;
+  const placed = sought.flatMap((line, index) => {
+    const at = nearestTo(begin + index, wholeLines.get(lineKey(line, COMPARED))?.found ?? []);
+    return at === null ? [] : [{ index, at }];
+  });
+  const [top = { at: begin, index: 0 }] = placed;
+  const bottom = placed.at(-1) ?? { at: begin, index: 0 };
+  const end = file.lines.length - 1;
+  const first = Math.min(Math.max(top.at - top.index, 0), end);
+  const last = bottom.at + sought.length - 1 - bottom.index;
+  return { first, last: Math.min(Math.max(last, first), end), votes: count };
+};
+
 /** By content: the lines of the text with it, and the places in the file. */
 type Sightings = Map<string, { readonly sought: number[]; readonly found: number[]; count: number }>;
 
-const addSought = (sightings: Sightings, key: string, index: number, most: number): void => {
-  const known = sightings.get(key);
-  if (known !== undefined) {
-    if (known.sought.length < PLACES_MAX) known.sought.push(index);
-  } else if (sightings.size < most) sightings.set(key, { sought: [index], found: [], count: 0 });
+/** Where the file contains parts of the given lines. */
+const collectSightings = (
+  sought: readonly string[],
+  file: SearchedFile,
+  split: (line: string) => readonly string[],
+  most: number,
+): Sightings => {
+  const sightings: Sightings = new Map();
+  for (const [index, line] of sought.entries()) {
+    for (const part of split(line)) {
+      const known = sightings.get(part);
+      if (known === undefined) {
+        if (sightings.size < most) sightings.set(part, { sought: [index], found: [], count: 0 });
+      } else if (known.sought.length < PLACES_MAX) known.sought.push(index);
+    }
+  }
+  for (const [index, { text }] of sightings.size === 0 ? [] : file.lines.entries()) {
+    for (const part of split(text)) {
+      const known = sightings.get(part);
+      if (known === undefined) continue;
+      known.count += 1;
+      if (known.found.length < PLACES_MAX) known.found.push(index);
+    }
+  }
+  return sightings;
 };
 
-const addFound = (sightings: Sightings, key: string, index: number): void => {
-  const known = sightings.get(key);
-  if (known === undefined) return;
-  known.count += 1;
-  if (known.found.length < PLACES_MAX) known.found.push(index);
+const wholeLine = (line: string): readonly string[] => {
+  const key = lineKey(line, COMPARED);
+  return key === '' ? [] : [key];
 };
 
-const wordsOf = (line: string): readonly string[] => line.slice(0, CHARACTERS_MAX).match(WORD) ?? [];
+const wordsIn = (line: string): readonly string[] => line.slice(0, CHARACTERS_MAX).match(WORD) ?? [];
+
+/** All substrings of three characters. */
+const triplesIn = (line: string): readonly string[] => {
+  const cut = line.slice(0, CHARACTERS_MAX);
+  return Array.from({ length: Math.max(0, cut.length - 2) }, (_, at) => cut.slice(at, at + 3));
+};
 
 /** Votes for the line where the text would begin. Content with more than so many places does not vote. */
 const vote = (
@@ -214,88 +270,115 @@ const vote = (
   }
 };
 
-const best = (votes: ReadonlyMap<number, number>): readonly [begin: number, votes: number] | null => {
-  let winner: readonly [number, number] | null = null;
-  for (const [begin, count] of votes) {
-    if (winner === null || count > winner[1] || (count === winner[1] && begin < winner[0]))
-      winner = [begin, count];
-  }
-  return winner;
-};
-
-/** The place of a line that is nearest to the expected one, if one is close enough. */
-const nearTo = (found: readonly number[] | undefined, expected: number): number | null => {
-  let near: number | null = null;
-  for (const at of found ?? []) {
+/** The place that is nearest to the expected one, if one is close enough. */
+const nearestTo = (expected: number, places: readonly number[]): number | null => {
+  let nearest: number | null = null;
+  for (const at of places) {
     if (Math.abs(at - expected) > DRIFT_MAX) continue;
-    if (near === null || Math.abs(at - expected) < Math.abs(near - expected)) near = at;
+    if (nearest === null || Math.abs(at - expected) < Math.abs(nearest - expected)) nearest = at;
   }
-  return near;
+  return nearest;
 };
 
-/** All substrings of three characters. */
-const triplesOf = (line: string): readonly string[] => {
-  const cut = line.slice(0, CHARACTERS_MAX);
-  return Array.from({ length: Math.max(0, cut.length - 2) }, (_, at) => cut.slice(at, at + 3));
-};
-
-/** Where the file contains parts of the given lines. */
-const sightingsOf = (
-  sought: readonly string[],
-  file: SearchedFile,
-  partsOf: (line: string) => readonly string[],
-  most: number,
-): Sightings => {
-  const sightings: Sightings = new Map();
-  for (const [index, line] of sought.entries()) {
-    for (const part of partsOf(line)) addSought(sightings, part, index, most);
-  }
-  if (sightings.size === 0) return sightings;
-  for (const [index, { text }] of file.lines.entries()) {
-    for (const part of partsOf(text)) addFound(sightings, part, index);
-  }
-  return sightings;
-};
-
-const wholeOf = (line: string): readonly string[] => {
-  const key = keyOf(line, COMPARED);
-  return key === '' ? [] : [key];
-};
-
-/** The nearest lines; null if the file contains nothing of the text. */
-const nearestLines = (file: SearchedFile, text: string): NearestLines | null => {
-  const body = linesOf(text.endsWith('\n') ? text.slice(0, -1) : text).slice(0, SOUGHT_LINES_MAX);
-  const sought = body.map((line) => line.text);
-  const wholeLines = sightingsOf(sought, file, wholeOf, SOUGHT_LINES_MAX);
-  const votes = new Map<number, number>();
-  vote(votes, wholeLines, (line) => Math.min(line.length, 40));
-  vote(votes, sightingsOf(sought, file, wordsOf, SOUGHT_PARTS_MAX), () => PART_WEIGHT);
-  if (votes.size === 0)
-    vote(votes, sightingsOf(sought, file, triplesOf, SOUGHT_PARTS_MAX), () => PART_WEIGHT);
-  if (votes.size === 0) vote(votes, wholeLines, (line) => line.length, Number.POSITIVE_INFINITY);
-  const winner = best(votes);
-  if (winner === null) return null;
-  const [begin, count] = winner;
-  const placed = sought.flatMap((line, index) => {
-    const at = nearTo(wholeLines.get(keyOf(line, COMPARED))?.found, begin + index);
-    return at === null ? [] : [{ index, at }];
-  });
-  const [top] = placed;
-  const bottom = placed.at(-1);
-  const first = top === undefined ? begin : top.at - top.index;
-  const last =
-    bottom === undefined ? begin + sought.length - 1 : bottom.at + sought.length - 1 - bottom.index;
-  const end = file.lines.length - 1;
-  const from = Math.min(Math.max(first, 0), end);
-  return { first: from, last: Math.min(Math.max(last, from), end), votes: count };
-};
-
-/** Describes the first difference between a text and the nearest lines of the file. */
+// ---- The first difference ----
 
 /** How many lines ahead to look for a line that the other side lacks. */
 const AHEAD_MAX = 30;
-const QUOTED_MAX = 60;
 
+/**
+ * The first difference in content; if there is none, the first one in blanks. `first`: index of the file's line where the
+ * text would begin. Line numbers in the message count from 1.
+ */
+const findFirstDifference = (lines: readonly TextLine[], first: number, given: readonly string[]): string => {
+  const file = lines.slice(first, first + given.length + AHEAD_MAX).map(({ text }) => text);
+  const [fileKeys, keys] = [file.map(toleratedKey), given.map(toleratedKey)];
+  for (const [index, key] of keys.entries()) {
+    const there = fileKeys[index];
+    if (there === key) continue;
+    // the text may begin or end within a line
+    const isEdge = index === 0 ? there?.endsWith(key) : index === keys.length - 1 && there?.startsWith(key);
+    if (isEdge !== true || key === '') return describeMismatch(file, given, index, first + index + 1);
+  }
+  for (const [index, line] of given.entries()) {
+    const there = file[index];
+    const difference = there === undefined ? null : describeLine(there, first + index + 1, line);
+    if (difference !== null) return difference;
+  }
+  return `line ${first + 1} is where it would begin`;
+};
+
+/** The line without tolerated differences, which are never the reason for a refusal. */
+const toleratedKey = (line: string): string => foldTypography(trimEndBlanks(line)).trim();
+
+/** Describes a mismatch: a line that only one side has, or different content. `number`: of the file's line. */
+const describeMismatch = (
+  file: readonly string[],
+  given: readonly string[],
+  index: number,
+  number: number,
+): string => {
+  const [there, line = ''] = [file[index], given[index]];
+  if (there === undefined)
+    return `line ${number} is behind the end of the file, oldText goes on with ${quoteLine(line)}`;
+  const [fileKeys, keys] = [file.map(toleratedKey), given.map(toleratedKey)];
+  const [fileKey = '', key = ''] = [fileKeys[index], keys[index]];
+  const next = fileKeys[index + 1];
+  const bothGoOn = next !== undefined && next === keys[index + 1] && next !== '';
+  const missing = distanceTo(key, fileKeys, index);
+  const added = distanceTo(fileKey, keys, index);
+  if (!bothGoOn && missing < Number.POSITIVE_INFINITY && missing <= added && key !== '') {
+    const lines = describeLines(number - 1, number + missing - 2);
+    return `${lines} of the file: oldText does not have ${missing === 1 ? quoteLine(there) : `these ${missing} lines`}`;
+  }
+  if (!bothGoOn && added < Number.POSITIVE_INFINITY && fileKey !== '')
+    return `before line ${number} oldText has ${quoteLine(line)}, which is not there in the file`;
+  return describeLine(there, number, line) ?? `line ${number} differs`;
+};
+
+const distanceTo = (key: string, keys: readonly string[], from: number): number => {
+  const at = keys.slice(from + 1, from + 1 + AHEAD_MAX).indexOf(key);
+  return at < 0 ? Number.POSITIVE_INFINITY : at + 1;
+};
+
+/** Describes the difference between the file's line and the given line; null if they are equal. */
+const describeLine = (file: string, number: number, given: string): string | null => {
+  if (file === given) return null;
+  const [fileIndent, givenIndent] = [getIndent(file), getIndent(given)];
+  const fileBody = trimEndBlanks(file.slice(fileIndent.length));
+  const givenBody = trimEndBlanks(given.slice(givenIndent.length));
+  if (fileBody === givenBody && fileIndent !== givenIndent) {
+    const [there, here] = [fileIndent, givenIndent].map((one) =>
+      one === '' ? 'no blanks' : describeBlanks(one),
+    );
+    return `line ${number}: the file has ${there} at its beginning, oldText has ${here}`;
+  }
+  if (fileBody === givenBody) {
+    const [there = '', here = ''] = [file, given].map((line) => line.slice(trimEndBlanks(line).length));
+    return `line ${number}: the file has ${quotePiece(there)} at its end, oldText has ${quotePiece(here)}`;
+  }
+  const pieces = differingWords(fileBody, givenBody);
+  const column = fileIndent.length + pieces.column;
+  return `line ${number}, column ${column}: the file has ${quotePiece(pieces.file)}, oldText has ${quotePiece(pieces.given)}`;
+};
+
+/** Characters that end a word. Pieces are never cut inside a word, and so never inside a key or token. */
+const WORD_END = /[\s"'`,;(){}<>[\]]/;
+
+/** The differing parts of two lines, extended to whole words. */
+const differingWords = (file: string, given: string) => {
+  let [before, after] = commonEnds(file, given);
+  const column = before + 1;
+  const isWord = (line: string, at: number): boolean =>
+    at >= 0 && at < line.length && !WORD_END.test(line[at] ?? '');
+  const begins = isWord(file, before) || isWord(given, before);
+  const ends = isWord(file, file.length - 1 - after) || isWord(given, given.length - 1 - after);
+  if (begins) while (isWord(file, before - 1)) before -= 1;
+  if (ends) while (isWord(file, file.length - after)) after -= 1;
+  const cut = (line: string): string => line.slice(before, line.length - after);
+  return { column, file: cut(file), given: cut(given) };
+};
+
+const QUOTED_MAX = 60;
 const NAMES: Readonly<Record<string, string>> = {
   '\u00a0': 'no-break blank',
   '\u2018': 'left single quote',
@@ -309,142 +392,31 @@ const NAMES: Readonly<Record<string, string>> = {
   '\r': 'carriage return',
 };
 
-const codeOf = (character: string): string =>
-  `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
-
-const counted = (count: number, noun: string): string => (count === 1 ? `a ${noun}` : `${count} ${noun}s`);
-
-/** Spaces and tabs in order: `a tab and 2 blanks`. */
-const sayBlanks = (text: string): string => {
-  const runs = text.match(/\t+| +|[^\t ]/g) ?? [];
-  const said = runs.map((run) => {
-    if (run.startsWith('\t')) return counted(run.length, 'tab');
-    if (run.startsWith(' ')) return counted(run.length, 'blank');
-    return `a ${NAMES[run] ?? 'character'} (${codeOf(run)})`;
-  });
-  return said.length > 4 ? `${said.slice(0, 4).join(', ')} and more` : said.join(' and ');
-};
-
-const isBlank = (text: string): boolean => trimEndBlanks(foldTypography(text)) === '';
+const quoteLine = (line: string): string => (line.trim() === '' ? 'an empty line' : quotePiece(line.trim()));
 
 /**
  * A piece of a line with its blanks and special characters named. Long pieces are not cut, because the redactor would not
  * recognise half of a secret.
  */
-const sayPiece = (text: string): string => {
+const quotePiece = (text: string): string => {
   if (text === '') return 'nothing';
-  if (isBlank(text)) return sayBlanks(text);
+  if (isEmptyLine(text)) return describeBlanks(text);
   if (text.length > QUOTED_MAX) return `${text.length} characters`;
   const [special] = text.match(/[^\u0020-\u007e]/u) ?? [];
-  const name = special === undefined ? '' : ` (${NAMES[special] ?? codeOf(special)})`;
-  return `\`${text}\`${special !== undefined && text.length <= 12 ? name : ''}`;
+  const name = special === undefined ? '' : ` (${NAMES[special] ?? codePoint(special)})`;
+  return `\`${text}\`${text.length <= 12 ? name : ''}`;
 };
 
-/** Characters that end a word. Pieces are never cut inside a word, and so never inside a key or token. */
-const WORD_END = /[\s"'`,;(){}<>[\]]/;
+const codePoint = (character: string): string =>
+  `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
 
-type Pieces = { readonly column: number; readonly file: string; readonly given: string };
-
-/** The differing parts of two lines, extended to whole words. */
-const differing = (file: string, given: string): Pieces => {
-  const most = Math.min(file.length, given.length);
-  let before = 0;
-  while (before < most && file[before] === given[before]) before += 1;
-  let after = 0;
-  while (after < most - before && file.at(-1 - after) === given.at(-1 - after)) after += 1;
-  const column = before + 1;
-  const isWord = (line: string, at: number): boolean =>
-    at >= 0 && at < line.length && !WORD_END.test(line[at] ?? '');
-  const begins = isWord(file, before) || isWord(given, before);
-  const ends = isWord(file, file.length - 1 - after) || isWord(given, given.length - 1 - after);
-  if (begins) while (isWord(file, before - 1)) before -= 1;
-  if (ends) while (isWord(file, file.length - after)) after -= 1;
-  return {
-    column,
-    file: file.slice(before, file.length - after),
-    given: given.slice(before, given.length - after),
-  };
-};
-
-/** Describes the difference between the given line and the file's line; null if they are equal. */
-const lineDifference = (file: TextLine, number: number, given: string): string | null => {
-  if (file.text === given) return null;
-  const [fileIndent, givenIndent] = [indentOf(file.text), indentOf(given)];
-  const [fileBody, givenBody] = [file.text.slice(fileIndent.length), given.slice(givenIndent.length)];
-  if (trimEndBlanks(fileBody) === trimEndBlanks(givenBody) && fileIndent !== givenIndent) {
-    const [there, wanted] = [fileIndent, givenIndent].map((one) =>
-      one === '' ? 'no blanks' : sayBlanks(one),
-    );
-    return `line ${number}: the file has ${there} at its beginning, oldText has ${wanted}`;
-  }
-  const pieces = differing(trimEndBlanks(fileBody), trimEndBlanks(givenBody));
-  if (pieces.file === '' && pieces.given === '') {
-    const [there, wanted] = [file.text, given].map((line) => line.slice(trimEndBlanks(line).length));
-    return `line ${number}: the file has ${sayPiece(there ?? '')} at its end, oldText has ${sayPiece(wanted ?? '')}`;
-  }
-  const column = fileIndent.length + pieces.column;
-  return `line ${number}, column ${column}: the file has ${sayPiece(pieces.file)}, oldText has ${sayPiece(pieces.given)}`;
-};
-
-/** The line without tolerated differences, which are never the reason for a refusal. */
-const plain = (line: string): string => foldTypography(trimEndBlanks(line)).trim();
-
-const distanceTo = (lines: readonly string[], from: number, wanted: string): number => {
-  for (let ahead = 1; ahead <= AHEAD_MAX && from + ahead < lines.length; ahead++) {
-    if (lines[from + ahead] === wanted) return ahead;
-  }
-  return Number.POSITIVE_INFINITY;
-};
-
-const quoteLine = (line: string): string => (line.trim() === '' ? 'an empty line' : sayPiece(line.trim()));
-
-type Compared = {
-  readonly file: readonly TextLine[];
-  readonly given: readonly string[];
-  readonly offset: number;
-};
-
-/** Describes a mismatch: a line that only one side has, or different content. */
-const mismatch = ({ file, given, offset }: Compared, at: number, index: number): string => {
-  const [there, wanted] = [file[at], given[index]];
-  const number = offset + at + 1;
-  if (there === undefined)
-    return `line ${number} is behind the end of the file, oldText goes on with ${quoteLine(wanted ?? '')}`;
-  const fileKeys = file.map(({ text }) => plain(text));
-  const givenKeys = given.map(plain);
-  const bothGoOn =
-    fileKeys[at + 1] !== undefined && fileKeys[at + 1] === givenKeys[index + 1] && fileKeys[at + 1] !== '';
-  const missing = distanceTo(fileKeys, at, givenKeys[index] ?? '');
-  const added = distanceTo(givenKeys, index, fileKeys[at] ?? '');
-  if (!bothGoOn && missing < Number.POSITIVE_INFINITY && missing <= added && givenKeys[index] !== '') {
-    const lines = missing === 1 ? `line ${number}` : `lines ${number}-${number + missing - 1}`;
-    return `${lines} of the file: oldText does not have ${missing === 1 ? quoteLine(there.text) : `these ${missing} lines`}`;
-  }
-  if (!bothGoOn && added < Number.POSITIVE_INFINITY && fileKeys[at] !== '') {
-    return `before line ${number} oldText has ${quoteLine(wanted ?? '')}, which is not there in the file`;
-  }
-  return lineDifference(there, number, wanted ?? '') ?? `line ${number} differs`;
-};
-
-/**
- * The first difference in content; if there is none, the first one in blanks. `first`: index of the file's line where the
- * text would begin. Line numbers in the message count from 1.
- */
-const firstDifference = (lines: readonly TextLine[], first: number, given: readonly string[]): string => {
-  const file = lines.slice(first, first + given.length + AHEAD_MAX);
-  for (const [index, wanted] of given.entries()) {
-    const there = file[index];
-    const [fileKey, key] = [there === undefined ? null : plain(there.text), plain(wanted)];
-    if (fileKey === key) continue;
-    const isEdge =
-      index === 0 ? fileKey?.endsWith(key) : index === given.length - 1 && fileKey?.startsWith(key);
-    if (isEdge === true && key !== '') continue;
-    return mismatch({ file, given, offset: first }, index, index);
-  }
-  for (const [index, wanted] of given.entries()) {
-    const there = file[index];
-    const difference = there === undefined ? null : lineDifference(there, first + index + 1, wanted);
-    if (difference !== null) return difference;
-  }
-  return `line ${first + 1} is where it would begin`;
+/** Spaces and tabs in order: `a tab and 2 blanks`. */
+const describeBlanks = (text: string): string => {
+  const counted = (count: number, noun: string): string => (count === 1 ? `a ${noun}` : `${count} ${noun}s`);
+  const runs = (text.match(/\t+| +|[^\t ]/g) ?? []).map((run) => {
+    if (run.startsWith('\t')) return counted(run.length, 'tab');
+    if (run.startsWith(' ')) return counted(run.length, 'blank');
+    return `a ${NAMES[run] ?? 'character'} (${codePoint(run)})`;
+  });
+  return runs.length > 4 ? `${runs.slice(0, 4).join(', ')} and more` : runs.join(' and ');
 };

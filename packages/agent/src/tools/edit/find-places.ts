@@ -1,21 +1,23 @@
+import {
+  type Comparison,
+  foldTypography,
+  getIndent,
+  type IndentPair,
+  isConsistent,
+  isEmptyLine,
+  lineKey,
+  lineTexts,
+  splitLines,
+  type TextLine,
+  trimEndBlanks,
+} from './lines.js';
+
 /**
  * Finds a text in a file, in steps from strict to tolerant.
  *
  * The first step with a match ends the search; with several matches the text is ambiguous. A match equals the text
  * except for the differences that its step tolerates. Similarity alone is never a match.
  */
-
-import {
-  type Comparison,
-  foldTypography,
-  type IndentPair,
-  indentOf,
-  isConsistent,
-  keyOf,
-  linesOf,
-  type TextLine,
-  trimEndBlanks,
-} from './lines.js';
 
 /** Offsets in the file. */
 export type Span = { readonly start: number; readonly end: number };
@@ -52,99 +54,182 @@ const WAYS_MAX = 20_000;
 /** Limit on the lines whose indentation one step compares. Only files of repeated lines reach it. */
 const COMPARED_LINES_MAX = 200_000;
 
+/** A step searches a view of the text, also in the middle of lines, or compares whole lines. */
+type Step = 'exact' | ViewKind | Comparison;
+
+const WHOLE_LINES: readonly Comparison[] = [
+  { typography: 'exact', indentation: 'exact' },
+  { typography: 'exact', indentation: 'ignored' },
+  { typography: 'folded', indentation: 'exact' },
+  { typography: 'folded', indentation: 'ignored' },
+];
+const STEPS: readonly Step[] = [
+  ...(['exact', 'endings', 'blanks'] as const),
+  ...WHOLE_LINES.slice(0, 2),
+  'typography',
+  ...WHOLE_LINES.slice(2),
+];
+
+/** Places of a non-empty text. `wholeLines`: only matches of whole lines, since part of a line could match by chance. */
+export const findPlaces = (file: SearchedFile, sought: string, wholeLines: boolean): Places => {
+  for (const step of wholeLines ? WHOLE_LINES : STEPS) {
+    const found = typeof step === 'string' ? findText(file, sought, step) : findLines(file, [sought], step);
+    if (found.kind !== 'missing') return found;
+  }
+  return { kind: 'missing' };
+};
+
+/** Places of parts of whole lines in this order, with any text between them. */
+export const findParts = (file: SearchedFile, parts: readonly string[]): Places => {
+  for (const comparison of WHOLE_LINES) {
+    const found = findLines(file, parts, comparison);
+    if (found.kind !== 'missing') return found;
+  }
+  return { kind: 'missing' };
+};
+
+/** All exact places of the text, apart from line breaks; none if matches overlap. */
+export const findAll = (
+  file: SearchedFile,
+  sought: string,
+): { readonly places: readonly Span[]; readonly first: FoundPart } | null => {
+  const exact = findSpans(file, sought, 'exact', Number.MAX_SAFE_INTEGER);
+  const places = exact.length > 0 ? exact : findSpans(file, sought, 'endings', Number.MAX_SAFE_INTEGER);
+  let end = 0;
+  const apart = places.filter((place) => {
+    const isApart = place.start >= end;
+    if (isApart) end = place.end;
+    return isApart;
+  });
+  const [first] = apart;
+  return first === undefined ? null : { places: apart, first: describePart(file, sought, first) };
+};
+
+// ---- Anywhere in lines ----
+
+const findText = (file: SearchedFile, sought: string, kind: 'exact' | ViewKind): Places => {
+  const places = findSpans(file, sought, kind, PLACES_MAX);
+  const [place] = places;
+  if (place === undefined) return { kind: 'missing' };
+  if (places.length > 1) return { kind: 'ambiguous', places };
+  return { kind: 'found', parts: [describePart(file, sought, place)] };
+};
+
+const findSpans = (
+  file: SearchedFile,
+  sought: string,
+  kind: 'exact' | ViewKind,
+  most: number,
+): readonly Span[] => {
+  const { text } = file;
+  const isWhole = ({ start, end }: Span): boolean =>
+    !splitsCharacter(text, start) && !splitsCharacter(text, end);
+  if (kind === 'exact') {
+    return findOccurrences(text, sought, most)
+      .map((start) => {
+        // a place that starts inside a CR LF is extended to the start of the line break
+        const isInBreak = text[start] === '\n' && text[start - 1] === '\r';
+        return { start: isInBreak ? start - 1 : start, end: start + sought.length };
+      })
+      .filter(isWhole);
+  }
+  const view = file.view(kind);
+  const seen = viewSought(sought, kind);
+  return findOccurrences(view.text, seen, most)
+    .map((start) => ({ start: view.original(start), end: view.original(start + seen.length) }))
+    .filter(isWhole);
+};
+
 const splitsCharacter = (text: string, offset: number): boolean =>
   /[\ud800-\udbff]/.test(text[offset - 1] ?? '') && /[\udc00-\udfff]/.test(text[offset] ?? '');
 
-const textsOf = (text: string): readonly string[] => linesOf(text).map((line) => line.text);
+/** The text as this view shows it. Its last line may be partial, so it keeps its trailing spaces. */
+const viewSought = (sought: string, kind: ViewKind): string => {
+  const lines = lineTexts(sought);
+  const last = lines.at(-1) ?? '';
+  const shown = lines.slice(0, -1).map((line) => viewLine(line, kind));
+  return [...shown, kind === 'typography' ? foldTypography(last) : last].join('\n');
+};
 
-const partAt = (file: SearchedFile, sought: string, { start, end }: Span): FoundPart => {
-  const given = textsOf(sought);
-  const there = textsOf(file.text.slice(start, end));
+const viewLine = (line: string, kind: ViewKind): string => {
+  if (kind === 'endings') return line;
+  return trimEndBlanks(kind === 'typography' ? foldTypography(line) : line);
+};
+
+const describePart = (file: SearchedFile, sought: string, { start, end }: Span): FoundPart => {
+  const given = lineTexts(sought);
+  const there = lineTexts(file.text.slice(start, end));
   const lacksBreak = given.length === there.length + 1 && given.at(-1) === '';
   const pairs = there.map((line, index) => ({ given: given[index] ?? '', file: line }));
   return { start, end, pairs, lacksBreak, inside: false };
 };
 
-// ---- Anywhere in lines ----
-
-/** Extends a place that starts inside a CR LF to the start of the line break. */
-const withWholeBreak = (text: string, { start, end }: Span): Span =>
-  text[start] === '\n' && text[start - 1] === '\r' ? { start: start - 1, end } : { start, end };
-
-const exactPlaces = ({ text }: SearchedFile, sought: string, most: number): readonly Span[] =>
-  textOccurrences(text, sought, most)
-    .map((start) => withWholeBreak(text, { start, end: start + sought.length }))
-    .filter(({ start, end }) => !splitsCharacter(text, start) && !splitsCharacter(text, end));
-
-/** The text as this view shows it. Its last line may be partial, so it keeps its trailing spaces. */
-const seenAs = (sought: string, kind: ViewKind): string => {
-  const lines = textsOf(sought).map((line, index, all) => {
-    if (kind === 'endings') return line;
-    const shown = kind === 'typography' ? foldTypography(line) : line;
-    return index === all.length - 1 ? shown : trimEndBlanks(shown);
-  });
-  return lines.join('\n');
-};
-
-const placesInView = (file: SearchedFile, sought: string, kind: ViewKind, most: number): readonly Span[] => {
-  const view = file.view(kind);
-  const seen = seenAs(sought, kind);
-  return textOccurrences(view.text, seen, most)
-    .map((start) => ({ start: view.original(start), end: view.original(start + seen.length) }))
-    .filter(({ start, end }) => !splitsCharacter(file.text, start) && !splitsCharacter(file.text, end));
-};
-
 // ---- Whole lines ----
 
-/** The lines of a part. `closed`: it ends with a line break. */
-type Part = { readonly text: string; readonly lines: readonly string[]; readonly closed: boolean };
+const findLines = (file: SearchedFile, texts: readonly string[], comparison: Comparison): Places => {
+  const parts = texts.map(splitPart);
+  if (parts.some(({ lines }) => lines.every(isEmptyLine))) return { kind: 'missing' };
+  const candidates = parts.map((part) => findCandidates(file, part, comparison));
+  const ways = waysThrough(
+    candidates.map((one) => one.places),
+    comparison.indentation === 'ignored',
+  );
+  if (ways?.length === 0) return { kind: 'missing' };
+  const [only, second] = ways ?? [];
+  if (only !== undefined && second === undefined && candidates.every(({ all }) => all))
+    return { kind: 'found', parts: only };
+  const doubtful = candidates.find((one) => one.places.length > 1 || !one.all);
+  const index = candidates.findIndex((one) => one.places.length === 1);
+  const anchor = candidates[index]?.places[0];
+  const known = anchor === undefined ? {} : { anchor: { ...anchor, isFirst: index === 0 } };
+  return { kind: 'ambiguous', places: doubtful?.places ?? [], ...known };
+};
 
-const partOf = (text: string): Part => {
-  const lines = textsOf(text);
+/** The lines of a part. `closed`: it ends with a line break. */
+type Part = { readonly lines: readonly string[]; readonly closed: boolean };
+
+const splitPart = (text: string): Part => {
+  const lines = lineTexts(text);
   const closed = lines.length > 1 && lines.at(-1) === '';
-  return { text, lines: closed ? lines.slice(0, -1) : lines, closed };
+  return { lines: closed ? lines.slice(0, -1) : lines, closed };
+};
+
+type Candidates = { readonly places: readonly FoundPart[]; readonly all: boolean };
+
+/** The places of one part. `all` is false if too many lines would have to be compared. */
+const findCandidates = (file: SearchedFile, part: Part, comparison: Comparison): Candidates => {
+  const starts = findStarts(file, part, comparison);
+  if (comparison.indentation === 'exact')
+    return { places: starts.map((first) => placeAt(file, part, first)), all: true };
+  const most = Math.max(2, Math.floor(COMPARED_LINES_MAX / part.lines.length));
+  const places = starts
+    .slice(0, most)
+    .map((first) => placeAt(file, part, first))
+    .filter((place) => isConsistent(partIndents(place)));
+  return { places, all: starts.length <= most };
 };
 
 /** Indexes of lines where the part may start, by comparing keys only. */
-const startsOf = (file: SearchedFile, part: Part, comparison: Comparison): readonly number[] => {
+const findStarts = (file: SearchedFile, part: Part, comparison: Comparison): readonly number[] => {
   const keys = file.keys(comparison);
   const sought: number[] = [];
   for (const line of part.lines) {
-    const number = keys.numberOf(keyOf(line, comparison));
+    const number = keys.numberOf(lineKey(line, comparison));
     if (number === undefined) return [];
     sought.push(number);
   }
   // The empty line after the last line break is not a line of the file.
   const count = file.lines.length - (file.text.endsWith('\n') ? 1 : 0);
-  return numberOccurrences(keys.numbers.subarray(0, count), sought, PLACES_MAX);
+  return searchLinear(sequenceOf(keys.numbers.subarray(0, count)), sequenceOf(sought), PLACES_MAX);
 };
 
-const isEmptyLine = (line: string): boolean => trimEndBlanks(foldTypography(line)) === '';
-
-/** The indentations of the lines that are not empty. */
-export const indentPairsOf = (pairs: readonly LinePair[]): readonly IndentPair[] =>
-  pairs
-    .filter(({ given }) => !isEmptyLine(given))
-    .map(({ given, file }) => ({ given: indentOf(given), file: indentOf(file) }));
-
-/**
- * Whether the text was copied without the indentation of its first line: only that line has none, and the others are
- * consistent.
- */
-const beginsInside = (pairs: readonly LinePair[]): boolean => {
-  const [first, ...rest] = pairs;
-  if (first === undefined || isEmptyLine(first.given) || indentOf(first.given) !== '') return false;
-  const others = indentPairsOf(rest);
-  return others.length > 0 && !isConsistent(indentPairsOf(pairs)) && isConsistent(others);
-};
-
-const placeOf = (file: SearchedFile, part: Part, first: number): FoundPart => {
+const placeAt = (file: SearchedFile, part: Part, first: number): FoundPart => {
   const lines = file.lines.slice(first, first + part.lines.length);
   const [from, last] = [lines[0], lines.at(-1)];
   if (from === undefined || last === undefined) throw new RangeError('a part has at least one line');
   const pairs = lines.map(({ text }, index) => ({ given: part.lines[index] ?? '', file: text }));
   const inside = beginsInside(pairs);
-  const lead = inside ? indentOf(from.text).length : 0;
+  const lead = inside ? getIndent(from.text).length : 0;
   return {
     start: from.start + lead,
     end: part.closed ? last.next : last.end,
@@ -154,34 +239,34 @@ const placeOf = (file: SearchedFile, part: Part, first: number): FoundPart => {
   };
 };
 
-type Candidates = { readonly parts: readonly FoundPart[]; readonly all: boolean };
+/** The indentations of the lines that are not empty. */
+const indentPairs = (pairs: readonly LinePair[]): readonly IndentPair[] =>
+  pairs
+    .filter(({ given }) => !isEmptyLine(given))
+    .map(({ given, file }) => ({ given: getIndent(given), file: getIndent(file) }));
 
-/** The places of one part. `all` is false if too many lines would have to be compared. */
-const candidatesOf = (file: SearchedFile, part: Part, comparison: Comparison): Candidates => {
-  const starts = startsOf(file, part, comparison);
-  if (comparison.indentation === 'exact') {
-    return { parts: starts.map((first) => placeOf(file, part, first)), all: true };
-  }
-  const most = Math.max(2, Math.floor(COMPARED_LINES_MAX / part.lines.length));
-  const parts = starts
-    .slice(0, most)
-    .map((first) => placeOf(file, part, first))
-    .filter(({ pairs, inside }) => isConsistent(indentPairsOf(inside ? pairs.slice(1) : pairs)));
-  return { parts, all: starts.length <= most };
+/** The same, without a first line whose indentation the given text leaves out. */
+export const partIndents = ({ pairs, inside }: Pick<FoundPart, 'pairs' | 'inside'>) =>
+  indentPairs(inside ? pairs.slice(1) : pairs);
+
+/**
+ * Whether the text was copied without the indentation of its first line: only that line has none, and the others are
+ * consistent.
+ */
+const beginsInside = (pairs: readonly LinePair[]): boolean => {
+  const [first, ...rest] = pairs;
+  if (first === undefined || isEmptyLine(first.given) || getIndent(first.given) !== '') return false;
+  const others = indentPairs(rest);
+  return others.length > 0 && !isConsistent(indentPairs(pairs)) && isConsistent(others);
 };
 
 type Way = readonly FoundPart[];
 
-/** Whether the same change of indentation fits all parts. */
-const keepsDepth = (way: Way): boolean =>
-  way.length < 2 ||
-  isConsistent(way.flatMap(({ pairs, inside }) => indentPairsOf(inside ? pairs.slice(1) : pairs)));
-
-/** All ways to choose one place per part, in the order of the file; null if there are too many. */
-const waysThrough = (
-  candidates: readonly (readonly FoundPart[])[],
-  sameDepth: boolean,
-): readonly Way[] | null => {
+/**
+ * All ways to choose one place per part, in the order of the file; null if there are too many. `sameDepth`: the same
+ * change of indentation must fit all parts.
+ */
+const waysThrough = (candidates: readonly Way[], sameDepth: boolean): readonly Way[] | null => {
   let ways: readonly Way[] = [[]];
   for (const places of [...candidates].reverse()) {
     if (places.length * ways.length > WAYS_MAX) return null;
@@ -189,178 +274,16 @@ const waysThrough = (
       ways
         .filter(([next]) => next === undefined || next.start >= place.end)
         .map((way) => [place, ...way])
-        .filter((way) => !sameDepth || keepsDepth(way)),
+        .filter((way) => !sameDepth || way.length < 2 || isConsistent(way.flatMap(partIndents))),
     );
   }
   return ways;
 };
 
-const findLines = (file: SearchedFile, texts: readonly string[], comparison: Comparison): Places => {
-  const parts = texts.map(partOf);
-  if (parts.some(({ lines }) => lines.every(isEmptyLine))) return { kind: 'missing' };
-  const candidates = parts.map((part) => candidatesOf(file, part, comparison));
-  const sameDepth = comparison.indentation === 'ignored';
-  const ways = waysThrough(
-    candidates.map((one) => one.parts),
-    sameDepth,
-  );
-  if (ways?.length === 0) return { kind: 'missing' };
-  const [only, second] = ways ?? [];
-  if (only !== undefined && second === undefined && candidates.every(({ all }) => all))
-    return { kind: 'found', parts: only };
-  const doubtful = candidates.find((one) => one.parts.length > 1 || !one.all);
-  const index = candidates.findIndex((one) => one.parts.length === 1);
-  const anchor = candidates[index]?.parts[0];
-  const known = anchor === undefined ? {} : { anchor: { ...anchor, isFirst: index === 0 } };
-  return { kind: 'ambiguous', places: doubtful?.parts ?? [], ...known };
-};
-
-// ---- The steps ----
-
-type Step = (file: SearchedFile, sought: string) => Places;
-
-const only = (file: SearchedFile, sought: string, places: readonly Span[]): Places => {
-  const [place, ...others] = places;
-  if (place === undefined) return { kind: 'missing' };
-  if (others.length > 0) return { kind: 'ambiguous', places };
-  return { kind: 'found', parts: [partAt(file, sought, place)] };
-};
-
-const inView =
-  (kind: ViewKind): Step =>
-  (file, sought) =>
-    only(file, sought, placesInView(file, sought, kind, PLACES_MAX));
-
-const byLines =
-  (typography: Comparison['typography'], indentation: Comparison['indentation']): Step =>
-  (file, sought) =>
-    findLines(file, [sought], { typography, indentation });
-
-/** Finds a sequence in another one in linear time (Knuth, Morris, Pratt). */
-
-/** Limit for `String.indexOf`. It is fast on ordinary text, but quadratic on long text made for that purpose. */
-const PLAIN_SEARCH_MAX = 200;
-
-/** Failure table: for each prefix the length of its longest proper prefix that is also a suffix. */
-const bordersOf = (sought: Sequence): Int32Array => {
-  const borders = new Int32Array(sought.length);
-  let length = 0;
-  for (let index = 1; index < sought.length; index++) {
-    while (length > 0 && sought.at(index) !== sought.at(length)) length = borders[length - 1] ?? 0;
-    if (sought.at(index) === sought.at(length)) length += 1;
-    borders[index] = length;
-  }
-  return borders;
-};
-
-const searchLinear = (all: Sequence, sought: Sequence, most: number): number[] => {
-  const borders = bordersOf(sought);
-  const found: number[] = [];
-  let length = 0;
-  for (let index = 0; index < all.length && found.length < most; index++) {
-    while (length > 0 && all.at(index) !== sought.at(length)) length = borders[length - 1] ?? 0;
-    if (all.at(index) === sought.at(length)) length += 1;
-    if (length < sought.length) continue;
-    found.push(index - sought.length + 1);
-    length = borders[length - 1] ?? 0;
-  }
-  return found;
-};
-
-const searchPlain = (text: string, sought: string, most: number): number[] => {
-  const found: number[] = [];
-  for (let at = text.indexOf(sought); at >= 0 && found.length < most; at = text.indexOf(sought, at + 1))
-    found.push(at);
-  return found;
-};
-
-const unitsOf = (text: string): Sequence => ({
-  length: text.length,
-  at: (index) => text.charCodeAt(index),
-});
-
-const numbersOf = (numbers: ArrayLike<number>): Sequence => ({
-  length: numbers.length,
-  at: (index) => numbers[index] ?? -1,
-});
-
-/** Offsets of the non-empty text `sought`, overlapping ones included, at most `most`. */
-export const textOccurrences = (text: string, sought: string, most: number): number[] =>
-  sought.length <= PLAIN_SEARCH_MAX
-    ? searchPlain(text, sought, most)
-    : searchLinear(unitsOf(text), unitsOf(sought), most);
-
-/** The same for numbers. */
-const numberOccurrences = (all: ArrayLike<number>, sought: ArrayLike<number>, most: number): number[] =>
-  searchLinear(numbersOf(all), numbersOf(sought), most);
-
-const STEPS: readonly Step[] = [
-  (file, sought) => only(file, sought, exactPlaces(file, sought, PLACES_MAX)),
-  inView('endings'),
-  inView('blanks'),
-  byLines('exact', 'exact'),
-  byLines('exact', 'ignored'),
-  inView('typography'),
-  byLines('folded', 'exact'),
-  byLines('folded', 'ignored'),
-];
-/** Steps for a text whose line numbers were removed: whole lines only, since part of a line could match by chance. */
-const LINE_STEPS: readonly Step[] = STEPS.slice(3).filter((step) => step !== STEPS[5]);
-
-const firstFound = (steps: readonly (() => Places)[]): Places => {
-  for (const step of steps) {
-    const found = step();
-    if (found.kind !== 'missing') return found;
-  }
-  return { kind: 'missing' };
-};
-
-/** Places of a non-empty text. `wholeLines`: only matches of whole lines. */
-export const findPlaces = (file: SearchedFile, sought: string, wholeLines: boolean): Places =>
-  firstFound((wholeLines ? LINE_STEPS : STEPS).map((step) => () => step(file, sought)));
-
-/** Places of parts of whole lines in this order, with any text between them. */
-export const findParts = (file: SearchedFile, parts: readonly string[]): Places =>
-  firstFound(
-    (
-      [
-        ['exact', 'exact'],
-        ['exact', 'ignored'],
-        ['folded', 'exact'],
-        ['folded', 'ignored'],
-      ] as const
-    ).map(
-      ([typography, indentation]) =>
-        () =>
-          findLines(file, parts, { typography, indentation }),
-    ),
-  );
-
-/** All exact places of the text, apart from line breaks; none if matches overlap. */
-export const findAll = (
-  file: SearchedFile,
-  sought: string,
-): { readonly places: readonly Span[]; readonly first: FoundPart } | null => {
-  const exact = exactPlaces(file, sought, Number.MAX_SAFE_INTEGER);
-  const places = exact.length > 0 ? exact : placesInView(file, sought, 'endings', Number.MAX_SAFE_INTEGER);
-  let end = 0;
-  const apart = places.filter((place) => {
-    const isApart = place.start >= end;
-    if (isApart) end = place.end;
-    return isApart;
-  });
-  const [first] = apart;
-  return first === undefined ? null : { places: apart, first: partAt(file, sought, first) };
-};
-
-/** A file's text with indexes that searches share. Each index is built on first use. */
+// ---- The file, with indexes that searches share ----
 
 /** The text with changed line ends, and a way back to offsets of the file. */
-type FileView = {
-  readonly text: string;
-  /** Offset in the file for an offset in `text`. */
-  original(offset: number): number;
-};
+type FileView = { readonly text: string; original(offset: number): number };
 
 /** `endings`: only `\n`. `blanks`: also no trailing spaces. `typography`: also plain characters. */
 type ViewKind = 'endings' | 'blanks' | 'typography';
@@ -368,14 +291,65 @@ type ViewKind = 'endings' | 'blanks' | 'typography';
 /** A number for each line; lines with equal keys have equal numbers. */
 type LineKeys = { readonly numbers: Int32Array; numberOf(key: string): number | undefined };
 
-export type SearchedFile = {
+/** Each index is built on first use. */
+export class SearchedFile {
   readonly text: string;
   readonly lines: readonly TextLine[];
-  view(kind: ViewKind): FileView;
-  keys(comparison: Comparison): LineKeys;
+  readonly #views = new Map<ViewKind, FileView>();
+  readonly #keys = new Map<string, LineKeys>();
+
+  constructor(text: string) {
+    this.text = text;
+    this.lines = splitLines(text);
+  }
+
+  view(kind: ViewKind): FileView {
+    const view = this.#views.get(kind) ?? this.#createView(kind);
+    this.#views.set(kind, view);
+    return view;
+  }
+
+  keys(comparison: Comparison): LineKeys {
+    const name = `${comparison.typography} ${comparison.indentation}`;
+    const keys = this.#keys.get(name) ?? this.#createKeys(comparison);
+    this.#keys.set(name, keys);
+    return keys;
+  }
+
   /** Line number of an offset, from 1. */
-  lineNumberAt(offset: number): number;
-};
+  lineNumberAt(offset: number): number {
+    return lastUpTo(this.lines.length, (index) => this.lines[index]?.start ?? 0, offset) + 1;
+  }
+
+  #createView(kind: ViewKind): FileView {
+    const shown = this.lines.map(({ text }) => viewLine(text, kind));
+    const starts = new Float64Array(shown.length);
+    let at = 0;
+    for (const [index, text] of shown.entries()) {
+      starts[index] = at;
+      at += text.length + 1;
+    }
+    return {
+      text: shown.join('\n'),
+      original: (offset) => {
+        const index = lastUpTo(starts.length, (one) => starts[one] ?? 0, offset);
+        return (this.lines[index]?.start ?? 0) + offset - (starts[index] ?? 0);
+      },
+    };
+  }
+
+  #createKeys(comparison: Comparison): LineKeys {
+    const known = new Map<string, number>();
+    const numbers = new Int32Array(this.lines.length);
+    for (const [index, { text }] of this.lines.entries()) {
+      const key = lineKey(text, comparison);
+      const number = known.get(key) ?? known.size;
+      known.set(key, number);
+      numbers[index] = number;
+    }
+    return { numbers, numberOf: (key) => known.get(key) };
+  }
+}
 
 /** Index of the last of the ascending numbers that is not larger than `value`. */
 const lastUpTo = (count: number, numberAt: (index: number) => number, value: number): number => {
@@ -389,58 +363,47 @@ const lastUpTo = (count: number, numberAt: (index: number) => number, value: num
   return low;
 };
 
-const makeView = (lines: readonly TextLine[], kind: ViewKind): FileView => {
-  const shown = lines.map(({ text }) => {
-    if (kind === 'endings') return text;
-    return trimEndBlanks(kind === 'typography' ? foldTypography(text) : text);
-  });
-  const starts = new Float64Array(lines.length);
-  let at = 0;
-  for (const [index, text] of shown.entries()) {
-    starts[index] = at;
-    at += text.length + 1;
-  }
-  return {
-    text: shown.join('\n'),
-    original(offset) {
-      const index = lastUpTo(starts.length, (one) => starts[one] ?? 0, offset);
-      return (lines[index]?.start ?? 0) + offset - (starts[index] ?? 0);
-    },
-  };
-};
+// ---- A sequence in another one, in linear time (Knuth, Morris, Pratt) ----
 
-const makeKeys = (lines: readonly TextLine[], comparison: Comparison): LineKeys => {
-  const known = new Map<string, number>();
-  const numbers = new Int32Array(lines.length);
-  for (const [index, { text }] of lines.entries()) {
-    const key = keyOf(text, comparison);
-    const number = known.get(key) ?? known.size;
-    known.set(key, number);
-    numbers[index] = number;
-  }
-  return { numbers, numberOf: (key) => known.get(key) };
-};
+/** Limit for `String.indexOf`. It is fast on ordinary text, but quadratic on long text made for that purpose. */
+const PLAIN_SEARCH_MAX = 200;
 
-export const searchedFile = (text: string): SearchedFile => {
-  const views = new Map<ViewKind, FileView>();
-  const keyLists = new Map<string, LineKeys>();
-  const lines = linesOf(text);
-  return {
-    text,
-    lines,
-    view(kind) {
-      const view = views.get(kind) ?? makeView(lines, kind);
-      views.set(kind, view);
-      return view;
-    },
-    keys(comparison) {
-      const name = `${comparison.typography} ${comparison.indentation}`;
-      const keys = keyLists.get(name) ?? makeKeys(lines, comparison);
-      keyLists.set(name, keys);
-      return keys;
-    },
-    lineNumberAt: (offset) => lastUpTo(lines.length, (index) => lines[index]?.start ?? 0, offset) + 1,
-  };
+/** Offsets of the non-empty text `sought`, overlapping ones included, at most `most`. */
+export const findOccurrences = (text: string, sought: string, most: number): readonly number[] => {
+  if (sought.length > PLAIN_SEARCH_MAX) {
+    const unitsOf = (one: string): Sequence => ({ length: one.length, at: (index) => one.charCodeAt(index) });
+    return searchLinear(unitsOf(text), unitsOf(sought), most);
+  }
+  const found: number[] = [];
+  for (let at = text.indexOf(sought); at >= 0 && found.length < most; at = text.indexOf(sought, at + 1))
+    found.push(at);
+  return found;
 };
 
 type Sequence = { readonly length: number; at(index: number): number };
+
+const sequenceOf = (numbers: ArrayLike<number>): Sequence => ({
+  length: numbers.length,
+  at: (index) => numbers[index] ?? -1,
+});
+
+const searchLinear = (all: Sequence, sought: Sequence, most: number): readonly number[] => {
+  // for each prefix the length of its longest proper prefix that is also a suffix
+  const borders = new Int32Array(sought.length);
+  const grow = (length: number, one: number): number => {
+    let matched = length;
+    while (matched > 0 && one !== sought.at(matched)) matched = borders[matched - 1] ?? 0;
+    return one === sought.at(matched) ? matched + 1 : matched;
+  };
+  for (let index = 1; index < sought.length; index++)
+    borders[index] = grow(borders[index - 1] ?? 0, sought.at(index));
+  const found: number[] = [];
+  let length = 0;
+  for (let index = 0; index < all.length && found.length < most; index++) {
+    length = grow(length, all.at(index));
+    if (length < sought.length) continue;
+    found.push(index - sought.length + 1);
+    length = borders[length - 1] ?? 0;
+  }
+  return found;
+};

@@ -11,7 +11,7 @@ export type TextLine = {
 };
 
 /** Splits at `\n` and `\r\n`. A text that ends with a line break has an empty last line. */
-export const linesOf = (text: string): readonly TextLine[] => {
+export const splitLines = (text: string): readonly TextLine[] => {
   const lines: TextLine[] = [];
   let start = 0;
   for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', start)) {
@@ -22,6 +22,29 @@ export const linesOf = (text: string): readonly TextLine[] => {
   lines.push({ text: text.slice(start), start, end: text.length, next: text.length });
   return lines;
 };
+
+export const lineTexts = (text: string): readonly string[] => splitLines(text).map((line) => line.text);
+
+// ---- Line breaks ----
+
+export type LineEnding = '\n' | '\r\n';
+
+/** `none` for a text without a line break. */
+export const findEndings = (text: string): LineEnding | 'mixed' | 'none' => {
+  let windows = 0;
+  let all = 0;
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) {
+    all += 1;
+    if (text[at - 1] === '\r') windows += 1;
+  }
+  if (all === 0) return 'none';
+  if (windows === 0) return '\n';
+  return windows === all ? '\r\n' : 'mixed';
+};
+
+export const withEnding = (text: string, ending: LineEnding): string => text.replace(/\r?\n/g, ending);
+
+// ---- Characters ----
 
 const FOLDED: ReadonlyMap<string, string> = new Map(
   (
@@ -36,7 +59,7 @@ const FOLDED: ReadonlyMap<string, string> = new Map(
 const NOT_ASCII = /[\u0080-\uffff]/g;
 
 /** The plain character for a typographic quote, dash or space; null for any other. */
-export const plainOf = (character: string): string | null => FOLDED.get(character) ?? null;
+export const plainCharacter = (character: string): string | null => FOLDED.get(character) ?? null;
 
 /** Replaces typographic quotes, dashes and spaces with plain ones. The length stays the same. */
 export const foldTypography = (text: string): string =>
@@ -54,8 +77,11 @@ export const trimEndBlanks = (text: string): string => {
   return text.slice(0, end);
 };
 
+/** Whether a line has nothing but spaces, tabs and typographic spaces. */
+export const isEmptyLine = (line: string): boolean => trimEndBlanks(foldTypography(line)) === '';
+
 /** Leading spaces and tabs, with typographic spaces as plain ones. */
-export const indentOf = (line: string): string => {
+export const getIndent = (line: string): string => {
   let end = 0;
   let folded = false;
   for (; end < line.length; end++) {
@@ -75,52 +101,59 @@ export type Comparison = {
 };
 
 /** Lines with the same key are equal apart from trailing spaces. */
-export const keyOf = (line: string, { typography, indentation }: Comparison): string => {
+export const lineKey = (line: string, { typography, indentation }: Comparison): string => {
   const folded = typography === 'folded' ? foldTypography(line) : line;
   const trimmed = trimEndBlanks(folded);
-  return indentation === 'ignored' ? trimmed.slice(indentOf(trimmed).length) : trimmed;
+  return indentation === 'ignored' ? trimmed.slice(getIndent(trimmed).length) : trimmed;
 };
 
-/**
- * Compares the indentation of a text with that of the file, and applies the difference to other lines.
- *
- * All lines must differ by the same width. A tab may be 2, 3, 4 or 8 spaces wide; the lines decide which.
- */
+/** How many characters two texts have in common at their beginning, and after that at their end. */
+export const commonEnds = (one: string, other: string): readonly [before: number, after: number] => {
+  const most = Math.min(one.length, other.length);
+  let before = 0;
+  while (before < most && one[before] === other[before]) before += 1;
+  let after = 0;
+  while (after < most - before && one.at(-1 - after) === other.at(-1 - after)) after += 1;
+  return [before, after];
+};
+
+// ---- Indentation ----
 
 /** The indentation of one line in the given text and in the file. */
 export type IndentPair = { readonly given: string; readonly file: string };
 
+/** A tab may be so many spaces wide; the lines decide which. */
 const TAB_WIDTHS = [4, 2, 8, 3] as const;
 /** Limit on different indentations. More of them are not one consistent mistake. */
 const PAIRS_MAX = 100;
 
-const widthOf = (indent: string, tab: number): number => {
-  let width = 0;
-  for (const one of indent) width += one === '\t' ? tab : 1;
-  return width;
-};
-
-const distinct = (pairs: readonly IndentPair[]): readonly IndentPair[] => [
-  ...new Map(pairs.map((pair) => [`${pair.given}\n${pair.file}`, pair])).values(),
-];
-
-/** The extra width of the file's indentation for this tab width; null if the lines disagree. */
-const shiftOf = (pairs: readonly IndentPair[], tab: number): number | null => {
-  const [first = 0, ...others] = pairs.map(({ given, file }) => widthOf(file, tab) - widthOf(given, tab));
-  return others.every((shift) => shift === first) ? first : null;
-};
-
-const tabWidths = (pairs: readonly IndentPair[]): readonly number[] =>
-  pairs.some(({ given, file }) => given.includes('\t') || file.includes('\t')) ? TAB_WIDTHS : [1];
-
-/** Whether lines keep their depth relative to each other. */
+/** Whether lines keep their depth relative to each other: all differ by the same width. */
 export const isConsistent = (pairs: readonly IndentPair[]): boolean => {
-  const some = distinct(pairs);
+  const some = distinctPairs(pairs);
   if (some.length > PAIRS_MAX) return false;
-  return tabWidths(some).some((tab) => shiftOf(some, tab) !== null);
+  return tabWidths(some).some((tab) => findShift(some, tab) !== null);
 };
 
-type Reading = {
+/** Applies the difference to other lines: the new value of each indentation; null if there is none, or more than one. */
+export const reindent = (
+  pairs: readonly IndentPair[],
+  indents: readonly string[],
+): ReadonlyMap<string, string> | null => {
+  const some = distinctPairs(pairs);
+  let tables = tabWidths([...some, ...indents.map((given) => ({ given, file: '' }))])
+    .map((tab) => shiftIndents(some, tab, indents))
+    .filter((table) => table !== null);
+  // preferred: no odd spaces after tabs, and lines that keep their depth
+  for (const isPreferred of [(one: Shifted) => !one.odd, (one: Shifted) => one.sameDepth]) {
+    const preferred = tables.filter(isPreferred);
+    if (preferred.length > 0) tables = preferred;
+  }
+  const results = new Map(tables.map(({ table }) => [JSON.stringify([...table]), table]));
+  const [only] = results.values();
+  return results.size === 1 && only !== undefined ? only : null;
+};
+
+type Shifted = {
   /** From given to new indentation. */
   readonly table: ReadonlyMap<string, string>;
   /** Spaces after tabs that the file does not have in this form. */
@@ -129,65 +162,52 @@ type Reading = {
   readonly sameDepth: boolean;
 };
 
-const render = (width: number, tab: number, given: string, files: readonly string[]): string => {
-  const same = files.find((file) => widthOf(file, tab) === width);
+/** The new indentation for each old one at this tab width; null if the pairs contradict it. */
+const shiftIndents = (
+  pairs: readonly IndentPair[],
+  tab: number,
+  indents: readonly string[],
+): Shifted | null => {
+  const shift = findShift(pairs, tab);
+  if (shift === null) return null;
+  const files = pairs.map(({ file }) => file);
+  const table = new Map<string, string>();
+  for (const indent of indents) {
+    const width = indentWidth(indent, tab) + shift;
+    const known = pairs.find(({ given }) => given === indent)?.file;
+    if (known === undefined && width < 0) return null;
+    table.set(indent, known ?? renderIndent(width, tab, indent, files));
+  }
+  const spaces = (indent: string): string | undefined => / +$/.exec(indent)?.[0];
+  const isOdd = (indent: string): boolean =>
+    /\t +$/.test(indent) && !files.some((file) => spaces(file) === spaces(indent));
+  return { table, odd: [...table.values()].some(isOdd), sameDepth: shift === 0 };
+};
+
+const indentWidth = (indent: string, tab: number): number => {
+  let width = 0;
+  for (const one of indent) width += one === '\t' ? tab : 1;
+  return width;
+};
+
+const distinctPairs = (pairs: readonly IndentPair[]): readonly IndentPair[] => [
+  ...new Map(pairs.map((pair) => [`${pair.given}\n${pair.file}`, pair])).values(),
+];
+
+/** The extra width of the file's indentation for this tab width; null if the lines disagree. */
+const findShift = (pairs: readonly IndentPair[], tab: number): number | null => {
+  const shifts = pairs.map(({ given, file }) => indentWidth(file, tab) - indentWidth(given, tab));
+  const [first = 0] = shifts;
+  return shifts.every((shift) => shift === first) ? first : null;
+};
+
+const tabWidths = (pairs: readonly IndentPair[]): readonly number[] =>
+  pairs.some(({ given, file }) => given.includes('\t') || file.includes('\t')) ? TAB_WIDTHS : [1];
+
+const renderIndent = (width: number, tab: number, given: string, files: readonly string[]): string => {
+  const same = files.find((file) => indentWidth(file, tab) === width);
   if (same !== undefined) return same;
   const inUse = files.some((file) => file !== '') ? files : [given];
   if (!inUse.some((one) => one.includes('\t'))) return ' '.repeat(width);
   return '\t'.repeat(Math.floor(width / tab)) + ' '.repeat(width % tab);
 };
-
-const isOdd = (indent: string, files: readonly string[]): boolean =>
-  /\t +$/.test(indent) && !files.some((file) => / +$/.exec(file)?.[0] === / +$/.exec(indent)?.[0]);
-
-/** The new indentation for each old one at this tab width; null if the pairs contradict it. */
-const readWith = (pairs: readonly IndentPair[], tab: number, indents: readonly string[]): Reading | null => {
-  const shift = shiftOf(pairs, tab);
-  if (shift === null) return null;
-  const files = pairs.map(({ file }) => file);
-  const table = new Map<string, string>();
-  for (const indent of indents) {
-    const width = widthOf(indent, tab) + shift;
-    const known = pairs.find(({ given }) => given === indent)?.file;
-    if (known === undefined && width < 0) return null;
-    table.set(indent, known ?? render(width, tab, indent, files));
-  }
-  return { table, odd: [...table.values()].some((indent) => isOdd(indent, files)), sameDepth: shift === 0 };
-};
-
-/** The new value of each indentation; null if there is none, or more than one. */
-export const reindent = (
-  pairs: readonly IndentPair[],
-  indents: readonly string[],
-): ReadonlyMap<string, string> | null => {
-  const some = distinct(pairs);
-  const readings = tabWidths([...some, ...indents.map((given) => ({ given, file: '' }))])
-    .map((tab) => readWith(some, tab, indents))
-    .filter((reading) => reading !== null);
-  const plain = readings.filter(({ odd }) => !odd);
-  const usual = plain.length > 0 ? plain : readings;
-  const sameDepth = usual.filter((reading) => reading.sameDepth);
-  const best = sameDepth.length > 0 ? sameDepth : usual;
-  const results = new Map(best.map(({ table }) => [JSON.stringify([...table]), table]));
-  const [only] = results.values();
-  return results.size === 1 && only !== undefined ? only : null;
-};
-
-/** The kind of line ending in a text: all the same, or mixed. */
-
-export type LineEnding = '\n' | '\r\n';
-
-/** `none` for a text without a line break. */
-export const endingsOf = (text: string): LineEnding | 'mixed' | 'none' => {
-  let windows = 0;
-  let all = 0;
-  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) {
-    all += 1;
-    if (text[at - 1] === '\r') windows += 1;
-  }
-  if (all === 0) return 'none';
-  if (windows === 0) return '\n';
-  return windows === all ? '\r\n' : 'mixed';
-};
-
-export const withEnding = (text: string, ending: LineEnding): string => text.replace(/\r?\n/g, ending);
