@@ -14,11 +14,11 @@ const fault = (
   edits: edits.map(([from, to]) => ({ from, to })),
 });
 
-const RECOVERY = 'agent/src/session/tools/recover-calls.ts';
-const LOOP = 'agent/src/session/journaled-session.ts';
+const RECOVERY = 'agent/src/session/recover-calls.ts';
+const LOOP = 'agent/src/session/loop.ts';
 const WRITER = 'agent/src/journal/write/group-writer.ts';
 const PATHS = 'agent/src/journal/paths-and-durable-writes.ts';
-const TOOL_RUN = 'agent/src/session/tools/tool-run.ts';
+const TOOL_RUN = 'agent/src/session/tool-run.ts';
 
 /** Faults of the first version, and their next relatives. */
 const earlierFaults: readonly PlantedFault[] = [
@@ -38,7 +38,7 @@ const earlierFaults: readonly PlantedFault[] = [
   ),
   fault(
     'a retry waits by the clock of the wall',
-    'agent/src/session/clock.ts',
+    'agent/src/platform/clock.ts',
     ['now: () => (waiting === 0 ? wall() : Math.round(offset + steady())),', 'now: wall,'],
     [
       'const cancel = wait(delayMs, () => {',
@@ -187,21 +187,21 @@ const laterFaults: readonly PlantedFault[] = [
 const loopFaults: readonly PlantedFault[] = [
   fault('actions are performed before their event is durable', LOOP, [
     'if (group.drafts.length > 0) await this.#journal.append(group.drafts);\n',
-    "this.#commit(group, 'perform');\n    if (group.drafts.length > 0) await this.#journal.append(group.drafts);\n    if (group.taken.length > 0) return;\n",
+    "this.#commit(group, 'perform');\n    if (group.drafts.length > 0) await this.#journal.append(group.drafts);\n    if (group.steps.length > 0) return;\n",
   ]),
   fault('an input is acknowledged before it is durable', LOOP, [
-    '    this.#arrived?.();\n    if',
-    '    item.sender?.resolve({ seq: 0 });\n    this.#arrived?.();\n    if',
+    'this.#inbox.push(item);\n',
+    'this.#inbox.push(item);\n    item.sender?.resolve({ seq: 0 });\n',
   ]),
   fault('the merged text of a reply is never journaled', LOOP, [
-    'if (!this.#adapter.holds(next, kept)) drafts.push({ event: kept, state });',
-    'void [next, state, drafts];',
+    'if (text !== null && !this.#adapter.holds(event, text))',
+    'if (text === undefined)',
   ]),
   fault('a session goes on after its journal has failed', LOOP, [
     '    this.#refuseAll(fault);\n    void this.end(fault);',
     '    void fault;',
   ]),
-  fault('a watcher that throws ends the session', 'agent/src/session/observers.ts', [
+  fault('a watcher that throws ends the session', 'agent/src/session/loop.ts', [
     'const watched = attemptNow<unknown>(() => watcher(stepped));',
     'const watched = { kind: "done", value: watcher(stepped) } as ReturnType<typeof attemptNow<unknown>>;',
   ]),
@@ -225,15 +225,15 @@ const loopFaults: readonly PlantedFault[] = [
     '  if (opened.batchId !== batchId) return [];',
     '  if (opened.batchId === batchId) return [];',
   ]),
-  fault('a timer is twice as long', 'agent/src/session/timers.ts', [
+  fault('a timer is twice as long', 'agent/src/platform/clock.ts', [
     'clock.after(Math.max(0, delayMs), ring)',
     'clock.after(Math.max(0, delayMs * 2), ring)',
   ]),
-  fault('a reply that broke off is not noticed', 'agent/src/session/model/read-stream.ts', [
+  fault('a reply that broke off is not noticed', 'agent/src/session/model-call.ts', [
     "if (heard.kind === 'done') end(",
     "if (heard.kind === 'done') void (",
   ]),
-  fault('nobody watches for a model that falls silent', 'agent/src/session/model/read-stream.ts', [
+  fault('nobody watches for a model that falls silent', 'agent/src/session/model-call.ts', [
     'cancel = limitMs > 0 ? clock.after(limitMs, check) : null;',
     'cancel = null;',
   ]),

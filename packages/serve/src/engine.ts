@@ -30,7 +30,7 @@ export {
   newSessionId,
   type SessionDependencies,
 } from '@pawl/agent/session/equipment';
-export { AsyncQueue, type Posted, type Told } from '@pawl/agent/session/loop';
+export { AsyncQueue, type OnApplied as Told, type Posted } from '@pawl/agent/session/loop';
 export { checkInput, checkSettings } from '@pawl/agent/session/outside-values';
 export {
   createPerformers,

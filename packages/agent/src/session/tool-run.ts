@@ -28,7 +28,7 @@ import type {
 } from '../ports/tool.js';
 import type { Redactor } from '../secrets/redactor.js';
 import type { Equipment } from './equipment.js';
-import type { Post, Told } from './loop.js';
+import type { OnApplied, Post } from './loop.js';
 import { UNKNOWN_USAGE } from './model-call.js';
 import { takeHashes, takeOutcome, uncountableText } from './outside-values.js';
 import {
@@ -197,7 +197,7 @@ export class ToolRuns {
   }
 
   /** Rule 1: the loop calls the result once ToolStarted is durable. */
-  #begin(run: ToolRun): Told {
+  #begin(run: ToolRun): OnApplied {
     return (accepted) => {
       if (accepted) return void this.#finish(run);
       this.#stopped.add(run, NEVER_RAN);
