@@ -70,8 +70,8 @@ type Group<M extends MachineTypes> = {
  *    performed, steps shown and senders answered. If it rejects, the session ends, and the state stays as journaled.
  * 3. Volatile events are shown at once and not synced. Their text is merged and journaled before the next other event, or
  *    not at all if that event contains it.
- * 4. A malformed event, or one that can't be stepped, has no effect, and its sender gets the error. If the event has no
- *    sender it comes from the runtime, which can't continue without it, so the session ends.
+ * 4. An event that can't be stepped has no effect, and its sender gets the error. If the event has no sender it comes from
+ *    the runtime, which can't continue without it, so the session ends. Events are checked before they are posted.
  * 5. A group waits only for the events that start what it has announced. Any other event closes it.
  * 6. The session ends once: by `end`, or with the error that stopped the loop. Then all its work has stopped, and the
  *    journal is closed.
@@ -213,10 +213,9 @@ export abstract class JournaledSession<M extends MachineTypes> {
     const event: M['event'] = { ...item.event, at: this.#clock.now() };
     const before = group.steps.at(-1)?.stepped.state ?? this.#state;
     const tried = attemptNow(() => {
-      const result = this.#adapter.step(before, event);
-      const malformed = result.diagnostics.find(({ kind }) => kind === 'malformed');
-      if (malformed === undefined) return result;
-      throw new TypeError(`${event.type} is refused, and nothing has changed: ${malformed.why}`);
+      // A journal with another time could not be read again.
+      if (!Number.isFinite(event.at)) throw new TypeError(`the clock gives no time: ${event.at}`);
+      return this.#adapter.step(before, event);
     });
     if (tried.kind === 'fault') {
       if (item.sender === undefined) throw tried.fault;

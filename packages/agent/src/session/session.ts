@@ -1,7 +1,7 @@
 import type { Action } from '../machine/action.js';
 import type { CallStatus, JudgedCall } from '../machine/call.js';
 import type { Event, MachineUpgrade, On } from '../machine/event.js';
-import { step } from '../machine/machine.js';
+import { agent } from '../machine/machine.js';
 import type { PastFiles } from '../machine/past-files.js';
 import type { Grant, Settings } from '../machine/settings.js';
 import type { State } from '../machine/state.js';
@@ -33,9 +33,12 @@ const mergeText = (pending: Event | null, event: Event): Event | null => {
   return { ...event, text: (pending?.type === 'TextDelta' ? pending.text : '') + event.text };
 };
 
-/** The agent's deltas are volatile. A group waits for the ToolStarted events of the calls that it starts. */
+/**
+ * The agent's deltas are volatile. A group waits for the ToolStarted events of the calls that it starts. Events are not
+ * checked again: `send` checks those of a user, performers check what models, tools and hooks give.
+ */
 export const agentAdapter: MachineAdapter<AgentTypes> = {
-  step,
+  step: agent.stepUnchecked,
   isVolatile,
   keep: mergeText,
   holds: (next, pending) =>
