@@ -28,6 +28,7 @@ export {
   freezePrompt,
   gatherEquipment,
   newSessionId,
+  type PerformedSession,
   type SessionDependencies,
 } from '@pawl/agent/session/equipment';
 export { AsyncQueue, type OnApplied as Told, type Posted } from '@pawl/agent/session/loop';
@@ -35,7 +36,6 @@ export { checkInput, checkSettings } from '@pawl/agent/session/outside-values';
 export {
   createPerformers,
   createUserHookRuns,
-  type PerformedSession,
   type Performers,
   perform,
   prepare,

@@ -22,8 +22,7 @@ import type { HookContext, HookReport, Hooks } from '../ports/hooks.js';
 import type { Journal } from '../ports/journal.js';
 import type { TokenUsage } from '../ports/model.js';
 import type { FileMemory } from '../ports/tool.js';
-import type { Equipment } from './equipment.js';
-import type { Post } from './loop.js';
+import type { Equipment, RunningSession } from './equipment.js';
 import { type OpenRequest, priceUsage, readStream, replyText, UNKNOWN_USAGE } from './model-call.js';
 import { redactReport } from './result-text.js';
 
@@ -42,9 +41,8 @@ type Run = {
 
 export class HookRuns {
   readonly #equipment: Equipment;
-  readonly #journal: Pick<Journal, 'read'>;
+  readonly #session: RunningSession;
   readonly #remember: () => Promise<void>;
-  readonly #post: Post;
   readonly #runs = new Map<string, Run>();
   readonly #returning = new Set<Promise<void>>();
   #batchId = '';
@@ -53,16 +51,10 @@ export class HookRuns {
   #looked = '';
 
   /** `remember` fills the memory of files after a session was opened again. */
-  constructor(
-    equipment: Equipment,
-    journal: Pick<Journal, 'read'>,
-    remember: () => Promise<void>,
-    post: Post,
-  ) {
+  constructor(equipment: Equipment, session: RunningSession, remember: () => Promise<void>) {
     this.#equipment = equipment;
-    this.#journal = journal;
+    this.#session = session;
     this.#remember = remember;
-    this.#post = post;
   }
 
   /** Keeps the calls of a batch, because RunHook names them only by id. */
@@ -83,7 +75,7 @@ export class HookRuns {
     const report = redactReport(redactor, ran.value);
     this.#batch.reports.push(report);
     this.#looked = hookId;
-    this.#post({ type: 'HookCompleted', hookId, ...report, usage: null });
+    this.#session.post({ type: 'HookCompleted', hookId, ...report, usage: null });
   }
 
   start(order: RunHook, session: SessionData): void {
@@ -91,7 +83,7 @@ export class HookRuns {
     const { hooks } = this.#equipment;
     if (hookId === this.#looked) return;
     if (hooks === null) {
-      this.#post({ type: 'HookFailed', hookId, message: 'no hook is connected' });
+      this.#session.post({ type: 'HookFailed', hookId, message: 'no hook is connected' });
       return;
     }
     const asides = new SideRequests(this.#equipment, session);
@@ -135,7 +127,7 @@ export class HookRuns {
       if (run.over) return;
       this.#stop(run);
       const message = `it took longer than ${deadlineMs / 1000} s and was stopped`;
-      this.#post({ type: 'HookFailed', hookId, message });
+      this.#session.post({ type: 'HookFailed', hookId, message });
     });
     const ran = await attempt(async () =>
       redactReport(this.#equipment.redactor, await hooks.run(phase, await this.#contextOf(run))),
@@ -150,19 +142,19 @@ export class HookRuns {
   #report(run: Run, ran: Attempt<HookReport>, usage: Usage | null): void {
     const { hookId } = run.order;
     const completed = !run.over && ran.kind === 'done';
-    if (!completed && usage !== null) this.#post({ type: 'UsageReported', usageId: hookId, usage });
+    if (!completed && usage !== null) this.#session.post({ type: 'UsageReported', usageId: hookId, usage });
     if (run.over) return;
     run.over = true;
     this.#runs.delete(hookId);
     if (ran.kind === 'fault') {
-      this.#post({ type: 'HookFailed', hookId, message: ran.fault.message });
+      this.#session.post({ type: 'HookFailed', hookId, message: ran.fault.message });
       return;
     }
     this.#batch.reports.push(ran.value);
     const seen = [...run.seen].map(([path, sha256]) => ({ path, sha256 }));
     const memory = seen.length === 0 ? {} : { seen };
     const warning = [ran.value.warning, ...run.asides.faults].filter((text) => text !== '').join('\n');
-    this.#post({ type: 'HookCompleted', hookId, ...ran.value, warning, usage, ...memory });
+    this.#session.post({ type: 'HookCompleted', hookId, ...ran.value, warning, usage, ...memory });
   }
 
   /** Waits at most a grace period for the usage of a model that continues after its text was given up. */
@@ -195,7 +187,7 @@ export class HookRuns {
       const refuse = (): void => reject(new Error('the phase was stopped'));
       signal.addEventListener('abort', refuse, { once: true });
       if (signal.aborted) return refuse();
-      this.#post({ type: 'HookPrepared', hookId, effect }, (accepted) => {
+      this.#session.post({ type: 'HookPrepared', hookId, effect }, (accepted) => {
         signal.removeEventListener('abort', refuse);
         if (accepted) resolve();
         else refuse();
@@ -208,7 +200,7 @@ export class HookRuns {
     const { calls, reports } = this.#batch;
     const isFirst = phase === 'CheckingGitCommits';
     const known = callIds.every((callId) => calls.has(callId)) && (isFirst || reports.length > 0);
-    if (!known) this.#batch = await readLastBatch(this.#journal);
+    if (!known) this.#batch = await readLastBatch(this.#session.journal);
     return this.#batch;
   }
 

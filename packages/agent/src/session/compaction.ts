@@ -14,12 +14,12 @@ import type {
   UserText,
 } from '../machine/message.js';
 import type { State } from '../machine/state.js';
+import type { Usage } from '../machine/usage.js';
 import { attempt, attemptNow } from '../platform/attempt.js';
 import { type HookVerdicts, hookNotes } from '../policy/hook-verdict.js';
 import type { Model } from '../ports/model.js';
 import type { Tool } from '../ports/tool.js';
-import type { Equipment } from './equipment.js';
-import type { Post } from './loop.js';
+import type { Equipment, RunningSession } from './equipment.js';
 import {
   OpenRequests,
   priceUsage,
@@ -32,20 +32,102 @@ import {
 import { cutText } from './result-text.js';
 import { findDenial, type UserHookRuns } from './user-hooks.js';
 
-type Start = Extract<Action, { readonly type: 'StartCompaction' }>;
-
-export type Compactions = {
-  /** Asks for a summary of the first `length` messages. */
-  start(task: Start, state: State): void;
-  abort(compactionId: string): void;
-  /** Aborts every call. Resolves when the last one has reported its usage. */
-  stopAll(): Promise<void>;
-};
+type StartCompaction = Extract<Action, { readonly type: 'StartCompaction' }>;
 
 /** What hooks say, for the event that ends a compaction. */
 type WithHooks = { readonly hooks?: HookVerdicts };
 
-type Summaries = Omit<Compactions, 'start'> & { start(task: Start, state: State, told: WithHooks): void };
+/** Performs StartCompaction and AbortCompaction: hooks of the user are asked first, then one model call writes the summary. */
+export class Compactions {
+  readonly #equipment: Equipment;
+  readonly #session: RunningSession;
+  readonly #requests = new OpenRequests();
+  /** Compactions that wait for hooks. */
+  readonly #asking = new Set<string>();
+
+  constructor(equipment: Equipment, session: RunningSession) {
+    this.#equipment = equipment;
+    this.#session = session;
+  }
+
+  /** Asks for a summary of the first `length` messages. */
+  start(action: StartCompaction, state: State): void {
+    const { userHooks } = this.#session;
+    if (userHooks === null) this.#request(action, state, {});
+    else void this.#askHooks(userHooks, action, state);
+  }
+
+  abort(compactionId: string): void {
+    this.#asking.delete(compactionId);
+    this.#session.userHooks?.abort(compactionId);
+    this.#requests.abort(compactionId);
+  }
+
+  /** Aborts every call. Resolves when the last one has reported its usage. */
+  stopAll(): Promise<void> {
+    this.#asking.clear();
+    return this.#requests.stopAll();
+  }
+
+  async #askHooks(userHooks: UserHookRuns, action: StartCompaction, state: State): Promise<void> {
+    const { compactionId } = action;
+    this.#asking.add(compactionId);
+    const hooks = await userHooks.beforeCompaction(state, action);
+    if (!this.#asking.delete(compactionId)) return; // it was aborted meanwhile
+    const verdicts = hooks.length === 0 ? {} : { hooks };
+    const denial = findDenial(hooks);
+    if (denial === null) this.#request(action, state, verdicts);
+    else this.#fail(compactionId, denial, null, verdicts);
+  }
+
+  #request(action: StartCompaction, state: State, verdicts: WithHooks): void {
+    const { compactionId } = action;
+    const summarising = attempt(() => this.#summarise(action, state, verdicts)).then((done) => {
+      if (done.kind === 'fault')
+        this.#fail(compactionId, `the summary could not be asked for: ${done.fault.message}`, null);
+    });
+    this.#requests.hold(summarising);
+  }
+
+  #fail(compactionId: string, message: string, usage: Usage | null, verdicts: WithHooks = {}): void {
+    this.#session.post({ type: 'CompactionFailed', compactionId, message, usage, ...verdicts });
+  }
+
+  /**
+   * The call has the same instructions and tools as every request: providers refuse calls and results without their tools,
+   * and read the common start from their cache.
+   */
+  async #summarise(action: StartCompaction, state: State, verdicts: WithHooks): Promise<void> {
+    const { compactionId } = action;
+    const { settings } = state.session;
+    const { instructions, declarations, clock } = this.#equipment;
+    const { post } = this.#session;
+    const model = this.#equipment.model(settings.model);
+    const { prices } = model.facts;
+    const { messages, replaced } = summaryRequest(action, state, model, this.#equipment, verdicts);
+    const reading = readStream({
+      model,
+      request: { instructions, tools: declarations, toolChoice: 'none', messages },
+      clock,
+      firstByteMs: settings.firstByteMs,
+      silenceMs: settings.silenceMs,
+      onPiece: () => undefined,
+      onLateUsage: (tokens) =>
+        post({ type: 'UsageReported', usageId: compactionId, usage: priceUsage(tokens, prices) }),
+      onBadUsage: (fault) =>
+        post({ type: 'UsageReported', usageId: compactionId, usage: UNKNOWN_USAGE, fault }),
+    });
+    const ending = await this.#requests.follow(compactionId, reading);
+    if (ending.type === 'aborted') return;
+    const usage = ending.usage === null ? null : priceUsage(ending.usage, prices);
+    if (ending.type === 'failed') return this.#fail(compactionId, ending.error.message, usage, verdicts);
+    const fault = summaryFault(ending);
+    if (fault !== null)
+      return this.#fail(compactionId, `${model.id} wrote no summary: ${fault}`, usage, verdicts);
+    const summary = appendPreserved(replyText(ending), replaced, preservationOptions(state, this.#equipment));
+    post({ type: 'CompactionCompleted', compactionId, summary, usage: usage ?? UNKNOWN_USAGE, ...verdicts });
+  }
+}
 
 /** The messages followed by the request for the summary. Roles still alternate. */
 const askForSummary = (messages: readonly Message[], text: string): readonly Message[] => {
@@ -68,8 +150,8 @@ const summaryFault = (reply: Completed): string | null => {
 const CHARACTERS_PER_TOKEN = 4;
 /** Largest share of the context window for a summary. */
 const SUMMARY_SHARE = 1 / 8;
-/** Limit for the user's words that are kept verbatim. */
-const KEPT_BYTES_MAX = 8_192;
+/** Limit for the user's words that are preserved verbatim. */
+const PRESERVED_BYTES_MAX = 8_192;
 /** Smallest context window to assume for any model. */
 const WINDOW_TOKENS_MIN = 4_000;
 /** Upper bound for measured tokens per estimated token. A larger ratio does not come from text. */
@@ -96,120 +178,24 @@ const preservationOptions = (state: State, { tools }: Equipment): PreservationOp
   return {
     tools: tools.values(),
     turn: state.name === 'Compacting' && state.mode.kind !== 'idle' ? 'running' : 'over',
-    limitBytes: Math.min(KEPT_BYTES_MAX, windowBytes * SUMMARY_SHARE),
+    limitBytes: Math.min(PRESERVED_BYTES_MAX, windowBytes * SUMMARY_SHARE),
   };
 };
 
 /** The messages of the request, and those that the summary replaces. */
 const summaryRequest = (
-  { length, instructions }: Start,
+  { length, instructions }: StartCompaction,
   state: State,
   model: Model,
   equipment: Equipment,
-  told: WithHooks,
+  { hooks = [] }: WithHooks,
 ): { readonly messages: readonly Message[]; readonly replaced: readonly Message[] } => {
-  const kept = [instructions ?? '', ...hookNotes(told.hooks ?? [])].filter((text) => text !== '').join('\n');
-  const ask = equipment.compactionInstructions(kept === '' ? null : kept);
+  const wish = [instructions ?? '', ...hookNotes(hooks)].filter((text) => text !== '').join('\n');
+  const ask = equipment.compactionInstructions(wish === '' ? null : wish);
   const replaced = withoutImages(requestMessages(state.session.conversation, length, model.id));
   const besides = `${equipment.instructions}${JSON.stringify(equipment.declarations)}${ask}`;
   const messages = fitMessages(replaced, messageTokensMax(state, model, besides));
   return { messages: askForSummary(messages, ask), replaced };
-};
-
-/**
- * Asks for a summary with one model call. It has the same instructions and tools as every
- * request: providers refuse calls and results without their tools, and read the common start from their cache.
- */
-const createSummaries = (equipment: Equipment, post: Post): Summaries => {
-  const requests = new OpenRequests();
-
-  const summarise = async (task: Start, state: State, told: WithHooks): Promise<void> => {
-    const { compactionId } = task;
-    const { settings } = state.session;
-    const model = equipment.model(settings.model);
-    const { prices } = model.facts;
-    const { messages, replaced } = summaryRequest(task, state, model, equipment, told);
-    const reading = readStream({
-      model,
-      request: {
-        instructions: equipment.instructions,
-        tools: equipment.declarations,
-        toolChoice: 'none',
-        messages,
-      },
-      clock: equipment.clock,
-      firstByteMs: settings.firstByteMs,
-      silenceMs: settings.silenceMs,
-      onPiece: () => undefined,
-      onLateUsage: (tokens) =>
-        post({ type: 'UsageReported', usageId: compactionId, usage: priceUsage(tokens, prices) }),
-      onBadUsage: (fault) =>
-        post({ type: 'UsageReported', usageId: compactionId, usage: UNKNOWN_USAGE, fault }),
-    });
-    const ending = await requests.follow(compactionId, reading);
-    if (ending.type === 'aborted') return;
-    const usage = ending.usage === null ? null : priceUsage(ending.usage, prices);
-    if (ending.type === 'failed') {
-      post({ type: 'CompactionFailed', compactionId, message: ending.error.message, usage, ...told });
-      return;
-    }
-    const lack = summaryFault(ending);
-    if (lack !== null) {
-      const message = `${model.id} wrote no summary: ${lack}`;
-      post({ type: 'CompactionFailed', compactionId, message, usage, ...told });
-    } else {
-      const summary = appendPreserved(replyText(ending), replaced, preservationOptions(state, equipment));
-      post({ type: 'CompactionCompleted', compactionId, summary, usage: usage ?? UNKNOWN_USAGE, ...told });
-    }
-  };
-
-  return {
-    start(task, state, told) {
-      const { compactionId } = task;
-      const summarising = attempt(() => summarise(task, state, told)).then((done) => {
-        if (done.kind === 'done') return;
-        const message = `the summary could not be asked for: ${done.fault.message}`;
-        post({ type: 'CompactionFailed', compactionId, message, usage: null });
-      });
-      requests.hold(summarising);
-    },
-    abort: (compactionId) => requests.abort(compactionId),
-    stopAll: () => requests.stopAll(),
-  };
-};
-
-/** Performs StartCompaction and AbortCompaction. Hooks of the user are asked first. */
-export const createCompactions = (
-  equipment: Equipment,
-  post: Post,
-  userHooks: UserHookRuns | null,
-): Compactions => {
-  const summaries = createSummaries(equipment, post);
-  if (userHooks === null) return { ...summaries, start: (task, state) => summaries.start(task, state, {}) };
-  /** Compactions that wait for hooks. */
-  const asking = new Set<string>();
-  const start = async (task: Start, state: State): Promise<void> => {
-    const { compactionId } = task;
-    asking.add(compactionId);
-    const hooks = await userHooks.beforeCompaction(state, task);
-    if (!asking.delete(compactionId)) return; // it was aborted meanwhile
-    const told = hooks.length === 0 ? {} : { hooks };
-    const denial = findDenial(hooks);
-    if (denial === null) summaries.start(task, state, told);
-    else post({ type: 'CompactionFailed', compactionId, message: denial, usage: null, ...told });
-  };
-  return {
-    start: (task, state) => void start(task, state),
-    abort(compactionId) {
-      asking.delete(compactionId);
-      userHooks.abort(compactionId);
-      summaries.abort(compactionId);
-    },
-    stopAll() {
-      asking.clear();
-      return summaries.stopAll();
-    },
-  };
 };
 
 /**
