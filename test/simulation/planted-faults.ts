@@ -207,7 +207,7 @@ const loopFaults: readonly PlantedFault[] = [
   ]),
   fault('a tool begins before its start is durable', TOOL_RUN, [
     '      this.#session.post(started, this.#begin(run));\n',
-    '      this.#post(started);\n      void this.#finish(run);\n',
+    '      this.#session.post(started);\n      void this.#finish(run);\n',
   ]),
   fault('a tool runs with another input than the one that was judged', TOOL_RUN, [
     'tool.run(run.call.input, context)',

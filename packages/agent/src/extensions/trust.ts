@@ -251,7 +251,7 @@ const writeWhole = async (path: string, text: string): Promise<void> => {
   }
 };
 
-/** Writes a version (rule 2); false if another process has written it, or a newer one. */
+/** Writes a version, at once and complete; false if another process has written it, or a newer one. */
 const create = async (folder: string, number: number, text: string): Promise<boolean> => {
   const path = versionPath(folder, number);
   const draft = join(folder, `${number}.${randomUUID()}.tmp`);

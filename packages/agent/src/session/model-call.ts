@@ -341,12 +341,11 @@ export const readStream = (call: StreamParts): OpenRequest => {
     else call.onPiece(piece);
   };
   let characters = 0;
-  /** Applies rule 4. */
   const isTooLong = (piece: CheckedPiece): boolean => {
     if (piece.type !== 'completed' && piece.type !== 'failed') characters += piece.text.length;
     return characters > REPLY_MAX;
   };
-  /** Applies rule 3. Returns whether to continue reading. */
+  /** Checks one piece. Returns whether to continue reading. */
   const take = (given: unknown): boolean => {
     const heard = checkPiece(given);
     if (heard.kind === 'bad') {

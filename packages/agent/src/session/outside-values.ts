@@ -66,7 +66,7 @@ const take = <T>(shape: Shape<T>, given: unknown, whole: string): Checked<T> =>
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Rule 2: separates the usage from the other fields. Both are copies. */
+/** Separates the usage from the other fields, so that invalid usage leaves the rest valid. Both are copies. */
 const splitUsage = (given: unknown): { readonly rest: PlainCopy; readonly usage: PlainCopy } => {
   const whole = copyPlain(given, LIMITS);
   if (whole.kind === 'ok') {

@@ -171,7 +171,7 @@ const resumeTask = async (
   return awaitTask(child, context);
 };
 
-/** Finds the task that was running when the session was interrupted (rule 1). */
+/** Finds the task that was running when the session was interrupted, by the call that its header names. */
 export const findTask = async (
   sessions: TaskSessions,
   input: TaskInput,

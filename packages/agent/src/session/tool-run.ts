@@ -202,7 +202,7 @@ export class ToolRuns {
 
   async #recover(run: ToolRun, judge: Recover): Promise<void> {
     await this.remember();
-    const outcome = await judge(() => this.#look(run), recordingMemory(run, this.#equipment.files));
+    const outcome = await judge(() => this.#look(run), recordingMemory(this.#equipment.files, run.seen));
     const { hooks } = this.#equipment;
     if (outcome?.status === 'ok' && isWatched(hooks, this.#settings(), run.call))
       await attempt(() => hooks.after(run.call, this.#settings()));
@@ -431,8 +431,8 @@ const createRun = (
   return run;
 };
 
-/** The session's memory; what is set in it is noted for the end of the call. */
-const recordingMemory = ({ seen }: ToolRun, files: FileMemory): FileMemory => ({
+/** The session's memory of files. What is set in it is also noted in `seen`, by real path. */
+export const recordingMemory = (files: FileMemory, seen: Map<string, string>): FileMemory => ({
   get: (path) => files.get(path),
   set: (path, sha256) => {
     if (typeof path !== 'string' || typeof sha256 !== 'string')
@@ -469,7 +469,7 @@ const createContext = (
     hosts: facts.hosts,
     signal: signal.signal,
     force: force.signal,
-    files: recordingMemory(run, files),
+    files: recordingMemory(files, run.seen),
     left: () => remainingIn(session()),
     progress: (text) => {
       if (!run.isForgotten && typeof text === 'string') joiner.add('progress', text);

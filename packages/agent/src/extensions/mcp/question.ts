@@ -110,7 +110,7 @@ const readField = (name: string, schema: object, isRequired: boolean, clean: Cle
   return { name, label, isRequired, type };
 };
 
-/** Null for a question that can't be asked (rule 2). `clean` replaces secrets in the server's words. */
+/** Null for a form that nobody would fill in. `clean` replaces secrets in the server's words. */
 export const readServerQuestion = (
   server: string,
   params: ElicitRequestParams,

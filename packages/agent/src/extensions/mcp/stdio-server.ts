@@ -166,7 +166,7 @@ export class StdioTransport implements Transport {
     try {
       message = this.#order.parse(line);
     } catch {
-      // rule 2: the server itself is at fault, and its log shows the line
+      // the server itself is at fault, and its log shows the line
       this.#garbage += line.length;
       this.#order.log.add(`[no message on stdout] ${line.slice(0, LOGGED_MAX)}\n`);
       if (this.#garbage > GARBAGE_MAX) this.#giveUp('it writes something else than messages to its stdout');

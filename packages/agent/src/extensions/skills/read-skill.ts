@@ -103,7 +103,7 @@ export type FrontMatter =
       readonly kind: 'ok';
       readonly fields: ReadonlyMap<string, unknown>;
       readonly body: string;
-      /** False if it could only be read by rule 2. */
+      /** False if a value that needs quotes stands without them. */
       readonly isStrict: boolean;
       /** Line of each field in the file, from 1. */
       lineOf(field: string): number;
