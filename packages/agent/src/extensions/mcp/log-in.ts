@@ -19,8 +19,8 @@ import { attempt } from '../../platform/attempt.js';
 import { type ProcessEnvironment, VERSION } from '../../platform/environment.js';
 import { isSameSecret } from '../../platform/untrusted-input.js';
 import { mcpFetch } from './fetch.js';
-import type { HttpServer, OauthClient } from './server-config.js';
-import { NO_LOGIN, readLogin, type StoredLogin, writeLogin } from './server-secrets.js';
+import type { HttpServer } from './server-config.js';
+import { configuredClient, NO_LOGIN, readLogin, type StoredLogin, writeLogin } from './server-secrets.js';
 
 export type LoginResult =
   /** The server has accepted the login. */
@@ -452,12 +452,6 @@ class StoredLoginProvider implements LoginProvider {
     await writeLogin(this.#stateFolder, this.#server, this.stored);
   }
 }
-
-/** The client that the settings name. */
-export const configuredClient = ({ clientId, clientSecret }: OauthClient): StoredOAuthClientInformation => ({
-  client_id: clientId,
-  ...(clientSecret === undefined ? {} : { client_secret: clientSecret }),
-});
 
 type LoginProviderOptions = {
   readonly stateFolder: string;
