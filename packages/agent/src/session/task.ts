@@ -51,8 +51,8 @@ export const createTaskTool = (sessions: TaskSessions): Tool =>
       facts: { argv: [], paths: [], hosts: [], shape: prompt },
     }),
     title: ({ purpose }) => purpose,
-    findInterrupted: async (input, context) => (await import('./task.js')).findTask(sessions, input, context),
-    run: async (input, context) => (await import('./task.js')).runTask(sessions, input, context),
+    findInterrupted: (input, context) => findTask(sessions, input, context),
+    run: (input, context) => runTask(sessions, input, context),
   });
 
 /**
