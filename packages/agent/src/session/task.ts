@@ -139,7 +139,7 @@ const awaitTask = async (child: AgentSession, context: ToolContext): Promise<Too
 };
 
 /** Starts the task. */
-export const runTask = async (
+const runTask = async (
   sessions: TaskSessions,
   { prompt, maxUsd }: TaskInput,
   context: ToolContext,
@@ -172,7 +172,7 @@ const resumeTask = async (
 };
 
 /** Finds the task that was running when the session was interrupted, by the call that its header names. */
-export const findTask = async (
+const findTask = async (
   sessions: TaskSessions,
   input: TaskInput,
   context: ToolContext,
@@ -188,7 +188,7 @@ export const findTask = async (
 };
 
 /** A task may take that long. */
-export const TASK_DEADLINE_MS = 30 * 60_000;
+const TASK_DEADLINE_MS = 30 * 60_000;
 
 /** A task that an earlier process of the session has started. */
 export type StoredTask = { readonly sessionId: string; readonly createdAt: number; readonly state: State };
