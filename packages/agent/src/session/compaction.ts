@@ -273,7 +273,7 @@ const groupExchanges = (messages: readonly Message[]): readonly (readonly Messag
 
 /** The user's words of exchanges that are left out, as one note. The newest ones first, as far as there is room. */
 const omissionNote = (left: readonly Message[], roomTokens: number): UserText => {
-  const said: string[] = [];
+  const lines: string[] = [];
   let characters = 0;
   for (const { parts } of left.toReversed()) {
     for (const part of parts.toReversed()) {
@@ -281,10 +281,10 @@ const omissionNote = (left: readonly Message[], roomTokens: number): UserText =>
       const text = shorten(part.text, SMALLEST_CUT);
       characters += text.length;
       if (characters > roomTokens) break; // a quarter of the room, at four characters per token
-      said.unshift(`- ${text}`);
+      lines.unshift(`- ${text}`);
     }
   }
-  const words = said.length === 0 ? [] : ['The user said in them:', ...said];
+  const words = lines.length === 0 ? [] : ['The user said in them:', ...lines];
   const text = [`[${left.length} messages that came here are left out: they did not fit]`, ...words].join(
     '\n',
   );
@@ -356,22 +356,17 @@ const earlierText = ({ parts }: Message, name: string): string | undefined => {
   return undefined;
 };
 
-const cutWords = (text: string, limitBytes: number): string => {
-  const cut = cutText(text, limitBytes);
-  return cut === null ? text : `${cut.head}\n… ${cut.leftOutBytes} bytes left out …\n${cut.tail}`;
-};
-
 /** The user's words in the current turn. A message that answers no call starts a turn. */
 const currentRequest = (messages: readonly Message[], limitBytes: number): string => {
-  const said: string[] = [];
+  const lines: string[] = [];
   for (const message of messages.toReversed()) {
     if (message.role === 'assistant') continue;
-    said.unshift(...message.parts.filter(isText('user')).map((part) => replaceSkill(partText(part))));
+    lines.unshift(...message.parts.filter(isText('user')).map((part) => replaceSkill(partText(part))));
     if (message.parts[0]?.type === 'result') continue;
-    said.unshift(earlierText(message, REQUEST) ?? '');
+    lines.unshift(earlierText(message, REQUEST) ?? '');
     break;
   }
-  return cutWords(said.filter((text) => text !== '').join('\n\n'), limitBytes);
+  return shorten(lines.filter((text) => text !== '').join('\n\n'), limitBytes);
 };
 
 /** Ids of successful calls. */
@@ -385,8 +380,8 @@ const successfulCalls = (messages: readonly Message[]): ReadonlySet<string> => {
 
 /** The text that a tool wants to keep; empty if it throws or returns something else. */
 const textFromTool = (keep: () => unknown): string => {
-  const said = attemptNow(keep);
-  return said.kind === 'done' && typeof said.value === 'string' ? said.value : '';
+  const result = attemptNow(keep);
+  return result.kind === 'done' && typeof result.value === 'string' ? result.value : '';
 };
 
 /** The text of the tool's last successful call, or of the last summary, whichever is newer. */
@@ -417,10 +412,10 @@ export const appendPreserved = (
   const lists = [...tools]
     .filter(({ keep }) => keep !== undefined)
     .map((tool) => ({ name: tool.name, text: newestToolText(messages, tool, done) }));
-  const kept = [...request, ...preservedSkills(messages, limitBytes), ...lists]
+  const preserved = [...request, ...preservedSkills(messages, limitBytes), ...lists]
     .filter(({ text }) => text.trim() !== '')
     .map(({ name, text }) => `${preservedHeading(name)}\n${text.trim()}`);
-  return [summary, ...kept].join('\n\n');
+  return [summary, ...preserved].join('\n\n');
 };
 
 /** Skills in use, which a summary keeps word for word: those that the model loaded, and those that the user named. */
@@ -433,19 +428,19 @@ type PreservedText = { readonly name: string; readonly text: string };
 /** The texts in which a part can hold skills: a loaded one, the user's message, those of an earlier summary. */
 const findSkills = (part: Part): readonly PreservedText[] => {
   if (part.type === 'result') {
-    const found = part.tool === 'skill' && !part.failed ? findSkill(part.text) : null;
-    return found === null ? [] : [found];
+    const skill = part.tool === 'skill' && !part.failed ? findSkill(part.text) : null;
+    return skill === null ? [] : [skill];
   }
   if (part.type !== 'text' || !('origin' in part)) return [];
   if (part.origin === 'user') {
-    const found = findSkill(part.text);
-    return found === null ? [] : [found];
+    const skill = findSkill(part.text);
+    return skill === null ? [] : [skill];
   }
   return [...part.text.matchAll(SKILL_HEADING)].flatMap(({ index, 0: heading }) => {
     const rest = part.text.slice(index + heading.length);
     const next = rest.search(/\n<\/skill>\n+\[kept: /);
-    const found = findSkill(next < 0 ? rest : rest.slice(0, next + '\n</skill>'.length));
-    return found === null ? [] : [found];
+    const skill = findSkill(next < 0 ? rest : rest.slice(0, next + '\n</skill>'.length));
+    return skill === null ? [] : [skill];
   });
 };
 
@@ -457,18 +452,18 @@ const preservedSkills = (messages: readonly Message[], limitBytes: number): read
       byName.delete(name);
       byName.set(name, text);
     }
-  const kept: PreservedText[] = [];
+  const preserved: PreservedText[] = [];
   let room = limitBytes;
   for (const [name, text] of [...byName].reverse()) {
     room -= Buffer.byteLength(text);
     if (room < 0) break;
-    kept.unshift({ name: `${PREFIX}${name}`, text });
+    preserved.unshift({ name: `${PREFIX}${name}`, text });
   }
-  return kept;
+  return preserved;
 };
 
 /** A message of the user without the text of its skill, which is kept under a heading of its own. */
 const replaceSkill = (text: string): string => {
-  const found = findSkill(text);
-  return found === null ? text : text.replace(found.text, () => `(the skill ${found.name} stands below)`);
+  const skill = findSkill(text);
+  return skill === null ? text : text.replace(skill.text, () => `(the skill ${skill.name} stands below)`);
 };

@@ -311,7 +311,7 @@ export type Session = {
    * from the old one. When it resolves, the change is durable. Rejects, and changes nothing, if the model can't be
    * connected, or if its price is unknown and there is a limit in dollars.
    */
-  useModel(wanted: string | Model): Promise<Model>;
+  useModel(modelOrId: string | Model): Promise<Model>;
   /** The model that answers the next call. */
   model(): Promise<Model>;
   /** Background commands of the session, oldest first: their output and status, and `kill`. */
@@ -357,17 +357,17 @@ const connect = (
       signal?.removeEventListener('abort', cancel);
     }
   };
-  const useModel = async (wanted: string | Model): Promise<Model> => {
-    const model = await models.connect(wanted);
+  const useModel = async (modelOrId: string | Model): Promise<Model> => {
+    const model = await models.connect(modelOrId);
     refuseUnpriced(model, session.state.session.settings.limits, unpriced);
     await session.send({ type: 'SettingsChanged', patch: modelSettings(model) });
     return model;
   };
   const keepPicture = async (bytes: Uint8Array): Promise<Image> => {
     const picture = await import('../tools/picture.js');
-    const kept = await picture.keepPicture(Buffer.from(bytes), blobs);
-    if (kept.kind === 'kept') return kept.image;
-    const why = kept.kind === 'none' ? 'it is no PNG, JPEG, GIF or WebP' : kept.why;
+    const keptPicture = await picture.keepPicture(Buffer.from(bytes), blobs);
+    if (keptPicture.kind === 'kept') return keptPicture.image;
+    const why = keptPicture.kind === 'none' ? 'it is no PNG, JPEG, GIF or WebP' : keptPicture.why;
     throw new Error(`the picture can't be shown to a model: ${why}`);
   };
   return {

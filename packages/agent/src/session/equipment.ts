@@ -22,8 +22,8 @@ export type SessionDependencies = {
   readonly tools: readonly Tool[];
   readonly files: FileMemory;
   readonly jobs: Jobs;
-  /** The request for a summary, at the end of the conversation. `kept`: the user's wish about its content. */
-  compactionInstructions(kept: string | null): string;
+  /** The request for a summary, at the end of the conversation. `wish`: the user's wish about its content. */
+  compactionInstructions(wish: string | null): string;
   /** null: no hooks are connected, and a requested phase fails. */
   readonly hooks: Hooks | null;
   /** The user's hooks. Absent or null: there are none. */

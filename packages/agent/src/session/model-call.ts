@@ -119,9 +119,9 @@ export class ModelCalls {
     const { stoppingPolicy } = this.#equipment;
     if (stoppingPolicy === null)
       return 'the stopping policy of this session is not connected: open it with one';
-    const asked = await attempt(() => stoppingPolicy(state));
-    if (asked.kind === 'fault') return `the stopping policy failed: ${asked.fault.message}`;
-    const why: unknown = asked.value; // the user's function may return any value
+    const answer = await attempt(() => stoppingPolicy(state));
+    if (answer.kind === 'fault') return `the stopping policy failed: ${answer.fault.message}`;
+    const why: unknown = answer.value; // the user's function may return any value
     if (why === null || typeof why === 'string') return why;
     return 'the stopping policy failed: it answered neither null nor a sentence';
   }
@@ -346,30 +346,31 @@ export const readStream = (call: StreamParts): OpenRequest => {
     return characters > REPLY_MAX;
   };
   /** Checks one piece. Returns whether to continue reading. */
-  const take = (given: unknown): boolean => {
-    const heard = checkPiece(given);
-    if (heard.kind === 'bad') {
-      const message = `${call.model.id} sent what is no piece of a reply: ${heard.why}`;
+  const take = (raw: unknown): boolean => {
+    const checkedPiece = checkPiece(raw);
+    if (checkedPiece.kind === 'bad') {
+      const message = `${call.model.id} sent what is no piece of a reply: ${checkedPiece.why}`;
       const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
-      hear({ type: 'failed', error, usage: heard.usage });
+      hear({ type: 'failed', error, usage: checkedPiece.usage });
       return false;
     }
-    if (isTooLong(heard.piece)) {
+    if (isTooLong(checkedPiece.piece)) {
       const why = `sent more than ${REPLY_MAX / 1024 / 1024} million characters in one reply; the request was ended`;
       end(failure('malformed', false, `${call.model.id} ${why}`));
       return false;
     }
-    if (heard.usageFault !== null) call.onBadUsage(uncountableText(call.model.id, heard.usageFault));
-    hear(heard.piece);
+    if (checkedPiece.usageFault !== null)
+      call.onBadUsage(uncountableText(call.model.id, checkedPiece.usageFault));
+    hear(checkedPiece.piece);
     return true;
   };
   const hearAll = async (): Promise<void> => {
-    for await (const given of call.model.stream(call.request, abortion.signal)) if (!take(given)) return;
+    for await (const raw of call.model.stream(call.request, abortion.signal)) if (!take(raw)) return;
   };
-  const silent = attempt(hearAll).then((heard) => {
-    if (heard.kind === 'done') end(failure('unreachable', true, `the reply of ${call.model.id} broke off`));
+  const silent = attempt(hearAll).then((reading) => {
+    if (reading.kind === 'done') end(failure('unreachable', true, `the reply of ${call.model.id} broke off`));
     else
-      end(failure('malformed', false, `the connection to ${call.model.id} failed: ${heard.fault.message}`));
+      end(failure('malformed', false, `the connection to ${call.model.id} failed: ${reading.fault.message}`));
   });
   return { ended, silent, abort: () => end({ type: 'aborted' }) };
 };
@@ -525,7 +526,7 @@ export type Models = {
   /** A connected model. Throws if it is not connected. */
   get(modelId: string): Model;
   /** Connects a model if necessary. Rejects with the reason, or with a TypeError for an invalid model. */
-  connect(wanted: string | Model): Promise<Model>;
+  connect(modelOrId: string | Model): Promise<Model>;
 };
 
 /** Starts with one model. `connect` finds others by id; without it there are no others. */
@@ -541,9 +542,10 @@ export const createModels = (first: Model, connect?: (modelId: string) => Promis
       if (model !== undefined) return model;
       throw new Error(`the model ${modelId} is not connected: this session was opened with ${first.id}`);
     },
-    connect: async (wanted) => {
+    connect: async (modelOrId) => {
       // The model's own id may differ from the given one: a script has its absolute path.
-      const model = typeof wanted === 'string' ? (connected.get(wanted) ?? (await open(wanted))) : wanted;
+      const model =
+        typeof modelOrId === 'string' ? (connected.get(modelOrId) ?? (await open(modelOrId))) : modelOrId;
       checkModel(model);
       connected.set(model.id, model);
       model.prepare?.();

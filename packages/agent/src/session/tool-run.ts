@@ -186,9 +186,9 @@ export class ToolRuns {
   async #look(run: ToolRun): Promise<FileHashes | undefined> {
     const tool = this.#equipment.tools.get(run.call.tool);
     if (tool?.before === undefined) return undefined;
-    const looked = await attempt(() => tool.before?.(run.call.input, this.#createContext(run)));
+    const read = await attempt(() => tool.before?.(run.call.input, this.#createContext(run)));
     // Without a hash nothing is lost: the call itself reports the fault, and recovery treats it as unknown.
-    return looked.kind === 'done' ? takeHashes(looked.value) : undefined;
+    return read.kind === 'done' ? takeHashes(read.value) : undefined;
   }
 
   /** The loop calls the result once ToolStarted is durable. */
@@ -213,13 +213,14 @@ export class ToolRuns {
 
   async #recoverOpaque(run: ToolRun): Promise<void> {
     await this.remember();
-    const found = await this.#findInterrupted(run);
-    if (found.kind === 'unknown') return this.#report(run, { status: 'lost', text: found.text });
-    if (found.kind === 'found') {
+    const interruptedCall = await this.#findInterrupted(run);
+    if (interruptedCall.kind === 'unknown')
+      return this.#report(run, { status: 'lost', text: interruptedCall.text });
+    if (interruptedCall.kind === 'found') {
       const isWhole =
-        found.isRunning === true && isWatched(this.#equipment.hooks, this.#settings(), run.call);
+        interruptedCall.isRunning === true && isWatched(this.#equipment.hooks, this.#settings(), run.call);
       if (isWhole) run.observed = Promise.resolve(); // the earlier process has observed it
-      return this.#finish(run, found.finish, found.leftMs ?? 0);
+      return this.#finish(run, interruptedCall.finish, interruptedCall.leftMs ?? 0);
     }
     run.observed = observeBefore(this.#equipment.hooks, this.#settings(), run.call, run.signal.signal);
     await this.#finish(run);
@@ -228,9 +229,9 @@ export class ToolRuns {
   async #findInterrupted(run: ToolRun): Promise<InterruptedCall> {
     const tool = this.#equipment.tools.get(run.call.tool);
     const find = tool?.findInterrupted ?? findUnsent;
-    const found = await attempt(() => find(run.call.input, this.#createContext(run)));
-    if (found.kind === 'done') return found.value;
-    return { kind: 'unknown', text: `${CALL_UNKNOWN} (${found.fault.message})` };
+    const interruptedCall = await attempt(() => find(run.call.input, this.#createContext(run)));
+    if (interruptedCall.kind === 'done') return interruptedCall.value;
+    return { kind: 'unknown', text: `${CALL_UNKNOWN} (${interruptedCall.fault.message})` };
   }
 
   /** Resolves when the files of calls before a resume are loaded. No tool runs before. */
@@ -371,12 +372,12 @@ export type StoppedCalls = {
 };
 
 const createStoppedCalls = (): StoppedCalls => {
-  const ended: StoppedCall[] = [];
+  const stoppedCalls: StoppedCall[] = [];
   const reports: (() => void)[] = [];
   return {
-    outcomes: () => [...ended],
+    outcomes: () => [...stoppedCalls],
     add({ batchId, call }, { usage: _, ...outcome }, reportUsage) {
-      ended.push({ batchId, callId: call.callId, outcome });
+      stoppedCalls.push({ batchId, callId: call.callId, outcome });
       if (reportUsage !== undefined) reports.push(reportUsage);
     },
     reportUsage() {
@@ -556,8 +557,8 @@ const observeBefore = (
   const cancel = new Promise<void>((resolve) => {
     cancelled.addEventListener('abort', () => resolve(), { once: true });
   });
-  const looked = attempt(() => hooks.before(call, settings)).then(() => undefined);
-  return Promise.race([looked, cancel]);
+  const read = attempt(() => hooks.before(call, settings)).then(() => undefined);
+  return Promise.race([read, cancel]);
 };
 
 /**
