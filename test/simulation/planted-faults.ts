@@ -230,8 +230,8 @@ const loopFaults: readonly PlantedFault[] = [
     'clock.after(Math.max(0, delayMs * 2), ring)',
   ]),
   fault('a reply that broke off is not noticed', 'agent/src/session/model-call.ts', [
-    "if (heard.kind === 'done') end(",
-    "if (heard.kind === 'done') void (",
+    "if (reading.kind === 'done') end(",
+    "if (reading.kind === 'done') void (",
   ]),
   fault('nobody watches for a model that falls silent', 'agent/src/session/model-call.ts', [
     'cancel = limitMs > 0 ? clock.after(limitMs, check) : null;',
