@@ -167,14 +167,14 @@ export class Previews {
       stopWaiting = this.#equipment.clock.after(PATIENCE_MS, () => resolve(NONE));
       signal.addEventListener('abort', () => resolve(NONE), { once: true });
     });
-    const asked = attempt(() => this.#previewOf(tool, call, signal));
+    const asked = attempt(() => this.#requestPreview(tool, call, signal));
     const answered = asked.then((result) => (result.kind === 'done' ? result.value : NONE));
     const preview = await Promise.race([answered, tooLate]);
     stopWaiting();
     return preview;
   }
 
-  async #previewOf(tool: Tool, { input, facts }: JudgedCall, signal: AbortSignal): Promise<CallPreview> {
+  async #requestPreview(tool: Tool, { input, facts }: JudgedCall, signal: AbortSignal): Promise<CallPreview> {
     await this.#remember();
     const { files } = this.#equipment;
     const { workspace } = this.#session.state().session.settings;

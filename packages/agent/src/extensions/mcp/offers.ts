@@ -52,7 +52,7 @@ export const createSessionOffers = (
   answerMs = ANSWER_MS,
 ): SessionOffers => {
   const byName = new Map(servers.map((one) => [one.connection.server.name, one]));
-  const connectionOf = (name: string): Connection => {
+  const findConnection = (name: string): Connection => {
     const found = byName.get(name);
     if (found === undefined) throw new Error(`there is no MCP server ${name}`);
     return found.connection;
@@ -75,13 +75,13 @@ export const createSessionOffers = (
       const args = parseArguments(declared, words);
       const { server, name } = declared;
       const result = await inTime(server, answerMs, (signal) =>
-        connectionOf(server).getPrompt(name, args, signal),
+        findConnection(server).getPrompt(name, args, signal),
       );
       return redactor.clean(promptText(result));
     },
     async resource(server, uri) {
       const result = await inTime(server, answerMs, (signal) =>
-        connectionOf(server).readResource(uri, signal),
+        findConnection(server).readResource(uri, signal),
       );
       return redactor.clean(resourceText(`@${server}:${uri}`, result));
     },
