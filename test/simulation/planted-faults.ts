@@ -183,15 +183,15 @@ const laterFaults: readonly PlantedFault[] = [
 const loopFaults: readonly PlantedFault[] = [
   fault('actions are performed before their event is durable', LOOP, [
     'if (group.drafts.length > 0) await this.#journal.append(group.drafts);\n',
-    "this.#commit(group, 'perform');\n    if (group.drafts.length > 0) await this.#journal.append(group.drafts);\n    if (group.taken.length > 0) return;\n",
+    "this.#commit(group, 'perform');\n    if (group.drafts.length > 0) await this.#journal.append(group.drafts);\n    if (group.steps.length > 0) return;\n",
   ]),
   fault('an input is acknowledged before it is durable', LOOP, [
-    '    this.#arrived?.();\n    if',
-    '    item.sender?.resolve({ seq: 0 });\n    this.#arrived?.();\n    if',
+    'this.#inbox.push(item);\n',
+    'this.#inbox.push(item);\n    item.sender?.resolve({ seq: 0 });\n',
   ]),
   fault('the merged text of a reply is never journaled', LOOP, [
-    'if (!this.#adapter.holds(next, kept)) drafts.push({ event: kept, state });',
-    'void [next, state, drafts];',
+    'if (text !== null && !this.#adapter.holds(event, text))',
+    'if (text === undefined)',
   ]),
   fault('a session goes on after its journal has failed', LOOP, [
     '    this.#refuseAll(fault);\n    void this.end(fault);',
@@ -202,8 +202,8 @@ const loopFaults: readonly PlantedFault[] = [
     'const watched = { kind: "done", value: watcher(stepped) } as ReturnType<typeof attemptNow<unknown>>;',
   ]),
   fault('a tool begins before its start is durable', TOOL_RUN, [
-    '      this.#post(started, this.#begin(run));\n',
-    '      this.#post(started);\n      void this.#finish(run);\n',
+    '      this.#session.post(started, this.#begin(run));\n',
+    '      this.#session.post(started);\n      void this.#finish(run);\n',
   ]),
   fault('a tool runs with another input than the one that was judged', TOOL_RUN, [
     'tool.run(run.call.input, context)',
@@ -226,8 +226,8 @@ const loopFaults: readonly PlantedFault[] = [
     'clock.after(Math.max(0, delayMs * 2), ring)',
   ]),
   fault('a reply that broke off is not noticed', 'agent/src/session/model-call.ts', [
-    "if (heard.kind === 'done') end(",
-    "if (heard.kind === 'done') void (",
+    "if (reading.kind === 'done') end(",
+    "if (reading.kind === 'done') void (",
   ]),
   fault('nobody watches for a model that falls silent', 'agent/src/session/model-call.ts', [
     'cancel = limitMs > 0 ? clock.after(limitMs, check) : null;',

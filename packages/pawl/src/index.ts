@@ -6,6 +6,25 @@ export type {
   HookResult,
   SessionHook,
 } from '@pawl/agent/extensions/hooks/session-hooks';
+export {
+  type Agent,
+  type AgentOptions,
+  type ApprovalQuestion,
+  type ApprovalReply,
+  createAgent,
+  defineTool,
+  judgeCall,
+  type OnApproval,
+  openSession,
+  type PromptOptions,
+  type Session,
+  type SessionOptions,
+  type SettingsPatch,
+  type StandardSchema,
+  type ToolDefinition,
+  type Touched,
+  type Turn,
+} from '@pawl/agent/index';
 export { fileJournals } from '@pawl/agent/journal/file-store';
 export { JournalError, type JournalErrorKind } from '@pawl/agent/journal/journal-error';
 export { replay } from '@pawl/agent/journal/journaled-agent-machine';
@@ -28,25 +47,6 @@ export type { Entry, Header, Journal, JournalStore, SessionInfo } from '@pawl/ag
 export type { Model, ModelFacts, ModelPiece, ModelRequest, RawCall } from '@pawl/agent/ports/model';
 export type { Input, Runtime, Stepped, StoppingPolicy, Watcher } from '@pawl/agent/ports/session';
 export type { PreviewContext, Tool, ToolContext, ToolOutcome } from '@pawl/agent/ports/tool';
-export type { ApprovalQuestion, ApprovalReply, OnApproval } from '@pawl/agent/session/approvals';
-export {
-  type Agent,
-  type AgentOptions,
-  createAgent,
-  openSession,
-  type PromptOptions,
-  type Session,
-  type SessionOptions,
-} from '@pawl/agent/session/create-agent';
-export {
-  defineTool,
-  type StandardSchema,
-  type ToolDefinition,
-  type Touched,
-} from '@pawl/agent/session/define-tool';
-export { judgeCall } from '@pawl/agent/session/judge-call';
-export type { SettingsPatch } from '@pawl/agent/session/session-settings';
-export type { Turn } from '@pawl/agent/session/turn-result';
 export { builtinTools } from '@pawl/agent/tools/builtin-tools';
 export type {
   Asker,

@@ -28,14 +28,14 @@ export {
   freezePrompt,
   gatherEquipment,
   newSessionId,
+  type PerformedSession,
   type SessionDependencies,
 } from '@pawl/agent/session/equipment';
-export { AsyncQueue, type Posted, type Told } from '@pawl/agent/session/loop';
+export { AsyncQueue, type OnApplied as Told, type Posted } from '@pawl/agent/session/loop';
 export { checkInput, checkSettings } from '@pawl/agent/session/outside-values';
 export {
   createPerformers,
   createUserHookRuns,
-  type PerformedSession,
   type Performers,
   perform,
   prepare,

@@ -123,10 +123,10 @@ const storedText = (entries: readonly TrustEntry[]): string => {
 /** `warn` gets each fault of the stored list once. */
 export const openTrust = (stateFolder: string, warn: (text: string) => void): TrustStore => {
   const folder = join(stateFolder, 'trust');
-  const told = new Set<string>();
+  const warned = new Set<string>();
   const tell = (text: string): void => {
-    if (!told.has(text)) warn(text);
-    told.add(text);
+    if (!warned.has(text)) warn(text);
+    warned.add(text);
   };
   const read = async (): Promise<readonly TrustEntry[]> => {
     try {
@@ -170,12 +170,12 @@ export const openTrust = (stateFolder: string, warn: (text: string) => void): Tr
     refuse: (place, executable) => answer(place, executable, { answer: 'refused' }),
     async revoke(place, { kind, name }) {
       const key = { project: await realpath(place).catch(() => place), kind, name };
-      let found = false;
+      let isFound = false;
       await write((entries) => {
-        found = entries.some(hasKey(key));
-        return found ? entries.filter((entry) => !hasKey(key)(entry)) : null;
+        isFound = entries.some(hasKey(key));
+        return isFound ? entries.filter((entry) => !hasKey(key)(entry)) : null;
       });
-      return found;
+      return isFound;
     },
     list: read,
   };
@@ -251,7 +251,7 @@ const writeWhole = async (path: string, text: string): Promise<void> => {
   }
 };
 
-/** Writes a version (rule 2); false if another process has written it, or a newer one. */
+/** Writes a version, at once and complete; false if another process has written it, or a newer one. */
 const create = async (folder: string, number: number, text: string): Promise<boolean> => {
   const path = versionPath(folder, number);
   const draft = join(folder, `${number}.${randomUUID()}.tmp`);

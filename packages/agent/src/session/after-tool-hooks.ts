@@ -21,48 +21,41 @@ import { waitAtMost } from '../platform/clock.js';
 import type { HookContext, HookReport, Hooks } from '../ports/hooks.js';
 import type { Journal } from '../ports/journal.js';
 import type { TokenUsage } from '../ports/model.js';
-import type { FileMemory } from '../ports/tool.js';
-import type { Equipment } from './equipment.js';
-import type { Post } from './loop.js';
+import type { Equipment, RunningSession } from './equipment.js';
 import { type OpenRequest, priceUsage, readStream, replyText, UNKNOWN_USAGE } from './model-call.js';
 import { redactReport } from './result-text.js';
+import { recordingMemory } from './tool-run.js';
 
 type RunHook = Extract<Action, { readonly type: 'RunHook' }>;
 
-type Run = {
-  readonly order: RunHook;
+/** One phase that runs. */
+type PhaseRun = {
+  readonly action: RunHook;
   readonly session: SessionData;
   readonly abortion: AbortController;
-  readonly asides: SideRequests;
+  readonly sideRequests: SideRequests;
   /** Files that this phase wrote, by real path. */
   readonly seen: Map<string, string>;
   /** The machine knows the result, or no longer needs it. */
-  over: boolean;
+  isOver: boolean;
 };
 
 export class HookRuns {
   readonly #equipment: Equipment;
-  readonly #journal: Pick<Journal, 'read'>;
+  readonly #session: RunningSession;
   readonly #remember: () => Promise<void>;
-  readonly #post: Post;
-  readonly #runs = new Map<string, Run>();
+  readonly #runs = new Map<string, PhaseRun>();
   readonly #returning = new Set<Promise<void>>();
   #batchId = '';
-  #batch: BatchPast = emptyBatch();
-  /** Id of the phase that ended at once (rule 3). */
-  #looked = '';
+  #batch: BatchRecord = emptyBatch();
+  /** Id of the phase that ended before its action was durable. */
+  #endedHookId = '';
 
   /** `remember` fills the memory of files after a session was opened again. */
-  constructor(
-    equipment: Equipment,
-    journal: Pick<Journal, 'read'>,
-    remember: () => Promise<void>,
-    post: Post,
-  ) {
+  constructor(equipment: Equipment, session: RunningSession, remember: () => Promise<void>) {
     this.#equipment = equipment;
-    this.#journal = journal;
+    this.#session = session;
     this.#remember = remember;
-    this.#post = post;
   }
 
   /** Keeps the calls of a batch, because RunHook names them only by id. */
@@ -72,7 +65,7 @@ export class HookRuns {
     for (const call of calls) this.#batch.calls.set(call.callId, call);
   }
 
-  /** Applies rule 3. */
+  /** Ends a phase that only has to read, before its action is durable. Such a phase is not started later. */
   prepare({ hookId, phase, callIds }: RunHook, { settings }: SessionData): void {
     const { hooks, redactor } = this.#equipment;
     const calls = callIds.flatMap((callId) => this.#batch.calls.get(callId) ?? []);
@@ -82,25 +75,24 @@ export class HookRuns {
     if (ran.kind === 'fault' || ran.value === null) return; // `run` reports the fault
     const report = redactReport(redactor, ran.value);
     this.#batch.reports.push(report);
-    this.#looked = hookId;
-    this.#post({ type: 'HookCompleted', hookId, ...report, usage: null });
+    this.#endedHookId = hookId;
+    this.#session.post({ type: 'HookCompleted', hookId, ...report, usage: null });
   }
 
-  start(order: RunHook, session: SessionData): void {
-    const { hookId } = order;
+  start(action: RunHook, session: SessionData): void {
+    const { hookId } = action;
     const { hooks } = this.#equipment;
-    if (hookId === this.#looked) return;
+    if (hookId === this.#endedHookId) return;
     if (hooks === null) {
-      this.#post({ type: 'HookFailed', hookId, message: 'no hook is connected' });
+      this.#session.post({ type: 'HookFailed', hookId, message: 'no hook is connected' });
       return;
     }
-    const asides = new SideRequests(this.#equipment, session);
-    const run: Run = {
-      order,
+    const run: PhaseRun = {
+      action,
       session,
-      asides,
+      sideRequests: new SideRequests(this.#equipment, session),
       seen: new Map(),
-      over: false,
+      isOver: false,
       abortion: new AbortController(),
     };
     this.#runs.set(hookId, run);
@@ -121,81 +113,81 @@ export class HookRuns {
     await Promise.all(this.#returning);
   }
 
-  #stop(run: Run): void {
-    run.over = true;
-    this.#runs.delete(run.order.hookId);
+  #stop(run: PhaseRun): void {
+    run.isOver = true;
+    this.#runs.delete(run.action.hookId);
     run.abortion.abort();
-    run.asides.end();
+    run.sideRequests.end();
   }
 
-  async #perform(hooks: Hooks, run: Run): Promise<void> {
-    const { hookId, phase } = run.order;
+  async #perform(hooks: Hooks, run: PhaseRun): Promise<void> {
+    const { hookId, phase } = run.action;
     const deadlineMs = hooks.deadlinesMs[phase];
     const endWatch = this.#equipment.clock.after(deadlineMs, () => {
-      if (run.over) return;
+      if (run.isOver) return;
       this.#stop(run);
       const message = `it took longer than ${deadlineMs / 1000} s and was stopped`;
-      this.#post({ type: 'HookFailed', hookId, message });
+      this.#session.post({ type: 'HookFailed', hookId, message });
     });
     const ran = await attempt(async () =>
-      redactReport(this.#equipment.redactor, await hooks.run(phase, await this.#contextOf(run))),
+      redactReport(this.#equipment.redactor, await hooks.run(phase, await this.#createContext(run))),
     );
     endWatch();
-    run.asides.end();
-    const used = await (run.over ? run.asides.used() : this.#usedInTime(run));
-    this.#report(run, ran, used);
+    run.sideRequests.end();
+    const usage = await (run.isOver ? run.sideRequests.usage() : this.#usageInTime(run));
+    this.#report(run, ran, usage);
   }
 
-  /** Applies rules 1 and 2. */
-  #report(run: Run, ran: Attempt<HookReport>, usage: Usage | null): void {
-    const { hookId } = run.order;
-    const completed = !run.over && ran.kind === 'done';
-    if (!completed && usage !== null) this.#post({ type: 'UsageReported', usageId: hookId, usage });
-    if (run.over) return;
-    run.over = true;
+  /** Posts the one event that ends the phase, or only the usage of a phase that the machine has given up. */
+  #report(run: PhaseRun, ran: Attempt<HookReport>, usage: Usage | null): void {
+    const { hookId } = run.action;
+    const completed = !run.isOver && ran.kind === 'done';
+    if (!completed && usage !== null) this.#session.post({ type: 'UsageReported', usageId: hookId, usage });
+    if (run.isOver) return;
+    run.isOver = true;
     this.#runs.delete(hookId);
     if (ran.kind === 'fault') {
-      this.#post({ type: 'HookFailed', hookId, message: ran.fault.message });
+      this.#session.post({ type: 'HookFailed', hookId, message: ran.fault.message });
       return;
     }
     this.#batch.reports.push(ran.value);
     const seen = [...run.seen].map(([path, sha256]) => ({ path, sha256 }));
     const memory = seen.length === 0 ? {} : { seen };
-    const warning = [ran.value.warning, ...run.asides.faults].filter((text) => text !== '').join('\n');
-    this.#post({ type: 'HookCompleted', hookId, ...ran.value, warning, usage, ...memory });
+    const warning = [ran.value.warning, ...run.sideRequests.faults].filter((text) => text !== '').join('\n');
+    this.#session.post({ type: 'HookCompleted', hookId, ...ran.value, warning, usage, ...memory });
   }
 
   /** Waits at most a grace period for the usage of a model that continues after its text was given up. */
-  #usedInTime({ asides, session }: Run): Promise<Usage | null> {
-    return waitAtMost(this.#equipment.clock, session.settings.graceMs, asides.used());
+  #usageInTime({ sideRequests, session }: PhaseRun): Promise<Usage | null> {
+    return waitAtMost(this.#equipment.clock, session.settings.graceMs, sideRequests.usage());
   }
 
-  async #contextOf(run: Run): Promise<HookContext> {
-    const { order, session, abortion, asides } = run;
-    const { calls, reports, recorded } = await this.#past(order);
+  async #createContext(run: PhaseRun): Promise<HookContext> {
+    const { action, session, abortion, sideRequests } = run;
+    const { calls, reports, recorded } = await this.#batchRecord(action);
     await this.#remember();
     const { settings } = session;
     return {
       workspace: settings.workspace,
       settings,
-      calls: order.callIds.flatMap((callId) => calls.get(callId) ?? []),
+      calls: action.callIds.flatMap((callId) => calls.get(callId) ?? []),
       reports: [...reports],
       recorded,
-      interrupted: order.interrupted ?? null,
+      interrupted: action.interrupted ?? null,
       prepare: (effect) => this.#prepareEffect(run, effect),
-      files: this.#filesOf(run),
+      files: recordingMemory(this.#equipment.files, run.seen),
       signal: abortion.signal,
-      write: (instructions, text) => asides.write(instructions, this.#equipment.redactor.clean(text)),
+      write: (instructions, text) => sideRequests.write(instructions, this.#equipment.redactor.clean(text)),
     };
   }
 
-  /** Rule 4. */
-  #prepareEffect({ order: { hookId }, abortion: { signal } }: Run, effect: HookEffect): Promise<void> {
+  /** Resolves when the effect is durable: only then the phase may have it. */
+  #prepareEffect({ action: { hookId }, abortion: { signal } }: PhaseRun, effect: HookEffect): Promise<void> {
     return new Promise((resolve, reject) => {
       const refuse = (): void => reject(new Error('the phase was stopped'));
       signal.addEventListener('abort', refuse, { once: true });
       if (signal.aborted) return refuse();
-      this.#post({ type: 'HookPrepared', hookId, effect }, (accepted) => {
+      this.#session.post({ type: 'HookPrepared', hookId, effect }, (accepted) => {
         signal.removeEventListener('abort', refuse);
         if (accepted) resolve();
         else refuse();
@@ -204,39 +196,27 @@ export class HookRuns {
   }
 
   /** If the session was opened again during the batch, the journal has the missing facts. */
-  async #past({ phase, callIds }: RunHook): Promise<BatchPast> {
+  async #batchRecord({ phase, callIds }: RunHook): Promise<BatchRecord> {
     const { calls, reports } = this.#batch;
     const isFirst = phase === 'CheckingGitCommits';
-    const known = callIds.every((callId) => calls.has(callId)) && (isFirst || reports.length > 0);
-    if (!known) this.#batch = await readLastBatch(this.#journal);
+    const isKnown = callIds.every((callId) => calls.has(callId)) && (isFirst || reports.length > 0);
+    if (!isKnown) this.#batch = await readLastBatch(this.#session.journal);
     return this.#batch;
-  }
-
-  /** The session's memory of files. Changes are also noted for the end of the phase. */
-  #filesOf({ seen }: Run): FileMemory {
-    const { files } = this.#equipment;
-    return {
-      get: (path) => files.get(path),
-      set: (path, sha256) => {
-        files.set(path, sha256);
-        seen.set(path, sha256);
-      },
-    };
   }
 }
 
 /** Facts about a batch for the hooks: its calls by id, and the reports of earlier phases. */
-type BatchPast = {
+type BatchRecord = {
   readonly calls: Map<string, JudgedCall>;
   readonly reports: HookReport[];
   /** See HookContext. */
   readonly recorded: Map<string, string>;
 };
 
-const emptyBatch = (): BatchPast => ({ calls: new Map(), reports: [], recorded: new Map() });
+const emptyBatch = (): BatchRecord => ({ calls: new Map(), reports: [], recorded: new Map() });
 
 /** The last batch in the journal, for a session that was opened again during its hooks. */
-const readLastBatch = async (journal: Pick<Journal, 'read'>): Promise<BatchPast> => {
+const readLastBatch = async (journal: Pick<Journal, 'read'>): Promise<BatchRecord> => {
   let batch = emptyBatch();
   for await (const { event } of journal.read()) {
     if (event.type === 'LlmCompleted' && event.calls.length > 0) {
@@ -262,10 +242,10 @@ const TEXT_MS = 20_000;
 class SideRequests {
   readonly #equipment: Equipment;
   readonly #session: SessionData;
-  readonly #asked = new Set<OpenRequest>();
-  #used: Usage | null = null;
+  readonly #requests = new Set<OpenRequest>();
+  #usage: Usage | null = null;
   #faults = new Set<string>();
-  #over = false;
+  #isOver = false;
 
   constructor(equipment: Equipment, session: SessionData) {
     this.#equipment = equipment;
@@ -280,14 +260,14 @@ class SideRequests {
 
   /** Aborts running requests and accepts no more. */
   end(): void {
-    this.#over = true;
-    for (const reading of this.#asked) reading.abort();
+    this.#isOver = true;
+    for (const request of this.#requests) request.abort();
   }
 
-  /** The total usage (rule 2); null if nothing was used. */
-  async used(): Promise<Usage | null> {
-    await Promise.all([...this.#asked].map(({ silent }) => silent));
-    return this.#used;
+  /** The total usage, known after the last request has ended; null if nothing was used. */
+  async usage(): Promise<Usage | null> {
+    await Promise.all([...this.#requests].map(({ silent }) => silent));
+    return this.#usage;
   }
 
   /** Messages about usage that can't be counted. */
@@ -296,11 +276,11 @@ class SideRequests {
   }
 
   async #ask(instructions: string, text: string): Promise<string | null> {
-    if (this.#over || sessionLimit(this.#session) !== null) return null;
+    if (this.#isOver || sessionLimit(this.#session) !== null) return null;
     const { clock } = this.#equipment;
     const model = this.#equipment.model(this.#session.settings.model);
-    const book = (tokens: TokenUsage): void => {
-      this.#used = sumUsage(this.#used, priceUsage(tokens, model.facts.prices));
+    const addUsage = (tokens: TokenUsage): void => {
+      this.#usage = sumUsage(this.#usage, priceUsage(tokens, model.facts.prices));
     };
     const reading = readStream({
       model,
@@ -314,18 +294,18 @@ class SideRequests {
       firstByteMs: 0,
       silenceMs: 0,
       onPiece: () => undefined,
-      onLateUsage: book,
+      onLateUsage: addUsage,
       onBadUsage: (why) => {
-        this.#used = sumUsage(this.#used, UNKNOWN_USAGE);
+        this.#usage = sumUsage(this.#usage, UNKNOWN_USAGE);
         this.#faults.add(why);
       },
     });
-    this.#asked.add(reading);
+    this.#requests.add(reading);
     const cancel = clock.after(TEXT_MS, reading.abort);
     const ending = await reading.ended;
     cancel();
     if (ending.type === 'aborted') return null;
-    if (ending.usage !== null) book(ending.usage);
+    if (ending.usage !== null) addUsage(ending.usage);
     return ending.type === 'completed' && ending.stopReason === 'end' ? replyText(ending) : null;
   }
 }

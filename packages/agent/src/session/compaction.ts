@@ -14,12 +14,12 @@ import type {
   UserText,
 } from '../machine/message.js';
 import type { State } from '../machine/state.js';
+import type { Usage } from '../machine/usage.js';
 import { attempt, attemptNow } from '../platform/attempt.js';
 import { type HookVerdicts, hookNotes } from '../policy/hook-verdict.js';
 import type { Model } from '../ports/model.js';
 import type { Tool } from '../ports/tool.js';
-import type { Equipment } from './equipment.js';
-import type { Post } from './loop.js';
+import type { Equipment, RunningSession } from './equipment.js';
 import {
   OpenRequests,
   priceUsage,
@@ -32,20 +32,102 @@ import {
 import { cutText } from './result-text.js';
 import { findDenial, type UserHookRuns } from './user-hooks.js';
 
-type Start = Extract<Action, { readonly type: 'StartCompaction' }>;
-
-export type Compactions = {
-  /** Asks for a summary of the first `length` messages. */
-  start(task: Start, state: State): void;
-  abort(compactionId: string): void;
-  /** Aborts every call. Resolves when the last one has reported its usage. */
-  stopAll(): Promise<void>;
-};
+type StartCompaction = Extract<Action, { readonly type: 'StartCompaction' }>;
 
 /** What hooks say, for the event that ends a compaction. */
 type WithHooks = { readonly hooks?: HookVerdicts };
 
-type Summaries = Omit<Compactions, 'start'> & { start(task: Start, state: State, told: WithHooks): void };
+/** Performs StartCompaction and AbortCompaction: hooks of the user are asked first, then one model call writes the summary. */
+export class Compactions {
+  readonly #equipment: Equipment;
+  readonly #session: RunningSession;
+  readonly #requests = new OpenRequests();
+  /** Compactions that wait for hooks. */
+  readonly #asking = new Set<string>();
+
+  constructor(equipment: Equipment, session: RunningSession) {
+    this.#equipment = equipment;
+    this.#session = session;
+  }
+
+  /** Asks for a summary of the first `length` messages. */
+  start(action: StartCompaction, state: State): void {
+    const { userHooks } = this.#session;
+    if (userHooks === null) this.#request(action, state, {});
+    else void this.#askHooks(userHooks, action, state);
+  }
+
+  abort(compactionId: string): void {
+    this.#asking.delete(compactionId);
+    this.#session.userHooks?.abort(compactionId);
+    this.#requests.abort(compactionId);
+  }
+
+  /** Aborts every call. Resolves when the last one has reported its usage. */
+  stopAll(): Promise<void> {
+    this.#asking.clear();
+    return this.#requests.stopAll();
+  }
+
+  async #askHooks(userHooks: UserHookRuns, action: StartCompaction, state: State): Promise<void> {
+    const { compactionId } = action;
+    this.#asking.add(compactionId);
+    const hooks = await userHooks.beforeCompaction(state, action);
+    if (!this.#asking.delete(compactionId)) return; // it was aborted meanwhile
+    const verdicts = hooks.length === 0 ? {} : { hooks };
+    const denial = findDenial(hooks);
+    if (denial === null) this.#request(action, state, verdicts);
+    else this.#fail(compactionId, denial, null, verdicts);
+  }
+
+  #request(action: StartCompaction, state: State, verdicts: WithHooks): void {
+    const { compactionId } = action;
+    const summarising = attempt(() => this.#summarise(action, state, verdicts)).then((done) => {
+      if (done.kind === 'fault')
+        this.#fail(compactionId, `the summary could not be asked for: ${done.fault.message}`, null);
+    });
+    this.#requests.hold(summarising);
+  }
+
+  #fail(compactionId: string, message: string, usage: Usage | null, verdicts: WithHooks = {}): void {
+    this.#session.post({ type: 'CompactionFailed', compactionId, message, usage, ...verdicts });
+  }
+
+  /**
+   * The call has the same instructions and tools as every request: providers refuse calls and results without their tools,
+   * and read the common start from their cache.
+   */
+  async #summarise(action: StartCompaction, state: State, verdicts: WithHooks): Promise<void> {
+    const { compactionId } = action;
+    const { settings } = state.session;
+    const { instructions, declarations, clock } = this.#equipment;
+    const { post } = this.#session;
+    const model = this.#equipment.model(settings.model);
+    const { prices } = model.facts;
+    const { messages, replaced } = summaryRequest(action, state, model, this.#equipment, verdicts);
+    const reading = readStream({
+      model,
+      request: { instructions, tools: declarations, toolChoice: 'none', messages },
+      clock,
+      firstByteMs: settings.firstByteMs,
+      silenceMs: settings.silenceMs,
+      onPiece: () => undefined,
+      onLateUsage: (tokens) =>
+        post({ type: 'UsageReported', usageId: compactionId, usage: priceUsage(tokens, prices) }),
+      onBadUsage: (fault) =>
+        post({ type: 'UsageReported', usageId: compactionId, usage: UNKNOWN_USAGE, fault }),
+    });
+    const ending = await this.#requests.follow(compactionId, reading);
+    if (ending.type === 'aborted') return;
+    const usage = ending.usage === null ? null : priceUsage(ending.usage, prices);
+    if (ending.type === 'failed') return this.#fail(compactionId, ending.error.message, usage, verdicts);
+    const fault = summaryFault(ending);
+    if (fault !== null)
+      return this.#fail(compactionId, `${model.id} wrote no summary: ${fault}`, usage, verdicts);
+    const summary = appendPreserved(replyText(ending), replaced, preservationOptions(state, this.#equipment));
+    post({ type: 'CompactionCompleted', compactionId, summary, usage: usage ?? UNKNOWN_USAGE, ...verdicts });
+  }
+}
 
 /** The messages followed by the request for the summary. Roles still alternate. */
 const askForSummary = (messages: readonly Message[], text: string): readonly Message[] => {
@@ -68,8 +150,8 @@ const summaryFault = (reply: Completed): string | null => {
 const CHARACTERS_PER_TOKEN = 4;
 /** Largest share of the context window for a summary. */
 const SUMMARY_SHARE = 1 / 8;
-/** Limit for the user's words that are kept verbatim. */
-const KEPT_BYTES_MAX = 8_192;
+/** Limit for the user's words that are preserved verbatim. */
+const PRESERVED_BYTES_MAX = 8_192;
 /** Smallest context window to assume for any model. */
 const WINDOW_TOKENS_MIN = 4_000;
 /** Upper bound for measured tokens per estimated token. A larger ratio does not come from text. */
@@ -96,120 +178,24 @@ const preservationOptions = (state: State, { tools }: Equipment): PreservationOp
   return {
     tools: tools.values(),
     turn: state.name === 'Compacting' && state.mode.kind !== 'idle' ? 'running' : 'over',
-    limitBytes: Math.min(KEPT_BYTES_MAX, windowBytes * SUMMARY_SHARE),
+    limitBytes: Math.min(PRESERVED_BYTES_MAX, windowBytes * SUMMARY_SHARE),
   };
 };
 
 /** The messages of the request, and those that the summary replaces. */
 const summaryRequest = (
-  { length, instructions }: Start,
+  { length, instructions }: StartCompaction,
   state: State,
   model: Model,
   equipment: Equipment,
-  told: WithHooks,
+  { hooks = [] }: WithHooks,
 ): { readonly messages: readonly Message[]; readonly replaced: readonly Message[] } => {
-  const kept = [instructions ?? '', ...hookNotes(told.hooks ?? [])].filter((text) => text !== '').join('\n');
-  const ask = equipment.compactionInstructions(kept === '' ? null : kept);
+  const wish = [instructions ?? '', ...hookNotes(hooks)].filter((text) => text !== '').join('\n');
+  const ask = equipment.compactionInstructions(wish === '' ? null : wish);
   const replaced = withoutImages(requestMessages(state.session.conversation, length, model.id));
   const besides = `${equipment.instructions}${JSON.stringify(equipment.declarations)}${ask}`;
   const messages = fitMessages(replaced, messageTokensMax(state, model, besides));
   return { messages: askForSummary(messages, ask), replaced };
-};
-
-/**
- * Asks for a summary with one model call. It has the same instructions and tools as every
- * request: providers refuse calls and results without their tools, and read the common start from their cache.
- */
-const createSummaries = (equipment: Equipment, post: Post): Summaries => {
-  const requests = new OpenRequests();
-
-  const summarise = async (task: Start, state: State, told: WithHooks): Promise<void> => {
-    const { compactionId } = task;
-    const { settings } = state.session;
-    const model = equipment.model(settings.model);
-    const { prices } = model.facts;
-    const { messages, replaced } = summaryRequest(task, state, model, equipment, told);
-    const reading = readStream({
-      model,
-      request: {
-        instructions: equipment.instructions,
-        tools: equipment.declarations,
-        toolChoice: 'none',
-        messages,
-      },
-      clock: equipment.clock,
-      firstByteMs: settings.firstByteMs,
-      silenceMs: settings.silenceMs,
-      onPiece: () => undefined,
-      onLateUsage: (tokens) =>
-        post({ type: 'UsageReported', usageId: compactionId, usage: priceUsage(tokens, prices) }),
-      onBadUsage: (fault) =>
-        post({ type: 'UsageReported', usageId: compactionId, usage: UNKNOWN_USAGE, fault }),
-    });
-    const ending = await requests.follow(compactionId, reading);
-    if (ending.type === 'aborted') return;
-    const usage = ending.usage === null ? null : priceUsage(ending.usage, prices);
-    if (ending.type === 'failed') {
-      post({ type: 'CompactionFailed', compactionId, message: ending.error.message, usage, ...told });
-      return;
-    }
-    const lack = summaryFault(ending);
-    if (lack !== null) {
-      const message = `${model.id} wrote no summary: ${lack}`;
-      post({ type: 'CompactionFailed', compactionId, message, usage, ...told });
-    } else {
-      const summary = appendPreserved(replyText(ending), replaced, preservationOptions(state, equipment));
-      post({ type: 'CompactionCompleted', compactionId, summary, usage: usage ?? UNKNOWN_USAGE, ...told });
-    }
-  };
-
-  return {
-    start(task, state, told) {
-      const { compactionId } = task;
-      const summarising = attempt(() => summarise(task, state, told)).then((done) => {
-        if (done.kind === 'done') return;
-        const message = `the summary could not be asked for: ${done.fault.message}`;
-        post({ type: 'CompactionFailed', compactionId, message, usage: null });
-      });
-      requests.hold(summarising);
-    },
-    abort: (compactionId) => requests.abort(compactionId),
-    stopAll: () => requests.stopAll(),
-  };
-};
-
-/** Performs StartCompaction and AbortCompaction. Hooks of the user are asked first. */
-export const createCompactions = (
-  equipment: Equipment,
-  post: Post,
-  userHooks: UserHookRuns | null,
-): Compactions => {
-  const summaries = createSummaries(equipment, post);
-  if (userHooks === null) return { ...summaries, start: (task, state) => summaries.start(task, state, {}) };
-  /** Compactions that wait for hooks. */
-  const asking = new Set<string>();
-  const start = async (task: Start, state: State): Promise<void> => {
-    const { compactionId } = task;
-    asking.add(compactionId);
-    const hooks = await userHooks.beforeCompaction(state, task);
-    if (!asking.delete(compactionId)) return; // it was aborted meanwhile
-    const told = hooks.length === 0 ? {} : { hooks };
-    const denial = findDenial(hooks);
-    if (denial === null) summaries.start(task, state, told);
-    else post({ type: 'CompactionFailed', compactionId, message: denial, usage: null, ...told });
-  };
-  return {
-    start: (task, state) => void start(task, state),
-    abort(compactionId) {
-      asking.delete(compactionId);
-      userHooks.abort(compactionId);
-      summaries.abort(compactionId);
-    },
-    stopAll() {
-      asking.clear();
-      return summaries.stopAll();
-    },
-  };
 };
 
 /**
@@ -287,7 +273,7 @@ const groupExchanges = (messages: readonly Message[]): readonly (readonly Messag
 
 /** The user's words of exchanges that are left out, as one note. The newest ones first, as far as there is room. */
 const omissionNote = (left: readonly Message[], roomTokens: number): UserText => {
-  const said: string[] = [];
+  const lines: string[] = [];
   let characters = 0;
   for (const { parts } of left.toReversed()) {
     for (const part of parts.toReversed()) {
@@ -295,10 +281,10 @@ const omissionNote = (left: readonly Message[], roomTokens: number): UserText =>
       const text = shorten(part.text, SMALLEST_CUT);
       characters += text.length;
       if (characters > roomTokens) break; // a quarter of the room, at four characters per token
-      said.unshift(`- ${text}`);
+      lines.unshift(`- ${text}`);
     }
   }
-  const words = said.length === 0 ? [] : ['The user said in them:', ...said];
+  const words = lines.length === 0 ? [] : ['The user said in them:', ...lines];
   const text = [`[${left.length} messages that came here are left out: they did not fit]`, ...words].join(
     '\n',
   );
@@ -370,22 +356,17 @@ const earlierText = ({ parts }: Message, name: string): string | undefined => {
   return undefined;
 };
 
-const cutWords = (text: string, limitBytes: number): string => {
-  const cut = cutText(text, limitBytes);
-  return cut === null ? text : `${cut.head}\n… ${cut.leftOutBytes} bytes left out …\n${cut.tail}`;
-};
-
 /** The user's words in the current turn. A message that answers no call starts a turn. */
 const currentRequest = (messages: readonly Message[], limitBytes: number): string => {
-  const said: string[] = [];
+  const lines: string[] = [];
   for (const message of messages.toReversed()) {
     if (message.role === 'assistant') continue;
-    said.unshift(...message.parts.filter(isText('user')).map((part) => replaceSkill(partText(part))));
+    lines.unshift(...message.parts.filter(isText('user')).map((part) => replaceSkill(partText(part))));
     if (message.parts[0]?.type === 'result') continue;
-    said.unshift(earlierText(message, REQUEST) ?? '');
+    lines.unshift(earlierText(message, REQUEST) ?? '');
     break;
   }
-  return cutWords(said.filter((text) => text !== '').join('\n\n'), limitBytes);
+  return shorten(lines.filter((text) => text !== '').join('\n\n'), limitBytes);
 };
 
 /** Ids of successful calls. */
@@ -399,8 +380,8 @@ const successfulCalls = (messages: readonly Message[]): ReadonlySet<string> => {
 
 /** The text that a tool wants to keep; empty if it throws or returns something else. */
 const textFromTool = (keep: () => unknown): string => {
-  const said = attemptNow(keep);
-  return said.kind === 'done' && typeof said.value === 'string' ? said.value : '';
+  const result = attemptNow(keep);
+  return result.kind === 'done' && typeof result.value === 'string' ? result.value : '';
 };
 
 /** The text of the tool's last successful call, or of the last summary, whichever is newer. */
@@ -431,10 +412,10 @@ export const appendPreserved = (
   const lists = [...tools]
     .filter(({ keep }) => keep !== undefined)
     .map((tool) => ({ name: tool.name, text: newestToolText(messages, tool, done) }));
-  const kept = [...request, ...preservedSkills(messages, limitBytes), ...lists]
+  const preserved = [...request, ...preservedSkills(messages, limitBytes), ...lists]
     .filter(({ text }) => text.trim() !== '')
     .map(({ name, text }) => `${preservedHeading(name)}\n${text.trim()}`);
-  return [summary, ...kept].join('\n\n');
+  return [summary, ...preserved].join('\n\n');
 };
 
 /** Skills in use, which a summary keeps word for word: those that the model loaded, and those that the user named. */
@@ -447,19 +428,19 @@ type PreservedText = { readonly name: string; readonly text: string };
 /** The texts in which a part can hold skills: a loaded one, the user's message, those of an earlier summary. */
 const findSkills = (part: Part): readonly PreservedText[] => {
   if (part.type === 'result') {
-    const found = part.tool === 'skill' && !part.failed ? findSkill(part.text) : null;
-    return found === null ? [] : [found];
+    const skill = part.tool === 'skill' && !part.failed ? findSkill(part.text) : null;
+    return skill === null ? [] : [skill];
   }
   if (part.type !== 'text' || !('origin' in part)) return [];
   if (part.origin === 'user') {
-    const found = findSkill(part.text);
-    return found === null ? [] : [found];
+    const skill = findSkill(part.text);
+    return skill === null ? [] : [skill];
   }
   return [...part.text.matchAll(SKILL_HEADING)].flatMap(({ index, 0: heading }) => {
     const rest = part.text.slice(index + heading.length);
     const next = rest.search(/\n<\/skill>\n+\[kept: /);
-    const found = findSkill(next < 0 ? rest : rest.slice(0, next + '\n</skill>'.length));
-    return found === null ? [] : [found];
+    const skill = findSkill(next < 0 ? rest : rest.slice(0, next + '\n</skill>'.length));
+    return skill === null ? [] : [skill];
   });
 };
 
@@ -471,18 +452,18 @@ const preservedSkills = (messages: readonly Message[], limitBytes: number): read
       byName.delete(name);
       byName.set(name, text);
     }
-  const kept: PreservedText[] = [];
+  const preserved: PreservedText[] = [];
   let room = limitBytes;
   for (const [name, text] of [...byName].reverse()) {
     room -= Buffer.byteLength(text);
     if (room < 0) break;
-    kept.unshift({ name: `${PREFIX}${name}`, text });
+    preserved.unshift({ name: `${PREFIX}${name}`, text });
   }
-  return kept;
+  return preserved;
 };
 
 /** A message of the user without the text of its skill, which is kept under a heading of its own. */
 const replaceSkill = (text: string): string => {
-  const found = findSkill(text);
-  return found === null ? text : text.replace(found.text, () => `(the skill ${found.name} stands below)`);
+  const skill = findSkill(text);
+  return skill === null ? text : text.replace(skill.text, () => `(the skill ${skill.name} stands below)`);
 };

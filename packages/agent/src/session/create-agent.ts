@@ -19,15 +19,15 @@ import type { Grant } from '../policy/grants.js';
 import { matchesPath } from '../policy/patterns.js';
 import type { Preset, WrittenRule } from '../policy/presets.js';
 import type { FindLosses } from '../policy/shell/unrecoverable-files.js';
-import type { Blobs, Entry, JournalStore, OpenJournal } from '../ports/journal.js';
+import type { Entry, JournalStore, OpenJournal } from '../ports/journal.js';
 import type { Model } from '../ports/model.js';
 import type { Input, NewSession, StoppingPolicy, Watcher } from '../ports/session.js';
 import type { Job, Tool } from '../ports/tool.js';
-import { createRedactor, type Redactor } from '../secrets/redactor.js';
+import { createRedactor } from '../secrets/redactor.js';
 import { secretsOf } from '../secrets/secret-variables.js';
 import { combineWatchers, createApprovals, type OnApproval } from './approvals.js';
 import { newSessionId, type SessionDependencies } from './equipment.js';
-import { createModels, type Models, modelSettings } from './model-call.js';
+import { createModels, modelSettings } from './model-call.js';
 import { checkModel, checkTool } from './outside-values.js';
 import { workspaceRefusal } from './refuse-workspace.js';
 import { createRuntime, type LocalRuntime } from './runtime.js';
@@ -113,16 +113,42 @@ export type Agent = {
   open(options: SessionOptions): Promise<Session>;
 };
 
-/** The parts that all sessions of an agent share. */
-type Parts = Required<Pick<AgentOptions, 'model' | 'journals' | 'clock' | 'report' | 'moreInstructions'>> & {
-  readonly runtime: LocalRuntime;
-  readonly models: Models;
-  readonly redactor: Redactor;
+/** The parts that all sessions of an agent share. Throws a TypeError if the model or a tool is invalid. */
+const createParts = ({
+  model,
+  connect,
+  clock = systemClock,
+  tools,
+  moreTools = [],
+  hooks = [],
+  moreInstructions = '',
+  passEnvironment = [],
+  secrets = {},
+  report = (fault) => process.emitWarning(fault),
+}: Omit<AgentOptions, 'journals' | 'tasks'>) => {
+  checkModel(model);
+  for (const tool of [...(tools ?? []), ...moreTools]) checkTool(tool);
+  return {
+    model,
+    models: createModels(model, connect),
+    clock,
+    tools,
+    moreTools,
+    hooks,
+    moreInstructions,
+    passEnvironment,
+    redactor: createRedactor(secretsOf(process.env, secrets)),
+    report: reportThrough(report),
+  };
 };
+type AgentParts = ReturnType<typeof createParts>;
+
+/** The parts of an agent whose sessions run in this process. */
+type LocalParts = AgentParts & { readonly runtime: LocalRuntime; readonly journals: JournalStore };
 
 /** The session's watcher: handles approvals if `onApproval` is given, and calls the caller's watcher. */
 const sessionWatcher = (
-  { runtime, report }: Parts,
+  { runtime, report }: LocalParts,
   id: string,
   { watcher, onApproval }: SessionOptions,
 ): Watcher | undefined => {
@@ -133,57 +159,59 @@ const sessionWatcher = (
 
 const reportMissingSandbox = (
   sandbox: Settings['sandbox'],
-  fenced: ProbeResult,
+  probe: ProbeResult,
   report: (fault: Error) => void,
 ): void => {
-  const text = missingSandboxText(sandbox, fenced);
+  const text = missingSandboxText(sandbox, probe);
   if (text !== null) report(new Error(text));
 };
 
 const resumeSession = async (
-  parts: Parts,
+  parts: LocalParts,
   id: string,
   workspace: string,
   session: SessionOptions,
 ): Promise<Session> => {
-  const { runtime, models, model, journals, report, redactor } = parts;
+  const { runtime, model, report } = parts;
   const { stoppingPolicy, unpriced, takeOver = false, grants = [] } = session;
-  const fenced = await probeUnlessOff(session.sandbox, workspace);
+  const probe = await probeUnlessOff(session.sandbox, workspace);
   const watcher = sessionWatcher(parts, id, session);
   const { tornTail } = await runtime.open(id, {
     patch: (before, origin) => {
-      const wanted = resumedSettings(model, workspace, session, { settings: before, origin }, fenced);
-      reportMissingSandbox(wanted.sandbox, fenced, report);
-      refuseUnpriced(model, wanted.limits, unpriced);
-      return differences(before, wanted);
+      const settings = resumedSettings(model, workspace, session, { settings: before, origin }, probe);
+      reportMissingSandbox(settings.sandbox, probe, report);
+      refuseUnpriced(model, settings.limits, unpriced);
+      return differences(before, settings);
     },
     takeOver,
     grants,
     ...(watcher === undefined ? {} : { watcher }),
     ...(stoppingPolicy === undefined ? {} : { stoppingPolicy }),
   });
-  return connect({ runtime, blobs: journals.blobs, models, id, tornTail, unpriced, redactor });
+  return connect(parts, { id, tornTail, unpriced });
 };
 
-const startSession = async (parts: Parts, workspace: string, session: SessionOptions): Promise<Session> => {
-  const { runtime, models, journals, report, redactor } = parts;
+const startSession = async (
+  parts: LocalParts,
+  workspace: string,
+  session: SessionOptions,
+): Promise<Session> => {
+  const { runtime } = parts;
   const { stoppingPolicy, unpriced } = session;
-  const { prepared, fenced } = await prepareSession(parts, workspace, session);
-  reportMissingSandbox(prepared.settings.sandbox, fenced, report);
+  const prepared = await prepareSession(parts, workspace, session);
   const id = await runtime.create({
     ...prepared,
     ...(stoppingPolicy === undefined ? {} : { stoppingPolicy }),
   });
   const watcher = sessionWatcher(parts, id, session);
   if (watcher !== undefined) runtime.watch(id, watcher);
-  return connect({ runtime, blobs: journals.blobs, models, id, tornTail: null, unpriced, redactor });
+  return connect(parts, { id, tornTail: null, unpriced });
 };
 
 /** The tool `task` of a session. */
-const createSessionTaskTool = async (parts: Parts, parentId: string): Promise<Tool> => {
+const createSessionTaskTool = async (parts: LocalParts, parentId: string): Promise<Tool> => {
   const { clock, journals, report, redactor } = parts;
-  const [{ createTaskTool }, { createTaskSessions }, { taskInstructions }] = await Promise.all([
-    import('./task.js'),
+  const [{ createTaskSessions, createTaskTool }, { taskInstructions }] = await Promise.all([
     import('./task.js'),
     import('./instructions.js'),
   ]);
@@ -215,47 +243,23 @@ const closeOn = (signal: AbortSignal | undefined, session: Session): Session => 
  * invalid.
  */
 export const createAgent = (options: AgentOptions): Agent => {
-  const {
-    model,
-    journals,
-    clock = systemClock,
-    tools,
-    moreTools = [],
-    hooks = [],
-    tasks = false,
-    moreInstructions = '',
-    passEnvironment = [],
-    secrets = {},
-  } = options;
-  checkModel(model);
-  for (const tool of [...(tools ?? []), ...moreTools]) checkTool(tool);
-  const report = reportThrough(options.report ?? ((fault) => process.emitWarning(fault)));
-  const models = createModels(model, options.connect);
-  const redactor = createRedactor(secretsOf(process.env, secrets));
+  const { journals, tasks = false } = options;
+  const agent = createParts(options);
+  const { model, clock, report } = agent;
   const runtime = createRuntime({
     journals,
     clock,
     machine: agentMachine.fingerprint,
     equip: async ({ workspace }, sessionId, startedBy) => {
-      const own = tasks && startedBy === null ? [await createSessionTaskTool(parts, sessionId)] : [];
-      const all = [...moreTools, ...own];
+      const taskTools = tasks && startedBy === null ? [await createSessionTaskTool(parts, sessionId)] : [];
       const from = startedBy === null ? 'user' : 'task';
-      return equip(models, {
-        tools,
-        moreTools: all,
-        passEnvironment,
-        redactor,
-        sessionId,
-        workspace,
-        hooks,
-        startedBy: from,
-      });
+      return equip(agent, { workspace, sessionId, startedBy: from }, taskTools);
     },
     newSessionId: () => newSessionId(clock),
     random: Math.random,
     report,
   });
-  const parts: Parts = { model, journals, clock, report, runtime, models, redactor, moreInstructions };
+  const parts: LocalParts = { ...agent, journals, runtime };
   return {
     runtime,
     open: async (session) => {
@@ -309,7 +313,7 @@ export type Session = {
    * from the old one. When it resolves, the change is durable. Rejects, and changes nothing, if the model can't be
    * connected, or if its price is unknown and there is a limit in dollars.
    */
-  useModel(wanted: string | Model): Promise<Model>;
+  useModel(modelOrId: string | Model): Promise<Model>;
   /** The model that answers the next call. */
   model(): Promise<Model>;
   /** Background commands of the session, oldest first: their output and status, and `kill`. */
@@ -330,18 +334,16 @@ export type Session = {
 };
 
 type ConnectedSession = {
-  readonly runtime: LocalRuntime;
-  readonly blobs: Blobs;
-  readonly models: Models;
   readonly id: string;
   readonly tornTail: OpenJournal['tornTail'];
   readonly unpriced: Unpriced | undefined;
-  readonly redactor: Redactor;
 };
 
 /** The public interface of a session that is open in the runtime. */
-const connect = (connected: ConnectedSession): Session => {
-  const { runtime, blobs, models, id, tornTail, unpriced, redactor } = connected;
+const connect = (
+  { runtime, journals: { blobs }, models, redactor }: LocalParts,
+  { id, tornTail, unpriced }: ConnectedSession,
+): Session => {
   const session = runtime.find(id);
   const prompt = async (text: string, { signal, mode = 'steer' }: PromptOptions = {}): Promise<Turn> => {
     signal?.throwIfAborted();
@@ -357,17 +359,17 @@ const connect = (connected: ConnectedSession): Session => {
       signal?.removeEventListener('abort', cancel);
     }
   };
-  const useModel = async (wanted: string | Model): Promise<Model> => {
-    const model = await models.connect(wanted);
+  const useModel = async (modelOrId: string | Model): Promise<Model> => {
+    const model = await models.connect(modelOrId);
     refuseUnpriced(model, session.state.session.settings.limits, unpriced);
     await session.send({ type: 'SettingsChanged', patch: modelSettings(model) });
     return model;
   };
   const keepPicture = async (bytes: Uint8Array): Promise<Image> => {
     const picture = await import('../tools/picture.js');
-    const kept = await picture.keepPicture(Buffer.from(bytes), blobs);
-    if (kept.kind === 'kept') return kept.image;
-    const why = kept.kind === 'none' ? 'it is no PNG, JPEG, GIF or WebP' : kept.why;
+    const keptPicture = await picture.keepPicture(Buffer.from(bytes), blobs);
+    if (keptPicture.kind === 'kept') return keptPicture.image;
+    const why = keptPicture.kind === 'none' ? 'it is no PNG, JPEG, GIF or WebP' : keptPicture.why;
     throw new Error(`the picture can't be shown to a model: ${why}`);
   };
   return {
@@ -377,7 +379,7 @@ const connect = (connected: ConnectedSession): Session => {
     prompt,
     useModel,
     keepPicture,
-    send: (input) => session.send(input),
+    send: session.send.bind(session),
     state: async () => session.state,
     events: (from) => session.read(from),
     watch: (watcher) => runtime.watch(id, watcher),
@@ -385,36 +387,29 @@ const connect = (connected: ConnectedSession): Session => {
     model: async () => models.get(session.state.session.settings.model),
     jobs: () => (session.isOver ? [] : session.jobs),
     redact: (text) => redactor.clean(text),
-    idle: () => session.idle(),
-    close: () => session.close(),
+    idle: session.idle.bind(session),
+    close: session.close.bind(session),
   };
 };
 
-type PreparationParts = {
-  readonly model: Model;
-  readonly clock: Clock;
-  readonly redactor: Redactor;
-  readonly moreInstructions: string;
-  report(fault: Error): void;
-};
-
-/** The settings and instructions of a new session, and what the probe of the sandbox found. */
+/** The settings and instructions of a new session. Reports a sandbox that is missing. */
 const prepareSession = async (
-  { model, clock, redactor, moreInstructions, report }: PreparationParts,
+  { model, clock, redactor, moreInstructions, report }: AgentParts,
   workspace: string,
-  wishes: Parameters<typeof newSettings>[2],
-): Promise<{ readonly prepared: NewSession; readonly fenced: ProbeResult }> => {
-  const { preset = 'auto' } = wishes;
-  const probing = probeUnlessOff(wishes.sandbox, workspace);
-  const deciding = probing.then((fenced) => newSettings(model, workspace, wishes, fenced));
+  options: Parameters<typeof newSettings>[2],
+): Promise<NewSession> => {
+  const { preset = 'auto' } = options;
+  const probing = probeUnlessOff(options.sandbox, workspace);
+  const deciding = probing.then((probe) => newSettings(model, workspace, options, probe));
   const sandbox: Promise<NonNullable<Settings['sandbox']>> = deciding.then(
     (settings) => settings.sandbox ?? 'off',
   );
-  const { writtenRules } = wishes.settings ?? {};
-  const own = await composeInstructions({ workspace, preset, clock, sandbox, writtenRules }, report);
-  const instructions = moreInstructions === '' ? own : `${own}\n\n${moreInstructions}`;
-  const [settings, fenced] = await Promise.all([deciding, probing]);
-  return { prepared: { settings, instructions: redactor.clean(instructions) }, fenced };
+  const { writtenRules } = options.settings ?? {};
+  const standard = await composeInstructions({ workspace, preset, clock, sandbox, writtenRules }, report);
+  const instructions = moreInstructions === '' ? standard : `${standard}\n\n${moreInstructions}`;
+  const [settings, probe] = await Promise.all([deciding, probing]);
+  reportMissingSandbox(settings.sandbox, probe, report);
+  return { settings, instructions: redactor.clean(instructions) };
 };
 
 const HEAD_BYTES_MAX = 4_096;
@@ -446,10 +441,7 @@ const composeInstructions = async (
   { workspace, preset, clock, sandbox, writtenRules = [] }: Place,
   report: (fault: Error) => void,
 ): Promise<string> => {
-  const [{ instructionsFor }, { loadAgentsFiles }] = await Promise.all([
-    import('./instructions.js'),
-    import('./instructions.js'),
-  ]);
+  const { instructionsFor, loadAgentsFiles } = await import('./instructions.js');
   const [{ files, warnings }, gitBranch] = await Promise.all([
     loadAgentsFiles(workspace, (file) => !isGuarded(file, workspace, writtenRules)),
     readBranch(workspace),
@@ -466,24 +458,17 @@ const composeInstructions = async (
   });
 };
 
-type DependencyOptions = {
-  /** Replaces the built-in tools. */
-  readonly tools: readonly Tool[] | undefined;
-  /** Tools in addition to `tools` or the built-in ones. */
-  readonly moreTools: readonly Tool[];
-  /** Names of environment variables that sandboxed commands get in addition to the usual ones. */
-  readonly passEnvironment: readonly string[];
-  readonly redactor: Redactor;
-  readonly sessionId: string;
+type EquippedSession = {
   readonly workspace: string;
-  readonly hooks: readonly SessionHook[];
+  readonly sessionId: string;
   readonly startedBy: 'user' | 'task';
 };
 
-/** Creates the dependencies of one session. */
+/** Creates the dependencies of one session. `taskTools`: tools of this session alone. */
 const equip = async (
-  models: Models,
-  { tools, moreTools, passEnvironment, redactor, sessionId, workspace, hooks, startedBy }: DependencyOptions,
+  { models, tools, moreTools, passEnvironment, redactor, hooks }: AgentParts,
+  { workspace, sessionId, startedBy }: EquippedSession,
+  taskTools: readonly Tool[] = [],
 ): Promise<SessionDependencies> => {
   const [{ createFileMemory }, { createJobs }, { compactionInstructions }, { createLateHooks }, builtin] =
     await Promise.all([
@@ -508,10 +493,10 @@ const equip = async (
           sessionId,
           startedBy,
         });
-  const own = tools ?? builtin?.builtinTools({ environment, sandbox, findLosses }) ?? [];
+  const standardTools = tools ?? builtin?.builtinTools({ environment, sandbox, findLosses }) ?? [];
   return {
     model: models.get,
-    tools: [...own, ...moreTools],
+    tools: [...standardTools, ...moreTools, ...taskTools],
     files: createFileMemory(),
     jobs,
     compactionInstructions,
@@ -563,45 +548,19 @@ export type EngineAgent = {
 
 /** The same model, tools, hooks after tools and sandbox as `createAgent` gives to sessions in this process. */
 export const agentOnEngine = (options: EngineAgentOptions): EngineAgent => {
-  const {
-    model,
-    clock = systemClock,
-    tools,
-    moreTools = [],
-    moreInstructions = '',
-    passEnvironment = [],
-    hooks = [],
-    stoppingPolicy,
-    isBound = false,
-  } = options;
-  const stopping = stoppingPolicy === undefined ? {} : { stoppingPolicy };
-  checkModel(model);
-  for (const tool of [...(tools ?? []), ...moreTools]) checkTool(tool);
-  const report = reportThrough(options.report ?? ((fault) => process.emitWarning(fault)));
-  const models = createModels(model, options.connect);
-  const redactor = createRedactor(secretsOf(process.env, options.secrets ?? {}));
+  const { stoppingPolicy, isBound = false } = options;
+  const policy = stoppingPolicy === undefined ? {} : { stoppingPolicy };
+  const parts = createParts(options);
   return {
     async prepare(session) {
       const workspace = await realpath(session.workspace);
-      const parts = { model, clock, redactor, moreInstructions, report };
-      const { prepared, fenced } = await prepareSession(parts, workspace, { ...session, ...stopping });
-      const text = missingSandboxText(prepared.settings.sandbox, fenced);
-      if (text !== null) report(new Error(text));
-      return prepared;
+      return prepareSession(parts, workspace, { ...session, ...policy });
     },
-    async equip({ settings: { workspace, model: modelId }, sessionId, startedBy }) {
-      if (modelId !== model.id) await models.connect(modelId);
-      const needs = await equip(models, {
-        tools,
-        moreTools,
-        passEnvironment,
-        redactor,
-        sessionId,
-        workspace,
-        hooks,
-        startedBy: startedBy === undefined ? 'user' : 'task',
-      });
-      return { ...needs, ...stopping, ...(isBound ? { isBound } : {}) };
+    async equip({ settings: { workspace, model }, sessionId, startedBy }) {
+      if (model !== parts.model.id) await parts.models.connect(model);
+      const from = startedBy === undefined ? 'user' : 'task';
+      const dependencies = await equip(parts, { workspace, sessionId, startedBy: from });
+      return { ...dependencies, ...policy, ...(isBound ? { isBound } : {}) };
     },
   };
 };

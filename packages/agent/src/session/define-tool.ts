@@ -55,8 +55,8 @@ export type ToolDefinition<Schema extends StandardSchema> = {
 
 /** The tool's title or summary; undefined if its function throws, since the default is shown then. */
 const optionalText = (give: () => unknown): string | undefined => {
-  const given = attemptNow(give);
-  return given.kind === 'done' && typeof given.value === 'string' ? given.value : undefined;
+  const result = attemptNow(give);
+  return result.kind === 'done' && typeof result.value === 'string' ? result.value : undefined;
 };
 
 const NO_PREVIEW: CallPreview = { kind: 'none' };

@@ -2,15 +2,18 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Settings } from '../machine/settings.js';
+import type { State } from '../machine/state.js';
 import type { Prices } from '../machine/usage.js';
 import type { Clock } from '../platform/clock.js';
 import type { Hooks, UserHooks } from '../ports/hooks.js';
-import type { Blobs, FrozenPrompt, Header, StartedBy } from '../ports/journal.js';
+import type { Blobs, FrozenPrompt, Header, Journal, StartedBy } from '../ports/journal.js';
 import type { Model, ToolDeclaration } from '../ports/model.js';
 import type { StoppingPolicy } from '../ports/session.js';
 import type { FileMemory, Jobs, SentCalls, Tool } from '../ports/tool.js';
 import type { Redactor } from '../secrets/redactor.js';
+import type { Post } from './loop.js';
 import { NO_REDACTOR, redactJobs } from './result-text.js';
+import type { UserHookRuns } from './user-hooks.js';
 
 /** The dependencies of one session, besides its journal. */
 export type SessionDependencies = {
@@ -19,8 +22,8 @@ export type SessionDependencies = {
   readonly tools: readonly Tool[];
   readonly files: FileMemory;
   readonly jobs: Jobs;
-  /** The request for a summary, at the end of the conversation. `kept`: the user's wish about its content. */
-  compactionInstructions(kept: string | null): string;
+  /** The request for a summary, at the end of the conversation. `wish`: the user's wish about its content. */
+  compactionInstructions(wish: string | null): string;
   /** null: no hooks are connected, and a requested phase fails. */
   readonly hooks: Hooks | null;
   /** The user's hooks. Absent or null: there are none. */
@@ -57,7 +60,24 @@ export type Equipment = Omit<SessionDependencies, 'tools' | 'redactor'> & {
   random(): number;
 };
 
-/** The parts from which each runtime makes its sessions. */
+/** The session that the performers work for. */
+export type PerformedSession = {
+  readonly journal: Pick<Journal, 'read' | 'blobs'>;
+  /** The state when the performers are made. */
+  readonly opened: State;
+  /** The current state; called on each use. */
+  state(): State;
+  readonly post: Post;
+  /** The user's hooks, if they are shared with other performers of the session. Absent: these make their own. */
+  readonly userHooks?: UserHookRuns | null;
+  shutDown(): void;
+};
+
+/** The session as each performer sees it. */
+export type RunningSession = Pick<PerformedSession, 'journal' | 'state' | 'post'> & {
+  /** null: the user has no hooks. */
+  readonly userHooks: UserHookRuns | null;
+};
 
 const declare = ({ name, description, inputSchema }: Tool): ToolDeclaration => ({
   name,

@@ -184,11 +184,11 @@ class Reader {
     if (fault !== null || loaded.kind === 'unusable' || this.#seen.has(loaded.real)) return true;
     this.#seen.add(loaded.real);
     this.#room -= loaded.bytes.length;
-    const left = loaded.wholeBytes - loaded.bytes.length;
-    const cut = left > 0 ? `\n[${left} more bytes of ${shown} are left out]` : '';
-    if (left > 0)
+    const omittedBytes = loaded.wholeBytes - loaded.bytes.length;
+    const cut = omittedBytes > 0 ? `\n[${omittedBytes} more bytes of ${shown} are left out]` : '';
+    if (omittedBytes > 0)
       this.warnings.push(
-        `${shown} is cut: AGENTS.md files together may have ${BYTES_MAX} bytes, ${left} are left out`,
+        `${shown} is cut: AGENTS.md files together may have ${BYTES_MAX} bytes, ${omittedBytes} are left out`,
       );
     const text = decodeText(loaded.bytes);
     if (`${text}${cut}`.trim() !== '') this.files.push({ path: shown, text: `${text}${cut}` });
@@ -298,11 +298,11 @@ const cutUserText = (wishes: string): string =>
     : `${wishes.slice(0, WISHES_MAX)}\n[${wishes.length - WISHES_MAX} more characters were left out]`;
 
 /**
- * The request for a summary at the end of a conversation, from which alone the work can continue. `kept` says in the
+ * The request for a summary at the end of a conversation, from which alone the work can continue. `wish` says in the
  * user's words what to keep; null for no wish.
  */
-export const compactionInstructions = (kept: string | null): string => {
-  const wishes = kept?.trim() ?? '';
+export const compactionInstructions = (wish: string | null): string => {
+  const wishes = wish?.trim() ?? '';
   if (wishes === '') return ask;
   return `${ask}\n\nOf this summary the user wants, before everything else:\n${cutUserText(wishes)}`;
 };

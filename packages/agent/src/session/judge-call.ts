@@ -9,15 +9,13 @@ import {
   shortTitle,
 } from '../machine/call.js';
 import type { JsonObject } from '../machine/message.js';
-import type { SessionData } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import { type JsonLimits, parseBounded } from '../platform/untrusted-input.js';
 import { markSensitivePaths } from '../policy/paths.js';
 import type { RawCall } from '../ports/model.js';
 import type { Judgement, PreviewContext, Tool } from '../ports/tool.js';
 import type { Redactor } from '../secrets/redactor.js';
-import type { Equipment } from './equipment.js';
-import type { Post } from './loop.js';
+import type { Equipment, RunningSession } from './equipment.js';
 import { takeJudgement, takePreview } from './outside-values.js';
 import { cutText, NO_REDACTOR, redactJudgement, redactPreview, refusePlaceholder } from './result-text.js';
 
@@ -126,17 +124,15 @@ const NONE: CallPreview = { kind: 'none' };
  */
 export class Previews {
   readonly #equipment: Equipment;
-  readonly #session: () => SessionData;
+  readonly #session: RunningSession;
   readonly #remember: () => Promise<void>;
-  readonly #post: Post;
   readonly #running = new Map<string, AbortController>();
 
   /** `remember` resolves when the session knows again which files were read before it was resumed. */
-  constructor(equipment: Equipment, session: () => SessionData, remember: () => Promise<void>, post: Post) {
+  constructor(equipment: Equipment, session: RunningSession, remember: () => Promise<void>) {
     this.#equipment = equipment;
     this.#session = session;
     this.#remember = remember;
-    this.#post = post;
   }
 
   start(batchId: string, call: JudgedCall): void {
@@ -160,7 +156,7 @@ export class Previews {
     this.#running.set(key, stop);
     const preview = await this.#askTool(call, stop.signal);
     if (this.#running.get(key) === stop) this.#running.delete(key);
-    if (!stop.signal.aborted) this.#post({ type: 'CallPreviewed', batchId, callId, preview });
+    if (!stop.signal.aborted) this.#session.post({ type: 'CallPreviewed', batchId, callId, preview });
   }
 
   async #askTool(call: JudgedCall, signal: AbortSignal): Promise<CallPreview> {
@@ -171,17 +167,17 @@ export class Previews {
       stopWaiting = this.#equipment.clock.after(PATIENCE_MS, () => resolve(NONE));
       signal.addEventListener('abort', () => resolve(NONE), { once: true });
     });
-    const asked = attempt(() => this.#previewOf(tool, call, signal));
+    const asked = attempt(() => this.#requestPreview(tool, call, signal));
     const answered = asked.then((result) => (result.kind === 'done' ? result.value : NONE));
     const preview = await Promise.race([answered, tooLate]);
     stopWaiting();
     return preview;
   }
 
-  async #previewOf(tool: Tool, { input, facts }: JudgedCall, signal: AbortSignal): Promise<CallPreview> {
+  async #requestPreview(tool: Tool, { input, facts }: JudgedCall, signal: AbortSignal): Promise<CallPreview> {
     await this.#remember();
     const { files } = this.#equipment;
-    const { workspace } = this.#session().settings;
+    const { workspace } = this.#session.state().session.settings;
     const context: PreviewContext = { workspace, paths: facts.paths, files, signal };
     const preview = takePreview(await tool.preview?.(input, context));
     return redactPreview(this.#equipment.redactor, preview);

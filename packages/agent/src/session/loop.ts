@@ -3,6 +3,33 @@ import type { Clock } from '../platform/clock.js';
 import type { AgentTypes, Entry, EntryDraft, Header, Journal, MachineTypes } from '../ports/journal.js';
 import type { Stepped, Watcher } from '../ports/session.js';
 
+type WithoutTime<E> = E extends unknown ? Omit<E, 'at'> : never;
+
+/** An event on its way to the loop, which stamps its time. */
+export type Posted<M extends MachineTypes = AgentTypes> = WithoutTime<M['event']>;
+
+/**
+ * Called when a posted event is durable and applied, with the state after it. `accepted`: it changed the machine's state,
+ * and its actions are performed. They are not performed when the disk is full.
+ */
+export type OnApplied<M extends MachineTypes = AgentTypes> = (accepted: boolean, state: M['state']) => void;
+
+/** Queues an event for the session. Ignored after the session has ended. */
+export type Post<M extends MachineTypes = AgentTypes> = (event: Posted<M>, onApplied?: OnApplied<M>) => void;
+
+/** What the loop needs to know about a machine: its step, and how to journal its events. */
+export type MachineAdapter<M extends MachineTypes> = {
+  step(state: M['state'], event: M['event']): Omit<Stepped<M>, 'seq' | 'event'>;
+  /** Whether the event is shown at once and not journaled immediately. */
+  isVolatile(event: M['event']): boolean;
+  /** Merges a volatile event into `pending`, to journal both later; null if there is nothing to journal. */
+  keep(pending: M['event'] | null, event: M['event']): M['event'] | null;
+  /** Whether `next` contains everything in `pending`. */
+  holds(next: M['event'], pending: M['event']): boolean;
+  /** The id of the work that the event starts, for which a group may wait (see `prepare`); null for other events. */
+  startOf(event: Posted<M>): string | null;
+};
+
 /** The parts of a session of any machine. */
 type SessionParts<M extends MachineTypes> = {
   readonly adapter: MachineAdapter<M>;
@@ -18,10 +45,21 @@ type SessionParts<M extends MachineTypes> = {
 export const notOpen = (sessionId: string): Error =>
   new Error(`session ${sessionId} is not open here: open it first`);
 
-/** Applies rule 4. */
-const refuse = <M extends MachineTypes>({ sender }: Item<M>, why: Error): void => {
-  if (sender === undefined) throw why;
-  sender.reject(why);
+type Sent = { readonly seq: number };
+
+/** An event in the queue. The runtime's own events have no sender. */
+type Item<M extends MachineTypes> = {
+  readonly event: Posted<M>;
+  readonly onApplied?: OnApplied<M> | undefined;
+  readonly sender?: { resolve(sent: Sent): void; reject(error: Error): void };
+};
+
+/** Events that are journaled together. */
+type Group<M extends MachineTypes> = {
+  readonly steps: { readonly item: Item<M>; readonly stepped: Stepped<M>; readonly accepted: boolean }[];
+  readonly drafts: EntryDraft<M>[];
+  /** Ids of announced work whose starting event has not arrived yet. */
+  readonly starting: Set<string>;
 };
 
 /**
@@ -32,8 +70,8 @@ const refuse = <M extends MachineTypes>({ sender }: Item<M>, why: Error): void =
  *    performed, steps shown and senders answered. If it rejects, the session ends, and the state stays as journaled.
  * 3. Volatile events are shown at once and not synced. Their text is merged and journaled before the next other event, or
  *    not at all if that event contains it.
- * 4. A malformed event, or one that can't be stepped, has no effect, and its sender gets the error. If the event has no
- *    sender it comes from the runtime, which can't continue without it, so the session ends.
+ * 4. An event that can't be stepped has no effect, and its sender gets the error. If the event has no sender it comes from
+ *    the runtime, which can't continue without it, so the session ends. Events are checked before they are posted.
  * 5. A group waits only for the events that start what it has announced. Any other event closes it.
  * 6. The session ends once: by `end`, or with the error that stopped the loop. Then all its work has stopped, and the
  *    journal is closed.
@@ -49,13 +87,14 @@ export abstract class JournaledSession<M extends MachineTypes> {
   #state: M['state'];
   #inbox: Item<M>[] = [];
   /** Merged text of volatile events that are not in the journal yet. */
-  #kept: M['event'] | null = null;
+  #pendingText: M['event'] | null = null;
   #draining: Promise<void> | null = null;
-  #arrived: (() => void) | null = null;
+  /** Wakes a group that waits for the start of its calls. */
+  #wake: (() => void) | null = null;
   #ending = false;
   #fault: Error | null = null;
   /** Why no more events are accepted; null while they are. */
-  #over: Error | null = null;
+  #refusal: Error | null = null;
   /** Resolves after a normal end. Rejects with the error that stopped the session. */
   readonly ended: Promise<void>;
 
@@ -126,38 +165,35 @@ export abstract class JournaledSession<M extends MachineTypes> {
   }
 
   /** Queues an event of the runtime. Ignored after the end. */
-  protected post(event: Posted<M>, told?: Told<M>): void {
-    if (this.#over !== null) return;
-    this.#enqueue({ event, ...(told && { applied: ({ state }, accepted) => told(accepted, state) }) });
+  protected post(event: Posted<M>, onApplied?: OnApplied<M>): void {
+    if (this.#refusal === null) this.#enqueue({ event, onApplied });
   }
 
   /** Resolves when the event is durable and applied. Rejects with the journal's error, or if the session has ended. */
-  protected submit(event: Posted<M>, applied?: Applied<M>): Promise<{ readonly seq: number }> {
+  protected submit(event: Posted<M>, onApplied?: OnApplied<M>): Promise<Sent> {
     return new Promise((resolve, reject) => {
-      if (this.#over === null) this.#enqueue({ event, applied, sender: { resolve, reject } });
-      else reject(this.#over);
+      if (this.#refusal === null) this.#enqueue({ event, onApplied, sender: { resolve, reject } });
+      else reject(this.#refusal);
     });
   }
 
   #enqueue(item: Item<M>): void {
     this.#inbox.push(item);
-    this.#arrived?.();
-    if (this.#draining !== null) return;
-    this.#draining = Promise.resolve().then(() => this.#drain());
+    this.#wake?.();
+    this.#draining ??= Promise.resolve().then(() => this.#drain());
   }
 
   async #drain(): Promise<void> {
-    while (this.#inbox.length > 0 && this.#over === null) {
-      const group: Group<M> = { taken: [], drafts: [], starting: new Set() };
-      const turned = await attempt(() => this.#journalGroup(group));
-      if (turned.kind === 'fault') this.#fail(turned.fault, group);
+    while (this.#inbox.length > 0 && this.#refusal === null) {
+      const group: Group<M> = { steps: [], drafts: [], starting: new Set() };
+      const journaled = await attempt(() => this.#journalGroup(group));
+      if (journaled.kind === 'fault') this.#fail(journaled.fault, group);
     }
     this.#draining = null;
   }
 
-  /** Rule 2. */
   async #journalGroup(group: Group<M>): Promise<void> {
-    this.#take(group);
+    this.#stepQueued(group);
     if (group.starting.size > 0) await this.#awaitStarts(group);
     if (group.drafts.length > 0) await this.#journal.append(group.drafts);
     const full = this.#journal.full ?? null;
@@ -165,35 +201,7 @@ export abstract class JournaledSession<M extends MachineTypes> {
     if (full !== null) await this.#endOnFullDisk(full);
   }
 
-  /** Rule 7. */
-  async #endOnFullDisk(full: Error): Promise<void> {
-    const shutdown = await this.shutdownEvent();
-    const event: M['event'] | null = shutdown === null ? null : { ...shutdown, at: this.#clock.now() };
-    const drafts = event === null ? [] : [{ event, state: this.#adapter.step(this.#state, event).state }];
-    await attempt(() => this.#journal.append(drafts)); // without it, the next opening finds a session as after a crash
-    this.#refuseAll(full);
-    void this.end(full);
-  }
-
-  /** Rule 5. */
-  async #awaitStarts(group: Group<M>): Promise<void> {
-    let onlyStarts = true;
-    while (onlyStarts && group.starting.size > 0) {
-      await this.#arrival();
-      onlyStarts = this.#inbox.every(({ event }) => this.#adapter.startOf(event) !== null);
-      this.#take(group);
-    }
-  }
-
-  async #arrival(): Promise<void> {
-    if (this.#inbox.length > 0) return;
-    await new Promise<void>((resolve) => {
-      this.#arrived = resolve;
-    });
-    this.#arrived = null;
-  }
-
-  #take(group: Group<M>): void {
+  #stepQueued(group: Group<M>): void {
     while (this.#inbox.length > 0) {
       const items = this.#inbox;
       this.#inbox = [];
@@ -203,68 +211,88 @@ export abstract class JournaledSession<M extends MachineTypes> {
 
   #step(item: Item<M>, group: Group<M>): void {
     const event: M['event'] = { ...item.event, at: this.#clock.now() };
-    const before = group.taken.at(-1)?.stepped.state ?? this.#state;
-    const tried = attemptNow(() => this.#stepChecked(before, event));
+    const before = group.steps.at(-1)?.stepped.state ?? this.#state;
+    const tried = attemptNow(() => {
+      // A journal with another time could not be read again.
+      if (!Number.isFinite(event.at)) throw new TypeError(`the clock gives no time: ${event.at}`);
+      return this.#adapter.step(before, event);
+    });
     if (tried.kind === 'fault') {
-      refuse(item, tried.fault);
+      if (item.sender === undefined) throw tried.fault;
+      item.sender.reject(tried.fault);
       return;
     }
     const { state, actions, path, diagnostics } = tried.value;
     const accepted = state !== before;
     const isVolatile = this.#adapter.isVolatile(event);
     if (!isVolatile) {
-      this.#flush(event, before, group);
+      const text = this.#pendingText;
+      this.#pendingText = null;
+      if (text !== null && !this.#adapter.holds(event, text))
+        group.drafts.push({ event: text, state: before });
       group.drafts.push({ event, state });
-    } else if (accepted) this.#kept = this.#adapter.keep(this.#kept, event); // rule 3: drops text that arrives late
+    } else if (accepted) this.#pendingText = this.#adapter.keep(this.#pendingText, event); // late text is dropped
     const seq = isVolatile ? null : this.seq + group.drafts.length;
-    group.taken.push({ item, stepped: { seq, event, state, actions, path, diagnostics }, accepted });
-    const started = this.#adapter.startOf(item.event);
-    if (started !== null) group.starting.delete(started);
+    group.steps.push({ item, stepped: { seq, event, state, actions, path, diagnostics }, accepted });
+    const startedId = this.#adapter.startOf(item.event);
+    if (startedId !== null) group.starting.delete(startedId);
     for (const action of actions) for (const id of this.prepare(action, state)) group.starting.add(id);
   }
 
-  /** Throws what the machine throws, and a TypeError for an event that it refuses as malformed. */
-  #stepChecked(state: M['state'], event: M['event']): ReturnType<MachineAdapter<M>['step']> {
-    const stepped = this.#adapter.step(state, event);
-    const malformed = stepped.diagnostics.find(({ kind }) => kind === 'malformed');
-    if (malformed === undefined) return stepped;
-    throw new TypeError(`${event.type} is refused, and nothing has changed: ${malformed.why}`);
-  }
-
-  /** Rule 3. */
-  #flush(next: M['event'], state: M['state'], { drafts }: Group<M>): void {
-    const kept = this.#kept;
-    if (kept === null) return;
-    this.#kept = null;
-    if (!this.#adapter.holds(next, kept)) drafts.push({ event: kept, state });
-  }
-
-  #commit({ taken, drafts }: Group<M>, actions: 'perform' | 'skip'): void {
-    this.#state = taken.at(-1)?.stepped.state ?? this.#state;
-    const first = this.seq - drafts.length + 1;
-    for (const [index, { event }] of drafts.entries())
-      this.#observers.journaled({ seq: first + index, event });
-    for (const { item, stepped, accepted } of taken) {
-      item.sender?.resolve({ seq: stepped.seq ?? this.seq });
-      this.#observers.stepped(stepped);
-      if (actions === 'perform') for (const action of stepped.actions) this.perform(action, stepped.state);
-      item.applied?.(stepped, accepted && actions === 'perform');
+  /** Waits for the starts that the group has announced, and steps them. Any other event closes the group. */
+  async #awaitStarts(group: Group<M>): Promise<void> {
+    let onlyStarts = true;
+    while (onlyStarts && group.starting.size > 0) {
+      await this.#arrival();
+      onlyStarts = this.#inbox.every(({ event }) => this.#adapter.startOf(event) !== null);
+      this.#stepQueued(group);
     }
   }
 
+  async #arrival(): Promise<void> {
+    if (this.#inbox.length > 0) return;
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
+    this.#wake = null;
+  }
+
+  #commit({ steps, drafts }: Group<M>, actions: 'perform' | 'skip'): void {
+    this.#state = steps.at(-1)?.stepped.state ?? this.#state;
+    const first = this.seq - drafts.length + 1;
+    for (const [index, { event }] of drafts.entries())
+      this.#observers.journaled({ seq: first + index, event });
+    for (const { item, stepped, accepted } of steps) {
+      item.sender?.resolve({ seq: stepped.seq ?? this.seq });
+      this.#observers.stepped(stepped);
+      if (actions === 'perform') for (const action of stepped.actions) this.perform(action, stepped.state);
+      item.onApplied?.(accepted && actions === 'perform', stepped.state);
+    }
+  }
+
+  /** Journals the event that ends the session in order, then ends it. Nothing is started any more. */
+  async #endOnFullDisk(full: Error): Promise<void> {
+    const shutdown = await this.shutdownEvent();
+    const event: M['event'] | null = shutdown === null ? null : { ...shutdown, at: this.#clock.now() };
+    const drafts = event === null ? [] : [{ event, state: this.#adapter.step(this.#state, event).state }];
+    await attempt(() => this.#journal.append(drafts)); // without it, the next opening finds a session as after a crash
+    this.#refuseAll(full);
+    void this.end(full);
+  }
+
   #fail(fault: Error, group: Group<M>): void {
-    for (const { item } of group.taken) item.sender?.reject(fault);
+    for (const { item } of group.steps) item.sender?.reject(fault);
     this.#refuseAll(fault);
     void this.end(fault);
   }
 
   #refuseAll(why: Error): void {
-    this.#over ??= why;
+    this.#refusal ??= why;
     for (const { sender } of this.#inbox) sender?.reject(why);
     this.#inbox = [];
   }
 
-  /** Rule 6. Later events are refused with `error`, or because the session is not open. */
+  /** Ends the session once. Later events are refused with `error`, or because the session is not open. */
   protected async end(error: Error | null): Promise<void> {
     if (this.#ending) return;
     this.#ending = true;
@@ -279,57 +307,6 @@ export abstract class JournaledSession<M extends MachineTypes> {
     else this.#settle.reject(this.#fault);
   }
 }
-
-type WithoutTime<E> = E extends unknown ? Omit<E, 'at'> : never;
-
-/** An event on its way to the loop, which stamps its time. */
-export type Posted<M extends MachineTypes = AgentTypes> = WithoutTime<M['event']>;
-
-/** Called when the event is durable and applied. `accepted`: it changed the machine's state, and
- * its actions are performed: they are not when the disk is full. */
-type Applied<M extends MachineTypes = AgentTypes> = (stepped: Stepped<M>, accepted: boolean) => void;
-
-/** Told when a posted event is durable and applied, with the state after it. `accepted`: see Applied. */
-export type Told<M extends MachineTypes = AgentTypes> = (accepted: boolean, state: M['state']) => void;
-
-/** Queues an event for the session. Ignored after the session has ended. */
-export type Post<M extends MachineTypes = AgentTypes> = (event: Posted<M>, told?: Told<M>) => void;
-
-/** What the loop needs to know about a machine: its step, and how to journal its events. */
-export type MachineAdapter<M extends MachineTypes> = {
-  step(state: M['state'], event: M['event']): Omit<Stepped<M>, 'seq' | 'event'>;
-  /** Whether the event is shown at once and not journaled immediately. */
-  isVolatile(event: M['event']): boolean;
-  /** Merges a volatile event into `kept`, to journal both later; null if there is nothing to journal. */
-  keep(kept: M['event'] | null, event: M['event']): M['event'] | null;
-  /** Whether `next` contains everything in `kept`. */
-  holds(next: M['event'], kept: M['event']): boolean;
-  /** The id of the work that the event starts, for which a group may wait (see `prepare`); null for other events. */
-  startOf(event: Posted<M>): string | null;
-};
-
-/** Events of a session on their way into its journal. */
-
-/** An event in the queue. */
-type Item<M extends MachineTypes> = {
-  readonly event: Posted<M>;
-  readonly applied?: Applied<M> | undefined;
-  readonly sender?: { resolve(sent: { readonly seq: number }): void; reject(error: Error): void };
-};
-
-type SteppedItem<M extends MachineTypes> = {
-  readonly item: Item<M>;
-  readonly stepped: Stepped<M>;
-  readonly accepted: boolean;
-};
-
-/** Events that are journaled together. */
-type Group<M extends MachineTypes> = {
-  readonly taken: SteppedItem<M>[];
-  readonly drafts: EntryDraft<M>[];
-  /** Ids of announced work whose starting event has not arrived yet. */
-  readonly starting: Set<string>;
-};
 
 /**
  * The observers of a session: watchers of its steps, readers of its entries. A watcher can neither block nor break the

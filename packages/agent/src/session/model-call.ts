@@ -12,12 +12,11 @@ import type { Clock } from '../platform/clock.js';
 import type { HookVerdicts } from '../policy/hook-verdict.js';
 import type { Blobs } from '../ports/journal.js';
 import type { Model, ModelPiece, ModelRequest, RawCall, TokenUsage } from '../ports/model.js';
-import type { Equipment } from './equipment.js';
+import type { Equipment, RunningSession } from './equipment.js';
 import { judgeCall } from './judge-call.js';
 import type { Post } from './loop.js';
 import { type CheckedPiece, checkModel, checkPiece, uncountableText } from './outside-values.js';
 import { createJoiner } from './result-text.js';
-import type { UserHookRuns } from './user-hooks.js';
 
 type Completed = Extract<ReplyEnding, { readonly type: 'completed' }>;
 /** When the first piece of a reply came; empty if none came. */
@@ -62,27 +61,14 @@ const effortOption = ({ effort = 'auto' }: Settings): Pick<ModelRequest, 'effort
 /** Performs SendLlmRequest and AbortLlmRequest. */
 export class ModelCalls {
   readonly #equipment: Equipment;
-  readonly #blobs: Blobs;
-  readonly #post: Post;
-  readonly #hooks: UserHookRuns | null;
-  readonly #current: () => State;
+  readonly #session: RunningSession;
   readonly #requests = new OpenRequests();
   /** Requests that wait for the user's stopping policy or for their pictures. */
   readonly #asking = new Set<string>();
 
-  /** `current` is called on each use, because the state changes. */
-  constructor(
-    equipment: Equipment,
-    blobs: Blobs,
-    post: Post,
-    hooks: UserHookRuns | null,
-    current: () => State,
-  ) {
+  constructor(equipment: Equipment, session: RunningSession) {
     this.#equipment = equipment;
-    this.#blobs = blobs;
-    this.#post = post;
-    this.#hooks = hooks;
-    this.#current = current;
+    this.#session = session;
   }
 
   /** Sends the first `length` messages of the conversation. Results are posted under `requestId`. */
@@ -93,17 +79,25 @@ export class ModelCalls {
       const { session } = state;
       const model = this.#equipment.model(session.settings.model);
       const plain = requestMessages(session.conversation, length, model.id);
-      const messages = showsImages(plain) ? await withImages(plain, model, this.#blobs) : plain;
+      const messages = showsImages(plain)
+        ? await withImages(plain, model, this.#session.journal.blobs)
+        : plain;
       // An abort has deleted the id, so nobody waits for this call.
       if (!this.#asking.delete(requestId)) return;
       if (why === null) await this.#converse(requestId, model, messages, session);
-      else this.#post({ type: 'PolicyStopped', requestId, why });
+      else this.#session.post({ type: 'PolicyStopped', requestId, why });
     }).then((sent) => {
       if (sent.kind === 'done') return;
       this.#asking.delete(requestId);
       const message = `the request could not be made: ${sent.fault.message}`;
       const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
-      this.#post({ type: 'LlmFailed', requestId, error, usage: null, jitter: this.#equipment.random() });
+      this.#session.post({
+        type: 'LlmFailed',
+        requestId,
+        error,
+        usage: null,
+        jitter: this.#equipment.random(),
+      });
     });
     this.#requests.hold(conversing);
   }
@@ -114,8 +108,9 @@ export class ModelCalls {
     state: State,
   ): Promise<{ readonly state: State; readonly why: string | null }> {
     const why = await this.#askPolicy(state);
-    if (why !== null || this.#hooks === null) return { state, why };
-    return this.#hooks.beforeRequest(requestId, state);
+    const { userHooks } = this.#session;
+    if (why !== null || userHooks === null) return { state, why };
+    return userHooks.beforeRequest(requestId, state);
   }
 
   /** Why the user's stopping policy holds the call back, or null. A policy that fails holds it back too. */
@@ -124,16 +119,16 @@ export class ModelCalls {
     const { stoppingPolicy } = this.#equipment;
     if (stoppingPolicy === null)
       return 'the stopping policy of this session is not connected: open it with one';
-    const asked = await attempt(() => stoppingPolicy(state));
-    if (asked.kind === 'fault') return `the stopping policy failed: ${asked.fault.message}`;
-    const why: unknown = asked.value; // the user's function may return any value
+    const answer = await attempt(() => stoppingPolicy(state));
+    if (answer.kind === 'fault') return `the stopping policy failed: ${answer.fault.message}`;
+    const why: unknown = answer.value; // the user's function may return any value
     if (why === null || typeof why === 'string') return why;
     return 'the stopping policy failed: it answered neither null nor a sentence';
   }
 
   abort(requestId: string): void {
     this.#asking.delete(requestId);
-    this.#hooks?.abort(requestId);
+    this.#session.userHooks?.abort(requestId);
     this.#requests.abort(requestId);
   }
 
@@ -150,9 +145,9 @@ export class ModelCalls {
     session: SessionData,
   ): Promise<void> {
     const { settings } = session;
-    let begun: FirstPiece = {};
+    let firstPiece: FirstPiece = {};
     const joiner = createJoiner(this.#equipment.clock, (key, text) =>
-      postDelta(this.#post, requestId, key, text),
+      postDelta(this.#session.post, requestId, key, text),
     );
     const reading = readStream({
       model,
@@ -167,23 +162,23 @@ export class ModelCalls {
       firstByteMs: settings.firstByteMs,
       silenceMs: settings.silenceMs,
       onPiece: (piece) => {
-        begun = { firstPieceAt: begun.firstPieceAt ?? this.#equipment.clock.now() };
+        firstPiece = { firstPieceAt: firstPiece.firstPieceAt ?? this.#equipment.clock.now() };
         joiner.add(deltaKey(piece), piece.text);
       },
       onLateUsage: (tokens) =>
-        this.#post({
+        this.#session.post({
           type: 'UsageReported',
           usageId: requestId,
           usage: priceUsage(tokens, model.facts.prices),
         }),
       onBadUsage: (fault) =>
-        this.#post({ type: 'UsageReported', usageId: requestId, usage: UNKNOWN_USAGE, fault }),
+        this.#session.post({ type: 'UsageReported', usageId: requestId, usage: UNKNOWN_USAGE, fault }),
     });
     const ending = await this.#requests.follow(requestId, reading);
     if (ending.type === 'aborted') return joiner.drop();
     joiner.flush();
-    if (ending.type === 'failed') this.#fail({ requestId, ...begun }, ending, model);
-    else await this.#complete({ requestId, ...begun }, ending, model, settings.workspace);
+    if (ending.type === 'failed') this.#fail({ requestId, ...firstPiece }, ending, model);
+    else await this.#complete({ requestId, ...firstPiece }, ending, model, settings.workspace);
   }
 
   #fail(
@@ -193,7 +188,7 @@ export class ModelCalls {
   ): void {
     const usage = ending.usage === null ? null : priceUsage(ending.usage, model.facts.prices);
     const jitter = this.#equipment.random();
-    this.#post({ type: 'LlmFailed', ...request, error: ending.error, usage, jitter });
+    this.#session.post({ type: 'LlmFailed', ...request, error: ending.error, usage, jitter });
   }
 
   async #complete(
@@ -203,11 +198,12 @@ export class ModelCalls {
     workspace: string,
   ): Promise<void> {
     const { tools, redactor } = this.#equipment;
+    const { userHooks } = this.#session;
     const judged = new Map<RawCall, JudgedCall>();
     for (const part of reply.parts) {
       if (part.type !== 'call') continue;
       const call = await judgeCall(part, tools, workspace, redactor);
-      judged.set(part, this.#hooks === null ? call : await this.#hooks.beforeTool(request.requestId, call));
+      judged.set(part, userHooks === null ? call : await userHooks.beforeTool(request.requestId, call));
     }
     const { stopReason } = reply;
     const cut = stopReason !== 'end' && stopReason !== 'toolUse';
@@ -215,17 +211,18 @@ export class ModelCalls {
     const usage = reply.usage === null ? UNKNOWN_USAGE : priceUsage(reply.usage, model.facts.prices);
     const calls = [...judged.values()];
     const hooks = calls.length === 0 ? await this.#judgeEnd(request.requestId, reply) : {};
-    this.#post({ type: 'LlmCompleted', ...request, message, calls, stopReason, usage, ...hooks });
+    this.#session.post({ type: 'LlmCompleted', ...request, message, calls, stopReason, usage, ...hooks });
   }
 
   /** What hooks say about the end of the turn. A reply that was cut or cancelled ends it in any case. */
   async #judgeEnd(requestId: string, reply: Completed): Promise<{ readonly hooks?: HookVerdicts }> {
-    const state = this.#current();
+    const state = this.#session.state();
     const isOpen = state.name === 'CallingLlm' && state.requestId === requestId && state.call.mode === 'open';
     const text = replyText(reply);
     const isAnswer = text !== '' && (reply.stopReason === 'end' || reply.stopReason === 'toolUse');
-    if (this.#hooks === null || !isOpen || !isAnswer) return {};
-    const hooks = await this.#hooks.turnEnd(requestId, state, text);
+    const { userHooks } = this.#session;
+    if (userHooks === null || !isOpen || !isAnswer) return {};
+    const hooks = await userHooks.turnEnd(requestId, state, text);
     return hooks.length === 0 ? {} : { hooks };
   }
 }
@@ -344,36 +341,36 @@ export const readStream = (call: StreamParts): OpenRequest => {
     else call.onPiece(piece);
   };
   let characters = 0;
-  /** Applies rule 4. */
   const isTooLong = (piece: CheckedPiece): boolean => {
     if (piece.type !== 'completed' && piece.type !== 'failed') characters += piece.text.length;
     return characters > REPLY_MAX;
   };
-  /** Applies rule 3. Returns whether to continue reading. */
-  const take = (given: unknown): boolean => {
-    const heard = checkPiece(given);
-    if (heard.kind === 'bad') {
-      const message = `${call.model.id} sent what is no piece of a reply: ${heard.why}`;
+  /** Checks one piece. Returns whether to continue reading. */
+  const take = (raw: unknown): boolean => {
+    const checkedPiece = checkPiece(raw);
+    if (checkedPiece.kind === 'bad') {
+      const message = `${call.model.id} sent what is no piece of a reply: ${checkedPiece.why}`;
       const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
-      hear({ type: 'failed', error, usage: heard.usage });
+      hear({ type: 'failed', error, usage: checkedPiece.usage });
       return false;
     }
-    if (isTooLong(heard.piece)) {
+    if (isTooLong(checkedPiece.piece)) {
       const why = `sent more than ${REPLY_MAX / 1024 / 1024} million characters in one reply; the request was ended`;
       end(failure('malformed', false, `${call.model.id} ${why}`));
       return false;
     }
-    if (heard.usageFault !== null) call.onBadUsage(uncountableText(call.model.id, heard.usageFault));
-    hear(heard.piece);
+    if (checkedPiece.usageFault !== null)
+      call.onBadUsage(uncountableText(call.model.id, checkedPiece.usageFault));
+    hear(checkedPiece.piece);
     return true;
   };
   const hearAll = async (): Promise<void> => {
-    for await (const given of call.model.stream(call.request, abortion.signal)) if (!take(given)) return;
+    for await (const raw of call.model.stream(call.request, abortion.signal)) if (!take(raw)) return;
   };
-  const silent = attempt(hearAll).then((heard) => {
-    if (heard.kind === 'done') end(failure('unreachable', true, `the reply of ${call.model.id} broke off`));
+  const silent = attempt(hearAll).then((reading) => {
+    if (reading.kind === 'done') end(failure('unreachable', true, `the reply of ${call.model.id} broke off`));
     else
-      end(failure('malformed', false, `the connection to ${call.model.id} failed: ${heard.fault.message}`));
+      end(failure('malformed', false, `the connection to ${call.model.id} failed: ${reading.fault.message}`));
   });
   return { ended, silent, abort: () => end({ type: 'aborted' }) };
 };
@@ -529,7 +526,7 @@ export type Models = {
   /** A connected model. Throws if it is not connected. */
   get(modelId: string): Model;
   /** Connects a model if necessary. Rejects with the reason, or with a TypeError for an invalid model. */
-  connect(wanted: string | Model): Promise<Model>;
+  connect(modelOrId: string | Model): Promise<Model>;
 };
 
 /** Starts with one model. `connect` finds others by id; without it there are no others. */
@@ -545,9 +542,10 @@ export const createModels = (first: Model, connect?: (modelId: string) => Promis
       if (model !== undefined) return model;
       throw new Error(`the model ${modelId} is not connected: this session was opened with ${first.id}`);
     },
-    connect: async (wanted) => {
+    connect: async (modelOrId) => {
       // The model's own id may differ from the given one: a script has its absolute path.
-      const model = typeof wanted === 'string' ? (connected.get(wanted) ?? (await open(wanted))) : wanted;
+      const model =
+        typeof modelOrId === 'string' ? (connected.get(modelOrId) ?? (await open(modelOrId))) : modelOrId;
       checkModel(model);
       connected.set(model.id, model);
       model.prepare?.();

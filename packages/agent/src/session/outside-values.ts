@@ -57,20 +57,20 @@ const checkShape = <T>(shape: Shape<T>, value: unknown, whole: string): Checked<
 };
 
 /** The value if it has the shape. Unknown fields are left out. */
-const takeCopy = <T>(shape: Shape<T>, copied: PlainCopy, whole: string): Checked<T> => {
-  if (copied.kind === 'invalid') return { kind: 'bad', why: copied.why };
-  return checkShape(shape, trimmed(shape, copied.value), whole);
+const takeCopy = <T>(shape: Shape<T>, plain: PlainCopy, whole: string): Checked<T> => {
+  if (plain.kind === 'invalid') return { kind: 'bad', why: plain.why };
+  return checkShape(shape, trimmed(shape, plain.value), whole);
 };
 
-const take = <T>(shape: Shape<T>, given: unknown, whole: string): Checked<T> =>
-  takeCopy(shape, copyPlain(given, LIMITS), whole);
+const take = <T>(shape: Shape<T>, raw: unknown, whole: string): Checked<T> =>
+  takeCopy(shape, copyPlain(raw, LIMITS), whole);
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Rule 2: separates the usage from the other fields. Both are copies. */
-const splitUsage = (given: unknown): { readonly rest: PlainCopy; readonly usage: PlainCopy } => {
-  const whole = copyPlain(given, LIMITS);
+/** Separates the usage from the other fields, so that invalid usage leaves the rest valid. Both are copies. */
+const splitUsage = (raw: unknown): { readonly rest: PlainCopy; readonly usage: PlainCopy } => {
+  const whole = copyPlain(raw, LIMITS);
   if (whole.kind === 'ok') {
     const { usage = null, ...rest } = isRecord(whole.value) ? whole.value : {};
     return {
@@ -79,7 +79,7 @@ const splitUsage = (given: unknown): { readonly rest: PlainCopy; readonly usage:
     };
   }
   const parted = attemptNow(() => {
-    const { usage, ...rest } = Object(given) as { readonly usage?: unknown }; // any value is possible here
+    const { usage, ...rest } = Object(raw) as { readonly usage?: unknown }; // any value is possible here
     return { rest: copyPlain(rest, LIMITS), usage: copyPlain(usage ?? null, LIMITS) };
   });
   return parted.kind === 'done' ? parted.value : { rest: whole, usage: whole };
@@ -88,14 +88,14 @@ const splitUsage = (given: unknown): { readonly rest: PlainCopy; readonly usage:
 // ---- Events ----
 
 /** A copy of a user's event. Throws a TypeError that names the wrong field. */
-export const checkInput = (given: unknown): Input => {
-  const copied = copyPlain(given, EVENT_LIMITS);
+export const checkInput = (raw: unknown): Input => {
+  const plain = copyPlain(raw, EVENT_LIMITS);
   const refuse = (why: string): never => {
     throw new TypeError(`the event is refused, and nothing has changed: ${why}`);
   };
-  if (copied.kind === 'invalid') return refuse(copied.why);
-  const taken = checkShape(inputShape, dropTime(copied.value), 'the event');
-  return taken.kind === 'ok' ? taken.value : refuse(taken.why);
+  if (plain.kind === 'invalid') return refuse(plain.why);
+  const checked = checkShape(inputShape, dropTime(plain.value), 'the event');
+  return checked.kind === 'ok' ? checked.value : refuse(checked.why);
 };
 
 /** Removes the time, which the runtime sets. An event from a journal has one. */
@@ -147,15 +147,15 @@ type PieceCheck =
   | { readonly kind: 'bad'; readonly why: string; readonly usage: TokenUsage | null };
 
 /** Checks one piece of a reply. The model may yield any value. */
-export const checkPiece = (given: unknown): PieceCheck => {
-  const { rest, usage } = splitUsage(given);
-  const taken = takeCopy(pieceShape, rest, 'the piece');
-  if (taken.kind === 'ok' && taken.value.type !== 'completed' && taken.value.type !== 'failed')
-    return { kind: 'piece', piece: taken.value, usageFault: null };
+export const checkPiece = (raw: unknown): PieceCheck => {
+  const { rest, usage } = splitUsage(raw);
+  const checked = takeCopy(pieceShape, rest, 'the piece');
+  if (checked.kind === 'ok' && checked.value.type !== 'completed' && checked.value.type !== 'failed')
+    return { kind: 'piece', piece: checked.value, usageFault: null };
   const used = takeCopy(nullable(usageShape), usage, 'the usage');
   const counted = used.kind === 'ok' ? used.value : null;
-  if (taken.kind === 'bad') return { kind: 'bad', why: taken.why, usage: counted };
-  const piece = { ...taken.value, usage: counted } as CheckedPiece; // both types only lacked the usage
+  if (checked.kind === 'bad') return { kind: 'bad', why: checked.why, usage: counted };
+  const piece = { ...checked.value, usage: counted } as CheckedPiece; // both types only lacked the usage
   if (used.kind === 'bad') return { kind: 'piece', piece, usageFault: used.why };
   const isMissing = piece.type === 'completed' && counted === null;
   return { kind: 'piece', piece, usageFault: isMissing ? 'it is missing' : null };
@@ -173,31 +173,31 @@ const outcomeShape: Shape<UnpaidOutcome> = object<UnpaidOutcome>({
 type OutcomeCheck = { readonly outcome: ToolOutcome; readonly usageFault: string | null };
 
 /** A tool's return value as an outcome. An invalid one counts as failed. */
-export const takeOutcome = (given: unknown): OutcomeCheck => {
-  const { rest, usage: reported } = splitUsage(given);
-  const taken = takeCopy(outcomeShape, rest, 'what it returned');
+export const takeOutcome = (raw: unknown): OutcomeCheck => {
+  const { rest, usage: reported } = splitUsage(raw);
+  const checked = takeCopy(outcomeShape, rest, 'what it returned');
   const used = takeCopy(nullable(outcomeUsage.shape), reported, 'the usage');
   const usage = used.kind === 'ok' && used.value !== null ? { usage: used.value } : {};
   const usageFault = used.kind === 'bad' ? used.why : null;
-  if (taken.kind === 'ok') return { outcome: { ...taken.value, ...usage }, usageFault };
-  const failure = `the tool itself failed: ${taken.why}. It may have run`;
+  if (checked.kind === 'ok') return { outcome: { ...checked.value, ...usage }, usageFault };
+  const failure = `the tool itself failed: ${checked.why}. It may have run`;
   return { outcome: { status: 'failed', text: failure, ...usage }, usageFault };
 };
 
 const NO_PREVIEW: CallPreview = { kind: 'none' };
 
 /** A tool's preview of a call; nothing if it is invalid. */
-export const takePreview = (given: unknown): CallPreview => {
-  const taken = take(previewShape, given, 'the preview');
-  return taken.kind === 'ok' ? taken.value : NO_PREVIEW;
+export const takePreview = (raw: unknown): CallPreview => {
+  const checked = take(previewShape, raw, 'the preview');
+  return checked.kind === 'ok' ? checked.value : NO_PREVIEW;
 };
 
 const hashesShape: Shape<FileHashes> = object<FileHashes>({ before: text, after: optional(text) });
 
 /** Hashes of a file before and after a call; unknown if they are invalid. */
-export const takeHashes = (given: unknown): FileHashes | undefined => {
-  const taken = take(hashesShape, given, 'the hashes');
-  return taken.kind === 'ok' ? taken.value : undefined;
+export const takeHashes = (raw: unknown): FileHashes | undefined => {
+  const checked = take(hashesShape, raw, 'the hashes');
+  return checked.kind === 'ok' ? checked.value : undefined;
 };
 
 const judgementShape: Shape<Judgement> = variant<Judgement, 'kind'>('kind', {
@@ -206,10 +206,10 @@ const judgementShape: Shape<Judgement> = variant<Judgement, 'kind'>('kind', {
 });
 
 /** A tool's judgement of a call's input. Without a valid judgement the input counts as invalid. */
-export const takeJudgement = (given: unknown): Judgement => {
-  const taken = take(judgementShape, given, 'its judgement');
-  if (taken.kind === 'ok') return taken.value;
-  return { kind: 'invalid', field: 'input', why: `the tool could not judge it: ${taken.why}` };
+export const takeJudgement = (raw: unknown): Judgement => {
+  const checked = take(judgementShape, raw, 'its judgement');
+  if (checked.kind === 'ok') return checked.value;
+  return { kind: 'invalid', field: 'input', why: `the tool could not judge it: ${checked.why}` };
 };
 
 // ---- Models and tools themselves ----
@@ -239,8 +239,8 @@ const toolShape: Shape<StaticTool> = object<StaticTool>({
 });
 
 /** The fault in an object that also has functions; null if there is none. */
-const objectFault = <T>(shape: Shape<T>, given: unknown): string | null => {
-  const read = attemptNow(() => trimmed(shape, given));
+const objectFault = <T>(shape: Shape<T>, raw: unknown): string | null => {
+  const read = attemptNow(() => trimmed(shape, raw));
   return read.kind === 'done' ? faultIn(shape, read.value, 'it') : "it can't be read";
 };
 
@@ -248,8 +248,8 @@ const refuse = (whose: string, why: string | null): void => {
   if (why !== null) throw new TypeError(`${whose} can't be used: ${why}`);
 };
 
-const missingFunction = (given: object, names: readonly string[]): string | null => {
-  const missing = names.find((name) => typeof Reflect.get(given, name) !== 'function');
+const missingFunction = (raw: object, names: readonly string[]): string | null => {
+  const missing = names.find((name) => typeof Reflect.get(raw, name) !== 'function');
   return missing === undefined ? null : `it has no function ${missing}`;
 };
 
@@ -297,29 +297,29 @@ const copyWithin = (root: unknown, { depthMax, charactersMax }: CopyLimits): unk
     if (values > VALUES_MAX) throw new NotPlain(`it holds more than ${VALUES_MAX} values`);
   };
   const copyObject = (value: object, depth: number): object => {
-    const copied = {};
+    const plain = {};
     for (const key of Object.keys(value)) {
       const held = copy((value as Readonly<Record<string, unknown>>)[key], depth); // a key of it
       spend(key.length);
       if (held === undefined) continue;
       // An assignment to __proto__ would set the prototype.
       if (key === '__proto__')
-        Object.defineProperty(copied, key, {
+        Object.defineProperty(plain, key, {
           value: held,
           enumerable: true,
           configurable: true,
           writable: true,
         });
-      else (copied as Record<string, unknown>)[key] = held; // made here
+      else (plain as Record<string, unknown>)[key] = held; // made here
     }
-    return copied;
+    return plain;
   };
   const copyList = (value: readonly unknown[], depth: number): readonly unknown[] => {
     const { length } = value; // once: a proxy can give another one each time
     if (length > VALUES_MAX) throw new NotPlain(`it holds more than ${VALUES_MAX} values`);
-    const copied: unknown[] = [];
-    for (let index = 0; index < length; index++) copied.push(copy(value[index], depth));
-    return copied;
+    const plain: unknown[] = [];
+    for (let index = 0; index < length; index++) plain.push(copy(value[index], depth));
+    return plain;
   };
   const copy = (value: unknown, depth: number): unknown => {
     switch (typeof value) {

@@ -3,10 +3,9 @@
 import type { Action } from '../machine/action.js';
 import type { State } from '../machine/state.js';
 import { createTimers, type Timers } from '../platform/clock.js';
-import type { Journal } from '../ports/journal.js';
 import { HookRuns } from './after-tool-hooks.js';
-import { type Compactions, createCompactions } from './compaction.js';
-import type { Equipment } from './equipment.js';
+import { Compactions } from './compaction.js';
+import type { Equipment, PerformedSession, RunningSession } from './equipment.js';
 import { Previews } from './judge-call.js';
 import type { Post } from './loop.js';
 import { ModelCalls } from './model-call.js';
@@ -96,19 +95,6 @@ export const perform = (action: Action, state: State, performers: Performers): v
   }
 };
 
-/** The session that the performers work for. */
-export type PerformedSession = {
-  readonly journal: Pick<Journal, 'read' | 'blobs'>;
-  /** The state when the performers are made. */
-  readonly opened: State;
-  /** The current state; called on each use. */
-  state(): State;
-  readonly post: Post;
-  /** The user's hooks, if they are shared with other performers of the session. Absent: these make their own. */
-  readonly userHooks?: UserHookRuns | null;
-  shutDown(): void;
-};
-
 /** The user's hooks. The batch of a session that was interrupted in its tools has not ended yet. */
 export const createUserHookRuns = (
   { userHooks = null, redactor }: Equipment,
@@ -121,21 +107,21 @@ export const createUserHookRuns = (
   return new UserHookRuns(userHooks, redactor, post, ended);
 };
 
-/** What performs the actions of one session: all of its results are posted. */
+/** The performers of one session. They post all their results. */
 export const createPerformers = (
   equipment: Equipment,
   { journal, opened, state, post, shutDown, userHooks: shared }: PerformedSession,
 ): Performers => {
-  const session = (): State['session'] => state().session;
   const userHooks = shared === undefined ? createUserHookRuns(equipment, opened, post) : shared;
-  const tools = new ToolRuns(equipment, journal.blobs, { session, post, hooks: userHooks });
+  const session: RunningSession = { journal, state, post, userHooks };
+  const tools = new ToolRuns(equipment, session);
   const remember = (): Promise<void> => tools.remember();
   return {
-    models: new ModelCalls(equipment, journal.blobs, post, userHooks, state),
-    compactions: createCompactions(equipment, post, userHooks),
+    models: new ModelCalls(equipment, session),
+    compactions: new Compactions(equipment, session),
     tools,
-    previews: new Previews(equipment, session, remember, post),
-    hooks: new HookRuns(equipment, journal, remember, post),
+    previews: new Previews(equipment, session, remember),
+    hooks: new HookRuns(equipment, session, remember),
     userHooks,
     timers: createTimers(equipment.clock, (timerId) => post({ type: 'TimerFired', timerId })),
     shutDown,

@@ -53,7 +53,7 @@ const readPast = async (journal: Pick<Journal, 'read'>, upTo: number): Promise<P
   return read.kind === 'done' ? past() : collectPastFiles().past();
 };
 
-/** Applies rule 2. A call that leaves the file unchanged may also run again. */
+/** Compares the file with its hashes: a call runs again, took effect, or is lost. One that changed nothing may run again. */
 const decideProbeable = async (
   { facts }: JudgedCall,
   recorded: FileHashes | undefined,

@@ -155,9 +155,9 @@ export const cutText = (text: string, limitBytes: number): Cut | null => {
   };
 };
 
-/** The cut text with a line about the missing part for the model. `kept` says where the whole text is. */
-const showCut = (cut: Cut, kept: string): string =>
-  `${cut.head}\n… ${groupDigits(cut.leftOutBytes)} bytes left out; ${kept} …\n${cut.tail}`;
+/** The cut text with a line about the missing part for the model. `stored` says where the whole text is. */
+const showCut = (cut: Cut, stored: string): string =>
+  `${cut.head}\n… ${groupDigits(cut.leftOutBytes)} bytes left out; ${stored} …\n${cut.tail}`;
 
 const blobNote = (blob: string, droppedBytes = 0): string =>
   droppedBytes === 0
@@ -174,16 +174,16 @@ export const cutOutcome = async (
   const diff = diffCut === null ? {} : { diff: showCut(diffCut, 'this is for display only') };
   const cut = cutText(outcome.text, limitBytes);
   if (cut === null) return { ...outcome, ...diff };
-  const kept = await attempt(() => blobs.put(outcome.text));
-  if (kept.kind === 'fault') {
+  const stored = await attempt(() => blobs.put(outcome.text));
+  if (stored.kind === 'fault') {
     return {
       ...outcome,
       ...diff,
-      text: showCut(cut, `the whole output could not be kept: ${kept.fault.message}`),
+      text: showCut(cut, `the whole output could not be kept: ${stored.fault.message}`),
     };
   }
-  const text = showCut(cut, blobNote(kept.value, droppedBytes));
-  return { ...outcome, ...diff, text, blob: kept.value };
+  const text = showCut(cut, blobNote(stored.value, droppedBytes));
+  return { ...outcome, ...diff, text, blob: stored.value };
 };
 
 /** At most 25 times a second (docs/rules.md#merged-text). */

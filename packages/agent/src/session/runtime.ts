@@ -97,8 +97,8 @@ class OpenSessions implements LocalRuntime {
   readonly #needs: RuntimeDependencies;
   readonly #open = new Map<string, AgentSession>();
 
-  constructor(needs: RuntimeDependencies) {
-    this.#needs = needs;
+  constructor(dependencies: RuntimeDependencies) {
+    this.#needs = dependencies;
   }
 
   async create({
@@ -110,13 +110,13 @@ class OpenSessions implements LocalRuntime {
     const { journals, clock, machine, report } = this.#needs;
     checkSettings(settings);
     const sessionId = this.#needs.newSessionId();
-    const needs = await this.#needs.equip(settings, sessionId, startedBy ?? null);
-    const frozen = freezePrompt(instructions, needs.tools);
-    const prices = needs.model(settings.model).facts.prices;
+    const dependencies = await this.#needs.equip(settings, sessionId, startedBy ?? null);
+    const frozen = freezePrompt(instructions, dependencies.tools);
+    const prices = dependencies.model(settings.model).facts.prices;
     const session = { sessionId, createdAt: clock.now(), settings, startedBy, machine, prices };
     const header = await beginHeader(session, frozen, journals.blobs);
     const journal = await journals.create(header);
-    const equipment = this.#gather(needs, frozen, stoppingPolicy);
+    const equipment = this.#gather(dependencies, frozen, stoppingPolicy);
     const opened = new AgentSession(journal, initialState(settings), equipment, report);
     this.#start(opened);
     opened.begin('startup');
@@ -135,8 +135,8 @@ class OpenSessions implements LocalRuntime {
       checkSettings(changes);
       const { startedBy = null } = journal.header;
       const settings = { ...opened.state.session.settings, ...changes };
-      const needs = await this.#needs.equip(settings, sessionId, startedBy);
-      const equipment = this.#gather(needs, await journal.frozen(), stoppingPolicy);
+      const dependencies = await this.#needs.equip(settings, sessionId, startedBy);
+      const equipment = this.#gather(dependencies, await journal.frozen(), stoppingPolicy);
       const state = origin === 'own' ? opened.state : await this.#endForeign(journal, opened.state, watcher);
       return { changes, equipment, state };
     });
@@ -219,12 +219,12 @@ class OpenSessions implements LocalRuntime {
   }
 
   #gather(
-    needs: SessionDependencies,
+    dependencies: SessionDependencies,
     frozen: FrozenPrompt,
-    stoppingPolicy: StoppingPolicy | null = needs.stoppingPolicy ?? null,
+    stoppingPolicy: StoppingPolicy | null = dependencies.stoppingPolicy ?? null,
   ): Equipment {
     const { clock, random } = this.#needs;
-    return gatherEquipment(needs, frozen, { clock, random, stoppingPolicy });
+    return gatherEquipment(dependencies, frozen, { clock, random, stoppingPolicy });
   }
 
   /** The first failure is the one to report; the journal is let go of as well as it can be. */
@@ -235,4 +235,5 @@ class OpenSessions implements LocalRuntime {
 }
 
 /** A runtime that drives any number of sessions in this process. */
-export const createRuntime = (needs: RuntimeDependencies): LocalRuntime => new OpenSessions(needs);
+export const createRuntime = (dependencies: RuntimeDependencies): LocalRuntime =>
+  new OpenSessions(dependencies);

@@ -215,9 +215,9 @@ const chooseLevel = (
 ): SandboxLevel => {
   if (chosen !== undefined) return chosen;
   if (preset !== undefined) return presetSandbox[preset];
-  const kept = before.sandbox;
-  const isFenced = kept !== undefined && kept !== 'off' && kept !== 'missing';
-  return isFenced ? kept : presetSandbox[before.preset ?? 'auto'];
+  const previous = before.sandbox;
+  const isFenced = previous !== undefined && previous !== 'off' && previous !== 'missing';
+  return isFenced ? previous : presetSandbox[before.preset ?? 'auto'];
 };
 
 const lacksSandbox = (sandbox: Settings['sandbox']): boolean => sandbox === 'off' || sandbox === 'missing';

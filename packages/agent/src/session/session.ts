@@ -1,7 +1,7 @@
 import type { Action } from '../machine/action.js';
 import type { CallStatus, JudgedCall } from '../machine/call.js';
 import type { Event, MachineUpgrade, On } from '../machine/event.js';
-import { step } from '../machine/machine.js';
+import { agent } from '../machine/machine.js';
 import type { PastFiles } from '../machine/past-files.js';
 import type { Grant, Settings } from '../machine/settings.js';
 import type { State } from '../machine/state.js';
@@ -26,21 +26,23 @@ const isVolatile = (event: Event): boolean =>
   event.type === 'ToolProgress';
 
 /**
- * Keeps the text of one reply at a time, merged. Between two requests there is always another event
- * (docs/rules.md#merged-text).
+ * Merges the text of one reply at a time. Between two requests there is always another event (docs/rules.md#merged-text).
  */
-const mergeText = (kept: Event | null, event: Event): Event | null => {
-  if (event.type !== 'TextDelta') return kept;
-  return { ...event, text: (kept?.type === 'TextDelta' ? kept.text : '') + event.text };
+const mergeText = (pending: Event | null, event: Event): Event | null => {
+  if (event.type !== 'TextDelta') return pending;
+  return { ...event, text: (pending?.type === 'TextDelta' ? pending.text : '') + event.text };
 };
 
-/** The agent's deltas are volatile. A group waits for the ToolStarted events of the calls that it starts. */
+/**
+ * The agent's deltas are volatile. A group waits for the ToolStarted events of the calls that it starts. Events are not
+ * checked again: `send` checks those of a user, performers check what models, tools and hooks give.
+ */
 export const agentAdapter: MachineAdapter<AgentTypes> = {
-  step,
+  step: agent.stepUnchecked,
   isVolatile,
   keep: mergeText,
-  holds: (next, kept) =>
-    next.type === 'LlmCompleted' && kept.type === 'TextDelta' && next.requestId === kept.requestId,
+  holds: (next, pending) =>
+    next.type === 'LlmCompleted' && pending.type === 'TextDelta' && next.requestId === pending.requestId,
   startOf: (event) => (event.type === 'ToolStarted' ? event.callId : null),
 };
 
@@ -57,7 +59,7 @@ const isPending = (status: CallStatus): boolean =>
 const isIdle = ({ name }: State): boolean =>
   name === 'WaitingForUserInput' || name === 'Ready' || name === 'ShuttingDown';
 
-/** What opening its journal has told of a session. `stoppedAt` and `upgrade`: see Resumed. */
+/** Facts about the end of the earlier process, read from the journal. `stoppedAt` and `upgrade`: see Resumed. */
 type Interruption = {
   readonly past: PastFiles | undefined;
   readonly stoppedAt: number | null;
@@ -71,11 +73,13 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   readonly #equipment: Equipment;
   readonly #report: (fault: Error) => void;
   readonly #performers: Performers;
-  #isAdopted = false;
+  /** Whether the next prompt makes a session from elsewhere one of this store. */
+  #isForeign: boolean;
 
   constructor(journal: Journal, opened: State, equipment: Equipment, report: (fault: Error) => void) {
     super({ adapter: agentAdapter, journal, state: opened, clock: equipment.clock, report });
     this.#journal = journal;
+    this.#isForeign = journal.adopt !== undefined;
     this.#opened = opened;
     this.#equipment = equipment;
     this.#report = report;
@@ -83,7 +87,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
       journal,
       opened,
       state: () => this.state,
-      post: (event, told) => this.post(event, told),
+      post: (event, onApplied) => this.post(event, onApplied),
       shutDown: () => void this.end(null),
     });
   }
@@ -107,25 +111,23 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   }
 
   /** Resolves when the event is durable and applied. Rejects with a TypeError for input that is no event of a user. */
-  async send(given: Input): Promise<{ readonly seq: number }> {
-    const input = checkInput(given);
+  async send(value: Input): Promise<{ readonly seq: number }> {
+    const input = checkInput(value);
     if (input.type === 'ShutdownRequested') return this.#shutDown();
-    if (input.type === 'UserInput') return this.#takeInput(input);
-    if (input.type !== 'SettingsChanged') return this.submit(input);
-    const { stoppedAt: _, ...change } = input; // only the runtime knows it
-    return this.submit({ ...change, ...this.#changeSettings(input.patch) });
+    if (input.type === 'SettingsChanged') {
+      const { stoppedAt: _, ...change } = input; // only the runtime knows it
+      return this.submit({ ...change, ...this.#changeSettings(input.patch) });
+    }
+    const sent = await this.submit(input);
+    if (this.#isForeign && input.type === 'UserInput') await this.#adopt();
+    return sent;
   }
 
-  /** The user's first prompt makes a session from elsewhere one of this store. */
-  async #takeInput(input: Extract<Input, { readonly type: 'UserInput' }>): Promise<{ readonly seq: number }> {
-    const sent = await this.submit(input);
-    const adopt = this.#journal.adopt?.bind(this.#journal);
-    if (this.#isAdopted || adopt === undefined) return sent;
-    this.#isAdopted = true;
-    const adopted = await attempt(adopt);
+  async #adopt(): Promise<void> {
+    this.#isForeign = false;
+    const adopted = await attempt(() => this.#journal.adopt?.());
     // It stays foreign, which costs a resumed session what was pending.
     if (adopted.kind === 'fault') this.#report(adopted.fault);
-    return sent;
   }
 
   /** Calls are stopped first, so that the model is told what became of them. */
@@ -186,7 +188,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
       ...(upgrade === undefined ? {} : { upgrade }),
       ...judged,
     };
-    const resumed = this.submit(event, ({ state }, accepted) => {
+    const resumed = this.submit(event, (accepted, state) => {
       if (accepted) this.#recover(state, past);
     });
     if (wasClosed) change();

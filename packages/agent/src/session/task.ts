@@ -144,10 +144,10 @@ const runTask = async (
   { prompt, maxUsd }: TaskInput,
   context: ToolContext,
 ): Promise<ToolOutcome> => {
-  const left = context.left();
-  if (isUsedUp(left)) return { status: 'failed', text: 'not run: the limit of the session is used up' };
+  const remaining = context.left();
+  if (isUsedUp(remaining)) return { status: 'failed', text: 'not run: the limit of the session is used up' };
   const { batchId, callId } = context;
-  const settings = readingTaskSettings(sessions.settings(), left, maxUsd);
+  const settings = readingTaskSettings(sessions.settings(), remaining, maxUsd);
   const child = await sessions.start(settings, { batchId, callId });
   await child.send({ type: 'UserInput', text: prompt, mode: 'steer' });
   return awaitTask(child, context);
@@ -171,7 +171,7 @@ const resumeTask = async (
   return awaitTask(child, context);
 };
 
-/** Finds the task that was running when the session was interrupted (rule 1). */
+/** Finds the task that was running when the session was interrupted, by the call that its header names. */
 const findTask = async (
   sessions: TaskSessions,
   input: TaskInput,
@@ -179,10 +179,10 @@ const findTask = async (
 ): Promise<InterruptedCall> => {
   const task = await sessions.find(context);
   if (task === null) return { kind: 'neverBegan' };
-  const left = TASK_DEADLINE_MS - (sessions.clock.now() - task.createdAt);
+  const remaining = TASK_DEADLINE_MS - (sessions.clock.now() - task.createdAt);
   return {
     kind: 'found',
-    leftMs: Math.min(TASK_DEADLINE_MS, Math.max(LEFT_MS_MIN, left)),
+    leftMs: Math.min(TASK_DEADLINE_MS, Math.max(LEFT_MS_MIN, remaining)),
     finish: () => resumeTask(sessions, input, task, context),
   };
 };
@@ -248,20 +248,24 @@ const ROUNDS_MAX = 50;
 
 type Remainders = { readonly usd: Remaining; readonly tokens: Remaining };
 
-const taskLimit = (left: Remaining, wished: number | undefined): Limit => {
-  if (left.type === 'unlimited') return wished ?? 'unlimited';
-  return wished === undefined ? left.amount : Math.min(left.amount, wished);
+const taskLimit = (remaining: Remaining, wished: number | undefined): Limit => {
+  if (remaining.type === 'unlimited') return wished ?? 'unlimited';
+  return wished === undefined ? remaining.amount : Math.min(remaining.amount, wished);
 };
 
 /** Whether a limit of the session is used up. */
 const isUsedUp = ({ usd, tokens }: Remainders): boolean =>
-  [usd, tokens].some((left) => left.type === 'left' && left.amount <= 0);
+  [usd, tokens].some((remaining) => remaining.type === 'left' && remaining.amount <= 0);
 
 /**
  * The settings of a task that only reads. It gets the model, the written rules and the allowed hosts of its parent, and
  * at most what is left of the parent's limits. Whatever would be asked is denied, since nobody can be asked.
  */
-const readingTaskSettings = (parent: Settings, left: Remainders, maxUsd: number | undefined): Settings => ({
+const readingTaskSettings = (
+  parent: Settings,
+  remaining: Remainders,
+  maxUsd: number | undefined,
+): Settings => ({
   ...parent,
   preset: 'plan',
   rules: allowHosts(presetRules.plan, allowedHosts(parent.rules)),
@@ -277,8 +281,8 @@ const readingTaskSettings = (parent: Settings, left: Remainders, maxUsd: number 
   atLimit: 'finish',
   limits: {
     ...noLimits,
-    usd: taskLimit(left.usd, maxUsd),
-    tokens: taskLimit(left.tokens, undefined),
+    usd: taskLimit(remaining.usd, maxUsd),
+    tokens: taskLimit(remaining.tokens, undefined),
     rounds: ROUNDS_MAX,
     truncation: parent.limits.truncation,
     repeats: 5,

@@ -26,9 +26,8 @@ import type {
   ToolContext,
   ToolOutcome,
 } from '../ports/tool.js';
-import type { Redactor } from '../secrets/redactor.js';
-import type { Equipment } from './equipment.js';
-import type { Post, Told } from './loop.js';
+import type { Equipment, RunningSession } from './equipment.js';
+import type { OnApplied, Post } from './loop.js';
 import { UNKNOWN_USAGE } from './model-call.js';
 import { takeHashes, takeOutcome, uncountableText } from './outside-values.js';
 import {
@@ -70,10 +69,8 @@ type Perform = () => Promise<ToolOutcome>;
 
 export class ToolRuns {
   readonly #equipment: Equipment;
+  readonly #session: RunningSession;
   readonly #blobs: Blobs;
-  readonly #session: () => SessionData;
-  readonly #post: Post;
-  readonly #hooks: ToolRunParts['hooks'];
   readonly #runs = new Map<string, ToolRun>();
   readonly #returning = new Set<Promise<void>>();
   #recalling: Promise<void> | null = null;
@@ -82,12 +79,10 @@ export class ToolRuns {
   /** Of calls that never began, and of those that the end of the session has stopped. */
   readonly #stopped = createStoppedCalls();
 
-  constructor(equipment: Equipment, blobs: Blobs, { session, post, hooks }: ToolRunParts) {
+  constructor(equipment: Equipment, session: RunningSession) {
     this.#equipment = equipment;
-    this.#blobs = redactBlobs(equipment.redactor, blobs);
     this.#session = session;
-    this.#post = post;
-    this.#hooks = hooks;
+    this.#blobs = redactBlobs(equipment.redactor, session.journal.blobs);
   }
 
   /** Posts ToolStarted, now or later, and runs the call once that is durable. A call is never started twice. */
@@ -97,17 +92,17 @@ export class ToolRuns {
     const tool = this.#equipment.tools.get(call.tool);
     tool?.announce?.(this.#settings().workspace);
     if (isRecorded(call)) this.#equipment.sentCalls?.announce(this.#settings().workspace);
-    run.looked = observeBefore(this.#equipment.hooks, this.#settings(), call, run.signal.signal);
+    run.observed = observeBefore(this.#equipment.hooks, this.#settings(), call, run.signal.signal);
     const started = { type: 'ToolStarted', batchId, callId: call.callId } as const;
     if (call.traits.effect !== 'probeable') {
-      this.#post(started, this.#begin(run));
+      this.#session.post(started, this.#begin(run));
       return 'posted';
     }
-    void this.#look(run).then((hashes) => this.#post({ ...started, ...hashes }, this.#begin(run)));
+    void this.#look(run).then((hashes) => this.#session.post({ ...started, ...hashes }, this.#begin(run)));
     return 'later';
   }
 
-  /** Rule 4: the first tool that runs loads the file hashes from before the session was resumed. */
+  /** The first tool that runs loads the file hashes from before the session was resumed. */
   recallWith(recall: Recall): void {
     this.#recall = recall;
   }
@@ -155,7 +150,7 @@ export class ToolRuns {
   }
 
   #add(batchId: string, call: JudgedCall): ToolRun {
-    const run = createRun(batchId, call, this.#equipment, this.#post);
+    const run = createRun(batchId, call, this.#equipment, this.#session.post);
     this.#runs.set(callKey(batchId, call.callId), run);
     if (this.#closing) this.#end(run);
     return run;
@@ -178,26 +173,26 @@ export class ToolRuns {
   #stop(run: ToolRun, force: boolean): void {
     if (!run.signal.signal.aborted) run.signal.abort('cancelled');
     if (!force) return;
-    run.forgotten = true;
+    run.isForgotten = true;
     run.deadline.stop();
     run.joiner.drop();
     run.force.abort('cancelled');
   }
 
-  #contextOf(run: ToolRun): ToolContext {
-    return createContext(run, this.#equipment, this.#session, this.#blobs);
+  #createContext(run: ToolRun): ToolContext {
+    return createContext(run, this.#equipment, () => this.#session.state().session, this.#blobs);
   }
 
   async #look(run: ToolRun): Promise<FileHashes | undefined> {
     const tool = this.#equipment.tools.get(run.call.tool);
     if (tool?.before === undefined) return undefined;
-    const looked = await attempt(() => tool.before?.(run.call.input, this.#contextOf(run)));
+    const read = await attempt(() => tool.before?.(run.call.input, this.#createContext(run)));
     // Without a hash nothing is lost: the call itself reports the fault, and recovery treats it as unknown.
-    return looked.kind === 'done' ? takeHashes(looked.value) : undefined;
+    return read.kind === 'done' ? takeHashes(read.value) : undefined;
   }
 
-  /** Rule 1: the loop calls the result once ToolStarted is durable. */
-  #begin(run: ToolRun): Told {
+  /** The loop calls the result once ToolStarted is durable. */
+  #begin(run: ToolRun): OnApplied {
     return (accepted) => {
       if (accepted) return void this.#finish(run);
       this.#stopped.add(run, NEVER_RAN);
@@ -207,38 +202,39 @@ export class ToolRuns {
 
   async #recover(run: ToolRun, judge: Recover): Promise<void> {
     await this.remember();
-    const outcome = await judge(() => this.#look(run), recordingMemory(run, this.#equipment.files));
+    const outcome = await judge(() => this.#look(run), recordingMemory(this.#equipment.files, run.seen));
     const { hooks } = this.#equipment;
     if (outcome?.status === 'ok' && isWatched(hooks, this.#settings(), run.call))
       await attempt(() => hooks.after(run.call, this.#settings()));
     if (outcome !== null) return this.#report(run, outcome);
-    run.looked = observeBefore(this.#equipment.hooks, this.#settings(), run.call, run.signal.signal);
+    run.observed = observeBefore(this.#equipment.hooks, this.#settings(), run.call, run.signal.signal);
     await this.#finish(run);
   }
 
   async #recoverOpaque(run: ToolRun): Promise<void> {
     await this.remember();
-    const found = await this.#findInterrupted(run);
-    if (found.kind === 'unknown') return this.#report(run, { status: 'lost', text: found.text });
-    if (found.kind === 'found') {
+    const interruptedCall = await this.#findInterrupted(run);
+    if (interruptedCall.kind === 'unknown')
+      return this.#report(run, { status: 'lost', text: interruptedCall.text });
+    if (interruptedCall.kind === 'found') {
       const isWhole =
-        found.isRunning === true && isWatched(this.#equipment.hooks, this.#settings(), run.call);
-      if (isWhole) run.looked = Promise.resolve(); // it was observed by the earlier process: lookAfter
-      return this.#finish(run, found.finish, found.leftMs ?? 0);
+        interruptedCall.isRunning === true && isWatched(this.#equipment.hooks, this.#settings(), run.call);
+      if (isWhole) run.observed = Promise.resolve(); // the earlier process has observed it
+      return this.#finish(run, interruptedCall.finish, interruptedCall.leftMs ?? 0);
     }
-    run.looked = observeBefore(this.#equipment.hooks, this.#settings(), run.call, run.signal.signal);
+    run.observed = observeBefore(this.#equipment.hooks, this.#settings(), run.call, run.signal.signal);
     await this.#finish(run);
   }
 
   async #findInterrupted(run: ToolRun): Promise<InterruptedCall> {
     const tool = this.#equipment.tools.get(run.call.tool);
     const find = tool?.findInterrupted ?? findUnsent;
-    const found = await attempt(() => find(run.call.input, this.#contextOf(run)));
-    if (found.kind === 'done') return found.value;
-    return { kind: 'unknown', text: `${CALL_UNKNOWN} (${found.fault.message})` };
+    const interruptedCall = await attempt(() => find(run.call.input, this.#createContext(run)));
+    if (interruptedCall.kind === 'done') return interruptedCall.value;
+    return { kind: 'unknown', text: `${CALL_UNKNOWN} (${interruptedCall.fault.message})` };
   }
 
-  /** Applies rule 4. */
+  /** Resolves when the files of calls before a resume are loaded. No tool runs before. */
   async remember(): Promise<void> {
     if (this.#recall === null) return;
     this.#recalling ??= this.#recall(this.#equipment.files);
@@ -248,14 +244,14 @@ export class ToolRuns {
   /** `interrupted`: waits for a call that runs already. */
   async #finish(run: ToolRun, interrupted?: Perform, deadlineMs = run.call.traits.deadlineMs): Promise<void> {
     if (this.#recall !== null) await this.remember();
-    if (run.looked !== null) await run.looked;
+    if (run.observed !== null) await run.observed;
     run.deadline = watchDeadline(run, deadlineMs, this.#equipment.clock, this.#settings().graceMs);
-    const outcome = await this.#outcomeOf(run, interrupted);
+    const outcome = await this.#awaitOutcome(run, interrupted);
     run.deadline.stop();
-    await this.#report(run, outcome, this.#hooks);
+    await this.#report(run, outcome, this.#session.userHooks);
   }
 
-  async #outcomeOf(run: ToolRun, interrupted?: Perform): Promise<ToolOutcome> {
+  async #awaitOutcome(run: ToolRun, interrupted?: Perform): Promise<ToolOutcome> {
     const tool = this.#equipment.tools.get(run.call.tool);
     if (tool === undefined) return { status: 'failed', text: `there is no tool ${run.call.tool} any more` };
     const perform = interrupted ?? ((): Promise<ToolOutcome> => this.#runTool(tool, run));
@@ -272,7 +268,7 @@ export class ToolRuns {
   }
 
   async #runTool(tool: Tool, run: ToolRun): Promise<ToolOutcome> {
-    const context = this.#contextOf(run);
+    const context = this.#createContext(run);
     if (tool.findInterrupted === undefined && isRecorded(run.call)) context.sending?.();
     return tool.run(run.call.input, context);
   }
@@ -291,7 +287,7 @@ export class ToolRuns {
     if (usageFault === null) return outcome;
     const usageId = spendingId(batchId, call.callId);
     const fault = uncountableText(`the tool ${call.tool}`, usageFault);
-    this.#post({ type: 'UsageReported', usageId, usage: UNKNOWN_USAGE, fault });
+    this.#session.post({ type: 'UsageReported', usageId, usage: UNKNOWN_USAGE, fault });
     return outcome;
   }
 
@@ -304,47 +300,61 @@ export class ToolRuns {
   /** The usage of a call that was given up still counts. */
   #countLate({ batchId, call }: ToolRun, { usage }: ToolOutcome): void {
     if (usage === undefined) return;
-    this.#post({ type: 'UsageReported', usageId: spendingId(batchId, call.callId), usage });
+    this.#session.post({ type: 'UsageReported', usageId: spendingId(batchId, call.callId), usage });
   }
 
   #settings(): Settings {
-    return this.#session().settings;
+    return this.#session.state().session.settings;
   }
 
-  /** Applies rule 2. */
-  async #report(run: ToolRun, outcome: ToolOutcome, hooks: ToolRunParts['hooks'] = null): Promise<void> {
+  /** The outcome as the model sees it: without secrets, cut, and with what the user's hooks say about it. */
+  async #finishOutcome(
+    run: ToolRun,
+    outcome: ToolOutcome,
+    userHooks: UserHookRuns | null,
+  ): Promise<CallOutcome> {
+    const clean = redactOutcome(this.#equipment.redactor, outcome);
+    const cut = await cutOutcome(clean, this.#settings().outputCutBytes, this.#blobs);
+    if (userHooks === null || run.isForgotten) return cut;
+    const { call, signal, force } = run;
+    // After its deadline the call's own signal is aborted already.
+    const signals = signal.signal.aborted ? [force.signal] : [signal.signal, force.signal];
+    return userHooks.afterTool(call, cut, signals);
+  }
+
+  /** Posts the one ToolCompleted of a call, unless the machine has settled it. */
+  async #report(run: ToolRun, outcome: ToolOutcome, userHooks: UserHookRuns | null = null): Promise<void> {
     const { batchId, call } = run;
-    const world = { ...this.#equipment, hooks, blobs: this.#blobs };
-    const cut = run.forgotten ? outcome : await finishOutcome(run, outcome, world, this.#settings());
+    const finished = run.isForgotten ? outcome : await this.#finishOutcome(run, outcome, userHooks);
     this.#drop(run);
-    if (run.forgotten) return this.#countLate(run, outcome);
-    run.forgotten = true;
+    if (run.isForgotten) return this.#countLate(run, outcome);
+    run.isForgotten = true;
     const seen = [...run.seen].map(([path, sha256]) => ({ path, sha256 }));
-    const whole = seen.length === 0 ? cut : { ...cut, seen };
+    const whole = seen.length === 0 ? finished : { ...finished, seen };
     if (run.isStopped) return this.#stopped.add(run, whole, () => this.#countLate(run, outcome));
     run.joiner.flush();
-    this.#post({ type: 'ToolCompleted', batchId, callId: call.callId, outcome: whole });
+    this.#session.post({ type: 'ToolCompleted', batchId, callId: call.callId, outcome: whole });
   }
 }
 
 /** A call from its preparation to its outcome. */
-
-type ToolRunParts = {
-  /** Called on each use, because the session changes. */
-  session(): SessionData;
-  readonly post: Post;
-  /** null: the user has no hooks. */
-  readonly hooks: UserHookRuns | null;
-};
-
-type ToolRun = Omit<CallInContext, 'forgotten' | 'deadline'> & {
+type ToolRun = {
+  readonly batchId: string;
+  readonly call: JudgedCall;
+  /** Asks the tool to end soon. */
+  readonly signal: AbortController;
+  /** Ends the tool at once. */
+  readonly force: AbortController;
+  readonly joiner: Joiner;
+  /** By real path: what this call read or wrote. */
+  readonly seen: Map<string, string>;
   deadline: DeadlineWatch;
   readonly gaveUp: Promise<ToolOutcome>;
   giveUp(outcome: ToolOutcome): void;
-  /** The hooks' look at the workspace before the call; null if they need none. */
-  looked: Promise<void> | null;
+  /** Resolves when the hooks have read the workspace before the call; null if they need not. */
+  observed: Promise<void> | null;
   /** True if the machine no longer needs the outcome. */
-  forgotten: boolean;
+  isForgotten: boolean;
   /** Whether the end of the session has stopped it: then its outcome is not posted. */
   isStopped: boolean;
   /** Resolves when the call has ended, or never began. */
@@ -362,12 +372,12 @@ export type StoppedCalls = {
 };
 
 const createStoppedCalls = (): StoppedCalls => {
-  const ended: StoppedCall[] = [];
+  const stoppedCalls: StoppedCall[] = [];
   const reports: (() => void)[] = [];
   return {
-    outcomes: () => [...ended],
+    outcomes: () => [...stoppedCalls],
     add({ batchId, call }, { usage: _, ...outcome }, reportUsage) {
-      ended.push({ batchId, callId: call.callId, outcome });
+      stoppedCalls.push({ batchId, callId: call.callId, outcome });
       if (reportUsage !== undefined) reports.push(reportUsage);
     },
     reportUsage() {
@@ -415,30 +425,15 @@ const createRun = (
     signal: new AbortController(),
     force: new AbortController(),
     deadline: NO_DEADLINE,
-    looked: null,
-    forgotten: false,
+    observed: null,
+    isForgotten: false,
     isStopped: false,
   };
   return run;
 };
 
-/** What a tool gets for one call. */
-
-type CallInContext = {
-  readonly batchId: string;
-  readonly call: JudgedCall;
-  readonly signal: AbortController;
-  readonly force: AbortController;
-  readonly joiner: Joiner;
-  /** By real path: what this call read or wrote. */
-  readonly seen: Map<string, string>;
-  /** True if the machine no longer needs the outcome. */
-  readonly forgotten: boolean;
-  readonly deadline: DeadlineWatch;
-};
-
-/** The session's memory; what is set in it is noted for the end of the call. */
-const recordingMemory = ({ seen }: Pick<CallInContext, 'seen'>, files: FileMemory): FileMemory => ({
+/** The session's memory of files. What is set in it is also noted in `seen`, by real path. */
+export const recordingMemory = (files: FileMemory, seen: Map<string, string>): FileMemory => ({
   get: (path) => files.get(path),
   set: (path, sha256) => {
     if (typeof path !== 'string' || typeof sha256 !== 'string')
@@ -451,7 +446,7 @@ const recordingMemory = ({ seen }: Pick<CallInContext, 'seen'>, files: FileMemor
 const callKey = (batchId: string, callId: string): string => `${batchId} ${callId}`;
 
 const createContext = (
-  run: CallInContext,
+  run: ToolRun,
   { files, jobs, sentCalls }: Equipment,
   session: () => SessionData,
   blobs: Blobs,
@@ -475,10 +470,10 @@ const createContext = (
     hosts: facts.hosts,
     signal: signal.signal,
     force: force.signal,
-    files: recordingMemory(run, files),
+    files: recordingMemory(files, run.seen),
     left: () => remainingIn(session()),
     progress: (text) => {
-      if (!run.forgotten && typeof text === 'string') joiner.add('progress', text);
+      if (!run.isForgotten && typeof text === 'string') joiner.add('progress', text);
     },
     sending: () => sentCalls?.record(workspace, callKey(batchId, callId)),
     findSent: async () => (await sentCalls?.find(workspace, callKey(batchId, callId))) ?? 'unknown',
@@ -492,13 +487,6 @@ type DeadlineReason = 'cancelled' | 'timedOut';
 /** Of a call without a time limit, and of one that has not begun. */
 const NO_DEADLINE: DeadlineWatch = { stop: () => undefined, pause: () => () => undefined };
 
-type Watched = {
-  readonly call: JudgedCall;
-  readonly signal: AbortController;
-  readonly force: AbortController;
-  giveUp(outcome: ToolOutcome): void;
-};
-
 type DeadlineWatch = {
   stop(): void;
   /** The deadline stands still until the returned function is called. One that has passed stays so. */
@@ -507,7 +495,7 @@ type DeadlineWatch = {
 
 /** Aborts the run at its deadline, forces it a grace period later, and gives it up after another one. */
 export const watchDeadline = (
-  run: Watched,
+  run: Pick<ToolRun, 'call' | 'signal' | 'force' | 'giveUp'>,
   deadlineMs: number,
   clock: Clock,
   graceMs: number,
@@ -551,36 +539,6 @@ export const watchDeadline = (
   };
 };
 
-type EndedRun = {
-  readonly call: JudgedCall;
-  readonly signal: AbortController;
-  readonly force: AbortController;
-  /** The machine no longer needs the outcome. */
-  readonly forgotten: boolean;
-};
-
-type FinishOptions = {
-  readonly redactor: Redactor;
-  readonly blobs: Blobs;
-  /** null: the call has not just run, or there are no hooks. */
-  readonly hooks: UserHookRuns | null;
-};
-
-/** The outcome as the model sees it: without secrets, cut, and with what hooks say about it. */
-const finishOutcome = async (
-  run: EndedRun,
-  outcome: ToolOutcome,
-  { redactor, blobs, hooks }: FinishOptions,
-  { outputCutBytes }: Settings,
-): Promise<CallOutcome> => {
-  const cut = await cutOutcome(redactOutcome(redactor, outcome), outputCutBytes, blobs);
-  if (hooks === null || run.forgotten) return cut;
-  const { signal, force } = run;
-  // After its deadline the call's own signal is aborted already.
-  const signals = signal.signal.aborted ? [force.signal] : [signal.signal, force.signal];
-  return hooks.afterTool(run.call, cut, signals);
-};
-
 /** Whether the hooks need to know about a call: it changes something, and phases may follow. */
 const isWatched = (hooks: Hooks | null, settings: Settings, call: JudgedCall): hooks is Hooks =>
   hooks !== null && settings.hooks !== 'never' && call.traits.mutating;
@@ -599,14 +557,8 @@ const observeBefore = (
   const cancel = new Promise<void>((resolve) => {
     cancelled.addEventListener('abort', () => resolve(), { once: true });
   });
-  const looked = attempt(() => hooks.before(call, settings)).then(() => undefined);
-  return Promise.race([looked, cancel]);
-};
-
-type Ended = {
-  readonly call: JudgedCall;
-  readonly signal: AbortController;
-  readonly looked: Promise<void> | null;
+  const read = attempt(() => hooks.before(call, settings)).then(() => undefined);
+  return Promise.race([read, cancel]);
 };
 
 /**
@@ -616,11 +568,11 @@ type Ended = {
 const observeAfter = async (
   hooks: Hooks | null,
   settings: Settings,
-  { call, signal, looked }: Ended,
+  { call, signal, observed }: ToolRun,
 ): Promise<void> => {
-  if (hooks === null || looked === null) return;
+  if (hooks === null || observed === null) return;
   const isCancelled = signal.signal.reason === 'cancelled';
   if (!isCancelled && settings.autoCommit === 'off') return;
-  const seen = attempt(() => hooks.after(call, settings));
-  if (!isCancelled) await seen;
+  const noted = attempt(() => hooks.after(call, settings));
+  if (!isCancelled) await noted;
 };

@@ -158,7 +158,7 @@ export class UserHookRuns {
     });
   }
 
-  /** Rule 3. */
+  /** Runs the hooks of a moment. What they say is passed on without secrets. */
   async #run(moment: HookMoment, facts: JsonObject, signal: AbortSignal): Promise<HookVerdicts> {
     const running = this.#hooks.run(moment, facts, signal);
     this.#returning.add(running);

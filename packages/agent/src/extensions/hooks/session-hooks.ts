@@ -118,10 +118,10 @@ const callFunction = (hook: FunctionHook, input: JsonObject, moment: HookMoment,
     if (signal.aborted) return onAbort();
     Promise.resolve()
       .then(() => hook.run(input, ended.signal))
-      .then((said: unknown) => {
-        if (said === undefined || said === null) return resolve({ decision: 'allow' });
-        if (typeof said !== 'object') throw new Error('it returned no object');
-        resolve(parseAnswer(said, moment));
+      .then((raw: unknown) => {
+        if (raw === undefined || raw === null) return resolve({ decision: 'allow' });
+        if (typeof raw !== 'object') throw new Error('it returned no object');
+        resolve(parseAnswer(raw, moment));
       })
       .catch(reject)
       .finally(settle);
@@ -354,8 +354,8 @@ const answerText = (answer: object, key: string): string | null => {
 
 /** The answer in an object. Fields that we don't know are ignored. */
 const parseAnswer = (answer: object, moment: HookMoment): HookAnswer => {
-  const said: unknown = Reflect.get(answer, 'decision') ?? 'allow';
-  const decision = typeof said === 'string' && Object.hasOwn(DECISIONS, said) ? DECISIONS[said] : undefined;
+  const raw: unknown = Reflect.get(answer, 'decision') ?? 'allow';
+  const decision = typeof raw === 'string' && Object.hasOwn(DECISIONS, raw) ? DECISIONS[raw] : undefined;
   if (decision === undefined) throw new HookFault('its decision is none of allow, ask and deny');
   if (decision === 'ask' && moment !== 'before-tool')
     throw new HookFault('its decision is ask, which has a meaning before a tool only');

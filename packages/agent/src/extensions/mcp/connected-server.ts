@@ -27,11 +27,10 @@ import type { JsonObject } from '../../machine/message.js';
 import { attempt } from '../../platform/attempt.js';
 import { type ProcessEnvironment, VERSION } from '../../platform/environment.js';
 import { mcpFetch } from './fetch.js';
-import { configuredClient } from './log-in.js';
 import type { ServerAnswer } from './question.js';
 import type { HttpServer, McpProtocol, McpServer, StdioServer } from './server-config.js';
 import type { ServerLog } from './server-log.js';
-import { readLogin, type StoredLogin, writeLogin } from './server-secrets.js';
+import { configuredClient, readLogin, type StoredLogin, writeLogin } from './server-secrets.js';
 import { prepareServer, StdioTransport } from './stdio-server.js';
 
 export type CallOptions = {

@@ -68,18 +68,18 @@ export const declareTools = (offers: readonly Offer[]): Declared => {
   const sorted = [...byName.values()].toSorted((one, next) =>
     one.declaredName < next.declaredName ? -1 : 1,
   );
-  const kept: DeclaredTool[] = [];
+  const fitting: DeclaredTool[] = [];
   let characters = 0;
   for (const tool of sorted) {
     characters += declarationLength(tool);
-    if (kept.length < TOOLS_MAX && characters <= CHARACTERS_MAX) kept.push(tool);
+    if (fitting.length < TOOLS_MAX && characters <= CHARACTERS_MAX) fitting.push(tool);
   }
-  const lost = sorted.length - kept.length;
-  if (lost > 0)
+  const omitted = sorted.length - fitting.length;
+  if (omitted > 0)
     faults.push(
-      `${lost} of ${sorted.length} MCP tools are left out: a session declares at most ${TOOLS_MAX} of them, and ${CHARACTERS_MAX} characters. Name the tools that you need: tools = ["…"] in the server's table`,
+      `${omitted} of ${sorted.length} MCP tools are left out: a session declares at most ${TOOLS_MAX} of them, and ${CHARACTERS_MAX} characters. Name the tools that you need: tools = ["…"] in the server's table`,
     );
-  return { tools: kept, faults };
+  return { tools: fitting, faults };
 };
 
 /**

@@ -19,8 +19,8 @@ import { attempt } from '../../platform/attempt.js';
 import { type ProcessEnvironment, VERSION } from '../../platform/environment.js';
 import { isSameSecret } from '../../platform/untrusted-input.js';
 import { mcpFetch } from './fetch.js';
-import type { HttpServer, OauthClient } from './server-config.js';
-import { NO_LOGIN, readLogin, type StoredLogin, writeLogin } from './server-secrets.js';
+import type { HttpServer } from './server-config.js';
+import { configuredClient, NO_LOGIN, readLogin, type StoredLogin, writeLogin } from './server-secrets.js';
 
 export type LoginResult =
   /** The server has accepted the login. */
@@ -106,13 +106,13 @@ class ServerLogin {
   async begin(): Promise<'accepted' | 'asked'> {
     const { wantedScope, tokens } = readLogin(this.#options.stateFolder, this.#server);
     if (wantedScope === null || tokens === null) return this.connect();
-    const begun = await auth(this.#provider, {
+    const outcome = await auth(this.#provider, {
       serverUrl: this.#server.url,
       scope: wantedScope,
       forceReauthorization: true,
       fetchFn: loginFetch(this.#server, this.#options),
     });
-    return begun === 'REDIRECT' ? 'asked' : this.connect();
+    return outcome === 'REDIRECT' ? 'asked' : this.connect();
   }
 
   /** Connects to the server: whether it accepts the login, or asks for one. */
@@ -155,8 +155,8 @@ const receive = async (
   const byHand = async (): Promise<URLSearchParams> => {
     for (;;) {
       const text = await (typed?.(over.signal) ?? new Promise<never>(() => undefined));
-      const found = parseRedirect(text, state);
-      if (found !== null) return found;
+      const redirect = parseRedirect(text, state);
+      if (redirect !== null) return redirect;
     }
   };
   const received = listener.receive(state);
@@ -275,7 +275,7 @@ export const openRedirectListener = async (
   earlier: string | null,
   only: number | null = null,
 ): Promise<RedirectListener> => {
-  let expected: { readonly state: string; take(found: URLSearchParams): void } | null = null;
+  let expected: { readonly state: string; take(redirect: URLSearchParams): void } | null = null;
   /** The state of the redirect that was taken last: it is taken once. */
   let taken: string | null = null;
   const take = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
@@ -452,12 +452,6 @@ class StoredLoginProvider implements LoginProvider {
     await writeLogin(this.#stateFolder, this.#server, this.stored);
   }
 }
-
-/** The client that the settings name. */
-export const configuredClient = ({ clientId, clientSecret }: OauthClient): StoredOAuthClientInformation => ({
-  client_id: clientId,
-  ...(clientSecret === undefined ? {} : { client_secret: clientSecret }),
-});
 
 type LoginProviderOptions = {
   readonly stateFolder: string;

@@ -52,7 +52,7 @@ export const createSessionOffers = (
   answerMs = ANSWER_MS,
 ): SessionOffers => {
   const byName = new Map(servers.map((one) => [one.connection.server.name, one]));
-  const connectionOf = (name: string): Connection => {
+  const findConnection = (name: string): Connection => {
     const found = byName.get(name);
     if (found === undefined) throw new Error(`there is no MCP server ${name}`);
     return found.connection;
@@ -72,16 +72,18 @@ export const createSessionOffers = (
       ),
     hasServer: (name) => byName.has(name),
     async prompt(declared, words) {
-      const given = parseArguments(declared, words);
+      const args = parseArguments(declared, words);
       const { server, name } = declared;
-      const got = await inTime(server, answerMs, (signal) =>
-        connectionOf(server).getPrompt(name, given, signal),
+      const result = await inTime(server, answerMs, (signal) =>
+        findConnection(server).getPrompt(name, args, signal),
       );
-      return redactor.clean(promptText(got));
+      return redactor.clean(promptText(result));
     },
     async resource(server, uri) {
-      const got = await inTime(server, answerMs, (signal) => connectionOf(server).readResource(uri, signal));
-      return redactor.clean(resourceText(`@${server}:${uri}`, got));
+      const result = await inTime(server, answerMs, (signal) =>
+        findConnection(server).readResource(uri, signal),
+      );
+      return redactor.clean(resourceText(`@${server}:${uri}`, result));
     },
   };
 };
@@ -125,10 +127,10 @@ export const offeredPrompts = (remote: readonly RemotePrompt[]): readonly Offere
   distinctBy(remote, ({ name }) => name)
     .filter(({ name }) => name.length <= NAME_MAX)
     .slice(0, PROMPTS_MAX)
-    .map(({ name, title, description = title ?? '', arguments: given = [] }) => ({
+    .map(({ name, title, description = title ?? '', arguments: args = [] }) => ({
       name,
       description: oneLine(description),
-      arguments: given
+      arguments: args
         .slice(0, ARGUMENTS_MAX)
         .map((one) => ({ name: one.name.slice(0, NAME_MAX), required: one.required === true })),
     }));
@@ -189,25 +191,25 @@ const promptUsage = ({ declaredName, arguments: all }: DeclaredPrompt): string =
 /** Throws if an argument is missing. Words for none stay in the message, which begins with the typed line. */
 export const parseArguments = (prompt: DeclaredPrompt, words: string): Readonly<Record<string, string>> => {
   const typed = words.trim();
-  const given = new Map<string, string>();
+  const args = new Map<string, string>();
   const plain: Word[] = [];
   for (const word of splitWords(typed)) {
     const name = prompt.arguments.find((one) => word.text.startsWith(`${one.name}=`))?.name;
     if (name === undefined) plain.push(word);
-    else given.set(name, word.text.slice(name.length + 1));
+    else args.set(name, word.text.slice(name.length + 1));
   }
-  const byName = given.size;
-  const open = prompt.arguments.filter(({ name }) => !given.has(name));
+  const byName = args.size;
+  const open = prompt.arguments.filter(({ name }) => !args.has(name));
   const takesRest = open.length > 0 && byName === 0;
   for (const [index, { name }] of open.entries()) {
     const word = plain[index];
     if (word === undefined) break;
     const isRest = takesRest && index === open.length - 1 && plain.length > open.length;
-    given.set(name, isRest ? typed.slice(word.at) : word.text);
+    args.set(name, isRest ? typed.slice(word.at) : word.text);
   }
-  const missing = prompt.arguments.filter(({ name, required }) => required && !given.has(name));
+  const missing = prompt.arguments.filter(({ name, required }) => required && !args.has(name));
   if (missing.length > 0) throw new Error(`it is written as ${promptUsage(prompt)}`);
-  return Object.fromEntries(given);
+  return Object.fromEntries(args);
 };
 
 /** Prompts and resources of servers as text for the model. */

@@ -110,7 +110,7 @@ const readField = (name: string, schema: object, isRequired: boolean, clean: Cle
   return { name, label, isRequired, type };
 };
 
-/** Null for a question that can't be asked (rule 2). `clean` replaces secrets in the server's words. */
+/** Null for a form that nobody would fill in. `clean` replaces secrets in the server's words. */
 export const readServerQuestion = (
   server: string,
   params: ElicitRequestParams,
@@ -150,10 +150,10 @@ const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
 
 /** A choice by its number in the list, or by its value or label. */
 const findChoice = (typed: string, choices: readonly FieldChoice[]): string | null => {
-  const found =
+  const match =
     choices.find((choice) => choice.value === typed || choice.label === typed) ??
     (/^\d{1,3}$/.test(typed) ? choices[Number(typed) - 1] : undefined);
-  return found?.value ?? null;
+  return match?.value ?? null;
 };
 
 /** The value of a line that is not empty. */
@@ -186,33 +186,33 @@ export const readTyped = (typed: string, { type }: QuestionField): ReadValue => 
   }
 };
 
-const fits = (given: unknown, { type }: QuestionField): given is FieldValue => {
+const fits = (raw: unknown, { type }: QuestionField): raw is FieldValue => {
   const isChoice = (one: unknown): boolean =>
     'choices' in type && type.choices.some((choice) => choice.value === one);
   switch (type.kind) {
     case 'text':
-      return typeof given === 'string';
+      return typeof raw === 'string';
     case 'number':
-      return typeof given === 'number' && Number.isFinite(given);
+      return typeof raw === 'number' && Number.isFinite(raw);
     case 'integer':
-      return Number.isSafeInteger(given);
+      return Number.isSafeInteger(raw);
     case 'boolean':
-      return typeof given === 'boolean';
+      return typeof raw === 'boolean';
     case 'choice':
-      return isChoice(given);
+      return isChoice(raw);
     case 'choices':
-      return Array.isArray(given) && given.every(isChoice);
+      return Array.isArray(raw) && raw.every(isChoice);
   }
 };
 
 /** What a form of an editor holds for the server; null if a required field lacks, or has another type. */
 export const readContent = (
-  given: Readonly<Record<string, unknown>>,
+  raw: Readonly<Record<string, unknown>>,
   fields: readonly QuestionField[],
 ): Readonly<Record<string, FieldValue>> | null => {
   const content: [string, FieldValue][] = [];
   for (const field of fields) {
-    const one = Object.hasOwn(given, field.name) ? given[field.name] : undefined;
+    const one = Object.hasOwn(raw, field.name) ? raw[field.name] : undefined;
     if (one === undefined || one === null) {
       if (field.isRequired) return null;
     } else if (fits(one, field)) content.push([field.name, one]);

@@ -39,7 +39,7 @@ export const openServerLog = (stateFolder: string, server: string, redacted: Red
         if ((status?.size ?? 0) > BYTES_MAX) renameSync(file, join(folder, `${server}.old.log`));
         appendFileSync(file, text, { mode: 0o600 });
       } catch {
-        // rule 3: nothing of the session depends on it
+        // a log is a convenience: nothing of the session depends on it
       }
     },
   };

@@ -12,7 +12,7 @@ import type { ProcessEnvironment } from '../../platform/environment.js';
 import { readRegularSync, writePrivate } from '../../platform/files.js';
 import { parseBounded } from '../../platform/untrusted-input.js';
 import { type SecretValue, secretValues } from '../../secrets/secret-variables.js';
-import { expandKnown, type HttpServer, type McpServer } from './server-config.js';
+import { expandKnown, type HttpServer, type McpServer, type OauthClient } from './server-config.js';
 
 /**
  * The secrets in the settings of a server, which must not stand in a journal, a log or an output: tokens in `env`,
@@ -202,3 +202,9 @@ export const loginSecrets = (stateFolder: string, server: HttpServer): readonly 
   const secrets = [tokens?.access_token, tokens?.refresh_token, client?.client_secret];
   return secrets.filter((secret) => typeof secret === 'string');
 };
+
+/** The client that the settings name. */
+export const configuredClient = ({ clientId, clientSecret }: OauthClient): StoredOAuthClientInformation => ({
+  client_id: clientId,
+  ...(clientSecret === undefined ? {} : { client_secret: clientSecret }),
+});

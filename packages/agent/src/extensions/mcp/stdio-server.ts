@@ -45,7 +45,7 @@ export class StdioTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
-  readonly #order: StdioOptions;
+  readonly #options: StdioOptions;
   #child: ChildProcess | null = null;
   #pieces: Buffer[] = [];
   #bytes = 0;
@@ -53,8 +53,8 @@ export class StdioTransport implements Transport {
   #ended: Promise<void> = Promise.resolve();
   #why: string | null = null;
 
-  constructor(order: StdioOptions) {
-    this.#order = order;
+  constructor(options: StdioOptions) {
+    this.#options = options;
   }
 
   /** How the server ended, or what it did wrong; null while nothing is known. */
@@ -63,9 +63,9 @@ export class StdioTransport implements Transport {
   }
 
   async start(): Promise<void> {
-    const { log } = this.#order;
-    const prepared = await this.#order.prepare();
-    if (this.#order.signal.aborted) {
+    const { log } = this.#options;
+    const prepared = await this.#options.prepare();
+    if (this.#options.signal.aborted) {
       prepared.started();
       await prepared.finish(() => undefined);
       throw new Error('nobody waits for the server any more');
@@ -164,11 +164,11 @@ export class StdioTransport implements Transport {
     if (line.trim() === '') return;
     let message: JSONRPCMessage;
     try {
-      message = this.#order.parse(line);
+      message = this.#options.parse(line);
     } catch {
-      // rule 2: the server itself is at fault, and its log shows the line
+      // the server itself is at fault, and its log shows the line
       this.#garbage += line.length;
-      this.#order.log.add(`[no message on stdout] ${line.slice(0, LOGGED_MAX)}\n`);
+      this.#options.log.add(`[no message on stdout] ${line.slice(0, LOGGED_MAX)}\n`);
       if (this.#garbage > GARBAGE_MAX) this.#giveUp('it writes something else than messages to its stdout');
       return;
     }
@@ -247,13 +247,13 @@ const startInside = (
   { env }: StdioServer,
   folder: string,
 ): { readonly environment: Readonly<Record<string, string>>; readonly words: readonly string[] } => {
-  const given = Object.entries(env).map(([name, value], index) => [
+  const variables = Object.entries(env).map(([name, value], index) => [
     `PAWL_SERVER_${index}`,
     `${name}=${value}`,
   ]);
-  const sets = given.map(([at]) => `export "$${at}" && unset ${at} && `).join('');
+  const sets = variables.map(([at]) => `export "$${at}" && unset ${at} && `).join('');
   return {
-    environment: Object.fromEntries(given),
+    environment: Object.fromEntries(variables),
     words: ['-c', `cd "$0" && ${sets}exec "$@"`, folder],
   };
 };
@@ -264,13 +264,13 @@ const prepareSandboxed = async (
   { environment, workspace }: Place,
 ): Promise<PreparedServer> => {
   const program = findServerProgram(server.command, { environment, workspace });
-  const { environment: given, words } = startInside(server, serverFolder(server, workspace));
+  const { environment: variables, words } = startInside(server, serverFolder(server, workspace));
   const sandboxes = createSessionSandbox({ environment });
   const sandbox = await sandboxes.of(workspace);
   try {
     const prepared = await sandbox.prepare({
       level,
-      environment: given,
+      environment: variables,
       program: SYSTEM_SHELL,
       words: [...words, program, ...server.args],
     });

@@ -131,16 +131,16 @@ export const loadPromptFiles = async (
   const byName = new Map<string, PromptFile>();
   const faults: PromptFault[] = [];
   const seen = new Set<string>();
-  let left = PROJECT_FILES_MAX;
+  let remaining = PROJECT_FILES_MAX;
   for (const place of promptPlaces(sources)) {
-    const found = await findPromptFiles(place);
-    faults.push(...found.faults);
-    for (const file of found.files) {
+    const search = await findPromptFiles(place);
+    faults.push(...search.faults);
+    for (const file of search.files) {
       const real = realPathOf(file) ?? file;
       if (seen.has(real)) continue;
-      if (place.owner === 'project') left -= 1;
-      if (place.owner === 'project' && left < 0) {
-        if (left === -1) faults.push(tooMany(place));
+      if (place.owner === 'project') remaining -= 1;
+      if (place.owner === 'project' && remaining < 0) {
+        if (remaining === -1) faults.push(tooMany(place));
         break;
       }
       const loaded = await loadPromptFile(file, place);

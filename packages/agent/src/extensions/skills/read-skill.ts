@@ -37,7 +37,7 @@ const wrapBlock = (kind: PromptFile['kind'], name: string, lines: readonly strin
 /** Reads the file again, as safely as when it was loaded. Never rejects. */
 export const readPromptBlock = async (
   { file, kind, name, place }: PromptFile,
-  given: string,
+  args: string,
 ): Promise<PromptBlock> => {
   const read = await readPromptText(file, place);
   if (read.kind === 'unusable') return read;
@@ -46,7 +46,7 @@ export const readPromptBlock = async (
   // A file that has become something else is not shown.
   if (kind === 'skill' && matter.kind === 'none')
     return { kind: 'unusable', why: 'it does not begin with front matter' };
-  const body = expandArguments(matter.body.trim(), given);
+  const body = expandArguments(matter.body.trim(), args);
   if (kind === 'command') return { kind: 'text', text: wrapBlock(kind, name, [body]) };
   const folder = path.dirname(file);
   const files = await filesBeside(folder);
@@ -74,20 +74,20 @@ export const findSkill = (text: string): ActiveSkill | null => {
  */
 
 /** Words of the arguments; quotes hold a word with blanks together. */
-const splitWords = (given: string): readonly string[] =>
-  [...given.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(
+const splitWords = (args: string): readonly string[] =>
+  [...args.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(
     ([, double, single, bare]) => double ?? single ?? bare ?? '',
   );
 
 /** One pass: an argument that looks like `$1` stays as it is. Text without a place for the arguments gets them below. */
-export const expandArguments = (body: string, given: string): string => {
-  const words = splitWords(given);
+export const expandArguments = (body: string, args: string): string => {
+  const words = splitWords(args);
   let isUsed = false;
   const text = body.replace(/\$(ARGUMENTS\b|[1-9](?!\d))/g, (_, which: string) => {
     isUsed = true;
-    return which === 'ARGUMENTS' ? given : (words[Number(which) - 1] ?? '');
+    return which === 'ARGUMENTS' ? args : (words[Number(which) - 1] ?? '');
   });
-  return isUsed || given === '' ? text : `${text.trimEnd()}\n\nArguments: ${given}`;
+  return isUsed || args === '' ? text : `${text.trimEnd()}\n\nArguments: ${args}`;
 };
 
 /**
@@ -103,7 +103,7 @@ export type FrontMatter =
       readonly kind: 'ok';
       readonly fields: ReadonlyMap<string, unknown>;
       readonly body: string;
-      /** False if it could only be read by rule 2. */
+      /** False if a value that needs quotes stands without them. */
       readonly isStrict: boolean;
       /** Line of each field in the file, from 1. */
       lineOf(field: string): number;

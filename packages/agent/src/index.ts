@@ -1,0 +1,21 @@
+/** The agent as a library: agents, their sessions, and tools of your own. Models, journals and ports have files of their own. */
+
+export type { ApprovalQuestion, ApprovalReply, OnApproval } from './session/approvals.js';
+export {
+  type Agent,
+  type AgentOptions,
+  createAgent,
+  openSession,
+  type PromptOptions,
+  type Session,
+  type SessionOptions,
+} from './session/create-agent.js';
+export {
+  defineTool,
+  type StandardSchema,
+  type ToolDefinition,
+  type Touched,
+} from './session/define-tool.js';
+export { judgeCall } from './session/judge-call.js';
+export type { SettingsPatch } from './session/session-settings.js';
+export type { Turn } from './session/turn-result.js';
