@@ -15,7 +15,7 @@ import { Duplex, type Readable, type Writable } from 'node:stream';
 import { ownPrograms, type ProgramPath } from '../../platform/find-program.js';
 import { CLOSING_SCRIPT, guardScript, inheritedDescriptors } from '../../platform/guarded-start.js';
 import { askProgram, SYSTEM_SHELL, startProgram, systemBash } from '../../platform/start-program.js';
-import { systemCallFilter } from './seccomp.js';
+import { programFilter } from './seccomp.js';
 
 type Binding = { readonly from: string; readonly to: string };
 
@@ -155,7 +155,7 @@ const withoutOthers = (words: readonly string[]): readonly [ProgramPath, readonl
  * with the thread that started it.
  */
 export const startSandboxed = (order: SandboxedProgram): SandboxedProcess => {
-  const filter = systemCallFilter(process.arch);
+  const filter = programFilter(process.arch);
   const kilobytes = String(Math.ceil(order.memoryMax / 1024));
   // The shell ends with NOT_FOUND if bwrap is missing, as for any missing program.
   const bubblewrap = ownPrograms().find('bwrap') ?? '/nonexistent/bwrap';
