@@ -8,18 +8,13 @@ import { isWithin, statusOf } from '../platform/files.js';
 import { findProgram, type ProgramPath } from '../platform/find-program.js';
 import { closingOthers, openStart, SandboxRefusal } from '../platform/guarded-start.js';
 import { SYSTEM_SHELL, systemBash } from '../platform/start-program.js';
+import type { CommandLevel } from '../policy/decide.js';
 import type { HistoryPurpose, RepositoryAccess } from '../policy/repository-access.js';
-import type {
-  CommandSandbox,
-  CommandSandboxOptions,
-  CommandSpec,
-  PreparedCommand,
-  WaitingCommand,
-} from './command.js';
 import { removeStale, takeInterruptedGuards, takeUnreadNotes } from './earlier-processes.js';
 import { fencedEnvironment, openEnvironment, withVariables } from './environment.js';
-import { type CommandOrder, writeOrder } from './launched-command.js';
+import { type CommandOrder, type CommandRecord, type Launched, writeOrder } from './launched-command.js';
 import type { CommandFence, Enclosure, Launcher, OpenStart } from './launcher.js';
+import type { OutputReceiver } from './output.js';
 import { FILTER_DESCRIPTOR, isolationArguments, mountArguments, type Probed } from './sandbox/bubblewrap.js';
 import { findRepository } from './sandbox/git-folders.js';
 import { createGitHistory, type GitHistory, NO_PURPOSE } from './sandbox/git-history.js';
@@ -75,6 +70,86 @@ import { type FencedPlace, probeWorkspace, secretPlaces } from './workspace-prob
  *    is moved to those of the session at its end.
  * 4. Commands can't change files that run later without a question (keep-protected-files.ts).
  */
+
+export type CommandSandboxOptions = {
+  /** Real path of the folder that commands work in. */
+  readonly workspace: string;
+  /** Pawl's own environment, from which the variables of commands are chosen. */
+  readonly environment: ProcessEnvironment;
+  /** A new folder for this session alone, named PID-…, so that folders of killed sessions can be recognized. */
+  readonly sessionFolder: string;
+  /** Folder for the cached result of the probe, shared by all sessions. Null: no cache. */
+  readonly cacheFolder: string | null;
+  /** Names of variables that the user passes to commands beside the usual ones. Secrets are allowed. */
+  readonly passEnvironment?: readonly string[];
+  /** Files and folders that no fenced command may see: Pawl's own state and configuration. */
+  readonly hidden?: readonly string[];
+  /** How the machine is inspected. Sandboxes that share a view give the same function. */
+  readonly viewHost?: (() => HostView) | undefined;
+  /** The session, if it can be resumed. */
+  readonly sessionId?: string | undefined;
+  /** Running commands go on if this process is killed, and are found again by their records. */
+  readonly outlives?: boolean;
+};
+
+export type CommandSpec = {
+  readonly level: CommandLevel;
+  /** The command reaches more than the session's level: it gets a home and /tmp of its own. Default: false. */
+  readonly fresh?: boolean;
+  /** Absolute path. */
+  readonly program: string;
+  readonly words: readonly string[];
+  /** Variables of this command alone, beside those of the session. */
+  readonly environment: ProcessEnvironment;
+  /** For a recovery. Without it nobody will look for it. */
+  readonly record?: CommandRecord | null;
+  /** When it must end, in ms since boot, for a recovery. */
+  readonly due?: number | null;
+  /** How far it may change git folders. Default: `approved`, for programs that the user named. */
+  readonly repository?: RepositoryAccess;
+  /** What its words do to the history on purpose. Default: nothing. */
+  readonly purpose?: HistoryPurpose;
+  /** The caller observes `isGuarded` of the prepared command. Default: false. */
+  readonly canBeGuarded?: boolean;
+};
+
+export type PreparedCommand = {
+  readonly program: string;
+  readonly words: readonly string[];
+  /** The complete environment: nothing of Pawl's own is added. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** The folder to start it in. */
+  readonly folder: string;
+  /** Open files that the process inherits as 3, 4, … (`stdio: ['ignore', 'pipe', 'pipe', ...descriptors]`). */
+  readonly descriptors: readonly number[];
+  /** The process needs one more pipe, after `descriptors`: that of its guard (guarded-start.ts). */
+  readonly isGuarded: boolean;
+  /** Closes `descriptors`. Call it once the spawn has succeeded or failed. */
+  started(): void;
+  /** Call it after the command has ended. Returns lines for the model about files set aside. Never rejects. */
+  finish(): Promise<readonly string[]>;
+};
+
+/** A command that is set up and waits for its start. */
+export type ParkedCommand = {
+  /** Starts it, once. `to` gets stdout and stderr as one. */
+  start(to: OutputReceiver): Launched;
+  /** As in PreparedCommand. */
+  finish(): Promise<readonly string[]>;
+};
+
+export type CommandSandbox = {
+  /** Rejects with a SandboxRefusal if the command can't be fenced. */
+  prepare(spec: CommandSpec): Promise<PreparedCommand>;
+  /** Like `prepare`, for a command that the launcher has set up in advance. Null: start it directly. */
+  takeParked(spec: CommandSpec): Promise<ParkedCommand | null>;
+  /** The user allowed writing to this protected absolute path, so running commands don't cause it to be set aside. */
+  allow(place: string): void;
+  /** Judges what commands of a killed process have made. Returns lines for the model about files set aside. */
+  settle(): readonly string[];
+  /** Ends all commands and removes the session's home and /tmp; files that were set aside stay. Never rejects. */
+  close(keepsResults?: boolean): Promise<void>;
+};
 
 /** Interval in ms at which protected paths are checked while a command runs. */
 const SWEEP_MS = 1_000;
@@ -186,29 +261,24 @@ class Sandbox implements CommandSandbox {
     };
   }
 
-  async takeWaiting(order: CommandSpec): Promise<WaitingCommand | null> {
-    const plan = order.level === 'off' ? this.#planOpen(order) : await this.#plan(order);
+  async takeParked(spec: CommandSpec): Promise<ParkedCommand | null> {
+    const plan = spec.level === 'off' ? this.#planOpen(spec) : await this.#plan(spec);
     if (plan === null) return null;
-    const { program, words, record = null } = order;
-    const command = {
-      program,
-      words,
-      environment: plan.environment,
-      unwritten: this.#options.passEnvironment ?? [],
-    };
+    const { program, words, due = null, record = null } = spec;
+    const { workspace, passEnvironment = [] } = this.#options;
+    const command = { program, words, environment: plan.environment, unwritten: passEnvironment };
     const launcher = canBeParked(command) ? await this.#launch() : null;
     const taken = (await launcher?.take(plan.fence, plan.next)) ?? null;
     if (taken === null) {
       await plan.finish();
       return null;
     }
-    const { process, ended, cancelled } = taken;
     return {
-      process,
-      ended,
-      cancelled,
+      start(to) {
+        taken.start(command, workspace, { due, record }, to);
+        return taken;
+      },
       finish: plan.finish,
-      go: (due, to) => taken.go(command, this.#options.workspace, { due, record }, to),
     };
   }
 

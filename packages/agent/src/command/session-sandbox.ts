@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import { configFolder, type ProcessEnvironment, stateFolder } from '../platform/environment.js';
-import type { CommandSandbox, CommandSandboxOptions } from './command.js';
+import type { CommandSandbox, CommandSandboxOptions } from './command-sandbox.js';
 import type { EarlierCommands } from './earlier-processes.js';
 import type { SandboxProbe } from './sandbox/bubblewrap.js';
 import { recordSent, recordSession } from './session-record.js';

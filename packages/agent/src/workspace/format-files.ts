@@ -2,7 +2,7 @@
 
 import { lstat } from 'node:fs/promises';
 import path from 'node:path';
-import type { CommandSandbox, PreparedCommand } from '../command/command.js';
+import type { CommandSandbox, PreparedCommand } from '../command/command-sandbox.js';
 import { createCommandVariables } from '../command/environment.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { JudgedCall } from '../machine/call.js';
