@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
-import { configFolder, type ProcessEnvironment, stateFolder } from '../platform/environment.js';
+import type { ProcessEnvironment } from '../platform/environment.js';
+import { configFolder, stateFolder } from '../platform/environment.js';
 import type { CommandSandbox, CommandSandboxOptions } from './command-sandbox.js';
 import type { EarlierCommands } from './earlier-processes.js';
 import type { SandboxProbe } from './sandbox/bubblewrap.js';
-import { recordSent, recordSession } from './session-record.js';
+import { recordSent, recordSession, removeFolders, removePrivateFolders } from './sandbox/session-folders.js';
 
-type SessionSandboxOptions = {
+export type SessionSandboxOptions = {
   /** Pawl's own environment: it names the state folders, and commands get a part of it. */
   readonly environment: ProcessEnvironment;
   /** Names of variables that the user passes to fenced commands beside the usual ones. */
@@ -123,8 +124,6 @@ class Sandboxes implements SessionSandbox {
     await Promise.all(all.map((sandbox) => sandbox.close(keepsResults)));
     const earlier = await this.#earlier;
     const folders = [...this.#recorded, ...(earlier?.folders() ?? [])];
-    if (folders.length === 0) return;
-    const { removeFolders, removePrivateFolders } = await import('./sandbox/session-folders.js');
     for (const folder of folders) (keepsResults ? removePrivateFolders : removeFolders)(folder);
   }
 

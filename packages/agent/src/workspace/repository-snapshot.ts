@@ -3,7 +3,7 @@
 import { readdirSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import path from 'node:path';
-import { readSmall } from '../command/sandbox/git-folders.js';
+import { readSmall } from '../command/sandbox/untrusted-files.js';
 import { readRegularSync } from '../platform/files.js';
 import { ProgramFailure, settleAll } from '../platform/run-program.js';
 import type { Repository } from './git.js';

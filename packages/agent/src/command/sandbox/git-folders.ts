@@ -1,20 +1,10 @@
-/** Where git keeps a repository, what it obeys or runs there, and whether a new repository is harmless. */
-
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  readSync,
-  type Stats,
-} from 'node:fs';
+import { readFileSync, type Stats } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { isOwnOrSystem, isWithin, realPathOf, statusOf } from '../../platform/files.js';
 import { folderAbove } from '../../platform/repository-folders.js';
+import { entriesIn, namesIn, readNames, readSmall } from './untrusted-files.js';
 
 /**
  * Where git keeps a repository, and which of its files git obeys or runs.
@@ -29,33 +19,12 @@ const CODE = ['config', 'config.worktree', 'hooks', 'info/attributes', 'commondi
 const WORKTREE_CODE = ['commondir', 'gitdir', 'config.worktree', 'info/attributes', 'hooks', 'config'];
 const MODULES_DEPTH_MAX = 4;
 const FOLDERS_MAX = 200;
-const TEXT_MAX = 64 * 1024;
 
-/** The text of a small regular file; empty for everything else. Never waits for a FIFO. */
-export const readSmall = (file: string): string => {
-  let descriptor: number | null = null;
-  try {
-    descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
-    if (!fstatSync(descriptor).isFile()) return '';
-    const bytes = Buffer.alloc(TEXT_MAX);
-    return bytes.subarray(0, readSync(descriptor, bytes, 0, TEXT_MAX, 0)).toString('utf8');
-  } catch {
-    return ''; // absent, a symlink, or closed to us: git is told nothing by it either
-  } finally {
-    if (descriptor !== null) closeSync(descriptor);
-  }
-};
-
-const foldersIn = (folder: string): readonly string[] => {
-  try {
-    return readdirSync(folder, { withFileTypes: true })
-      .filter((entry) => entry.isDirectory())
-      .map((entry) => path.join(folder, entry.name))
-      .slice(0, FOLDERS_MAX);
-  } catch {
-    return []; // there is none
-  }
-};
+const foldersIn = (folder: string): readonly string[] =>
+  entriesIn(folder)
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => path.join(folder, entry.name))
+    .slice(0, FOLDERS_MAX);
 
 const isGitFolder = (folder: string): boolean =>
   statusOf(path.join(folder, 'HEAD')) !== null && statusOf(path.join(folder, 'objects')) !== null;
@@ -116,14 +85,14 @@ const isModuleOf = (gitFolder: string, top: string): boolean => {
   return named !== undefined && realPathOf(path.resolve(gitFolder, named)) === top;
 };
 
-type RepositoryPaths = {
+export type RepositoryPaths = {
   /** The folder with `.git`. */
   readonly top: string;
   /** Real path of the git folder, which holds configuration, hooks and objects. */
   readonly folder: string;
 };
 
-type FoundRepository =
+export type FoundRepository =
   | { readonly kind: 'found'; readonly repository: RepositoryPaths }
   | { readonly kind: 'none' }
   /** `why` ends a sentence that begins with "git finds no repository inside the sandbox, since". */
@@ -447,7 +416,7 @@ const CONFIG_MAX = 32 * 1024;
  * The entries of a configuration. Null if a line is not a plain section, entry or comment, or continues on the next
  * one.
  */
-const entriesOf = (config: string): readonly Entry[] | null => {
+const strictEntries = (config: string): readonly Entry[] | null => {
   let section = '';
   const entries: Entry[] = [];
   for (const line of config.split(/\r?\n/).map((one) => one.trim())) {
@@ -479,24 +448,16 @@ export const isHarmlessConfig = (file: string, workspace: string): boolean => {
   const status = statusOf(file);
   if (status === null) return true;
   if (!status.isFile() || status.size > CONFIG_MAX) return false;
-  const entries = entriesOf(readSmall(file));
+  const entries = strictEntries(readSmall(file));
   const folder = path.dirname(file);
   return entries?.every((entry) => isHarmlessEntry(entry, folder, workspace)) ?? false;
-};
-
-const namesIn = (folder: string): readonly string[] | null => {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return null; // no folder, or closed to us
-  }
 };
 
 /** Whether a hooks folder holds only git's samples. Git runs no hook whose name has an extension. */
 export const areHarmlessHooks = (folder: string): boolean => {
   const status = statusOf(folder);
   if (status === null) return true;
-  return status.isDirectory() && (namesIn(folder)?.every((name) => name.endsWith('.sample')) ?? false);
+  return status.isDirectory() && (readNames(folder)?.every((name) => name.endsWith('.sample')) ?? false);
 };
 
 const isAbsent = (place: string): boolean => statusOf(place) === null;
@@ -515,15 +476,13 @@ export const isHarmlessWorktree = (folder: string, workspace: string): boolean =
 /** Checks a git folder and those of its submodules and worktrees. */
 const isHarmlessFolder = (folder: string, workspace: string, depth = 1): boolean => {
   const at = (name: string): string => path.join(folder, name);
-  const inner = namesIn(at('modules')) ?? [];
+  const inner = namesIn(at('modules'));
   return (
     statusOf(folder)?.isDirectory() === true &&
     isHarmlessConfig(at('config'), workspace) &&
     areHarmlessHooks(at('hooks')) &&
     ['config.worktree', 'commondir', 'info/attributes'].every((name) => isAbsent(at(name))) &&
-    (namesIn(at('worktrees')) ?? []).every((name) =>
-      isHarmlessWorktree(at(`worktrees/${name}`), workspace),
-    ) &&
+    namesIn(at('worktrees')).every((name) => isHarmlessWorktree(at(`worktrees/${name}`), workspace)) &&
     depth < 4 &&
     inner.every((name) => isHarmlessFolder(at(`modules/${name}`), workspace, depth + 1))
   );
@@ -552,7 +511,7 @@ export const isHarmlessRepository = (place: string, workspace: string, known: re
  * The index is parsed only again after it has changed.
  */
 
-type IndexContents = {
+export type IndexContents = {
   /** Paths of gitlinks, relative to the top of the worktree. */
   readonly gitlinks: readonly string[];
   /** Whether a path, relative to the top of the worktree, is tracked. */
@@ -637,7 +596,7 @@ const readIndex = (file: string, gitFolder: string): IndexContents => {
   }
 };
 
-type IndexReader = { read(gitFolder: string): IndexContents };
+export type IndexReader = { read(gitFolder: string): IndexContents };
 
 export const createIndexReader = (): IndexReader => {
   const cache = new Map<string, { readonly key: string; readonly contents: IndexContents }>();

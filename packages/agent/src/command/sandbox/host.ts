@@ -1,27 +1,17 @@
-/** What fenced commands see of the machine and of the home folder. */
-
-import {
-  accessSync,
-  constants,
-  type Dirent,
-  existsSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  statSync,
-} from 'node:fs';
+import { accessSync, constants, existsSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { isWithin, realPathOf, statusOf } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
 import { askProgram } from '../../platform/start-program.js';
 import { type Mount, readable } from './mounts.js';
+import { entriesIn } from './untrusted-files.js';
 
 /**
- * The system folders that fenced commands see, all read-only.
+ * What fenced commands see of the machine: system folders, the user's tools, sockets, git settings.
  *
- * Commands see what every user of the machine may read. Files that only this user may read are masked, so that commands
- * of root find neither system passwords nor server keys.
+ * System folders are read-only. Commands see what every user of the machine may read. Files that only this user may read
+ * are masked, so that commands of root find neither system passwords nor server keys.
  */
 
 const FOLDERS = [
@@ -95,14 +85,6 @@ const mayRead = (place: string): boolean => {
   }
 };
 
-const entriesOf = (folder: string): readonly Dirent[] => {
-  try {
-    return readdirSync(folder, { withFileTypes: true });
-  } catch {
-    return []; // closed to us, so to commands as well
-  }
-};
-
 const isClosedToOthers = (mode: number, isFolder: boolean): boolean => {
   const needed = isFolder ? OTHERS_ENTER : OTHERS_READ;
   return (mode & needed) !== needed;
@@ -116,7 +98,7 @@ const privatePlaces = (top: string): readonly string[] => {
   const found: string[] = [];
   let left = ENTRIES_MAX;
   const visit = (folder: string, depth: number): void => {
-    for (const entry of entriesOf(folder)) {
+    for (const entry of entriesIn(folder)) {
       if (entry.isSymbolicLink() || left-- <= 0) continue;
       const place = `${folder}/${entry.name}`;
       const mode = statusOf(place)?.mode;
@@ -441,7 +423,7 @@ const table = (): readonly string[] => {
   }
 };
 
-type HostSockets = {
+export type HostSockets = {
   /** Absolute paths. */
   readonly paths: readonly string[];
   /** Whether there is an abstract socket, one without a path. */
@@ -466,7 +448,7 @@ export const hostSockets = (): HostSockets => {
  */
 
 /** `section.key` or `section.*.key`. */
-const KEPT = [
+const KEPT_SETTINGS = [
   /^(?:user|author|committer)\.(?:name|email)$/,
   /^init\.defaultbranch$/,
   /^core\.(?:autocrlf|eol|safecrlf|quotepath|whitespace|abbrev|ignorecase|precomposeunicode|commentchar|symlinks)$/,
@@ -478,7 +460,7 @@ const KEPT = [
   /^(?:status\.\w+|tag\.sort|column\.\w+|advice\.\w+|commit\.(?:cleanup|verbose)|blame\.\w+|submodule\.recurse)$/,
   /^safe\.directory$/,
 ];
-const TIMEOUT_MS = 2_000;
+const GIT_TIMEOUT_MS = 2_000;
 
 /** `value`, quoted for a configuration file. */
 const quoted = (value: string): string =>
@@ -486,7 +468,7 @@ const quoted = (value: string): string =>
 
 const lineOf = (entry: string): string | null => {
   const [name = '', ...value] = entry.split('\n');
-  if (!KEPT.some((pattern) => pattern.test(name))) return null;
+  if (!KEPT_SETTINGS.some((pattern) => pattern.test(name))) return null;
   const dot = name.indexOf('.');
   return `[${name.slice(0, dot)}]\n\t${name.slice(dot + 1)} = ${quoted(value.join('\n'))}`;
 };
@@ -515,7 +497,7 @@ export const keptGitSettings = async (
     environment: defined,
     searchPath: ['/usr/bin', '/bin'],
     folder: path.parse(workspace).root,
-    timeoutMs: TIMEOUT_MS,
+    timeoutMs: GIT_TIMEOUT_MS,
   });
   if (answer === null || answer.code !== 0) return NEVER_PRUNES;
   const lines = answer.output.split('\0').map(lineOf);

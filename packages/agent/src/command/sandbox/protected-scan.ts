@@ -1,6 +1,4 @@
-/** Finds the protected paths of a workspace. */
-
-import { type Dirent, lstatSync, readdirSync, type Stats, statSync } from 'node:fs';
+import type { Dirent, Stats } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { isWithin, statusOf } from '../../platform/files.js';
@@ -12,6 +10,7 @@ import {
   createIndexReader,
   gitFoldersAt,
 } from './git-folders.js';
+import { entriesIn, namesIn } from './untrusted-files.js';
 
 /**
  * Finds the protected paths of a workspace quickly, before and after each command.
@@ -29,7 +28,7 @@ const FOLDERS_MAX = 1_000;
 /** Number of entries of a protected folder that are compared. */
 const INSIDE_MAX = 500;
 
-type ProtectedKind = 'file' | 'folder' | 'link' | 'repository';
+export type ProtectedKind = 'file' | 'folder' | 'link' | 'repository';
 
 export type ProtectedPath = {
   readonly path: string;
@@ -54,13 +53,10 @@ export type Scan = {
   readonly frontier: readonly Frontier[];
 };
 
+/** Null if it is no folder, or closed to us, so to commands as well. */
 const folderStatus = (folder: string): Stats | null => {
-  try {
-    const status = statSync(folder, { throwIfNoEntry: false });
-    return status?.isDirectory() ? status : null;
-  } catch {
-    return null; // closed to us
-  }
+  const status = statusOf(folder);
+  return status?.isDirectory() ? status : null;
 };
 
 const kindOf = (place: string, status: Stats): ProtectedKind => {
@@ -90,7 +86,7 @@ export const codeOf = (gitFolder: string): readonly ProtectedPath[] =>
     .map((place) => protectedPathAt(place, IN_GIT))
     .filter((one) => one !== null);
 
-type Inside = {
+export type Inside = {
   /** Differs when something in the folder was changed. */
   readonly print: string;
   /** When something was changed last, in ms. */
@@ -103,13 +99,7 @@ export const insideOf = (folder: string): Inside => {
   let newestMs = 0;
   const open = [folder];
   for (let next = open.pop(); next !== undefined && prints.length < INSIDE_MAX; next = open.pop()) {
-    let names: readonly string[] = [];
-    try {
-      names = readdirSync(next);
-    } catch {
-      continue; // gone, or closed to us
-    }
-    for (const name of names) {
+    for (const name of namesIn(next)) {
       const place = path.join(next, name);
       const status = statusOf(place);
       if (status === null) continue;
@@ -131,7 +121,7 @@ const configsOf = (folder: string, common: string, top: string): readonly Config
     ]),
   ].map((file) => ({ file, top }));
 
-type ProtectedScan = {
+export type ProtectedScan = {
   /** `repository`: the git folder of the workspace if it lies outside the scanned folders. */
   look(repository: string | null): Scan;
   /** Looks at this place from now on. `isGitFolder`: at what git obeys of it. */
@@ -283,46 +273,25 @@ export type WalkedPlace = {
   readonly isGitFolder: boolean;
 };
 
-type FolderWalk = {
-  /** Starts at these folders, unless a walk is under way. */
-  start(frontier: readonly Frontier[]): void;
-  /** Reads so many folders at most. Returns whether the walk has ended. */
-  step(foldersMax: number): boolean;
-  readonly isRunning: boolean;
-  /** Number of folders of the last complete walk. */
-  readonly folders: number;
-  /** Folders that the last complete walk did not reach, since there are too many. */
-  readonly isCut: boolean;
-  /** Whether an earlier walk than the last one has seen this folder. */
-  has(folder: string): boolean;
-  /** Protected places of the last complete walk. */
-  readonly places: readonly WalkedPlace[];
-};
-
 const WALKED_MAX = 300_000;
 
 type Visit = { readonly contents: FolderContents; readonly firstRound: number; round: number };
 
-const walkedStatus = (folder: string): Stats | null => {
-  try {
-    const status = lstatSync(folder, { throwIfNoEntry: false });
-    return status?.isDirectory() ? status : null;
-  } catch {
-    return null; // closed to us, so to commands as well
-  }
-};
-
-class Walk implements FolderWalk {
+class FolderWalk {
   readonly #known = new Map<string, Visit>();
   #open: Frontier[] = [];
   #found: WalkedPlace[] = [];
   #round = 0;
   #count = 0;
   isRunning = false;
-  isCut = false;
+  /** Number of folders of the last complete walk. */
   folders = 0;
+  /** Folders that the last complete walk did not reach, since there are too many. */
+  isCut = false;
+  /** Protected places of the last complete walk. */
   places: readonly WalkedPlace[] = [];
 
+  /** Starts at these folders, unless a walk is under way. */
   start(frontier: readonly Frontier[]): void {
     if (this.isRunning) return;
     this.isRunning = true;
@@ -332,11 +301,13 @@ class Walk implements FolderWalk {
     this.#open = [...frontier];
   }
 
+  /** Whether an earlier walk than the last one has seen this folder. */
   has(folder: string): boolean {
     const visit = this.#known.get(folder);
     return visit !== undefined && visit.firstRound < this.#round;
   }
 
+  /** Reads so many folders at most. Returns whether the walk has ended. */
   step(foldersMax: number): boolean {
     if (!this.isRunning) return true;
     for (let left = foldersMax; left > 0; left--) {
@@ -361,7 +332,7 @@ class Walk implements FolderWalk {
   }
 
   #visit(at: Frontier): void {
-    const status = walkedStatus(at.folder);
+    const status = folderStatus(at.folder);
     if (status === null) return;
     this.#count += 1;
     const contents = this.#read(at, status);
@@ -386,9 +357,127 @@ class Walk implements FolderWalk {
   }
 }
 
-export const createFolderWalk = (): FolderWalk => new Walk();
+/** Folders that a walk reads at once, which takes about a millisecond. */
+const SLICE_FOLDERS = 300;
+/** The same before the first command. */
+const FIRST_FOLDERS = 1_000;
+/** Time between walks while commands run: in ms, and in lengths of the last walk. */
+const WALK_PAUSE_MS = 5_000;
+const WALK_PAUSE_LENGTHS = 50;
 
-/** Reads one folder for the scans of protected paths, and says which folders they treat differently. */
+/** What is known when a walk has ended. */
+export type WalkEnd = {
+  readonly walk: FolderWalk;
+  /** What changed before this time, in ms, was there before the commands. */
+  readonly sinceMs: number;
+  /** The walk followed the end of a command. */
+  readonly isEnd: boolean;
+};
+
+/** Walks beside other work: before the first command, while commands run, and after each command. */
+export class BackgroundWalk {
+  readonly #walk = new FolderWalk();
+  readonly #onEnd: (end: WalkEnd) => void;
+  #sinceMs: number | null = null;
+  /** The same of the walk that is under way. */
+  #walkSinceMs = 0;
+  #hasWalked = false;
+  #startedAt = 0;
+  #isEndWalk = true;
+  #pauseMs = 0;
+  #isWaitingForSlice = false;
+
+  constructor(onEnd: (end: WalkEnd) => void) {
+    this.#onEnd = onEnd;
+  }
+
+  /** When the first command started that no complete walk has covered, in ms; null if there is none. */
+  get sinceMs(): number | null {
+    return this.#sinceMs;
+  }
+
+  /** Whether commands have run that no complete walk has covered. */
+  get isPending(): boolean {
+    return this.#sinceMs !== null || this.#walk.isRunning;
+  }
+
+  /** Whether an earlier walk than the last one has seen this folder. */
+  has(folder: string): boolean {
+    return this.#walk.has(folder);
+  }
+
+  /** A command starts. */
+  begin(): void {
+    this.#sinceMs ??= Date.now() - TICK_MS;
+    this.#walkSinceMs = Math.min(this.#walkSinceMs, this.#sinceMs);
+    this.#goOn();
+  }
+
+  /** Commands of a killed session have run since then. */
+  cover(sinceMs: number): void {
+    this.#sinceMs = Math.min(this.#sinceMs ?? sinceMs, sinceMs);
+  }
+
+  /** Before the first command everything is the user's. A long walk goes on while the command runs. */
+  walkFirst(frontier: readonly Frontier[]): void {
+    if (this.#hasWalked) return;
+    // A killed session may have left something to judge.
+    this.#sinceMs ??= Number.POSITIVE_INFINITY;
+    this.#start(frontier, true, true);
+    this.#step(FIRST_FOLDERS);
+  }
+
+  /** A command has ended. `isIdle`: no other one runs. */
+  walkAfter(frontier: readonly Frontier[], isIdle: boolean): void {
+    this.#start(frontier, true, isIdle);
+    if (this.#walk.isRunning && !this.#step(SLICE_FOLDERS)) this.#goOn();
+  }
+
+  /** While commands run, after a pause. */
+  walkDuring(frontier: readonly Frontier[], isIdle: boolean): void {
+    if (performance.now() - this.#startedAt < this.#pauseMs) return;
+    this.#start(frontier, false, isIdle);
+    this.#goOn();
+  }
+
+  /** Ends the walk that is under way, and walks once more. */
+  walkAtOnce(look: () => readonly Frontier[], isIdle: boolean): void {
+    this.#step(Number.POSITIVE_INFINITY);
+    this.#start(look(), true, isIdle);
+    this.#step(Number.POSITIVE_INFINITY);
+  }
+
+  #start(frontier: readonly Frontier[], isEnd: boolean, isIdle: boolean): void {
+    if (this.#walk.isRunning || this.#sinceMs === null) return;
+    this.#isEndWalk = isEnd;
+    this.#hasWalked = true;
+    this.#walkSinceMs = this.#sinceMs;
+    if (isIdle) this.#sinceMs = null;
+    this.#startedAt = performance.now();
+    this.#walk.start(frontier);
+  }
+
+  #goOn(): void {
+    if (this.#isWaitingForSlice || !this.#walk.isRunning) return;
+    this.#isWaitingForSlice = true;
+    setImmediate(() => {
+      this.#isWaitingForSlice = false;
+      if (!this.#step(SLICE_FOLDERS)) this.#goOn();
+    }).unref();
+  }
+
+  /** Returns whether no walk is under way any more. */
+  #step(foldersMax: number): boolean {
+    if (!this.#walk.isRunning) return true;
+    if (!this.#walk.step(foldersMax)) return false;
+    const lengthMs = performance.now() - this.#startedAt;
+    this.#pauseMs = Math.max(WALK_PAUSE_MS, lengthMs * WALK_PAUSE_LENGTHS);
+    this.#onEnd({ walk: this.#walk, sinceMs: this.#walkSinceMs, isEnd: this.#isEndWalk });
+    return true;
+  }
+}
+
+// Reading one folder, for the scan and the walk
 
 const names = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/));
 
@@ -406,13 +495,13 @@ const RESULTS = names(
 );
 
 /** Resolution of file times, in ms. A folder that changed just now may change again with the same time. */
-export const TICK_MS = 25;
+const TICK_MS = 25;
 
 /** `inPackages`: only what is obeyed on entry. */
-type ProtectedNames = 'everywhere' | 'inPackages';
+export type ProtectedNames = 'everywhere' | 'inPackages';
 
 /** All paths are absolute. */
-type FolderContents = {
+export type FolderContents = {
   /** Folders to enter at once, without protected ones. */
   readonly folders: readonly string[];
   /** Folders of packages and of results. */
@@ -435,14 +524,6 @@ const isStill = (contents: FolderContents, { ctimeMs, ino, dev }: Stats): boolea
   contents.ino === ino &&
   contents.dev === dev &&
   contents.readAtMs - ctimeMs > TICK_MS;
-
-const entriesOf = (folder: string): readonly Dirent[] => {
-  try {
-    return readdirSync(folder, { withFileTypes: true });
-  } catch {
-    return []; // it is gone, or closed to us
-  }
-};
 
 /**
  * The names of the folder and of the one above it, if they may begin a protected path, which has at most three names.
@@ -486,7 +567,7 @@ const readFolder = (folder: string, status: Stats, scope: ProtectedNames): Folde
     sockets: [],
   };
   let [hasHead, hasObjects] = [false, false];
-  for (const entry of entriesOf(folder)) {
+  for (const entry of entriesIn(folder)) {
     const { name } = entry;
     if (name === 'HEAD') hasHead = true;
     if (name === 'objects' || name === 'commondir') hasObjects = true;
