@@ -4,6 +4,7 @@ import type { ProcessEnvironment } from '../platform/environment.js';
 import { stateFolder } from '../platform/environment.js';
 import { isWithin } from '../platform/files.js';
 import { findProgram, searchPrograms } from '../platform/find-program.js';
+import { listWords } from '../platform/text.js';
 import {
   notInstalled,
   notLinux,
@@ -26,24 +27,12 @@ export type FencedPlace = {
 };
 
 /** Variables that name a file or folder with secrets. */
-const SECRET_VARIABLES = [
-  ...['GNUPGHOME', 'DOCKER_CONFIG', 'KUBECONFIG', 'AWS_SHARED_CREDENTIALS_FILE', 'AWS_CONFIG_FILE', 'NETRC'],
-  ...[
-    'CLOUDSDK_CONFIG',
-    'GH_CONFIG_DIR',
-    'PASSWORD_STORE_DIR',
-    'XDG_CONFIG_HOME',
-    'XDG_STATE_HOME',
-    'XAUTHORITY',
-  ],
-  ...[
-    'AZURE_CONFIG_DIR',
-    'GOOGLE_APPLICATION_CREDENTIALS',
-    'XDG_RUNTIME_DIR',
-    'SSH_AUTH_SOCK',
-    'NPM_CONFIG_USERCONFIG',
-  ],
-];
+const SECRET_VARIABLES = listWords(`
+  GNUPGHOME DOCKER_CONFIG KUBECONFIG AWS_SHARED_CREDENTIALS_FILE AWS_CONFIG_FILE NETRC
+  CLOUDSDK_CONFIG GH_CONFIG_DIR PASSWORD_STORE_DIR XDG_CONFIG_HOME XDG_STATE_HOME XAUTHORITY
+  AZURE_CONFIG_DIR GOOGLE_APPLICATION_CREDENTIALS XDG_RUNTIME_DIR SSH_AUTH_SOCK
+  NPM_CONFIG_USERCONFIG
+`);
 
 /** Paths with secrets. */
 export const secretPlaces = ({ environment, hidden }: Omit<FencedPlace, 'workspace'>): readonly string[] => {

@@ -4,6 +4,7 @@ import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { isOwnOrSystem, isWithin, realPathOf, statusOf } from '../../platform/files.js';
 import { folderAbove } from '../../platform/repository-folders.js';
+import { listWords } from '../../platform/text.js';
 import { entriesIn, namesIn, readNames, readSmall } from './untrusted-files.js';
 
 /**
@@ -355,56 +356,24 @@ export const createNamedPlaces = (
  */
 
 /** `section.key`, or `section.*.key` for a section with a quoted name. */
-const HARMLESS_KEYS: ReadonlySet<string> = new Set([
-  ...[
-    'core.repositoryformatversion',
-    'core.filemode',
-    'core.bare',
-    'core.logallrefupdates',
-    'core.ignorecase',
-  ],
-  ...['core.precomposeunicode', 'core.symlinks', 'core.sharedrepository', 'core.autocrlf', 'core.eol'],
-  ...[
-    'core.safecrlf',
-    'core.quotepath',
-    'core.abbrev',
-    'core.compression',
-    'core.protectntfs',
-    'core.protecthfs',
-  ],
-  ...['core.untrackedcache', 'core.preloadindex', 'core.longpaths', 'core.commitgraph', 'core.whitespace'],
-  ...[
-    'remote.*.url',
-    'remote.*.pushurl',
-    'remote.*.fetch',
-    'remote.*.push',
-    'remote.*.tagopt',
-    'remote.*.prune',
-  ],
-  ...['remote.*.mirror', 'remote.*.promisor', 'remote.*.partialclonefilter', 'remote.pushdefault'],
-  ...['branch.*.remote', 'branch.*.merge', 'branch.*.rebase', 'branch.*.pushremote', 'branch.*.description'],
-  ...[
-    'branch.autosetuprebase',
-    'branch.autosetupmerge',
-    'user.name',
-    'user.email',
-    'author.name',
-    'author.email',
-  ],
-  ...['committer.name', 'committer.email', 'init.defaultbranch', 'pull.rebase', 'pull.ff', 'push.default'],
-  ...['push.autosetupremote', 'push.followtags', 'merge.ff', 'merge.conflictstyle', 'fetch.prune', 'gc.auto'],
-  ...['submodule.*.url', 'submodule.*.active', 'submodule.active', 'submodule.recurse', 'rerere.enabled'],
-  ...['extensions.objectformat', 'extensions.partialclone', 'extensions.refstorage', 'extensions.noop'],
-  ...[
-    'extensions.relativeworktrees',
-    'advice.detachedhead',
-    'color.ui',
-    'diff.renames',
-    'log.date',
-    'status.short',
-  ],
-  ...['pack.threads', 'feature.manyfiles', 'feature.experimental', 'index.version', 'protocol.version'],
-]);
+const HARMLESS_KEYS: ReadonlySet<string> = new Set(
+  listWords(`
+  core.repositoryformatversion core.filemode core.bare core.logallrefupdates core.ignorecase
+  core.precomposeunicode core.symlinks core.sharedrepository core.autocrlf core.eol
+  core.safecrlf core.quotepath core.abbrev core.compression core.protectntfs core.protecthfs
+  core.untrackedcache core.preloadindex core.longpaths core.commitgraph core.whitespace
+  remote.*.url remote.*.pushurl remote.*.fetch remote.*.push remote.*.tagopt remote.*.prune
+  remote.*.mirror remote.*.promisor remote.*.partialclonefilter remote.pushdefault
+  branch.*.remote branch.*.merge branch.*.rebase branch.*.pushremote branch.*.description
+  branch.autosetuprebase branch.autosetupmerge user.name user.email author.name author.email
+  committer.name committer.email init.defaultbranch pull.rebase pull.ff push.default
+  push.autosetupremote push.followtags merge.ff merge.conflictstyle fetch.prune gc.auto
+  submodule.*.url submodule.*.active submodule.active submodule.recurse rerere.enabled
+  extensions.objectformat extensions.partialclone extensions.refstorage extensions.noop
+  extensions.relativeworktrees advice.detachedhead color.ui diff.renames log.date status.short
+  pack.threads feature.manyfiles feature.experimental index.version protocol.version
+`),
+);
 
 /** Whether an address runs no program: no `ext::sh -c …`, no option in place of a host. */
 const isHarmlessAddress = (value: string): boolean => !value.includes('::') && !/(?:^|\/\/|@)-/.test(value);

@@ -2,6 +2,7 @@ import type { Dirent, Stats } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { isWithin, statusOf } from '../../platform/files.js';
+import { listWords } from '../../platform/text.js';
 import { isObeyedOnEntry, mayBeProtected, protectionOf } from '../../policy/paths.js';
 import {
   type ConfigPlace,
@@ -479,19 +480,21 @@ export class BackgroundWalk {
 
 // Reading one folder, for the scan and the walk
 
-const names = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/));
-
 /**
  * Folders of packages. Packages bring settings of editors and CI along, which nobody obeys there. What git and shells
  * obey as soon as they are in a folder is protected there too.
  */
-const PACKAGES = names(
-  'node_modules bower_components .venv venv site-packages .tox .nox vendor Pods .pnpm-store DerivedData',
+const PACKAGES: ReadonlySet<string> = new Set(
+  listWords(`
+  node_modules bower_components .venv venv site-packages .tox .nox vendor Pods .pnpm-store DerivedData
+`),
 );
 /** Folders of build results and caches. */
-const RESULTS = names(
-  `__pycache__ target dist build out .next .nuxt .cache .turbo .gradle .terraform .mypy_cache .pytest_cache .ruff_cache
-  .parcel-cache coverage`,
+const RESULTS: ReadonlySet<string> = new Set(
+  listWords(`
+  __pycache__ target dist build out .next .nuxt .cache .turbo .gradle .terraform .mypy_cache .pytest_cache .ruff_cache
+  .parcel-cache coverage
+`),
 );
 
 /** Resolution of file times, in ms. A folder that changed just now may change again with the same time. */
