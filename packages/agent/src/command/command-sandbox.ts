@@ -16,15 +16,15 @@ import type { OutputReceiver } from './output.js';
 import { FILTER_DESCRIPTOR, isolationArguments, mountArguments, type Probed } from './sandbox/bubblewrap.js';
 import { createGitHistory, NO_PURPOSE } from './sandbox/git-history.js';
 import {
+  findHome,
   type HomeView,
   type HostView,
-  homeOf,
   hostSockets,
-  keptGitSettings,
+  readGitSettings,
   viewHome,
   viewHost as viewHostNow,
 } from './sandbox/host.js';
-import { checkOfMounts, EXCHANGED, type Mount, mountedIdentities } from './sandbox/mounts.js';
+import { EXCHANGED, type Mount, mountCheck, mountedIdentities } from './sandbox/mounts.js';
 import { createProtectedFiles, guardRecordIn, type ProtectedFiles } from './sandbox/protected-files.js';
 import { commandFilter } from './sandbox/seccomp.js';
 import {
@@ -165,9 +165,9 @@ const viewSession = async (options: CommandSandboxOptions): Promise<SessionView>
   const { workspace, environment, sessionFolder, hidden = [], viewHost = viewHostNow } = options;
   const secrets = secretPlaces({ environment, hidden });
   const host = viewHost();
-  const home = viewHome({ environment, home: homeOf(environment.HOME ?? homedir()), workspace, hidden });
+  const home = viewHome({ environment, home: findHome(environment.HOME ?? homedir()), workspace, hidden });
   const git = findProgram('git', { environment, workspace });
-  const gitSettings = await keptGitSettings(git, workspace, environment);
+  const gitSettings = await readGitSettings(git, workspace, environment);
   removeStale(sessionFolder, () => git);
   const folders = makeFolders(sessionFolder, home, gitSettings);
   return { host, home, folders, gitSettings, secrets, filters: writeFilters(sessionFolder) };
@@ -403,7 +403,7 @@ class Sandbox implements CommandSandbox {
     const inner = { PATH: view.home.searchPath, HOME: INNER_HOME, TMPDIR: '/tmp', PWD: workspace };
     this.#begin();
     return {
-      fence: { ...fence, check: checkOfMounts(expected) },
+      fence: { ...fence, check: mountCheck(expected) },
       next: isUsual && !isFresh ? fence : fenceWith(places.usualMounts, view.folders),
       environment: withVariables(
         { ...fencedEnvironment(environment, passEnvironment), ...inner, ...gitVariables(access) },

@@ -291,7 +291,7 @@ export const prepareCommand = async (
     const sandbox = await request.sandbox();
     const due = deadlineMs === null ? null : startedAt + deadlineMs;
     const isFenced = level !== 'off';
-    const record = { ...request.record, startedAt, isFenced, workspace: identityOf(workspace) };
+    const record = { ...request.record, startedAt, isFenced, workspace: identifyFolder(workspace) };
     const spec = { ...git, level, fresh, environment, record, due };
     if (mode === 'quick') {
       const parked = await sandbox.takeParked({ ...spec, program: shell, words });
@@ -314,7 +314,7 @@ const findShell = ({ program, ownEnvironment, workspace }: CommandRequest): Prog
 };
 
 /** Device and inode: a folder that was replaced has the same path, and others. */
-export const identityOf = (folder: string): string => {
+export const identifyFolder = (folder: string): string => {
   const status = statusOf(folder);
   return status === null ? 'gone' : `${status.dev}:${status.ino}`;
 };

@@ -57,11 +57,11 @@ type Located = { readonly folder: string; readonly origin: RecordOrigin };
 const isUnreachable = (origin: RecordOrigin): origin is Unreachable =>
   origin === 'elsewhere' || origin === 'copy';
 
-const commandsOf = ({ folder, origin }: Located): readonly FoundCommand[] =>
+const listCommands = ({ folder, origin }: Located): readonly FoundCommand[] =>
   findCommands(commandsFolder(folder), origin === 'here' ? 'own' : 'foreign');
 
 const finishIn = (located: Located, git: FindGit): readonly string[] => {
-  const isOver = !commandsOf(located).some(isCommandAlive);
+  const isOver = !listCommands(located).some(isCommandAlive);
   return finishHistory(located.folder, git, isOver).map((line) => `[the sandbox: ${line}]`);
 };
 
@@ -73,18 +73,20 @@ export const findEarlier = (own: string, sessionId: string, git: FindGit): Earli
   });
   const reached = located.filter(({ origin }) => !isUnreachable(origin));
   const elsewhere = located.flatMap(({ folder, origin }) =>
-    isUnreachable(origin) ? commandsOf({ folder, origin }).map((command) => ({ command, why: origin })) : [],
+    isUnreachable(origin)
+      ? listCommands({ folder, origin }).map((command) => ({ command, why: origin }))
+      : [],
   );
   return {
     // The guard of a command in another pid namespace reads in its folder that the command must end.
     folders: () =>
       reached
-        .filter((one) => one.origin === 'here' || !commandsOf(one).some(isCommandAlive))
+        .filter((one) => one.origin === 'here' || !listCommands(one).some(isCommandAlive))
         .map(({ folder }) => folder),
     hiddenBy: located.map(({ origin }) => origin).find(isUnreachable) ?? null,
     isComplete: reached.length > 0 && reached.length === located.length,
     hasSent: (call) => located.some(({ folder }) => hasSent(folder, call)),
-    commands: reached.flatMap(commandsOf),
+    commands: reached.flatMap(listCommands),
     elsewhere,
     finishHistory: () => reached.flatMap((one) => finishIn(one, git)),
   };

@@ -181,7 +181,7 @@ const readOrEmpty = (file: string): string =>
   existsSync(file) ? readTextOrEmptySync(file, CONFIG_BYTES_MAX) : '';
 
 /** The folder with the repository's config. Worktrees and submodules refer to it with a file. */
-const repositoryOf = (workspace: string): string | null => {
+const findConfigFolder = (workspace: string): string | null => {
   const top = repositoryFolders(workspace).top ?? workspace;
   const place = path.join(top, '.git');
   const status = statSync(place, { throwIfNoEntry: false });
@@ -205,7 +205,7 @@ const configFiles = (environment: ProcessEnvironment, workspace: string): readon
           path.join(home, '.gitconfig'),
         ]
       : [environment.GIT_CONFIG_GLOBAL];
-  const repository = repositoryOf(workspace);
+  const repository = findConfigFolder(workspace);
   const own = repository === null ? [] : [path.join(repository, 'config')];
   return [environment.GIT_CONFIG_SYSTEM ?? '/etc/gitconfig', ...global, ...own];
 };

@@ -92,7 +92,7 @@ export type CommandVerdict =
   /** It ended without an exit code. */
   | { readonly kind: 'killed'; readonly why: KillReason };
 
-export const verdictOf = ({ isClaimed, status, isAlive, why }: LaunchFacts): CommandVerdict => {
+export const judgeCommand = ({ isClaimed, status, isAlive, why }: LaunchFacts): CommandVerdict => {
   if (!isClaimed) return { kind: 'neverStarted' };
   const { exitCode, isComplete, process } = status;
   if (exitCode !== null) return { kind: isComplete ? 'finished' : 'draining', exitCode };
@@ -212,7 +212,7 @@ export class Spool {
   }
 
   /** Writes what to run, before the start. */
-  order(text: string, order: CommandOrder): void {
+  write(text: string, order: CommandOrder): void {
     // In place, because this very file is mounted for the parked shell.
     writeFileSync(this.#at('command'), text, { flag: 'r+' });
     writeOrder(this.folder, order);
@@ -401,7 +401,7 @@ export class LaunchedCommand {
     if (this.#state !== 'parked') return;
     this.#run(to);
     this.#isKept = (order.record?.job ?? null) !== null;
-    this.#spool.order(file, order);
+    this.#spool.write(file, order);
     this.#sendLine(line);
   }
 
@@ -538,7 +538,7 @@ export class LaunchedCommand {
   #howItEnded(): LaunchedEnd['how'] {
     const facts = this.#facts();
     // After our claim it can't begin any more.
-    const verdict = verdictOf({ ...facts, isClaimed: !this.#spool.claim() });
+    const verdict = judgeCommand({ ...facts, isClaimed: !this.#spool.claim() });
     switch (verdict.kind) {
       case 'neverStarted':
         return { kind: 'neverStarted' };
@@ -586,7 +586,7 @@ export class FoundCommand {
     if (this.#isDirect) return { kind: this.view === 'own' ? 'direct' : 'unseen' };
     return this.#withSpool((spool) => {
       const facts = spool.facts();
-      const verdict = verdictOf(facts);
+      const verdict = judgeCommand(facts);
       if (verdict.kind !== 'killed' || verdict.why !== 'lost' || this.view === 'own') return verdict;
       // Without a fence only the runner holds the pipe, and may have been killed alone.
       const isSeen = facts.status.alivePipe !== null && this.record.isFenced;

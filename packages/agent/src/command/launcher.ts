@@ -300,11 +300,13 @@ const fenceKey = (enclosure: Enclosure): string => {
   if ('setsid' in enclosure) return enclosure.setsid;
   const { bwrap, words, seals, filter } = enclosure;
   const sources = words.filter((_, at) => BINDS.has(words[at - 1] ?? ''));
-  return [bwrap, filter ?? '', ...words, ...seals, ...sources.map(identityOf), mountsOfHost()].join('\0');
+  return [bwrap, filter ?? '', ...words, ...seals, ...sources.map(identifyMount), readHostMounts()].join(
+    '\0',
+  );
 };
 
 /** Identifies a file or folder. A changed file counts as another one; a changed folder does not. */
-const identityOf = (place: string): string => {
+const identifyMount = (place: string): string => {
   try {
     const status = statSync(place, { throwIfNoEntry: false });
     if (status === undefined) return 'absent';
@@ -316,7 +318,7 @@ const identityOf = (place: string): string => {
 };
 
 /** The host's mounts. A parked fence does not see later ones. */
-const mountsOfHost = (): string => {
+const readHostMounts = (): string => {
   try {
     return readFileSync('/proc/self/mountinfo', 'latin1');
   } catch {
@@ -338,7 +340,7 @@ const whileAlive = async <T>(promise: Promise<T>): Promise<T> => {
 const LAUNCHER = withoutComments(readFileSync(new URL('./launcher.sh', import.meta.url), 'utf8'));
 
 /** Descriptors of launcher.sh: one that closes when Pawl ends, and one for orders. */
-const LIFE = 3;
+const ALIVE = 3;
 const ORDERS = 4;
 
 /** How long to wait for a process that the system can't end, in ms. */
@@ -355,7 +357,7 @@ class LauncherProcess {
   readonly #folder: string;
   readonly #watches: boolean;
   readonly #orders: Writable;
-  readonly #life: Writable;
+  readonly #alive: Writable;
   #isAlive = true;
   #killed: Promise<void> | null = null;
   #current: { readonly command: LaunchedCommand; readonly number: number } | null = null;
@@ -378,7 +380,7 @@ class LauncherProcess {
     });
     child.unref();
     this.#orders = pipeAt(child, ORDERS);
-    this.#life = pipeAt(child, LIFE);
+    this.#alive = pipeAt(child, ALIVE);
     child.once('error', () => this.#ended());
     child.once('exit', () => this.#ended());
   }
@@ -409,12 +411,12 @@ class LauncherProcess {
   kill(): Promise<void> {
     this.#isAlive = false;
     this.#orders.destroy();
-    this.#killed ??= endLife(this.#life);
+    this.#killed ??= endProcesses(this.#alive);
     return this.#killed;
   }
 
-  #send(order: string): void {
-    this.#orders.write(`${order}\n`);
+  #send(line: string): void {
+    this.#orders.write(`${line}\n`);
   }
 
   #ended(): void {
@@ -447,16 +449,16 @@ const pipeAt = (child: ChildProcess, descriptor: number): Writable => {
 };
 
 /**
- * Ends all processes of the launcher and resolves when they are gone. They hold the other end of `life` open. At our
- * word one of them kills the group, and `life` closes with the last one.
+ * Ends all processes of the launcher and resolves when they are gone. They hold the other end of `alive` open. At our
+ * word one of them kills the group, and `alive` closes with the last one.
  */
-const endLife = (life: Writable): Promise<void> =>
+const endProcesses = (alive: Writable): Promise<void> =>
   new Promise((resolve) => {
     const timer = setTimeout(resolve, KILLED_MS);
-    life.once('close', () => {
+    alive.once('close', () => {
       clearTimeout(timer);
       resolve();
     });
-    if (life instanceof Duplex) life.resume();
-    life.end('end\n');
+    if (alive instanceof Duplex) alive.resume();
+    alive.end('end\n');
   });

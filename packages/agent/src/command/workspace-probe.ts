@@ -12,7 +12,7 @@ import {
   probeArguments,
   probeBubblewrap,
 } from './sandbox/bubblewrap.js';
-import { homeOf, hostMounts, SECRET_FOLDERS } from './sandbox/host.js';
+import { findHome, hostMounts, SECRET_FOLDERS } from './sandbox/host.js';
 import { commandFilter } from './sandbox/seccomp.js';
 
 /**
@@ -36,7 +36,7 @@ const SECRET_VARIABLES = listWords(`
 
 /** Paths with secrets. */
 export const secretPlaces = ({ environment, hidden }: Omit<FencedPlace, 'workspace'>): readonly string[] => {
-  const home = homeOf(environment.HOME ?? homedir());
+  const home = findHome(environment.HOME ?? homedir());
   const named = SECRET_VARIABLES.map((name) => environment[name]).filter(
     (value) => value !== undefined && path.isAbsolute(value) && value !== '/',
   );
@@ -47,7 +47,7 @@ export const secretPlaces = ({ environment, hidden }: Omit<FencedPlace, 'workspa
 /** Null if the workspace can be fenced, otherwise the reason as a sentence. */
 const unfitWorkspace = (place: FencedPlace): string | null => {
   const { workspace, environment } = place;
-  const home = homeOf(environment.HOME ?? homedir());
+  const home = findHome(environment.HOME ?? homedir());
   const isTop = path.dirname(workspace) === workspace;
   if (isTop) return 'The workspace is the whole machine.';
   if (home !== null && isWithin(home, workspace))

@@ -76,7 +76,7 @@ export const openStart = (
 const CLOSED_AT_START = 0o2000000;
 const STANDARD_MAX = 2;
 
-const flagsOf = (descriptor: string): number => {
+const readFlags = (descriptor: string): number => {
   try {
     const found = /^flags:\s*([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${descriptor}`, 'latin1'))?.[1];
     return Number.parseInt(found ?? '0', 8);
@@ -97,7 +97,7 @@ export const inheritedDescriptors = (): readonly number[] => {
     return [];
   }
   return names
-    .filter((name) => Number(name) > STANDARD_MAX && (flagsOf(name) & CLOSED_AT_START) === 0)
+    .filter((name) => Number(name) > STANDARD_MAX && (readFlags(name) & CLOSED_AT_START) === 0)
     .map(Number);
 };
 

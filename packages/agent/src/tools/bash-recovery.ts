@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { followFound, identityOf, type ShellCommand } from '../command/command.js';
+import { followFound, identifyFolder, type ShellCommand } from '../command/command.js';
 import type { EarlierCommands, Unreachable } from '../command/earlier-processes.js';
 import { endMarked, listMarked } from '../command/end-processes.js';
 import { type FoundCommand, isCommandAlive, sinceBoot } from '../command/launched-command.js';
@@ -62,7 +62,7 @@ const finish = async (
   const command = followCommand(found, recovery, workspace, (text) => context.progress(text));
   const outcome = commandOutcome(command, await waitForEnd(command, context), place, context.signal);
   if (outcome.status === 'lost') return outcome;
-  const isReplaced = found.record.workspace !== identityOf(workspace);
+  const isReplaced = found.record.workspace !== identifyFolder(workspace);
   const text = [outcome.text, ...(isReplaced ? [REPLACED] : []), RECOVERED].join('\n');
   return { ...outcome, text, ...(outcome.status === 'ok' ? { summary: 'recovered after a restart' } : {}) };
 };

@@ -14,15 +14,7 @@ import { isWithin, statusOf } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
 import { askProgram, SYSTEM_SHELL } from '../../platform/start-program.js';
 import { type HostView, isOnHost } from './host.js';
-import {
-  argumentsOfMounts,
-  closedFolder,
-  emptyFolder,
-  type Mount,
-  readable,
-  sealed,
-  writable,
-} from './mounts.js';
+import { closedFolder, emptyFolder, type Mount, mountWords, readable, sealed, writable } from './mounts.js';
 import { INNER_HOME, type SessionFolders } from './session-folders.js';
 
 /** Bubblewrap: the arguments that build the fence around commands, and whether they work on this machine. */
@@ -88,7 +80,7 @@ export const probeArguments = (
   filtered: boolean,
 ): readonly string[] => [
   ...isolationArguments(features, { network: false, filtered }),
-  ...argumentsOfMounts(mounts),
+  ...mountWords(mounts),
   ...systemWords(),
   ...['--tmpfs', '/tmp', ...sealed('/'), '--chdir', '/tmp'],
 ];
@@ -160,7 +152,7 @@ export const mountArguments = ({
     ...masked.map((place) => mask(place, folders)),
   ];
   return {
-    mounts: [...systemWords(), ...argumentsOfMounts(all)],
+    mounts: [...systemWords(), ...mountWords(all)],
     seals: [...parents.flatMap(sealed), ...sealed('/'), '--chdir', workspace],
   };
 };

@@ -81,7 +81,7 @@ const commonFolder = (gitFolder: string, top: string): string | null => {
 };
 
 /** Whether the configuration of a submodule's git folder names this folder as its worktree. */
-const isModuleOf = (gitFolder: string, top: string): boolean => {
+const isModule = (gitFolder: string, top: string): boolean => {
   const named = /^\s*worktree\s*=\s*(.+?)\s*$/m.exec(readSmall(path.join(gitFolder, 'config')))?.[1];
   return named !== undefined && realPathOf(path.resolve(gitFolder, named)) === top;
 };
@@ -104,13 +104,13 @@ const refused = (why: string): FoundRepository => ({ kind: 'refused', why });
 const behindFile = (top: string, file: string): FoundRepository => {
   const folder = folderNamedIn(file, top);
   if (folder === null) return refused(`${file} names no folder`);
-  const found = (kept: string): FoundRepository => ({ kind: 'found', repository: { top, folder: kept } });
+  const found = (real: string): FoundRepository => ({ kind: 'found', repository: { top, folder: real } });
   const common = commonFolder(folder, top);
-  const kept = common ?? folder;
-  const status = statusOf(kept);
-  if (status === null || !isOwnOrSystem(status)) return refused(`${kept} belongs to somebody else`);
-  if (!isGitFolder(kept)) return refused(`${kept} is no repository`);
-  if (common !== null || isModuleOf(folder, top) || isWithin(folder, top)) return found(kept);
+  const owner = common ?? folder;
+  const status = statusOf(owner);
+  if (status === null || !isOwnOrSystem(status)) return refused(`${owner} belongs to somebody else`);
+  if (!isGitFolder(owner)) return refused(`${owner} is no repository`);
+  if (common !== null || isModule(folder, top) || isWithin(folder, top)) return found(owner);
   return refused(`${file} names ${folder}, which does not name this folder in turn`);
 };
 

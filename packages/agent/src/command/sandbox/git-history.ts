@@ -125,7 +125,7 @@ class SessionHistory implements GitHistory {
     for (const gitFolder of gitFolders) {
       const count = this.#running.get(gitFolder) ?? 0;
       if (count > 0) this.#check(gitFolder, NO_PURPOSE);
-      this.#copiesOf(gitFolder).update();
+      this.#getCopies(gitFolder).update();
       this.#running.set(gitFolder, count + 1);
     }
     if (gitFolders.length > 0) writeFileSync(runningFile(this.#top), '', { mode: 0o600 });
@@ -138,7 +138,7 @@ class SessionHistory implements GitHistory {
       if (this.#check(gitFolder, purpose) && count === 1) this.#checkUntilQuiet(gitFolder, purpose);
       if (count === 1) this.#running.delete(gitFolder);
       else {
-        this.#copiesOf(gitFolder).update();
+        this.#getCopies(gitFolder).update();
         this.#running.set(gitFolder, count - 1);
       }
     }
@@ -149,7 +149,7 @@ class SessionHistory implements GitHistory {
   }
 
   accept(): void {
-    for (const gitFolder of this.#running.keys()) this.#copiesOf(gitFolder).update();
+    for (const gitFolder of this.#running.keys()) this.#getCopies(gitFolder).update();
   }
 
   close(): void {
@@ -161,7 +161,7 @@ class SessionHistory implements GitHistory {
   /** Returns whether anything was put back. */
   #check(gitFolder: string, purpose: HistoryPurpose): boolean {
     const shown = path.relative(this.#options.workspace, gitFolder) || gitFolder;
-    const lines = linesFor(shown, checkHistory(this.#copiesOf(gitFolder), purpose));
+    const lines = linesFor(shown, checkHistory(this.#getCopies(gitFolder), purpose));
     this.#notes.push(...lines);
     return lines.length > 0;
   }
@@ -173,11 +173,11 @@ class SessionHistory implements GitHistory {
   #checkUntilQuiet(gitFolder: string, purpose: HistoryPurpose): void {
     for (let count = 0; count < QUIET_CHECKS_MAX; count++) {
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, QUIET_MS);
-      if (linesFor(gitFolder, checkHistory(this.#copiesOf(gitFolder), purpose)).length === 0) return;
+      if (linesFor(gitFolder, checkHistory(this.#getCopies(gitFolder), purpose)).length === 0) return;
     }
   }
 
-  #copiesOf(gitFolder: string): GitCopies {
+  #getCopies(gitFolder: string): GitCopies {
     const known = this.#copies.get(gitFolder);
     if (known !== undefined) return known;
     const { sessionFolder, git } = this.#options;
@@ -351,7 +351,7 @@ type Signature = Pick<Stats, 'ino' | 'size' | 'ctimeMs'>;
 
 const UNKNOWN: Signature = { ino: -1, size: -1, ctimeMs: -1 };
 
-const signatureOf = ({ ino, size, ctimeMs }: Stats): Signature => ({ ino, size, ctimeMs });
+const getSignature = ({ ino, size, ctimeMs }: Stats): Signature => ({ ino, size, ctimeMs });
 
 const isUnchanged = (now: Signature, before: Signature | null | undefined): boolean =>
   before?.ino === now.ino && before.size === now.size && before.ctimeMs === now.ctimeMs;
@@ -458,7 +458,7 @@ class GitCopies {
     const folder = `objects/${name}`;
     const status = statusOf(this.at(folder));
     const before = this.fans.get(name);
-    const signature = status === null ? UNKNOWN : signatureOf(status);
+    const signature = status === null ? UNKNOWN : getSignature(status);
     const isSettled = before !== undefined && before.readAtMs - (status?.ctimeMs ?? 0) > TICK_MS;
     if (isSettled && isUnchanged(signature, before.signature)) return;
     const readAtMs = Date.now();
@@ -478,7 +478,7 @@ class GitCopies {
     const [from, to] = [this.at(name), this.copy(name)];
     const status = statusOf(from);
     if (!status?.isFile()) return null;
-    const signature = signatureOf(status);
+    const signature = getSignature(status);
     const isSettled = before !== undefined && before.copiedAtMs - status.ctimeMs > TICK_MS;
     if (isSettled && isUnchanged(signature, before.signature)) return before;
     const copied = { signature, mode: status.mode & 0o777, copiedAtMs: Date.now() };
@@ -520,7 +520,7 @@ class GitCopies {
     return new Map(
       DERIVED.flatMap((name) => {
         const status = statusOf(this.at(name));
-        return status === null ? [] : [[name, JSON.stringify(signatureOf(status))] as const];
+        return status === null ? [] : [[name, JSON.stringify(getSignature(status))] as const];
       }),
     );
   }

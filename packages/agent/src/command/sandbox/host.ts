@@ -218,7 +218,7 @@ type Place = {
   readonly hidden: readonly string[];
 };
 
-const secretsOf = ({ home, hidden }: Place): readonly string[] => [
+const listSecrets = ({ home, hidden }: Place): readonly string[] => [
   ...hidden,
   ...(home === null ? [] : SECRET_FOLDERS.map((folder) => path.join(home, folder))),
 ];
@@ -226,11 +226,11 @@ const secretsOf = ({ home, hidden }: Place): readonly string[] => [
 /**
  * Returns a function that gives the real path of a folder to show, or null if it is visible anyway or must stay hidden.
  */
-const createChooser = (place: Place): ((wanted: string) => string | null) => {
-  const secrets = secretsOf(place);
+const createChooser = (place: Place): ((folder: string) => string | null) => {
+  const secrets = listSecrets(place);
   const { home, workspace } = place;
-  return (wanted) => {
-    const real = realPathOf(wanted);
+  return (folder) => {
+    const real = realPathOf(folder);
     if (real === null || TOO_HIGH.has(real) || isOnHost(real) || isWithin(real, workspace)) return null;
     if (home !== null && isWithin(home, real)) return null;
     return secrets.some((secret) => isWithin(secret, real) || isWithin(real, secret)) ? null : real;
@@ -252,7 +252,7 @@ const searchFolders = (searchPath: string): readonly string[] =>
   searchPath.split(path.delimiter).filter((entry) => entry !== '');
 
 /** Replaces symlinked PATH folders by their real paths, since the symlinks may lie in hidden places (/run/user/…). */
-const searchPathInside = (searchPath: string, choose: (wanted: string) => string | null): string =>
+const searchPathInside = (searchPath: string, choose: (folder: string) => string | null): string =>
   searchFolders(searchPath)
     .map((folder) => (path.isAbsolute(folder) ? (choose(folder) ?? folder) : folder))
     .join(path.delimiter);
@@ -269,7 +269,7 @@ export const viewHome = (place: Place): HomeView => {
   const { environment, home } = place;
   const choose = createChooser(place);
   const links: Link[] = [];
-  const wanted: string[] = [];
+  const shown: string[] = [];
   if (home !== null) {
     const rows = [
       ...Object.values(TOOLS)
@@ -281,32 +281,32 @@ export const viewHome = (place: Place): HomeView => {
       const real = choose(path.join(home, at));
       if (real === null) continue;
       const isFile = statSync(real).isFile();
-      if (!isFile) wanted.push(real, path.join(home, at));
+      if (!isFile) shown.push(real, path.join(home, at));
       links.push({ at, to: path.join(home, at), isDownload, isFile });
     }
   }
   const searchPath = environment.PATH ?? '';
   for (const folder of searchFolders(searchPath).filter((one) => path.isAbsolute(one))) {
     const real = choose(folder);
-    if (real !== null) wanted.push(real, ...besidePrograms(real, home).filter((one) => choose(one) !== null));
+    if (real !== null) shown.push(real, ...besidePrograms(real, home).filter((one) => choose(one) !== null));
   }
   for (const name of PATH_VARIABLES) {
     const value = environment[name];
     const real = value === undefined || !path.isAbsolute(value) ? null : choose(value);
-    if (real !== null && value !== undefined) wanted.push(real, value);
+    if (real !== null && value !== undefined) shown.push(real, value);
   }
   const secrets = home === null ? [] : SECRETS_OF_TOOLS.map((at) => path.join(home, at));
   const real = secrets.map((secret) => realPathOf(secret)).filter((one) => one !== null);
   return {
-    masked: [...secrets, ...real].filter((secret) => wanted.some((one) => isWithin(secret, one))),
-    mounts: withoutInner(wanted).map((one) => readable(one, realPathOf(one) ?? one)),
+    masked: [...secrets, ...real].filter((secret) => shown.some((one) => isWithin(secret, one))),
+    mounts: withoutInner(shown).map((one) => readable(one, realPathOf(one) ?? one)),
     links,
     searchPath: searchPathInside(searchPath, choose),
   };
 };
 
 /** The user's home as a real path; null if HOME names no folder, or `/`. */
-export const homeOf = (named: string | undefined): string | null => {
+export const findHome = (named: string | undefined): string | null => {
   const real = named === undefined || !path.isAbsolute(named) ? null : realPathOf(named);
   return real === null || real === '/' || !statSync(real).isDirectory() ? null : real;
 };
@@ -354,7 +354,7 @@ export const hostSockets = (): HostSockets => {
  */
 
 /** `section.key` or `section.*.key`. */
-const KEPT_SETTINGS = [
+const SHOWN_SETTINGS = [
   /^(?:user|author|committer)\.(?:name|email)$/,
   /^init\.defaultbranch$/,
   /^core\.(?:autocrlf|eol|safecrlf|quotepath|whitespace|abbrev|ignorecase|precomposeunicode|commentchar|symlinks)$/,
@@ -372,9 +372,9 @@ const GIT_TIMEOUT_MS = 2_000;
 const quoted = (value: string): string =>
   `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n').replaceAll('\t', '\\t')}"`;
 
-const lineOf = (entry: string): string | null => {
+const settingLine = (entry: string): string | null => {
   const [name = '', ...value] = entry.split('\n');
-  if (!KEPT_SETTINGS.some((pattern) => pattern.test(name))) return null;
+  if (!SHOWN_SETTINGS.some((pattern) => pattern.test(name))) return null;
   const dot = name.indexOf('.');
   return `[${name.slice(0, dot)}]\n\t${name.slice(dot + 1)} = ${quoted(value.join('\n'))}`;
 };
@@ -384,7 +384,7 @@ const NEVER_PRUNES =
   '[gc]\n\tauto = 0\n\tpruneExpire = never\n\treflogExpire = never\n\treflogExpireUnreachable = never\n';
 
 /** The text of a configuration file, empty without git. Never rejects. */
-export const keptGitSettings = async (
+export const readGitSettings = async (
   git: ProgramPath | null,
   workspace: string,
   environment: ProcessEnvironment,
@@ -406,6 +406,6 @@ export const keptGitSettings = async (
     timeoutMs: GIT_TIMEOUT_MS,
   });
   if (answer === null || answer.code !== 0) return NEVER_PRUNES;
-  const lines = answer.output.split('\0').map(lineOf);
+  const lines = answer.output.split('\0').map(settingLine);
   return [NEVER_PRUNES, ...lines.filter((line) => line !== null).map((line) => `${line}\n`)].join('');
 };

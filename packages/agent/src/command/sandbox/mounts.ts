@@ -42,11 +42,11 @@ export const closedFolder = (place: string): Mount => ({
 /** Makes a folder read-only, after all mounts inside it. */
 export const sealed = (place: string): readonly string[] => ['--remount-ro', place];
 
-export const depthOf = (place: string): number => place.split(path.sep).length;
+export const pathDepth = (place: string): number => place.split(path.sep).length;
 
 /** Arguments in the order that bubblewrap needs. Of two mounts at one path, the later one wins. */
-export const argumentsOfMounts = (mounts: readonly Mount[]): readonly string[] =>
-  mounts.toSorted((one, other) => depthOf(one.path) - depthOf(other.path)).flatMap(({ words }) => words);
+export const mountWords = (mounts: readonly Mount[]): readonly string[] =>
+  mounts.toSorted((one, other) => pathDepth(one.path) - pathDepth(other.path)).flatMap(({ words }) => words);
 
 /**
  * Makes sure that what is mounted for a command is what was looked at.
@@ -77,7 +77,7 @@ export const EXCHANGED =
   'another command exchanged folders of the workspace while this one was set up, so it was not started: try again';
 
 /** Shell text that ends the shell if something else is mounted; empty if there is nothing to compare. */
-export const checkOfMounts = (expected: readonly MountedIdentity[]): string => {
+export const mountCheck = (expected: readonly MountedIdentity[]): string => {
   if (expected.length === 0) return '';
   const found = `$(command -p stat -c %d:%i -- ${shellWords(expected.map((one) => one.path))} 2>/dev/null)`;
   const identities = shellWords([expected.map(({ identity }) => identity).join('\n')]);

@@ -22,11 +22,11 @@ import {
 } from './git-folders.js';
 import {
   BackgroundWalk,
-  codeOf,
   createProtectedScan,
-  insideOf,
+  listGitCode,
   type ProtectedPath,
   protectedPathAt,
+  readInside,
   type Scan,
   type WalkEnd,
 } from './protected-scan.js';
@@ -105,7 +105,7 @@ type Known = ProtectedPath & {
   readonly inside: string | null;
 };
 
-const contentOf = (found: ProtectedPath): Buffer | null => {
+const readContent = (found: ProtectedPath): Buffer | null => {
   if (found.kind !== 'file' || found.links < 2 || found.size > COPY_MAX) return null;
   try {
     return readFileSync(found.path);
@@ -114,7 +114,7 @@ const contentOf = (found: ProtectedPath): Buffer | null => {
   }
 };
 
-const targetOf = (found: ProtectedPath): string | null => {
+const readTarget = (found: ProtectedPath): string | null => {
   if (found.kind !== 'link') return null;
   try {
     return readlinkSync(found.path);
@@ -123,10 +123,10 @@ const targetOf = (found: ProtectedPath): string | null => {
   }
 };
 
-const knownOf = (found: ProtectedPath): Known => ({
+const remember = (found: ProtectedPath): Known => ({
   ...found,
-  target: targetOf(found),
-  content: contentOf(found),
+  target: readTarget(found),
+  content: readContent(found),
   inside: null,
 });
 
@@ -137,17 +137,17 @@ const isSame = (one: ProtectedPath & { readonly inside?: string | null }, other:
   one.ino === other.ino &&
   one.dev === other.dev &&
   (isFolder(other)
-    ? (one.inside ?? null) === null || one.inside === insideOf(other.path).print
+    ? (one.inside ?? null) === null || one.inside === readInside(other.path).print
     : one.changedMs === other.changedMs && one.size === other.size);
 
-const gitFolderOf = (place: string): string => {
+const findGitFolder = (place: string): string => {
   const parent = path.dirname(place);
   return path.basename(parent) === 'info' ? path.dirname(parent) : parent;
 };
 
 /** Whether a new path in a git folder is harmless. */
 const isHarmlessCode = (place: string, workspace: string): boolean => {
-  const folder = gitFolderOf(place);
+  const folder = findGitFolder(place);
   const name = path.basename(place);
   if (path.basename(path.dirname(folder)) === 'worktrees') return isHarmlessWorktree(folder, workspace);
   if (name === 'config') return isHarmlessConfig(place, workspace);
@@ -155,9 +155,9 @@ const isHarmlessCode = (place: string, workspace: string): boolean => {
 };
 
 /** What a folder or small file holds, for a comparison after a command that could write to it. */
-const rememberContents = (one: Known): Known => {
+const withContents = (one: Known): Known => {
   if (isFolder(one) && one.kind === 'folder')
-    return { ...one, inside: one.inside ?? insideOf(one.path).print };
+    return { ...one, inside: one.inside ?? readInside(one.path).print };
   if (one.kind !== 'file' || one.content !== null || one.links > 1 || one.size > SMALL_MAX) return one;
   try {
     return { ...one, content: readFileSync(one.path) };
@@ -166,16 +166,16 @@ const rememberContents = (one: Known): Known => {
   }
 };
 
-const rankOf = ({ kind }: ProtectedPath): number => (kind === 'repository' ? 0 : 1);
+const judgingRank = ({ kind }: ProtectedPath): number => (kind === 'repository' ? 0 : 1);
 
 const codePrint = (one: ProtectedPath): string =>
-  (one.kind === 'repository' && isFolder(one) ? codeOf(one.path) : [one])
+  (one.kind === 'repository' && isFolder(one) ? listGitCode(one.path) : [one])
     .map(({ path: place, ino, changedMs }) => `${place}:${ino}:${changedMs}`)
     .join('\n');
 
 const filesIn = (one: ProtectedPath): readonly string[] =>
   isFolder(one)
-    ? insideOf(one.path)
+    ? readInside(one.path)
         .print.split('\n')
         .map((line) => line.split('\0')[0] ?? '')
         .filter((place) => statusOf(place)?.isDirectory() === false)
@@ -232,7 +232,7 @@ class ProtectedFilesKeeper implements ProtectedFiles {
     this.#walk.begin();
     for (const one of this.#known.values()) {
       if (running.bound.has(one.path) || one.kind === 'link') continue;
-      this.#known.set(one.path, rememberContents(one));
+      this.#known.set(one.path, withContents(one));
     }
     this.#writeRecord();
   }
@@ -291,7 +291,7 @@ class ProtectedFilesKeeper implements ProtectedFiles {
 
   acceptNew(repository: string | null): void {
     for (const one of this.#scan.look(repository).found.values()) {
-      if (!this.#known.has(one.path)) this.#known.set(one.path, knownOf(one));
+      if (!this.#known.has(one.path)) this.#known.set(one.path, remember(one));
     }
   }
 
@@ -312,7 +312,7 @@ class ProtectedFilesKeeper implements ProtectedFiles {
     const known = new Map<string, Known>();
     for (const one of scan.found.values()) {
       const before = this.#known.get(one.path);
-      known.set(one.path, before !== undefined && isSame(before, one) ? before : knownOf(one));
+      known.set(one.path, before !== undefined && isSame(before, one) ? before : remember(one));
     }
     this.#known = known;
     for (const [place, top] of this.#came) {
@@ -330,7 +330,7 @@ class ProtectedFilesKeeper implements ProtectedFiles {
       this.#restore(one);
     }
     // Repositories come first: it depends on them what else may stay.
-    const all = [...found.values()].toSorted((one, other) => rankOf(one) - rankOf(other));
+    const all = [...found.values()].toSorted((one, other) => judgingRank(one) - judgingRank(other));
     for (const one of all) {
       const before = this.#known.get(one.path);
       if (before === undefined) this.#judgeNew(one, isEnd, null);
@@ -348,7 +348,7 @@ class ProtectedFilesKeeper implements ProtectedFiles {
     const isExposed = [...this.#running].some(
       ({ bound }) => !bound.has(now.path) || (before.ino !== now.ino && !this.#isPinned(now.path)),
     );
-    if (!isExposed) this.#known.set(now.path, knownOf(now));
+    if (!isExposed) this.#known.set(now.path, remember(now));
     else if (isFolder(now) && before.ino === now.ino && before.inside !== null)
       this.#judgeInside(before, now, isEnd);
     else this.#judgeNew(now, isEnd, before);
@@ -359,20 +359,20 @@ class ProtectedFilesKeeper implements ProtectedFiles {
     if (!this.#mayStay(now, isEnd)) {
       if (!isEnd && this.#isBeingMade(now)) return;
       const known = new Set(before.inside?.split('\n'));
-      for (const line of insideOf(now.path).print.split('\n')) {
+      for (const line of readInside(now.path).print.split('\n')) {
         const [place = ''] = line.split('\0');
         const status = statusOf(place);
         if (known.has(line) || status === null || status.isDirectory()) continue;
         this.#putAway(place, null);
       }
     }
-    this.#known.set(now.path, rememberContents(knownOf(now)));
+    this.#known.set(now.path, withContents(remember(now)));
   }
 
   /** Restores a file that was changed through another of its hard links. */
   #judgeContent(before: Known, now: ProtectedPath): void {
     const content = before.content;
-    if (content === null || contentOf({ ...now, links: 2 })?.equals(content) === true) {
+    if (content === null || readContent({ ...now, links: 2 })?.equals(content) === true) {
       this.#known.set(now.path, { ...now, target: null, content, inside: null });
       return;
     }
@@ -386,13 +386,13 @@ class ProtectedFilesKeeper implements ProtectedFiles {
     }
     this.#known.delete(now.path);
     const again = protectedPathAt(now.path, now);
-    if (again !== null) this.#known.set(now.path, knownOf(again));
+    if (again !== null) this.#known.set(now.path, remember(again));
   }
 
   #judgeNew(one: ProtectedPath, isEnd: boolean, before: Known | null): void {
     if (this.#mayStay(one, isEnd)) {
       if (one.kind === 'repository' && before === null && isEnd) this.#made.add(path.dirname(one.path));
-      if (isEnd || !this.#isBeingMade(one)) this.#known.set(one.path, rememberContents(knownOf(one)));
+      if (isEnd || !this.#isBeingMade(one)) this.#known.set(one.path, withContents(remember(one)));
       return;
     }
     if (!isEnd && this.#isBeingMade(one) && !this.#isFinished(one)) return;
@@ -515,15 +515,15 @@ class ProtectedFilesKeeper implements ProtectedFiles {
     const judge = (one: ProtectedPath): void => {
       if (this.#known.has(one.path)) return;
       const isOld =
-        one.changedMs < sinceMs && (one.kind !== 'folder' || insideOf(one.path).newestMs < sinceMs);
-      if (isOld) this.#known.set(one.path, rememberContents(knownOf(one)));
+        one.changedMs < sinceMs && (one.kind !== 'folder' || readInside(one.path).newestMs < sinceMs);
+      if (isOld) this.#known.set(one.path, withContents(remember(one)));
       else this.#judgeNew(one, isEnd, null);
     };
     for (const { path: place, isGitFolder: isBare } of walk.places) {
       const one = isBare ? null : protectedPathAt(place);
       if (one !== null) judge(one);
       const isRepository = isBare || (one !== null && one.kind === 'repository' && isFolder(one));
-      for (const code of isRepository ? codeOf(place) : []) judge(code);
+      for (const code of isRepository ? listGitCode(place) : []) judge(code);
       if (statusOf(place) !== null) this.#scan.follow(place, isBare);
     }
   }

@@ -60,7 +60,7 @@ const folderStatus = (folder: string): Stats | null => {
   return status?.isDirectory() ? status : null;
 };
 
-const kindOf = (place: string, status: Stats): ProtectedKind => {
+const getKind = (place: string, status: Stats): ProtectedKind => {
   if (status.isSymbolicLink()) return 'link';
   if (path.basename(place) === '.git') return 'repository';
   return status.isDirectory() ? 'folder' : 'file';
@@ -77,12 +77,12 @@ export const protectedPathAt = (place: string, facts = BY_NAME): ProtectedPath |
   if (status === null) return null;
   const { dev, ino, ctimeMs, size, nlink } = status;
   const isPlain = facts !== BY_NAME && !status.isSymbolicLink();
-  const kind = isPlain ? (status.isDirectory() ? 'folder' : 'file') : kindOf(place, status);
+  const kind = isPlain ? (status.isDirectory() ? 'folder' : 'file') : getKind(place, status);
   return { path: place, kind, dev, ino, changedMs: ctimeMs, size, links: nlink, ...facts };
 };
 
 /** What git obeys or runs of a git folder. */
-export const codeOf = (gitFolder: string): readonly ProtectedPath[] =>
+export const listGitCode = (gitFolder: string): readonly ProtectedPath[] =>
   codePlaces(gitFolder)
     .map((place) => protectedPathAt(place, IN_GIT))
     .filter((one) => one !== null);
@@ -95,7 +95,7 @@ export type Inside = {
 };
 
 /** What lies in a protected folder, with everything below. */
-export const insideOf = (folder: string): Inside => {
+export const readInside = (folder: string): Inside => {
   const prints: string[] = [];
   let newestMs = 0;
   const open = [folder];
@@ -113,7 +113,7 @@ export const insideOf = (folder: string): Inside => {
 };
 
 /** Configuration files of a repository, whose programs git runs in the folder with `.git`. */
-const configsOf = (folder: string, common: string, top: string): readonly ConfigPlace[] =>
+const listConfigs = (folder: string, common: string, top: string): readonly ConfigPlace[] =>
   [
     ...new Set([
       path.join(common, 'config'),
@@ -156,13 +156,13 @@ class Scanner implements ProtectedScan {
     const found = new Map<string, ProtectedPath>();
     const scan = this.#scanFolders(found);
     for (const [place, isGitFolder] of this.#followed) {
-      if (isGitFolder) this.#noteAll(found, codeOf(place));
+      if (isGitFolder) this.#noteAll(found, listGitCode(place));
       else if (!this.#note(found, protectedPathAt(place))) this.#followed.delete(place);
     }
     for (const place of this.#gitlinks(repository)) {
       if (!found.has(place)) this.#note(found, protectedPathAt(place));
     }
-    if (repository !== null && !found.has(repository)) this.#noteAll(found, codeOf(repository));
+    if (repository !== null && !found.has(repository)) this.#noteAll(found, listGitCode(repository));
     this.#noteConfigured(found, repository);
     return { found, ...scan };
   }
@@ -191,7 +191,7 @@ class Scanner implements ProtectedScan {
         for (const inner of contents.results) frontier.push({ folder: inner, isInPackages: false });
         for (const place of contents.sockets) sockets.push(place);
         for (const place of contents.found) this.#note(found, protectedPathAt(place));
-        if (contents.isGitFolder) this.#noteAll(found, codeOf(folder));
+        if (contents.isGitFolder) this.#noteAll(found, listGitCode(folder));
       }
       level = next;
     }
@@ -211,7 +211,7 @@ class Scanner implements ProtectedScan {
     const folders = gitFoldersAt(one.path);
     if (folders === null) return true;
     for (const folder of new Set([folders.folder, folders.common])) {
-      if (isWithin(folder, this.#workspace)) this.#noteAll(found, codeOf(folder));
+      if (isWithin(folder, this.#workspace)) this.#noteAll(found, listGitCode(folder));
     }
     return true;
   }
@@ -237,12 +237,12 @@ class Scanner implements ProtectedScan {
       const folders = gitFoldersAt(one.path);
       if (folders === null) continue;
       tops.add(top);
-      configs.push(...configsOf(folders.folder, folders.common, top));
+      configs.push(...listConfigs(folders.folder, folders.common, top));
     }
     if (repository !== null) {
       const top = path.basename(repository) === '.git' ? path.dirname(repository) : this.#workspace;
       tops.add(top);
-      configs.push(...configsOf(repository, repository, top));
+      configs.push(...listConfigs(repository, repository, top));
     }
     for (const { path: place, key } of this.#configured.read(configs, [...tops])) {
       if (found.has(place)) continue;
@@ -532,7 +532,7 @@ const isStill = (contents: FolderContents, { ctimeMs, ino, dev }: Stats): boolea
  * The names of the folder and of the one above it, if they may begin a protected path, which has at most three names.
  * Empty otherwise, and below a protected path: then the user has made a workspace of it.
  */
-const parentsOf = (folder: string): string => {
+const protectedParents = (folder: string): string => {
   const names = [path.basename(path.dirname(folder)), path.basename(folder)];
   const parents = names.join('/');
   return names.some(mayBeProtected) && protectionOf(parents) === null ? parents : '';
@@ -561,7 +561,7 @@ const listFor = (entry: Dirent): ListName | null => {
 const readFolder = (folder: string, status: Stats, scope: ProtectedNames): FolderContents => {
   const readAtMs = Date.now();
   const { ino, dev } = status;
-  const parents = parentsOf(folder);
+  const parents = protectedParents(folder);
   const lists: Readonly<Record<ListName, string[]>> = {
     folders: [],
     packages: [],

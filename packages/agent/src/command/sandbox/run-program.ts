@@ -114,24 +114,24 @@ const ignoreBroken = (stream: Readable | Writable): void => {
 
 /** The program's pid, as bubblewrap reports it. Signals go to the program, not to bubblewrap. */
 const listenForPid = (child: ChildProcess): (() => number | null) => {
-  let told = '';
+  let text = '';
   const information = streamAt(child, INFORMATION_FD);
   ignoreBroken(information);
   information.on('data', (bytes: Buffer) => {
-    told += bytes.toString('latin1');
+    text += bytes.toString('latin1');
   });
   return () => {
-    const pid = /"child-pid":\s*(\d+)/.exec(told)?.[1];
+    const pid = /"child-pid":\s*(\d+)/.exec(text)?.[1];
     return pid === undefined ? null : Number(pid);
   };
 };
 
-const keepStderr = (child: ChildProcess): (() => string) => {
-  let kept = '';
+const collectStderr = (child: ChildProcess): (() => string) => {
+  let stderr = '';
   child.stderr?.on('data', (bytes: Buffer) => {
-    kept = (kept + bytes.toString('latin1')).slice(-STDERR_KEPT);
+    stderr = (stderr + bytes.toString('latin1')).slice(-STDERR_KEPT);
   });
-  return () => Buffer.from(kept, 'latin1').toString('utf8').trim();
+  return () => Buffer.from(stderr, 'latin1').toString('utf8').trim();
 };
 
 const sendSignal = (pid: number, signal: NodeJS.Signals): void => {
@@ -168,7 +168,7 @@ export const startSandboxed = (options: SandboxedProgram): SandboxedProcess => {
     stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'],
   });
   const pid = listenForPid(child);
-  const stderr = keepStderr(child);
+  const stderr = collectStderr(child);
   const channel = streamAt(child, CHANNEL_FD);
   const filterPipe = streamAt(child, FILTER_FD);
   const guard = streamAt(child, GUARD_FD);
@@ -215,13 +215,13 @@ export const whyNotStarted = ({ code, signal, stderr }: SandboxedEnd, program: s
       ? `bubblewrap (bwrap) is not installed. ${INSTALL}`
       : `bubblewrap (bwrap) is not used: ${refused}`;
   }
-  const said = stderr === '' ? `it ended with ${signal ?? `code ${code}`}` : stderr.replaceAll('\n', ' ');
+  const reason = stderr === '' ? `it ended with ${signal ?? `code ${code}`}` : stderr.replaceAll('\n', ' ');
   const isOwn = stderr.startsWith('bwrap:');
   if (isOwn && /unknown option/i.test(stderr))
-    return `bubblewrap is too old: ${said}. Install version 0.8 or newer`;
+    return `bubblewrap is too old: ${reason}. Install version 0.8 or newer`;
   if (isOwn && /namespace|uid map|permission|permitted|RTM_NEWADDR/i.test(stderr))
-    return `bubblewrap may not work here: ${said}. ${ALLOW_NAMESPACES}`;
-  return `${program} does not start behind bubblewrap: ${said}. Try another installation of it`;
+    return `bubblewrap may not work here: ${reason}. ${ALLOW_NAMESPACES}`;
+  return `${program} does not start behind bubblewrap: ${reason}. Try another installation of it`;
 };
 
 /** Tries the sandbox with a program that ends at once. Null if that works, otherwise the reason and what to do. */
@@ -237,7 +237,7 @@ export const probeSandbox = async (options: SandboxedProgram): Promise<string | 
 const LIBRARY_FOLDERS: readonly string[] = ['/lib', '/lib64', '/usr/lib', '/usr/lib64'];
 
 /** `libm.so.6 => /lib/…/libm.so.6 (0x…)` or `/lib64/ld-linux-x86-64.so.2 (0x…)`. */
-const libraryOf = (line: string): readonly string[] => {
+const findLibrary = (line: string): readonly string[] => {
   const found = /^\s*(?:\S+ => )?(\/\S+)(?: \(0x[0-9a-f]+\))?$/.exec(line)?.[1];
   return found === undefined ? [] : [found];
 };
@@ -251,5 +251,5 @@ export const librariesOf = async (program: string): Promise<readonly string[]> =
     ldd === null ? null : await askProgram(ldd, [program], { environment, searchPath: programs.folders });
   // There is no ldd, or the program is linked statically and may still load files from these folders.
   if (answer === null || answer.code !== 0) return LIBRARY_FOLDERS.filter((folder) => existsSync(folder));
-  return answer.output.split('\n').flatMap(libraryOf);
+  return answer.output.split('\n').flatMap(findLibrary);
 };

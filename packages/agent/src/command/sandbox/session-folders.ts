@@ -50,7 +50,7 @@ export type SessionFolders = {
 const TEMPORARY_MODE = 0o1777;
 const OWN_MODE = 0o700;
 
-const foldersOf = (top: string): SessionFolders => ({
+const placesIn = (top: string): SessionFolders => ({
   home: path.join(top, 'home'),
   temporary: path.join(top, 'tmp'),
   setAside: path.join(top, 'set-aside'),
@@ -103,7 +103,7 @@ export const makeFolders = (
   { links }: Pick<HomeView, 'links'>,
   gitSettings: string,
 ): SessionFolders => {
-  const folders = foldersOf(top);
+  const folders = placesIn(top);
   mkdirSync(top, { recursive: true, mode: OWN_MODE });
   chmodSync(top, OWN_MODE);
   mkdirSync(folders.home, { mode: OWN_MODE });
@@ -146,7 +146,7 @@ export const makeFreshFolders = (
   session: SessionFolders,
   gitSettings: string,
 ): SessionFolders => {
-  const { home, temporary } = foldersOf(path.join(top, `fresh-${number}`));
+  const { home, temporary } = placesIn(path.join(top, `fresh-${number}`));
   mkdirSync(home, { recursive: true, mode: OWN_MODE });
   mkdirSync(temporary);
   chmodSync(temporary, TEMPORARY_MODE);
@@ -269,7 +269,7 @@ const removeTree = (folder: string): void => {
 
 /** Removes all folders that commands use, but not the files of the commands themselves. */
 export const removePrivateFolders = (top: string): void => {
-  const { home, temporary, closedFolder, closedFile, users } = foldersOf(top);
+  const { home, temporary, closedFolder, closedFile, users } = placesIn(top);
   for (const folder of [home, temporary, historyFolder(top)]) removeTree(folder);
   for (const place of [closedFolder, closedFile, users]) removeTree(place);
   for (const name of namesIn(top)) {

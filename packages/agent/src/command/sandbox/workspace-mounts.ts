@@ -5,7 +5,7 @@ import type { HistoryPurpose, RepositoryAccess } from '../../policy/repository-a
 import { findRepository } from './git-folders.js';
 import type { GitHistory } from './git-history.js';
 import { type HomeView, type HostView, isOnHost } from './host.js';
-import { depthOf, type Mount, readable, readableIfThere, writable, writableIfThere } from './mounts.js';
+import { type Mount, pathDepth, readable, readableIfThere, writable, writableIfThere } from './mounts.js';
 import type { ProtectedFiles } from './protected-files.js';
 import type { ProtectedPath, Scan } from './protected-scan.js';
 import { isFolder, namesIn } from './untrusted-files.js';
@@ -60,7 +60,7 @@ type Repository = {
 const NO_REPOSITORY: Repository = { elsewhere: null, mounts: () => [], refusals: [] };
 
 /** `secrets`: a repository that contains one of these paths is not shown, such as a whole home under git. */
-const repositoryOf = (workspace: string, secrets: readonly string[]): Repository => {
+const viewRepository = (workspace: string, secrets: readonly string[]): Repository => {
   const found = findRepository(workspace);
   if (found.kind === 'none') return NO_REPOSITORY;
   if (found.kind === 'refused') {
@@ -153,8 +153,8 @@ const changedGitMounts = (gitFolder: string, addsPacks: boolean): readonly Mount
 
 type GitMounts = {
   readonly mounts: readonly Mount[];
-  /** Git folders that the command may change and whose history is kept. */
-  readonly kept: readonly string[];
+  /** Git folders that the command may change and whose history is copied. */
+  readonly guarded: readonly string[];
 };
 
 /** The mounts of the workspace, with git folders as the command may change them. */
@@ -164,21 +164,21 @@ const withGitFolders = (
   access: RepositoryAccess,
   workspace: string,
 ): GitMounts => {
-  if (access === 'approved') return { mounts, kept: [] };
+  if (access === 'approved') return { mounts, guarded: [] };
   const isModule = (one: string): boolean =>
     gitFolders.some((outer) => outer !== one && isWithin(one, outer));
   const changed = access === 'read' ? [] : gitFolders.slice(0, CHANGED_MAX);
-  const kept = changed.filter((one) => isFolder(path.join(one, 'objects')));
-  const closed = gitFolders.filter((one) => !kept.includes(one) && !(access === 'read' && isModule(one)));
+  const guarded = changed.filter((one) => isFolder(path.join(one, 'objects')));
+  const closed = gitFolders.filter((one) => !guarded.includes(one) && !(access === 'read' && isModule(one)));
   const others = mounts.filter(({ path: place }) => !closed.some((one) => isWithin(place, one)));
   return {
     mounts: [
-      ...kept.flatMap((one) => foldersAbove(one, workspace)).map(writableIfThere),
-      ...kept.flatMap((one) => changedGitMounts(one, access === 'writePacks')),
+      ...guarded.flatMap((one) => foldersAbove(one, workspace)).map(writableIfThere),
+      ...guarded.flatMap((one) => changedGitMounts(one, access === 'writePacks')),
       ...others,
       ...closed.map(readableIfThere),
     ],
-    kept,
+    guarded,
   };
 };
 
@@ -192,7 +192,7 @@ type PlannedMounts = GitMounts & {
 /** Mounts of a workspace that the command may only read. */
 const readOnlyMounts = (workspace: string, repository: Repository): PlannedMounts => {
   const mounts = [...repository.mounts(false), readable(workspace)];
-  return { bound: new Set<string>(), mounts, usual: mounts, kept: [], exchangeable: [] };
+  return { bound: new Set<string>(), mounts, usual: mounts, guarded: [], exchangeable: [] };
 };
 
 type WritableWorkspace = {
@@ -212,7 +212,7 @@ const writableMounts = (
   const all = [...repository.mounts(true), writable(workspace), ...mounts];
   const usual = withGitFolders(all, gitFolders, 'read', workspace).mounts;
   const isUsual = access === 'read';
-  const git = isUsual ? { mounts: usual, kept: [] } : withGitFolders(all, gitFolders, access, workspace);
+  const git = isUsual ? { mounts: usual, guarded: [] } : withGitFolders(all, gitFolders, access, workspace);
   return { bound, exchangeable, usual, ...git };
 };
 
@@ -229,7 +229,7 @@ export const createWorkspaceGuard = (
   return {
     sweep: () => files.sweep(repository.elsewhere),
     settle: () => {
-      repository = repositoryOf(workspace, []);
+      repository = viewRepository(workspace, []);
       return files.settle(repository.elsewhere);
     },
     close: () => {
@@ -242,13 +242,13 @@ export const createWorkspaceGuard = (
       else files.acceptNew(repository.elsewhere);
     },
     mountsFor({ isWritable, repository: access, purpose }, view, sockets) {
-      repository = repositoryOf(workspace, view.secrets);
+      repository = viewRepository(workspace, view.secrets);
       const roots = [workspace, ...repository.mounts(isWritable).map((mount) => mount.path)];
       const isSeen = (place: string): boolean =>
         roots.some((root) => isWithin(place, root)) || isOnHost(place);
       const scan = files.look(repository.elsewhere);
       if (running === 0) ownSockets = scan.sockets;
-      const { mounts, usual, bound, kept, exchangeable } = isWritable
+      const { mounts, usual, bound, guarded, exchangeable } = isWritable
         ? writableMounts({ workspace, repository, scan, own: files.own() }, access)
         : readOnlyMounts(workspace, repository);
       const masked = [
@@ -259,7 +259,7 @@ export const createWorkspaceGuard = (
         ...ownSockets,
       ];
       const token = { bound };
-      history.begin(kept); // first, since it fails where there is no room for copies
+      history.begin(guarded); // first, since it fails where there is no room for copies
       if (isWritable) {
         running += 1;
         files.begin(token);
@@ -273,7 +273,7 @@ export const createWorkspaceGuard = (
         end: () => {
           if (!isWritable) return [];
           running -= 1;
-          const lines = history.end(kept, purpose);
+          const lines = history.end(guarded, purpose);
           if (access === 'approved') history.accept();
           return [...files.end(token, repository.elsewhere), ...lines];
         },
@@ -301,7 +301,7 @@ const linkTargetMounts = (link: string, workspace: string): readonly Mount[] => 
   return [readableIfThere(real)];
 };
 
-const mountsOf = (found: ProtectedPath, workspace: string): readonly Mount[] => {
+const protectingMounts = (found: ProtectedPath, workspace: string): readonly Mount[] => {
   const parent = path.dirname(found.path);
   if (found.kind === 'link') return linkTargetMounts(found.path, workspace);
   if (found.kind === 'repository') {
@@ -331,7 +331,7 @@ const protectedMounts = (
     (inGit || kind === 'repository') && own.some((folder) => isWithin(place, folder));
   const all = [...found]
     .filter((one) => !isOwn(one))
-    .toSorted((one, other) => depthOf(one.path) - depthOf(other.path));
+    .toSorted((one, other) => pathDepth(one.path) - pathDepth(other.path));
   const repositories = all.filter(({ kind }) => kind === 'repository').map((one) => one.path);
   const closed = repositories.slice(REPOSITORIES_MAX);
   const mounts = new Map<string, Mount>();
@@ -344,7 +344,7 @@ const protectedMounts = (
       continue;
     }
     if (mounts.size >= MOUNTS_MAX) break;
-    for (const mount of mountsOf(one, workspace)) {
+    for (const mount of protectingMounts(one, workspace)) {
       if (!mounts.has(mount.path) || mount.words[0] === '--ro-bind-try') mounts.set(mount.path, mount);
     }
     if (one.kind !== 'link') bound.add(one.path);
