@@ -14,7 +14,7 @@ import { type CommandRecord, type Launched, writeOrder } from './launched-comman
 import type { CommandFence, Enclosure, Launcher, OpenStart } from './launcher.js';
 import type { OutputReceiver } from './output.js';
 import { FILTER_DESCRIPTOR, isolationArguments, mountArguments, type Probed } from './sandbox/bubblewrap.js';
-import { createGitHistory, NO_PURPOSE } from './sandbox/git-history.js';
+import { GitHistory, NO_PURPOSE } from './sandbox/git-history.js';
 import {
   findHome,
   type HomeView,
@@ -25,7 +25,7 @@ import {
   viewHost as viewHostNow,
 } from './sandbox/host.js';
 import { EXCHANGED, type Mount, mountCheck, mountedIdentities } from './sandbox/mounts.js';
-import { createProtectedFiles, guardRecordIn, type ProtectedFiles } from './sandbox/protected-files.js';
+import { guardRecordIn, ProtectedFiles } from './sandbox/protected-files.js';
 import { commandFilter } from './sandbox/seccomp.js';
 import {
   carryOver,
@@ -221,7 +221,7 @@ class Sandbox implements CommandSandbox {
     this.#options = options;
     const { workspace, environment, sessionFolder, sessionId = null } = options;
     const search = { own: sessionFolder, workspace, sessionId };
-    this.#protected = createProtectedFiles({
+    this.#protected = new ProtectedFiles({
       workspace,
       environment,
       folder: `${sessionFolder}/set-aside`,
@@ -231,7 +231,7 @@ class Sandbox implements CommandSandbox {
     });
     if (this.#protected.isInterrupted()) this.#sweepRegularly();
     const git = (): ProgramPath | null => findFor(options, 'git');
-    const history = createGitHistory({ workspace, sessionFolder, git });
+    const history = new GitHistory({ workspace, sessionFolder, git });
     this.#workspace = createWorkspaceGuard(workspace, this.#protected, history);
   }
 

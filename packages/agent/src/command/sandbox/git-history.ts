@@ -75,17 +75,6 @@ const askGit = (findGit: FindGit, gitFolder: string, words: readonly string[]) =
   });
 };
 
-export type GitHistory = {
-  /** A command that may change these git folders starts. */
-  begin(gitFolders: readonly string[]): void;
-  /** It has ended. Returns lines for the model about what was put back. */
-  end(gitFolders: readonly string[], purpose: HistoryPurpose): readonly string[];
-  /** Accepts everything as it is: a command that the user approved has ended. */
-  accept(): void;
-  /** The session ends: checks what running commands have done. Their later ends change nothing. */
-  close(): void;
-};
-
 export type HistoryOptions = {
   readonly workspace: string;
   readonly sessionFolder: string;
@@ -108,7 +97,7 @@ const openCopies = (sessionFolder: string, name: string, gitFolder: string, git:
     git,
   });
 
-class SessionHistory implements GitHistory {
+export class GitHistory {
   readonly #top: string;
   readonly #options: HistoryOptions;
   readonly #copies = new Map<string, GitCopies>();
@@ -121,6 +110,7 @@ class SessionHistory implements GitHistory {
     this.#options = options;
   }
 
+  /** A command that may change these git folders starts. */
   begin(gitFolders: readonly string[]): void {
     for (const gitFolder of gitFolders) {
       const count = this.#running.get(gitFolder) ?? 0;
@@ -131,6 +121,7 @@ class SessionHistory implements GitHistory {
     if (gitFolders.length > 0) writeFileSync(runningFile(this.#top), '', { mode: 0o600 });
   }
 
+  /** It has ended. Returns lines for the model about what was put back. */
   end(gitFolders: readonly string[], purpose: HistoryPurpose): readonly string[] {
     for (const gitFolder of gitFolders) {
       const count = this.#running.get(gitFolder);
@@ -148,10 +139,12 @@ class SessionHistory implements GitHistory {
     return notes;
   }
 
+  /** Accepts everything as it is: a command that the user approved has ended. */
   accept(): void {
     for (const gitFolder of this.#running.keys()) this.#getCopies(gitFolder).update();
   }
 
+  /** The session ends: checks what running commands have done. Their later ends change nothing. */
   close(): void {
     for (const gitFolder of this.#running.keys()) this.#check(gitFolder, NO_PURPOSE);
     this.#running.clear();
@@ -186,8 +179,6 @@ class SessionHistory implements GitHistory {
     return copies;
   }
 }
-
-export const createGitHistory = (options: HistoryOptions): GitHistory => new SessionHistory(options);
 
 /**
  * Checks the git folders of a killed process, after a command of it has ended. Returns lines for the model; none if no

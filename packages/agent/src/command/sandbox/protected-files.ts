@@ -22,9 +22,9 @@ import {
 } from './git-folders.js';
 import {
   BackgroundWalk,
-  createProtectedScan,
   listGitCode,
   type ProtectedPath,
+  ProtectedScan,
   protectedPathAt,
   readInside,
   type Scan,
@@ -50,33 +50,6 @@ import { setAside, writeBack } from './untrusted-files.js';
 
 /** One running command, with the paths that are read-only for it. */
 export type Writer = { readonly bound: ReadonlySet<string> };
-
-export type ProtectedFiles = {
-  /** Scans the workspace before a command starts. */
-  look(repository: string | null): Scan;
-  begin(running: Writer): void;
-  /** A command has ended. Returns lines about everything set aside since the last call. */
-  end(running: Writer, repository: string | null): readonly string[];
-  /** While commands run, sets new protected paths aside, except repositories that are still being made. */
-  sweep(repository: string | null): void;
-  /** The user allowed writing to this path: its next content is accepted. */
-  allow(place: string): void;
-  /** Folders with a harmless repository that a command of this session made. Git may change its configuration. */
-  own(): readonly string[];
-  /** Accepts everything as it is. */
-  accept(repository: string | null): void;
-  /** Accepts new paths while fenced commands run: an unfenced command that the user allowed has made them. */
-  acceptNew(repository: string | null): void;
-  /**
-   * Judges what commands of a killed session have made, if they have ended. Returns lines about everything set aside
-   * since the last call.
-   */
-  settle(repository: string | null): readonly string[];
-  /** Whether commands of a killed session still run. */
-  isInterrupted(): boolean;
-  /** Judges everything that is left to judge. */
-  close(repository: string | null): void;
-};
 
 export type ProtectedFilesOptions = {
   readonly workspace: string;
@@ -181,7 +154,7 @@ const filesIn = (one: ProtectedPath): readonly string[] =>
         .filter((place) => statusOf(place)?.isDirectory() === false)
     : [one.path];
 
-class ProtectedFilesKeeper implements ProtectedFiles {
+export class ProtectedFiles {
   readonly #workspace: string;
   readonly #folder: string;
   readonly #record: GuardRecord;
@@ -209,11 +182,12 @@ class ProtectedFilesKeeper implements ProtectedFiles {
     this.#workspace = workspace;
     this.#folder = folder;
     this.#record = record;
-    this.#scan = createProtectedScan(workspace, environment);
+    this.#scan = new ProtectedScan(workspace, environment);
     for (const guard of interrupted) this.#goOnWith(guard);
     if (interrupted.length > 0) this.#writeRecord();
   }
 
+  /** Scans the workspace before a command starts. */
   look(repository: string | null): Scan {
     this.#releaseInterrupted(repository);
     let scan: Scan;
@@ -237,6 +211,7 @@ class ProtectedFilesKeeper implements ProtectedFiles {
     this.#writeRecord();
   }
 
+  /** A command has ended. Returns lines about everything set aside since the last call. */
   end(running: Writer, repository: string | null): readonly string[] {
     const { frontier } = this.#judge(repository, true);
     this.#running.delete(running);
@@ -245,21 +220,28 @@ class ProtectedFilesKeeper implements ProtectedFiles {
     return this.#takeNotes();
   }
 
+  /** While commands run, sets new protected paths aside, except repositories that are still being made. */
   sweep(repository: string | null): void {
     this.#releaseInterrupted(repository);
     const { frontier } = this.#judge(repository, false);
     this.#walk.walkDuring(frontier, this.#isIdle);
   }
 
+  /**
+   * Judges what commands of a killed session have made, if they have ended. Returns lines about everything set aside
+   * since the last call.
+   */
   settle(repository: string | null): readonly string[] {
     this.#releaseInterrupted(repository);
     return this.#takeNotes();
   }
 
+  /** Whether commands of a killed session still run. */
   isInterrupted(): boolean {
     return this.#interrupted.length > 0;
   }
 
+  /** Judges everything that is left to judge. */
   close(repository: string | null): void {
     this.#releaseInterrupted(repository);
     if (this.#walk.isPending) {
@@ -275,20 +257,24 @@ class ProtectedFilesKeeper implements ProtectedFiles {
     else this.#record.close();
   }
 
+  /** Folders with a harmless repository that a command of this session made. Git may change its configuration. */
   own(): readonly string[] {
     const isOwn = (top: string): boolean =>
       isHarmlessRepository(path.join(top, '.git'), this.#workspace, this.#repositories());
     return [...this.#made].filter((top) => top !== this.#workspace && isOwn(top));
   }
 
+  /** The user allowed writing to this path: its next content is accepted. */
   allow(place: string): void {
     this.#allowed.add(place);
   }
 
+  /** Accepts everything as it is. */
   accept(repository: string | null): void {
     this.#take(repository);
   }
 
+  /** Accepts new paths while fenced commands run: an unfenced command that the user allowed has made them. */
   acceptNew(repository: string | null): void {
     for (const one of this.#scan.look(repository).found.values()) {
       if (!this.#known.has(one.path)) this.#known.set(one.path, remember(one));
@@ -595,9 +581,6 @@ class ProtectedFilesKeeper implements ProtectedFiles {
     return isWithin(place, this.#workspace) ? path.relative(this.#workspace, place) : place;
   }
 }
-
-export const createProtectedFiles = (options: ProtectedFilesOptions): ProtectedFiles =>
-  new ProtectedFilesKeeper(options);
 
 /**
  * The record of a guard: which protected paths there were before the commands that run now, in a file of the session. It

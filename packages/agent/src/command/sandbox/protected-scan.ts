@@ -122,16 +122,7 @@ const listConfigs = (folder: string, common: string, top: string): readonly Conf
     ]),
   ].map((file) => ({ file, top }));
 
-export type ProtectedScan = {
-  /** `repository`: the git folder of the workspace if it lies outside the scanned folders. */
-  look(repository: string | null): Scan;
-  /** Looks at this place from now on. `isGitFolder`: at what git obeys of it. */
-  follow(place: string, isGitFolder: boolean): void;
-  /** Whether the repository with this top tracks the file. */
-  isTracked(top: string, place: string): boolean;
-};
-
-class Scanner implements ProtectedScan {
+export class ProtectedScan {
   readonly #workspace: string;
   readonly #configured;
   readonly #indexes = createIndexReader();
@@ -143,15 +134,18 @@ class Scanner implements ProtectedScan {
     this.#configured = createConfiguredPlaces(workspace, environment);
   }
 
+  /** Looks at this place from now on. `isGitFolder`: at what git obeys of it. */
   follow(place: string, isGitFolder: boolean): void {
     this.#followed.set(place, isGitFolder);
   }
 
+  /** Whether the repository with this top tracks the file. */
   isTracked(top: string, place: string): boolean {
     const folders = gitFoldersAt(path.join(top, '.git'));
     return folders !== null && this.#indexes.read(folders.folder).isTracked(path.relative(top, place));
   }
 
+  /** `repository`: the git folder of the workspace if it lies outside the scanned folders. */
   look(repository: string | null): Scan {
     const found = new Map<string, ProtectedPath>();
     const scan = this.#scanFolders(found);
@@ -251,9 +245,6 @@ class Scanner implements ProtectedScan {
     }
   }
 }
-
-export const createProtectedScan = (workspace: string, environment: ProcessEnvironment): ProtectedScan =>
-  new Scanner(workspace, environment);
 
 /**
  * Walks the folders that the quick scan leaves out, in slices beside other work.
