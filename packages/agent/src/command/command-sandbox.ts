@@ -50,12 +50,13 @@ import { probeWorkspace, secretPlaces } from './workspace-probe.js';
 /**
  * Starts commands in a workspace, fenced or not. There is no other way to start one.
  *
- * `prepare` returns what to spawn. The caller spawns it, calls `started`, and calls `finish` when it has ended. The sandbox
- * is never weakened silently: `prepare` fails for a fenced level if bubblewrap does not work.
+ * `prepare` returns what to spawn. The caller spawns it, calls `started`, and calls `finish` when
+ * it has ended. The sandbox is never weakened silently: `prepare` fails for a fenced level if
+ * bubblewrap does not work.
  *
- * /tmp and the home folder belong to the session: a command finds what an earlier one left there. One that reaches more
- * than the session's level starts with fresh ones, which earlier commands could not prepare; what it leaves there is moved
- * to those of the session at its end.
+ * /tmp and the home folder belong to the session: a command finds what an earlier one left there.
+ * One that reaches more than the session's level starts with fresh ones, which earlier commands
+ * could not prepare; what it leaves there is moved to those of the session at its end.
  */
 
 export type CommandSandboxOptions = {
@@ -128,7 +129,9 @@ export type ParkedCommand = {
 export type CommandSandbox = {
   /** Rejects with a SandboxRefusal if the command can't be fenced. */
   prepare(spec: CommandSpec): Promise<PreparedCommand>;
-  /** Like `prepare`, for a command that the launcher has set up in advance. Null: start it directly. */
+  /**
+   * Like `prepare`, for a command that the launcher has set up in advance. Null: start it directly.
+   */
   takeParked(spec: CommandSpec): Promise<ParkedCommand | null>;
   /** The user allowed writing to this protected absolute path, so running commands don't cause it to be set aside. */
   allow(place: string): void;
@@ -250,9 +253,9 @@ class Sandbox implements CommandSandbox {
   }
 
   /**
-   * Records a command that starts without the launcher: an order without a status. A recovery must not take it for one
-   * that was never started. If that can't be written, the record of the session is removed, so that the command counts as
-   * unknown after a crash.
+   * Records a command that starts without the launcher: an order without a status. A recovery must
+   * not take it for one that was never started. If that can't be written, the record of the session
+   * is removed, so that the command counts as unknown after a crash.
    */
   #recordDirect({ record = null, due = null }: CommandSpec): void {
     const { sessionFolder, outlives = false } = this.#options;
@@ -418,7 +421,10 @@ class Sandbox implements CommandSandbox {
     };
   }
 
-  /** What all fences of the session have in common. Throws a SandboxRefusal if there can be no fence. */
+  /**
+   * What all fences of the session have in common. Throws a SandboxRefusal if there can be no
+   * fence.
+   */
   async #prepareFence() {
     this.#probed ??= probeWorkspace(this.#options);
     const probed = await this.#probed;
@@ -432,7 +438,10 @@ class Sandbox implements CommandSandbox {
     return { bwrap, features: probed.features, view };
   }
 
-  /** The home and /tmp of a command. Its first command with network ends the session's use of the user's downloads. */
+  /**
+   * The home and /tmp of a command. Its first command with network ends the session's use of the
+   * user's downloads.
+   */
   #foldersFor(view: SessionView, network: boolean, isFresh: boolean): SessionFolders {
     const { home, folders, gitSettings } = view;
     if (isFresh) {

@@ -31,9 +31,10 @@ import { createMarkReader, FENCE_DEPTH, reportingLeftovers } from './sandbox/she
 /**
  * One shell command, from the request to its end.
  *
- * It starts one process, which leads its own group and has no terminal and no input. It ends with the shell: a daemon that
- * holds the output open delays the end only for a moment. After the end no process of its group runs; if it was stopped
- * or fenced, no process of the command runs at all. It runs at the requested sandbox level, or not at all.
+ * It starts one process, which leads its own group and has no terminal and no input. It ends with
+ * the shell: a daemon that holds the output open delays the end only for a moment. After the end no
+ * process of its group runs; if it was stopped or fenced, no process of the command runs at all. It
+ * runs at the requested sandbox level, or not at all.
  */
 
 export type CommandRequest = {
@@ -77,7 +78,10 @@ export type CommandEnd = {
   readonly notes: readonly string[];
 };
 
-/** `root`: null if its processes can't be seen, since it runs in another pid namespace or could not be started. */
+/**
+ * `root`: null if its processes can't be seen, since it runs in another pid namespace or could not
+ * be started.
+ */
 type Running = {
   readonly name: 'running';
   readonly process: CommandProcess;
@@ -105,8 +109,8 @@ export class ShellCommand {
   }
 
   /**
-   * Asks the command to end. When the shell has ended, all other processes are ended too. If the command has not started
-   * yet, it never starts.
+   * Asks the command to end. When the shell has ended, all other processes are ended too. If the
+   * command has not started yet, it never starts.
    */
   stop(): void {
     if (this.#wish === 'run') this.#wish = 'stop';

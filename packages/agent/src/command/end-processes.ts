@@ -1,9 +1,9 @@
 /**
  * Ends all processes of a command.
  *
- * A process belongs to a command if it is in its group or session, descends from it, or has its marker in the
- * environment. A process without all four (a new session, a gone parent, an empty environment) escapes. Without /proc
- * only the group is known.
+ * A process belongs to a command if it is in its group or session, descends from it, or has its
+ * marker in the environment. A process without all four (a new session, a gone parent, an empty
+ * environment) escapes. Without /proc only the group is known.
  */
 
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';

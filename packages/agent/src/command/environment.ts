@@ -10,9 +10,9 @@ import { MARKER } from './end-processes.js';
 /**
  * The environment variables of commands.
  *
- * A fenced command gets only the variables on the list below and those that the user passes by name. It never gets a
- * secret that was not passed. An unfenced command gets the user's variables without secrets. All commands run without a
- * terminal, questions, a pager or colours.
+ * A fenced command gets only the variables on the list below and those that the user passes by
+ * name. It never gets a secret that was not passed. An unfenced command gets the user's variables
+ * without secrets. All commands run without a terminal, questions, a pager or colours.
  */
 
 /** Variables that force colours in spite of NO_COLOR, and one that makes a test runner believe it is nested. */

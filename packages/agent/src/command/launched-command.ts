@@ -20,8 +20,9 @@ import { type OutputReceiver, SpoolReader } from './output.js';
 import { createMarkReader, type ShellText } from './sandbox/shell-text.js';
 
 /**
- * A command of a launcher (launcher.sh), seen through its files: by the process that parked it, or by a later one that
- * finds the files after a crash. Both judge in the same way whether it is parked, runs or has ended.
+ * A command of a launcher (launcher.sh), seen through its files: by the process that parked it, or
+ * by a later one that finds the files after a crash. Both judge in the same way whether it is
+ * parked, runs or has ended.
  */
 
 /**
@@ -123,7 +124,10 @@ const recordSchema: v.GenericSchema<unknown, CommandRecord> = v.object({
   job: v.nullable(v.object({ jobId: v.string(), command: v.string() })),
 });
 
-/** `due`: when it must end, in ms since boot; null without a deadline. `record`: null if nobody will look for it. */
+/**
+ * `due`: when it must end, in ms since boot; null without a deadline. `record`: null if nobody will
+ * look for it.
+ */
 export type CommandOrder = { readonly due: number | null; readonly record: CommandRecord | null };
 
 /** Time since boot in ms. Unlike the clock of the wall it never jumps, and all processes share it. */
@@ -159,11 +163,12 @@ export type ProcessView = 'own' | 'foreign';
 const STATUS_BYTES = 512;
 
 /**
- * The files of one command, in a folder that commands can't write to. launcher.sh says who writes which.
+ * The files of one command, in a folder that commands can't write to. launcher.sh says who writes
+ * which.
  *
- * `run`: shell text that starts the fence. `command`: shell text for the parked shell. `order`: see writeOrder. `out`,
- * `tail.1`, `tail.2`, …, `removed`: its output. `status`, `claim` and `why`: see LaunchFacts. `attached`: the later
- * agent that follows it.
+ * `run`: shell text that starts the fence. `command`: shell text for the parked shell. `order`: see
+ * writeOrder. `out`, `tail.1`, `tail.2`, …, `removed`: its output. `status`, `claim` and `why`: see
+ * LaunchFacts. `attached`: the later agent that follows it.
  */
 export class Spool {
   readonly folder: string;
@@ -180,7 +185,10 @@ export class Spool {
     this.#output = new SpoolReader(folder, { hasGaps });
   }
 
-  /** Makes the files. `run` gets the path of the file `command`, and returns shell text. Throws if a file can't be made. */
+  /**
+   * Makes the files. `run` gets the path of the file `command`, and returns shell text. Throws if a
+   * file can't be made.
+   */
   static create(folder: string, run: (command: string) => string): Spool {
     const at = (name: string): string => path.join(folder, name);
     mkdirSync(folder, { mode: 0o700 });
@@ -337,8 +345,8 @@ const IGNORED: OutputReceiver = { bytes: () => undefined, skipped: () => undefin
 const isTelling = (name: string): boolean => name === 'status' || name === 'out' || name.startsWith('tail.');
 
 /**
- * One command from its parking to its end. The system notifies us of changed files. The files are also polled, in case a
- * notification is missing.
+ * One command from its parking to its end. The system notifies us of changed files. The files are
+ * also polled, in case a notification is missing.
  */
 export class LaunchedCommand {
   /** The process of bubblewrap, once it exists; null if it does not appear in time. */
@@ -558,8 +566,9 @@ export class LaunchedCommand {
 const FOUND_DRAINING_MS = 2_000;
 
 /**
- * How a found command stands now. `direct`: it was started without the launcher, so nothing is known of its end.
- * `unseen`: it began in another pid namespace, and nothing shows from here whether it still runs.
+ * How a found command stands now. `direct`: it was started without the launcher, so nothing is
+ * known of its end. `unseen`: it began in another pid namespace, and nothing shows from here
+ * whether it still runs.
  */
 export type FoundVerdict = CommandVerdict | { readonly kind: 'direct' | 'unseen' };
 

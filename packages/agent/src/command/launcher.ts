@@ -29,12 +29,14 @@ import {
 /**
  * Starts commands that were set up in advance, fenced or not.
  *
- * A command is parked: bubblewrap has built its fence, and the shell inside waits for a line. It is used only if the fence
- * is exactly the requested one, and everything mounted in it is still the same file or folder. One launcher process
- * (launcher.sh) serves one command at a time; each simultaneous command gets another one.
+ * A command is parked: bubblewrap has built its fence, and the shell inside waits for a line. It is
+ * used only if the fence is exactly the requested one, and everything mounted in it is still the
+ * same file or folder. One launcher process (launcher.sh) serves one command at a time; each
+ * simultaneous command gets another one.
  *
- * Setting up a command takes longer than a short command runs. While commands follow each other closely, AHEAD of them
- * are parked, each in its own launcher process, and the next one is set up while another runs.
+ * Setting up a command takes longer than a short command runs. While commands follow each other
+ * closely, AHEAD of them are parked, each in its own launcher process, and the next one is set up
+ * while another runs.
  */
 export type Launcher = {
   /**
@@ -42,7 +44,10 @@ export type Launcher = {
    * the fence behind which the next command is parked; default: the same.
    */
   take(enclosure: Enclosure, next?: Enclosure): Promise<TakenCommand | null>;
-  /** Kills all launcher processes. Resolves when none of them can write to the folder any more. Never rejects. */
+  /**
+   * Kills all launcher processes. Resolves when none of them can write to the folder any more.
+   * Never rejects.
+   */
   close(): Promise<void>;
 };
 
@@ -103,8 +108,8 @@ const PARK_AFTER_MS = 2;
 /** Commands follow each other closely if the next one is requested within this time, in ms. */
 const CLOSE_MS = 100;
 /**
- * Delay before the next command is parked after one that was cancelled, in ms. A session that ends cancels its commands,
- * and would wait for what was set up meanwhile.
+ * Delay before the next command is parked after one that was cancelled, in ms. A session that ends
+ * cancels its commands, and would wait for what was set up meanwhile.
  */
 const CANCELLED_MS = 1_000;
 /** Number of parked commands while commands follow each other closely. */
@@ -266,7 +271,10 @@ class Pool implements Launcher {
     this.#settling = setTimeout(() => this.#settle(enclosure), delayMs).unref();
   }
 
-  /** After a burst of commands: keeps one parked command, and ends all other idle launcher processes. */
+  /**
+   * After a burst of commands: keeps one parked command, and ends all other idle launcher
+   * processes.
+   */
   #settle(enclosure: Enclosure): void {
     if (this.#isClosed) return;
     for (const command of this.#over) command.remove();
@@ -389,7 +397,10 @@ class LauncherProcess {
     return this.#isAlive;
   }
 
-  /** Parks a command. The previous one must have ended or been discarded. Throws if the disk is full. */
+  /**
+   * Parks a command. The previous one must have ended or been discarded. Throws if the disk is
+   * full.
+   */
   park(enclosure: Enclosure, number: number): LaunchedCommand {
     const spool = Spool.create(path.join(this.#folder, String(number)), (command) =>
       runText(enclosure, command),
@@ -449,8 +460,8 @@ const pipeAt = (child: ChildProcess, descriptor: number): Writable => {
 };
 
 /**
- * Ends all processes of the launcher and resolves when they are gone. They hold the other end of `alive` open. At our
- * word one of them kills the group, and `alive` closes with the last one.
+ * Ends all processes of the launcher and resolves when they are gone. They hold the other end of
+ * `alive` open. At our word one of them kills the group, and `alive` closes with the last one.
  */
 const endProcesses = (alive: Writable): Promise<void> =>
   new Promise((resolve) => {

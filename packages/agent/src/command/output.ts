@@ -15,8 +15,9 @@ import { stripVTControlCharacters } from 'node:util';
 /**
  * The output of a command, in memory.
  *
- * Memory is bounded: the start and the end are kept, and the omitted part in the middle is counted. Output is cut between
- * words: half a word misleads, and the redactor can't recognise half a secret.
+ * Memory is bounded: the start and the end are kept, and the omitted part in the middle is counted.
+ * Output is cut between words: half a word misleads, and the redactor can't recognise half a
+ * secret.
  */
 export type CommandOutput = {
   add(bytes: Buffer): void;
@@ -111,7 +112,10 @@ const toWord = (text: string): string => {
   return half < WORD_MAX ? text.slice(0, text.length - half) : text;
 };
 
-/** Progress is reported at once, then at most every PROGRESS_MS, with at most PROGRESS_CHARACTERS each time. */
+/**
+ * Progress is reported at once, then at most every PROGRESS_MS, with at most PROGRESS_CHARACTERS
+ * each time.
+ */
 const PROGRESS_MS = 50;
 const PROGRESS_CHARACTERS = 8_192;
 
@@ -162,10 +166,12 @@ const READ_BYTES = 65_536;
 let sharedBlock: Buffer | null = null;
 
 /**
- * Reads the output of a command from the pieces that its launcher writes: `out`, `tail.1`, `tail.2`, …
+ * Reads the output of a command from the pieces that its launcher writes: `out`, `tail.1`,
+ * `tail.2`, …
  *
- * A piece is removed when the one after the next is opened, except the first. So a later reader finds the beginning and
- * the end of the output. The file `removed` says how long each removed piece was: lines of number and bytes.
+ * A piece is removed when the one after the next is opened, except the first. So a later reader
+ * finds the beginning and the end of the output. The file `removed` says how long each removed
+ * piece was: lines of number and bytes.
  */
 export class SpoolReader {
   readonly #folder: string;

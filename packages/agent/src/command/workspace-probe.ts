@@ -16,8 +16,8 @@ import { findHome, hostMounts, SECRET_FOLDERS } from './sandbox/host.js';
 import { commandFilter } from './sandbox/seccomp.js';
 
 /**
- * Whether commands of a workspace can be fenced, and kept apart from secrets. It is loaded at the start of a session; the
- * sandbox is loaded with the first command.
+ * Whether commands of a workspace can be fenced, and kept apart from secrets. It is loaded at the
+ * start of a session; the sandbox is loaded with the first command.
  */
 
 export type FencedPlace = {

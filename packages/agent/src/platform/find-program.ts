@@ -1,9 +1,11 @@
 /**
- * Finds programs by name. Every program that Pawl starts comes from here, except its own Node and the system's shell.
+ * Finds programs by name. Every program that Pawl starts comes from here, except its own Node and
+ * the system's shell.
  *
- * The path is absolute; empty and relative entries of the search path are ignored. Neither the folder nor the target of a
- * symlink lies in the workspace or its repository, so a search never finds a program that a repository brings along. Only
- * this user and the system can replace the program.
+ * The path is absolute; empty and relative entries of the search path are ignored. Neither the
+ * folder nor the target of a symlink lies in the workspace or its repository, so a search never
+ * finds a program that a repository brings along. Only this user and the system can replace the
+ * program.
  */
 
 import { accessSync, constants, existsSync, readlinkSync, type Stats, statSync } from 'node:fs';

@@ -3,7 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { Duplex } from 'node:stream';
 import type { ProgramPath } from './find-program.js';
 
-/** Starts of programs that inherit no open file by accident, and of those that must not outlive Pawl. */
+/**
+ * Starts of programs that inherit no open file by accident, and of those that must not outlive
+ * Pawl.
+ */
 
 type Start<P extends string = string> = { readonly program: P; readonly words: readonly string[] };
 
@@ -11,13 +14,14 @@ type Start<P extends string = string> = { readonly program: P; readonly words: r
 export class SandboxRefusal extends Error {}
 
 /**
- * The beginning of a shell script: starts a guard, and closes its pipe at `pipe` for everything that follows. The script
- * must lead its own process group. `others`: further open descriptors, which the guard must not hold open.
+ * The beginning of a shell script: starts a guard, and closes its pipe at `pipe` for everything
+ * that follows. The script must lead its own process group. `others`: further open descriptors,
+ * which the guard must not hold open.
  *
- * The guard is a process in the group of the program. It reads a pipe of which only Pawl holds the other end. A line
- * says that the program has ended. If the pipe closes without it, the guard kills the group: Pawl is dead, and nothing
- * of its own code runs any more. The guard starts before the program, so there is no moment without it. It stays when its
- * group is asked to end.
+ * The guard is a process in the group of the program. It reads a pipe of which only Pawl holds the
+ * other end. A line says that the program has ended. If the pipe closes without it, the guard kills
+ * the group: Pawl is dead, and nothing of its own code runs any more. The guard starts before the
+ * program, so there is no moment without it. It stays when its group is asked to end.
  */
 export const guardScript = (pipe: number, others: readonly number[] = []): string => {
   const closed = others.map((descriptor) => ` ${descriptor}<&-`).join('');
@@ -86,8 +90,9 @@ const readFlags = (descriptor: string): number => {
 };
 
 /**
- * Descriptors above 2 that a started program would inherit. Node closes its own files in child processes, but passes on
- * those that Pawl was started with. A descriptor of a folder leads out of any sandbox. Empty without /proc.
+ * Descriptors above 2 that a started program would inherit. Node closes its own files in child
+ * processes, but passes on those that Pawl was started with. A descriptor of a folder leads out of
+ * any sandbox. Empty without /proc.
  */
 export const inheritedDescriptors = (): readonly number[] => {
   let names: readonly string[];

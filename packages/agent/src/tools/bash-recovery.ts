@@ -17,11 +17,12 @@ import {
 } from './bash-result.js';
 
 /**
- * Commands that an earlier process of the session has started before it was killed (docs/reliability.md).
+ * Commands that an earlier process of the session has started before it was killed
+ * (docs/reliability.md).
  *
- * A call whose command lives is never unknown: it is waited for. In another pid namespace a pipe shows whether it lives;
- * where there is none, the result says that nothing shows it. A command that nobody waits for, and that is no job, is
- * ended. In another pid namespace its guard ends it.
+ * A call whose command lives is never unknown: it is waited for. In another pid namespace a pipe
+ * shows whether it lives; where there is none, the result says that nothing shows it. A command
+ * that nobody waits for, and that is no job, is ended. In another pid namespace its guard ends it.
  */
 
 const UNKNOWN =

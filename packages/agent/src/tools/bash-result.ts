@@ -5,7 +5,10 @@ import type { CommandLevel } from '../policy/decide.js';
 import type { Job, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { failed } from './file-change.js';
 
-/** A command as the model sees it: its output, its end, a hint where the sandbox was in the way, and as a job. */
+/**
+ * A command as the model sees it: its output, its end, a hint where the sandbox was in the way, and
+ * as a job.
+ */
 
 /** Where a command has run. */
 export type RunPlace = {
@@ -136,7 +139,10 @@ export const createJob = (jobId: string, text: string, command: ShellCommand, pl
   };
 };
 
-/** A job that no process runs any more, whose output is read from its files when somebody asks for it. */
+/**
+ * A job that no process runs any more, whose output is read from its files when somebody asks for
+ * it.
+ */
 export const createEndedJob = (
   { jobId, command }: Pick<Job, 'jobId' | 'command'>,
   end: string,
@@ -162,9 +168,10 @@ export const createEndedJob = (
 };
 
 /**
- * Hints explain failures that the sandbox probably caused, from a command's output, and say how to avoid them. Programs
- * word these errors differently, and print some of them for other reasons too. So a hint is given only for a failed
- * fenced command, and it states what holds inside the sandbox, not that this was the cause.
+ * Hints explain failures that the sandbox probably caused, from a command's output, and say how to
+ * avoid them. Programs word these errors differently, and print some of them for other reasons too.
+ * So a hint is given only for a failed fenced command, and it states what holds inside the sandbox,
+ * not that this was the cause.
  */
 export type FailedCommand = RunPlace & { readonly output: string };
 

@@ -25,15 +25,17 @@ import { historyFolder } from './session-folders.js';
 import { entriesIn, inFolder, isFolder, readBytes, setAside } from './untrusted-files.js';
 
 /**
- * Keeps the history of git folders that a command may change: afterwards every commit and stash that existed before can
- * be reached, and the index is readable.
+ * Keeps the history of git folders that a command may change: afterwards every commit and stash
+ * that existed before can be reached, and the index is readable.
  *
- * Before a command, loose objects, refs, reflogs, HEAD and index are copied to the session's folder, which commands do
- * not see. Only changed files are copied again. Packs are not copied: they are mounted read-only. After the command,
- * what is gone or damaged is put back. The command's own new commits, refs and files stay.
+ * Before a command, loose objects, refs, reflogs, HEAD and index are copied to the session's
+ * folder, which commands do not see. Only changed files are copied again. Packs are not copied:
+ * they are mounted read-only. After the command, what is gone or damaged is put back. The command's
+ * own new commits, refs and files stay.
  *
- * When a command starts or ends while another one runs, what the other one has done so far is checked, too. The copies
- * stay until a command has been checked. So a later process can check a command whose Pawl was killed.
+ * When a command starts or ends while another one runs, what the other one has done so far is
+ * checked, too. The copies stay until a command has been checked. So a later process can check a
+ * command whose Pawl was killed.
  */
 
 export const NO_PURPOSE: HistoryPurpose = { takesStash: false, movesBorder: false };
@@ -423,7 +425,10 @@ class GitCopies {
     );
   }
 
-  /** Copies what has changed since the last call, and forgets what is gone. Throws if there is no room for copies. */
+  /**
+   * Copies what has changed since the last call, and forgets what is gone. Throws if there is no
+   * room for copies.
+   */
   update(): void {
     const { store } = this.#places;
     mkdirSync(path.join(store, 'copy'), { recursive: true, mode: 0o700 });
@@ -803,8 +808,8 @@ class HistoryCheck {
   // Commits that no ref and no reflog leads to
 
   /**
-   * A branch, tag or reflog entry may go, as long as its commit can still be reached. Otherwise it gets its old name
-   * again, or an entry in the reflog of LOST.
+   * A branch, tag or reflog entry may go, as long as its commit can still be reached. Otherwise it
+   * gets its old name again, or an entry in the reflog of LOST.
    */
   #restoreLost(): void {
     const unnamed: Suspect[] = [];
@@ -889,7 +894,10 @@ class HistoryCheck {
     return this.#withoutNamed([...suspects.values()]);
   }
 
-  /** Hashes that a changed file named before and does not name now, with the ref that they belong to. */
+  /**
+   * Hashes that a changed file named before and does not name now, with the ref that they belong
+   * to.
+   */
   #droppedHashes(file: string): readonly (readonly [oid: string, ref: string | null])[] {
     const kind = fileKind(file);
     if (kind === 'index' || kind === 'other') return [];

@@ -36,16 +36,19 @@ import { setAside, writeBack } from './untrusted-files.js';
 /**
  * Keeps the protected paths of a workspace as they are while fenced commands run.
  *
- * Existing protected paths are mounted read-only for each command (workspace-mounts.ts). New ones are set aside. While no
- * command runs, changes are the user's own and are accepted.
+ * Existing protected paths are mounted read-only for each command (workspace-mounts.ts). New ones
+ * are set aside. While no command runs, changes are the user's own and are accepted.
  *
- * A repository that a command makes may stay if nothing in it runs a program. What it tracks may stay with it if the
- * command made its folder too, as `git clone` does, and only as long as the repository is there.
+ * A repository that a command makes may stay if nothing in it runs a program. What it tracks may
+ * stay with it if the command made its folder too, as `git clone` does, and only as long as the
+ * repository is there.
  *
- * What the quick scan leaves out is walked through beside other work after each command, at the latest before the session
- * ends. By the times of files, which nobody can set back, it is known what was there before the command.
+ * What the quick scan leaves out is walked through beside other work after each command, at the
+ * latest before the session ends. By the times of files, which nobody can set back, it is known
+ * what was there before the command.
  *
- * While commands run, a record says what was there. If Pawl is killed, the next session in the workspace goes on with it.
+ * While commands run, a record says what was there. If Pawl is killed, the next session in the
+ * workspace goes on with it.
  */
 
 /** One running command, with the paths that are read-only for it. */
@@ -495,8 +498,8 @@ export class ProtectedFiles {
     if (walk.isCut)
       this.#notes.push(`the workspace has more than ${walk.folders} folders: not all were looked through`);
     /**
-     * A protected name is protected everywhere, so it does not matter whether a folder above was moved: only the file
-     * times of the place itself count, and of what lies in it.
+     * A protected name is protected everywhere, so it does not matter whether a folder above was
+     * moved: only the file times of the place itself count, and of what lies in it.
      */
     const judge = (one: ProtectedPath): void => {
       if (this.#known.has(one.path)) return;
@@ -583,9 +586,9 @@ export class ProtectedFiles {
 }
 
 /**
- * The record of a guard: which protected paths there were before the commands that run now, in a file of the session. It
- * is empty unless fenced commands run that may write. If it says something when nobody runs, Pawl was killed, and the
- * next session in the workspace judges what came since.
+ * The record of a guard: which protected paths there were before the commands that run now, in a
+ * file of the session. It is empty unless fenced commands run that may write. If it says something
+ * when nobody runs, Pawl was killed, and the next session in the workspace judges what came since.
  */
 export type RecordedPath = ProtectedPath & {
   /** The target of a symlink; null for anything else. */

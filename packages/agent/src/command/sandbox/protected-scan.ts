@@ -14,14 +14,14 @@ import {
 import { entriesIn, namesIn } from './untrusted-files.js';
 
 /**
- * Finds the protected paths of a workspace quickly, before and after each command.
+ * Finds the protected paths of a workspace: quickly, before and after each command, and completely,
+ * by a walk beside other work.
  *
- * 1. A folder is read again only if it has changed, so a second scan costs a few microseconds per folder. The scan
- *    stops at a depth, at a number of folders, and at folders of packages and results: these are the frontier, which
- *    folder-walk.ts walks through beside other work.
- * 2. Places that a walk has found are looked at by each scan.
- * 3. So are the folders that git's index takes for repositories, the git folders that `.git` files name, and what git's
- *    configuration names, wherever they lie in the workspace.
+ * A folder is read again only if it has changed, so a second scan costs a few microseconds per
+ * folder. The scan stops at a depth, at a number of folders, and at folders of packages and
+ * results: these are the frontier, where the walk starts. Places that a walk has found are looked
+ * at by each scan. So are the folders that git's index takes for repositories, the git folders that
+ * `.git` files name, and what git's configuration names, wherever they lie in the workspace.
  */
 
 const DEPTH_MAX = 8;
@@ -197,7 +197,10 @@ export class ProtectedScan {
     for (const one of all) found.set(one.path, one);
   }
 
-  /** Adds a path, and of a repository what git obeys of it, wherever it lies in the workspace. False if it is absent. */
+  /**
+   * Adds a path, and of a repository what git obeys of it, wherever it lies in the workspace. False
+   * if it is absent.
+   */
   #note(found: Map<string, ProtectedPath>, one: ProtectedPath | null): boolean {
     if (one === null) return false;
     found.set(one.path, one);
@@ -249,8 +252,8 @@ export class ProtectedScan {
 /**
  * Walks the folders that the quick scan leaves out, in slices beside other work.
  *
- * No folder is skipped and none is too deep. A folder is read again only if it has changed, so at rest a walk costs a
- * few microseconds a folder.
+ * No folder is skipped and none is too deep. A folder is read again only if it has changed, so at
+ * rest a walk costs a few microseconds a folder.
  */
 
 /** A folder at which the quick scan stopped. */
@@ -366,7 +369,9 @@ export type WalkEnd = {
   readonly isEnd: boolean;
 };
 
-/** Walks beside other work: before the first command, while commands run, and after each command. */
+/**
+ * Walks beside other work: before the first command, while commands run, and after each command.
+ */
 export class BackgroundWalk {
   readonly #walk = new FolderWalk();
   readonly #onEnd: (end: WalkEnd) => void;
@@ -472,8 +477,8 @@ export class BackgroundWalk {
 // Reading one folder, for the scan and the walk
 
 /**
- * Folders of packages. Packages bring settings of editors and CI along, which nobody obeys there. What git and shells
- * obey as soon as they are in a folder is protected there too.
+ * Folders of packages. Packages bring settings of editors and CI along, which nobody obeys there.
+ * What git and shells obey as soon as they are in a folder is protected there too.
  */
 const PACKAGES: ReadonlySet<string> = new Set(
   listWords(`
@@ -520,8 +525,9 @@ const isStill = (contents: FolderContents, { ctimeMs, ino, dev }: Stats): boolea
   contents.readAtMs - ctimeMs > TICK_MS;
 
 /**
- * The names of the folder and of the one above it, if they may begin a protected path, which has at most three names.
- * Empty otherwise, and below a protected path: then the user has made a workspace of it.
+ * The names of the folder and of the one above it, if they may begin a protected path, which has at
+ * most three names. Empty otherwise, and below a protected path: then the user has made a workspace
+ * of it.
  */
 const protectedParents = (folder: string): string => {
   const names = [path.basename(path.dirname(folder)), path.basename(folder)];
@@ -530,8 +536,9 @@ const protectedParents = (folder: string): string => {
 };
 
 /**
- * Whether an entry is protected. A folder like `.github` is protected in parts, but as a symlink as a whole, since its
- * target may change. `parents`: the names above, or empty if they begin no protected path.
+ * Whether an entry is protected. A folder like `.github` is protected in parts, but as a symlink as
+ * a whole, since its target may change. `parents`: the names above, or empty if they begin no
+ * protected path.
  */
 const isProtected = (parents: string, entry: Dirent, scope: ProtectedNames): boolean => {
   if (scope === 'inPackages') return isObeyedOnEntry(entry.name);

@@ -9,12 +9,16 @@ import { programFilter } from './seccomp.js';
 /**
  * Runs a program behind bubblewrap (model code of `pawl ask`).
  *
- * 1. The program sees read-only the files that are bound for it, and an empty /tmp. It sees nothing else of the
- *    machine: no home, workspace, /proc, network, environment variables or inherited open files.
- * 2. It is one process, the first of its own namespace. If it or Pawl is killed, all of it ends. See seccomp.ts.
- * 3. Its memory is limited. It can't write files, because file names use memory that no limit counts.
- * 4. All processes of a start are one group, with a guard that kills the group when Pawl dies. While bubblewrap starts,
- *    its inner process is not yet bound to the outer one, and would wait for ever if only the outer one ended.
+ * 1. The program sees read-only the files that are bound for it, and an empty /tmp. It sees nothing
+ *    else of the machine: no home, workspace, /proc, network, environment variables or inherited
+ *    open files.
+ * 2. It is one process, the first of its own namespace. If it or Pawl is killed, all of it ends.
+ *    See seccomp.ts.
+ * 3. Its memory is limited. It can't write files, because file names use memory that no limit
+ *    counts.
+ * 4. All processes of a start are one group, with a guard that kills the group when Pawl dies.
+ *    While bubblewrap starts, its inner process is not yet bound to the outer one, and would wait
+ *    for ever if only the outer one ended.
  */
 
 type Binding = { readonly from: string; readonly to: string };

@@ -1,5 +1,6 @@
 /**
- * Filters of system calls (seccomp), which the kernel runs for each call of a process and its children.
+ * Filters of system calls (seccomp), which the kernel runs for each call of a process and its
+ * children.
  *
  * `commandFilter` is for fenced commands. They may start processes and debug their own, but:
  * - No new namespace, no mount, no administrative kernel interface. Most known escapes began there.
@@ -7,9 +8,10 @@
  * - No injection of input into a terminal, and no setuid files.
  *
  * `programFilter` is for model code of `pawl ask`:
- * - It can start threads but no processes. So its memory limit covers everything, and there is no fork bomb.
- * - It can't open sockets, make namespaces or read another program's memory. It can't send signals, since the first
- *   process of a namespace ignores its own.
+ * - It can start threads but no processes. So its memory limit covers everything, and there is no
+ *   fork bomb.
+ * - It can't open sockets, make namespaces or read another program's memory. It can't send signals,
+ *   since the first process of a namespace ignores its own.
  * - All of its memory is private and counted: no shared memory, no memory files.
  */
 
@@ -246,7 +248,10 @@ const deny = (machine: Architecture, denied: Denied): readonly Instruction[] =>
     .flat()
     .flatMap((name) => onCall(machine, name, [end(NOT_PERMITTED)]));
 
-/** Kills calls of other architectures, and loads the call's number. `foreign`: the verdict on another ABI. */
+/**
+ * Kills calls of other architectures, and loads the call's number. `foreign`: the verdict on
+ * another ABI.
+ */
 const begin = ({ audit, foreignFrom }: Architecture, foreign: number): readonly Instruction[] => [
   load(ARCHITECTURE_AT),
   unless(IF_EQUAL, audit),
@@ -309,8 +314,8 @@ const checkSocket = (local: boolean): readonly Instruction[] => [
 ];
 
 /**
- * The filter for commands as bytes for the kernel; null for an unknown architecture. `local`: whether local sockets are
- * allowed. They are not where sockets of the host could be reached.
+ * The filter for commands as bytes for the kernel; null for an unknown architecture. `local`:
+ * whether local sockets are allowed. They are not where sockets of the host could be reached.
  */
 export const commandFilter = (
   architecture: string,

@@ -26,11 +26,11 @@ import type { HomeView } from './host.js';
 import { inFolder, namesIn, readSmall } from './untrusted-files.js';
 
 /**
- * The folder of one process of a session: the home and /tmp of its commands, copies of git's history, files that were set
- * aside, and records for later processes.
+ * The folder of one process of a session: the home and /tmp of its commands, copies of git's
+ * history, files that were set aside, and records for later processes.
  *
- * Commands write to home and /tmp. So symlinks are not followed there, and nothing is mounted there that commands could
- * exchange.
+ * Commands write to home and /tmp. So symlinks are not followed there, and nothing is mounted there
+ * that commands could exchange.
  */
 
 /** Path of the session's home inside the sandbox. */

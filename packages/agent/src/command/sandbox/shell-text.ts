@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { SYSTEM_SHELL } from '../../platform/start-program.js';
 
-/** Shell text around commands: quoting, the parked shell (command-shell.sh), and its report about processes. */
+/**
+ * Shell text around commands: quoting, the parked shell (command-shell.sh), and its report about
+ * processes.
+ */
 
 /** One quoted word. The text may contain everything except NUL. */
 export const shellWord = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
@@ -44,7 +47,10 @@ export const parkedShell = (): readonly string[] => commandShell('parked', [COMM
 /** The same without a fence. `file`: the file with the command. */
 export const openParkedShell = (file: string): readonly string[] => commandShell('open', [file]);
 
-/** Number of processes between the one that we start and the command: bubblewrap, process 1, the command's shell. */
+/**
+ * Number of processes between the one that we start and the command: bubblewrap, process 1, the
+ * command's shell.
+ */
 export const FENCE_DEPTH = 3;
 
 /** Runs a program in a fence, and reports processes that it leaves. */
@@ -79,7 +85,10 @@ type Variable = readonly [name: string, value: string];
 const exportLine = (variables: readonly Variable[]): string =>
   variables.map(([name, value]) => `export ${name}=${shellWordInLine(value)}`).join(';');
 
-/** `file`: content of the file from which a parked shell reads its command; `line`: the line that starts it. */
+/**
+ * `file`: content of the file from which a parked shell reads its command; `line`: the line that
+ * starts it.
+ */
 export type ShellText = { readonly file: string; readonly line: string };
 
 const RUN_LINE = 'eval "$' + '{go#go}"';
@@ -102,8 +111,8 @@ export const fencedCommand = (command: CommandLine, check = ''): ShellText => {
 };
 
 /**
- * The same for a command without a fence, in this folder. No variable is written to a disk, since nobody has chosen which
- * ones an open command gets.
+ * The same for a command without a fence, in this folder. No variable is written to a disk, since
+ * nobody has chosen which ones an open command gets.
  */
 export const openCommand = ({ program, words, environment }: CommandLine, folder: string): ShellText => {
   const file = [

@@ -46,7 +46,10 @@ export const entriesIn = (folder: string): readonly Dirent[] => {
   }
 };
 
-/** Reads an open file. Null if there is none, or if it is a symlink or closed to us. Never waits for a FIFO. */
+/**
+ * Reads an open file. Null if there is none, or if it is a symlink or closed to us. Never waits for
+ * a FIFO.
+ */
 const readFile = <T>(file: string, read: (descriptor: number) => T): T | null => {
   let descriptor: number | null = null;
   try {
@@ -73,8 +76,8 @@ export const readSmall = (file: string): string =>
   }) ?? '';
 
 /**
- * Works in a folder that is opened first, so that nobody can exchange it for a symlink: `below` is a path to the open
- * folder. Null if the folder was exchanged, or the work failed.
+ * Works in a folder that is opened first, so that nobody can exchange it for a symlink: `below` is
+ * a path to the open folder. Null if the folder was exchanged, or the work failed.
  */
 export const inFolder = <T>(folder: string, work: (below: string) => T): T | null => {
   let descriptor: number | null = null;
@@ -90,9 +93,9 @@ export const inFolder = <T>(folder: string, work: (below: string) => T): T | nul
 };
 
 /**
- * Moves a file out of the workspace into a folder of the session, so that nothing runs it by accident. Returns the new
- * path; null if the move failed because the file is gone or a folder on the way was exchanged: the next look finds it
- * again.
+ * Moves a file out of the workspace into a folder of the session, so that nothing runs it by
+ * accident. Returns the new path; null if the move failed because the file is gone or a folder on
+ * the way was exchanged: the next look finds it again.
  */
 export const setAside = (place: string, folder: string): string | null =>
   inFolder(path.dirname(place), (below) => {

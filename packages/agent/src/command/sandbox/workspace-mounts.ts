@@ -10,7 +10,10 @@ import type { ProtectedFiles } from './protected-files.js';
 import type { ProtectedPath, Scan } from './protected-scan.js';
 import { isFolder, namesIn } from './untrusted-files.js';
 
-/** What one command gets of the workspace and its repository: mounts, and what is checked when it has ended. */
+/**
+ * What one command gets of the workspace and its repository: mounts, and what is checked when it
+ * has ended.
+ */
 
 export type WorkspaceMounts = {
   readonly mounts: readonly Mount[];
