@@ -40,11 +40,7 @@ import {
   unlinkDownloads,
 } from './sandbox/session-folders.js';
 import { canBeParked } from './sandbox/shell-text.js';
-import {
-  createWorkspaceGuard,
-  type WorkspaceAccess,
-  type WorkspaceGuard,
-} from './sandbox/workspace-mounts.js';
+import { type WorkspaceAccess, WorkspaceGuard } from './sandbox/workspace-mounts.js';
 import { probeWorkspace, secretPlaces } from './workspace-probe.js';
 
 /**
@@ -235,7 +231,7 @@ class Sandbox implements CommandSandbox {
     if (this.#protected.isInterrupted()) this.#sweepRegularly();
     const git = (): ProgramPath | null => findFor(options, 'git');
     const history = new GitHistory({ workspace, sessionFolder, git });
-    this.#workspace = createWorkspaceGuard(workspace, this.#protected, history);
+    this.#workspace = new WorkspaceGuard(workspace, this.#protected, history);
   }
 
   allow(place: string): void {

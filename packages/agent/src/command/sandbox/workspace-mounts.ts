@@ -42,17 +42,6 @@ type VisibleMachine = {
   readonly secrets: readonly string[];
 };
 
-export type WorkspaceGuard = {
-  mountsFor(access: WorkspaceAccess, view: VisibleMachine, sockets: readonly string[]): WorkspaceMounts;
-  sweep(): void;
-  /** Accepts all changes: an unfenced command that the user allowed has ended. */
-  accept(): void;
-  /** As in ProtectedFiles. */
-  settle(): readonly string[];
-  /** The session ends, after all commands. */
-  close(): void;
-};
-
 type Repository = {
   /** Real path of the git folder if it is not the workspace's own `.git`. */
   readonly elsewhere: string | null;
@@ -219,71 +208,91 @@ const writableMounts = (
   return { bound, exchangeable, usual, ...git };
 };
 
-export const createWorkspaceGuard = (
-  workspace: string,
-  files: ProtectedFiles,
-  history: GitHistory,
-): WorkspaceGuard => {
-  let repository = NO_REPOSITORY;
+/** Gives the commands of a workspace their mounts, and checks what they have changed. */
+export class WorkspaceGuard {
+  readonly #workspace: string;
+  readonly #files: ProtectedFiles;
+  readonly #history: GitHistory;
+  #repository = NO_REPOSITORY;
   /** Sockets that existed while no command ran, so no command made them. */
-  let ownSockets: readonly string[] = [];
-  let running = 0;
+  #ownSockets: readonly string[] = [];
+  /** Number of running commands that may write. */
+  #running = 0;
 
-  return {
-    sweep: () => files.sweep(repository.elsewhere),
-    settle: () => {
-      repository = viewRepository(workspace, []);
-      return files.settle(repository.elsewhere);
-    },
-    close: () => {
-      files.close(repository.elsewhere);
-      history.close();
-    },
-    accept: () => {
-      history.accept();
-      if (running === 0) files.accept(repository.elsewhere);
-      else files.acceptNew(repository.elsewhere);
-    },
-    mountsFor({ isWritable, repository: access, purpose }, view, sockets) {
-      repository = viewRepository(workspace, view.secrets);
-      const roots = [workspace, ...repository.mounts(isWritable).map((mount) => mount.path)];
-      const isSeen = (place: string): boolean =>
-        roots.some((root) => isWithin(place, root)) || isOnHost(place);
-      const scan = files.look(repository.elsewhere);
-      if (running === 0) ownSockets = scan.sockets;
-      const { mounts, usual, bound, guarded, exchangeable } = isWritable
-        ? writableMounts({ workspace, repository, scan, own: files.own() }, access)
-        : readOnlyMounts(workspace, repository);
-      const masked = [
-        ...view.host.masked,
-        ...view.home.masked,
-        ...view.secrets.filter(isSeen),
-        ...sockets.filter(isSeen),
-        ...ownSockets,
-      ];
-      const token = { bound };
-      history.begin(guarded); // first, since it fails where there is no room for copies
-      if (isWritable) {
-        running += 1;
-        files.begin(token);
-      }
-      return {
-        mounts: [...view.home.mounts, ...mounts],
-        usualMounts: [...view.home.mounts, ...usual],
-        masked: [...new Set(masked)].filter((place) => statusOf(place) !== null),
-        refusals: repository.refusals,
-        exchangeable,
-        end: () => {
-          if (!isWritable) return [];
-          running -= 1;
-          const lines = history.end(guarded, purpose);
-          if (access === 'approved') history.accept();
-          return [...files.end(token, repository.elsewhere), ...lines];
-        },
-      };
-    },
-  };
-};
+  constructor(workspace: string, files: ProtectedFiles, history: GitHistory) {
+    this.#workspace = workspace;
+    this.#files = files;
+    this.#history = history;
+  }
+
+  mountsFor(
+    { isWritable, repository: access, purpose }: WorkspaceAccess,
+    view: VisibleMachine,
+    sockets: readonly string[],
+  ): WorkspaceMounts {
+    const workspace = this.#workspace;
+    const repository = viewRepository(workspace, view.secrets);
+    this.#repository = repository;
+    const scan = this.#files.look(repository.elsewhere);
+    if (this.#running === 0) this.#ownSockets = scan.sockets;
+    const { mounts, usual, bound, guarded, exchangeable } = isWritable
+      ? writableMounts({ workspace, repository, scan, own: this.#files.own() }, access)
+      : readOnlyMounts(workspace, repository);
+    const roots = [workspace, ...repository.mounts(isWritable).map((mount) => mount.path)];
+    const isSeen = (place: string): boolean => roots.some((root) => isWithin(place, root)) || isOnHost(place);
+    const masked = [
+      ...view.host.masked,
+      ...view.home.masked,
+      ...view.secrets.filter(isSeen),
+      ...sockets.filter(isSeen),
+      ...this.#ownSockets,
+    ];
+    const writer = { bound };
+    this.#history.begin(guarded); // first, since it fails where there is no room for copies
+    if (isWritable) {
+      this.#running += 1;
+      this.#files.begin(writer);
+    }
+    return {
+      mounts: [...view.home.mounts, ...mounts],
+      usualMounts: [...view.home.mounts, ...usual],
+      masked: [...new Set(masked)].filter((place) => statusOf(place) !== null),
+      refusals: repository.refusals,
+      exchangeable,
+      end: () => {
+        if (!isWritable) return [];
+        this.#running -= 1;
+        const lines = this.#history.end(guarded, purpose);
+        if (access === 'approved') this.#history.accept();
+        return [...this.#files.end(writer, this.#repository.elsewhere), ...lines];
+      },
+    };
+  }
+
+  /** While commands run, sets new protected paths aside. */
+  sweep(): void {
+    this.#files.sweep(this.#repository.elsewhere);
+  }
+
+  /** Accepts all changes: an unfenced command that the user allowed has ended. */
+  accept(): void {
+    this.#history.accept();
+    if (this.#running === 0) this.#files.accept(this.#repository.elsewhere);
+    else this.#files.acceptNew(this.#repository.elsewhere);
+  }
+
+  /** As in ProtectedFiles. */
+  settle(): readonly string[] {
+    this.#repository = viewRepository(this.#workspace, []);
+    return this.#files.settle(this.#repository.elsewhere);
+  }
+
+  /** The session ends, after all commands. */
+  close(): void {
+    this.#files.close(this.#repository.elsewhere);
+    this.#history.close();
+  }
+}
 
 /**
  * The read-only mounts inside a writable workspace.
