@@ -12,6 +12,7 @@ import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
 import { environmentPrograms } from './environment-programs.js';
+import { inlineShellScripts } from './inline-shell-scripts.js';
 import { inspectorPage } from './inspector-page.js';
 import { buildProtocols, lateBuiltins, latePackages, packagesLateInside } from './late-modules.js';
 import { mergeBuiltinImports } from './merge-builtin-imports.js';
@@ -112,7 +113,7 @@ const common = (root: string) =>
     lineLimit: 160,
     external: EXTERNAL,
     inject: LEAN.filter((file) => existsSync(path.join(root, file))),
-    plugins: [workspacePackages(root), requireBuiltins, englishOnly, lateTables],
+    plugins: [workspacePackages(root), inlineShellScripts, requireBuiltins, englishOnly, lateTables],
     metafile: true as const,
     write: false as const,
     logLevel: 'silent',

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build, type Plugin } from 'esbuild';
+import { withShellScripts } from '../inline-shell-scripts.js';
 import { workspacePackages } from '../workspace-packages.js';
 import { GUARD, isUnitTest, unitProgram } from './tier.js';
 
@@ -14,7 +15,8 @@ import { GUARD, isUnitTest, unitProgram } from './tier.js';
  * 3. Programs of packages/ask/src/environments are those of dist, where the bundle has put them: from their sources each thread would
  *    begin with a compiler.
  * 4. Guards and moves keep their names, whichever files are compiled together.
- * 5. Packages stay outside: they are found through node_modules, in which the folder lies.
+ * 5. Shell scripts that lie beside a module are part of it: other users, as whom some tests run, can't read the sources.
+ * 6. Packages stay outside: they are found through node_modules, in which the folder lies.
  */
 
 export type CompiledTests = {
@@ -56,7 +58,7 @@ export const sourceAddress = (root: string): Plugin => ({
   name: 'source-address',
   setup(builder) {
     builder.onLoad({ filter: /\.ts$/, namespace: 'file' }, ({ path: file }) => {
-      const text = readFileSync(file, 'utf8');
+      const text = withShellScripts(file, readFileSync(file, 'utf8'));
       if (!text.includes('import.meta')) return { contents: withNames(file, text), loader: 'ts' };
       const isOfPrograms = file.endsWith(PROGRAM_FILE);
       const url = JSON.stringify(

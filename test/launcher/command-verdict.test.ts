@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   type CommandVerdict,
+  judgeCommand,
   type LaunchFacts,
   readStatus,
-  verdictOf,
 } from '../../packages/agent/src/command/launched-command.js';
 
 /** Blanks follow the lines: the file is made with its full size. */
@@ -78,7 +78,7 @@ const rows: readonly Row[] = [
 ];
 
 for (const [title, facts, verdict] of rows)
-  test(`verdict: ${title}`, () => assert.deepEqual(verdictOf(facts), verdict));
+  test(`verdict: ${title}`, () => assert.deepEqual(judgeCommand(facts), verdict));
 
 test('verdict: a line of the status counts once it is written to its end', () => {
   assert.equal(readStatus(`${RUN}\nexit 1`).exitCode, null);

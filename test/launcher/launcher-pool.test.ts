@@ -124,7 +124,7 @@ test('launcher: the next command is parked, and discarded where another fence is
   for (let tries = 0; tries === 0 || (isThere() && tries < 20); tries++) {
     const taken = await place.launcher.take(other);
     let output = '';
-    taken?.go(
+    taken?.start(
       shell('echo $OTHER'),
       '/',
       { due: null, record: null },
@@ -208,7 +208,7 @@ test('launcher: when a command is due is written before it begins, and why it wa
   assert.ok(taken !== null);
   const read = (name: string): string => readFileSync(path.join(place.folder, '1', name), 'utf8');
   let output = '';
-  taken.go(
+  taken.start(
     shell('echo up; sleep 1000; exit 0'),
     '/',
     { due: 4_711, record: null },
@@ -250,7 +250,7 @@ test('launcher: what was taken and can not begin any more says so, and never beg
   const taken = await place.launcher.take(place.fence);
   assert.ok(taken !== null);
   process.kill(-leaderOf(place.shells()), 'SIGKILL');
-  taken.go(
+  taken.start(
     shell('echo up'),
     '/',
     { due: null, record: null },
@@ -279,7 +279,7 @@ test('launcher: after a cancelled command the next one is not parked at once, si
   const taken = await place.launcher.take(place.fence);
   assert.ok(taken !== null);
   let output = '';
-  taken.go(
+  taken.start(
     shell('echo up; sleep 1000'),
     '/',
     { due: null, record: null },

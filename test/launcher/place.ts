@@ -9,7 +9,7 @@ import {
   type LauncherOptions,
 } from '../../packages/agent/src/command/launcher.js';
 import type { OutputReceiver } from '../../packages/agent/src/command/output.js';
-import type { ShellCommand } from '../../packages/agent/src/command/sandbox/shell-text.js';
+import type { CommandLine } from '../../packages/agent/src/command/sandbox/shell-text.js';
 import { ownPrograms, type ProgramPath } from '../../packages/agent/src/platform/find-program.js';
 import { closingOthers } from '../../packages/agent/src/platform/guarded-start.js';
 import { systemBash } from '../../packages/agent/src/platform/start-program.js';
@@ -29,7 +29,7 @@ export type Place = {
   readonly launcher: Launcher;
   readonly folder: string;
   readonly fence: CommandFence;
-  run(script: string, more?: Partial<ShellCommand>): Promise<Ran>;
+  run(script: string, more?: Partial<CommandLine>): Promise<Ran>;
   /** Numbers of the launcher's own processes. */
   shells(): readonly number[];
 };
@@ -45,7 +45,7 @@ const fenceOf = (): CommandFence => ({
   filter: null,
 });
 
-export const shell = (script: string, more: Partial<ShellCommand> = {}): ShellCommand => ({
+export const shell = (script: string, more: Partial<CommandLine> = {}): CommandLine => ({
   program: '/bin/bash',
   words: ['-c', script],
   unwritten: [],
@@ -96,7 +96,7 @@ export const makePlace = (t: TestContext, options: Partial<LauncherOptions> = {}
       if (taken === null) throw new Error('no command can be had');
       const pieces: Buffer[] = [];
       const receiver = { bytes: (bytes: Buffer) => void pieces.push(bytes), skipped: () => undefined };
-      taken.go(shell(script, more), '/', { due: null, record: null }, receiver);
+      taken.start(shell(script, more), '/', { due: null, record: null }, receiver);
       return { ...(await taken.ended), output: Buffer.concat(pieces).toString('utf8') };
     },
     shells: () => shellsIn(folder),

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import type { PreparedCommand } from '../../packages/agent/src/command/command.js';
+import type { PreparedCommand } from '../../packages/agent/src/command/command-sandbox.js';
 import { createSessionSandbox } from '../../packages/agent/src/command/session-sandbox.js';
 import { temporaryFolder } from '../temporary-folder.js';
 

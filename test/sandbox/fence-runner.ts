@@ -2,7 +2,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
-import type { CommandSandbox, CommandSpec } from '../../packages/agent/src/command/command.js';
+import type { CommandSandbox, CommandSpec } from '../../packages/agent/src/command/command-sandbox.js';
 import { createCommandSandbox } from '../../packages/agent/src/command/command-sandbox.js';
 import type { CommandLevel } from '../../packages/agent/src/policy/decide.js';
 import type { RepositoryAccess } from '../../packages/agent/src/policy/repository-access.js';
@@ -91,24 +91,24 @@ const start = async (sandbox: CommandSandbox, order: CommandSpec): Promise<Runni
 
 /** Through the launcher, as commands of a session. */
 const launch = async (sandbox: CommandSandbox, order: CommandSpec): Promise<Running> => {
-  const waiting = await sandbox.takeWaiting(order);
-  if (waiting === null) throw new Error('no command waits');
+  const parked = await sandbox.takeParked(order);
+  if (parked === null) throw new Error('no command waits');
   let output = '';
-  const kill = (): void => {
-    if (waiting.process !== null) process.kill(waiting.process.pid, 'SIGKILL');
-  };
-  const timer = setTimeout(kill, TIMEOUT_MS);
-  const ended = waiting.ended.then(({ how }) => {
-    clearTimeout(timer);
-    return how.kind === 'exited' ? how.code : null;
-  });
-  waiting.go(null, {
+  const launched = parked.start({
     bytes: (bytes) => {
       output += bytes.toString('utf8');
     },
     skipped: () => undefined,
   });
-  return { kill, ended, output: () => output, finish: () => waiting.finish() };
+  const kill = (): void => {
+    if (launched.process !== null) process.kill(launched.process.pid, 'SIGKILL');
+  };
+  const timer = setTimeout(kill, TIMEOUT_MS);
+  const ended = launched.ended.then(({ how }) => {
+    clearTimeout(timer);
+    return how.kind === 'exited' ? how.code : null;
+  });
+  return { kill, ended, output: () => output, finish: () => parked.finish() };
 };
 
 const runStep = async (

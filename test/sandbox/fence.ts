@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { build } from 'esbuild';
 import type { CommandLevel } from '../../packages/agent/src/policy/decide.js';
+import { inlineShellScripts } from '../../scripts/inline-shell-scripts.js';
 import { removeFolderSync } from '../temporary-folder.js';
 import type { Scenario, ScenarioEnd, Step, StepEnd } from './fence-runner.js';
 
@@ -96,6 +97,7 @@ export const buildRunner = async (folder: string, source = 'fence-runner'): Prom
     bundle: true,
     platform: 'node',
     format: 'esm',
+    plugins: [inlineShellScripts],
     logLevel: 'error',
   });
   return outfile;

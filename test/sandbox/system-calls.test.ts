@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { commandFilter, systemCallFilter } from '../../packages/agent/src/command/sandbox/seccomp.js';
+import { commandFilter, programFilter } from '../../packages/agent/src/command/sandbox/seccomp.js';
 
 /** The filter, run as the kernel runs it: what it decides about calls of both architectures. */
 
@@ -109,7 +109,7 @@ describe('the filter of commands', () => {
 
 describe('the filter of system calls', () => {
   for (const { name, audit, numbers } of architectures) {
-    const filter = systemCallFilter(name) ?? assert.fail(`there is none for ${name}`);
+    const filter = programFilter(name) ?? assert.fail(`there is none for ${name}`);
     for (const [title, call, given, then] of rows) {
       it(`on ${name}, a program that ${title}: ${then}`, () => {
         const number = numbers[call] ?? assert.fail(call);
@@ -127,11 +127,11 @@ describe('the filter of system calls', () => {
   }
 
   it('on x64, a call by its other interface: not permitted', () => {
-    const filter = systemCallFilter('x64') ?? assert.fail('there is none');
+    const filter = programFilter('x64') ?? assert.fail('there is none');
     assert.equal(decide(filter, 0xc000003e, { number: 0x40000000 }), 'not permitted');
   });
 
   it('is left out where the numbers are not known', () => {
-    assert.equal(systemCallFilter('riscv64'), null);
+    assert.equal(programFilter('riscv64'), null);
   });
 });

@@ -3,11 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   type CommandRequest,
-  type CommandSandbox,
   prepareCommand,
   startCommand,
-  type WaitingCommand,
 } from '../../packages/agent/src/command/command.js';
+import type { CommandSandbox, ParkedCommand } from '../../packages/agent/src/command/command-sandbox.js';
 import { type LaunchedEnd, sinceBoot } from '../../packages/agent/src/command/launched-command.js';
 import type { SessionSandbox } from '../../packages/agent/src/command/session-sandbox.js';
 import { settleEarlier } from '../../packages/agent/src/tools/bash-recovery.js';
@@ -26,20 +25,23 @@ const ENDED: LaunchedEnd = {
 };
 
 /** A command whose process has ended already, or never was. */
-const waitingOf = (ended: Promise<LaunchedEnd>, go: (due: number | null) => void): WaitingCommand => ({
-  process: null,
-  ended,
-  cancelled: () => undefined,
-  go,
+const parkedOf = (ended: Promise<LaunchedEnd>, start = (): void => undefined): ParkedCommand => ({
+  start() {
+    start();
+    return { process: null, ended, cancelled: () => undefined };
+  },
   finish: async () => [],
 });
 
-const sandboxOf = (waiting: WaitingCommand | null, dues: Due[]): CommandSandbox => ({
+const sandboxOf = (parked: ParkedCommand | null, dues: Due[]): CommandSandbox => ({
   async prepare(spec) {
     dues.push(spec.due);
     throw new Error('enough was seen');
   },
-  takeWaiting: async () => waiting,
+  async takeParked(spec) {
+    dues.push(spec.due);
+    return parked;
+  },
   allow: () => undefined,
   settle: () => [],
   close: async () => undefined,
@@ -70,8 +72,8 @@ test('a command that waits for its start is told when it is due', async () => {
   for (const deadlineMs of [null, 60_000]) {
     const dues: Due[] = [];
     const before = sinceBoot();
-    const waiting = waitingOf(Promise.resolve(ENDED), (due) => dues.push(due));
-    const { ended } = startCommand(requestOf(sandboxOf(waiting, []), deadlineMs));
+    const parked = parkedOf(Promise.resolve(ENDED));
+    const { ended } = startCommand(requestOf(sandboxOf(parked, dues), deadlineMs));
     assert.deepEqual((await ended).how, { kind: 'exited', code: 0 });
     const [due = null] = dues;
     if (deadlineMs === null) assert.equal(due, null);
@@ -86,8 +88,8 @@ test('to stop a command without a process signals nobody', async (t) => {
     end = resolve;
   });
   const running = await new Promise<ReturnType<typeof startCommand>>((resolve) => {
-    const waiting = waitingOf(ended, () => resolve(started));
-    const started = startCommand(requestOf(sandboxOf(waiting, []), null));
+    const parked = parkedOf(ended, () => resolve(started));
+    const started = startCommand(requestOf(sandboxOf(parked, []), null));
   });
   running.stop();
   await Promise.resolve();

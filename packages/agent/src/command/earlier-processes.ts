@@ -1,6 +1,4 @@
-/** What processes that were killed have left: commands, guards of protected paths, folders. */
-
-import { lstatSync, readdirSync, statSync } from 'node:fs';
+import { lstatSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { type FoundCommand, findCommands, isCommandAlive } from './launched-command.js';
 import { type FindGit, finishHistory } from './sandbox/git-history.js';
@@ -10,15 +8,25 @@ import {
   readGuardRecord,
   takeNotes,
 } from './sandbox/protected-files.js';
-import { commandsFolder, namesIn, removeFolders, removePrivateFolders } from './sandbox/session-folders.js';
-import { findOrigin, hasSent, type RecordOrigin, readSession, sessionFile } from './session-record.js';
+import {
+  commandsFolder,
+  findOrigin,
+  hasSent,
+  type RecordOrigin,
+  readSession,
+  removeFolders,
+  removePrivateFolders,
+  sessionFile,
+} from './sandbox/session-folders.js';
+import { namesIn } from './sandbox/untrusted-files.js';
 
-const foldersIn = (parent: string): readonly string[] => {
-  try {
-    return readdirSync(parent).map((name) => path.join(parent, name));
-  } catch {
-    return []; // no session has run a command
-  }
+/** What processes that were killed have left: commands, guards of protected paths, folders. */
+
+const otherFolders = (own: string): readonly string[] => {
+  const parent = path.dirname(own);
+  return namesIn(parent)
+    .map((name) => path.join(parent, name))
+    .filter((folder) => folder !== own);
 };
 
 export type EarlierCommands = {
@@ -49,42 +57,40 @@ type Located = { readonly folder: string; readonly origin: RecordOrigin };
 const isUnreachable = (origin: RecordOrigin): origin is Unreachable =>
   origin === 'elsewhere' || origin === 'copy';
 
-const commandsOf = ({ folder, origin }: Located): readonly FoundCommand[] =>
+const listCommands = ({ folder, origin }: Located): readonly FoundCommand[] =>
   findCommands(commandsFolder(folder), origin === 'here' ? 'own' : 'foreign');
 
 const finishIn = (located: Located, git: FindGit): readonly string[] => {
-  const isOver = !commandsOf(located).some(isCommandAlive);
+  const isOver = !listCommands(located).some(isCommandAlive);
   return finishHistory(located.folder, git, isOver).map((line) => `[the sandbox: ${line}]`);
 };
 
 /** `own`: the folder of this process. */
 export const findEarlier = (own: string, sessionId: string, git: FindGit): EarlierCommands => {
-  const located = foldersIn(path.dirname(own))
-    .filter((folder) => folder !== own)
-    .flatMap((folder): readonly Located[] => {
-      const record = readSession(folder);
-      return record?.sessionId === sessionId ? [{ folder, origin: findOrigin(folder, record) }] : [];
-    });
+  const located = otherFolders(own).flatMap((folder): readonly Located[] => {
+    const record = readSession(folder);
+    return record?.sessionId === sessionId ? [{ folder, origin: findOrigin(folder, record) }] : [];
+  });
   const reached = located.filter(({ origin }) => !isUnreachable(origin));
   const elsewhere = located.flatMap(({ folder, origin }) =>
-    isUnreachable(origin) ? commandsOf({ folder, origin }).map((command) => ({ command, why: origin })) : [],
+    isUnreachable(origin)
+      ? listCommands({ folder, origin }).map((command) => ({ command, why: origin }))
+      : [],
   );
   return {
     // The guard of a command in another pid namespace reads in its folder that the command must end.
     folders: () =>
       reached
-        .filter((one) => one.origin === 'here' || !commandsOf(one).some(isCommandAlive))
+        .filter((one) => one.origin === 'here' || !listCommands(one).some(isCommandAlive))
         .map(({ folder }) => folder),
     hiddenBy: located.map(({ origin }) => origin).find(isUnreachable) ?? null,
     isComplete: reached.length > 0 && reached.length === located.length,
     hasSent: (call) => located.some(({ folder }) => hasSent(folder, call)),
-    commands: reached.flatMap(commandsOf),
+    commands: reached.flatMap(listCommands),
     elsewhere,
     finishHistory: () => reached.flatMap((one) => finishIn(one, git)),
   };
 };
-
-/** What earlier sessions have left to the guard of protected paths. */
 
 /** Whose guards are looked for. */
 export type GuardSearch = {
@@ -94,11 +100,6 @@ export type GuardSearch = {
   /** The session that this process has open, so no other process has. Null if it can't be resumed. */
   readonly sessionId: string | null;
 };
-
-const otherFolders = (own: string): readonly string[] =>
-  namesIn(path.dirname(own))
-    .map((name) => path.join(path.dirname(own), name))
-    .filter((folder) => folder !== own);
 
 const hasEnded = (folder: string): boolean => {
   const pid = Number(/^(\d+)-/.exec(path.basename(folder))?.[1] ?? process.pid);
@@ -147,7 +148,7 @@ export const takeUnreadNotes = ({ own, workspace }: Omit<GuardSearch, 'sessionId
 
 const KEPT_MS = 7 * 24 * 60 * 60 * 1000;
 
-const isProcessRunning = (pid: number): boolean => {
+export const isProcessRunning = (pid: number): boolean => {
   try {
     process.kill(pid, 0);
     return true;

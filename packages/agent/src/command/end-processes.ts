@@ -1,10 +1,9 @@
 /**
  * Ends all processes of a command.
  *
- * 1. A process belongs to a command if it is in its group or session, descends from it, or has its marker in the
- *    environment. A process without all four (a new session, a gone parent, an empty environment) escapes.
- * 2. Without /proc only the group is known.
- * 3. When Pawl exits by itself, it ends the processes that still run.
+ * A process belongs to a command if it is in its group or session, descends from it, or has its
+ * marker in the environment. A process without all four (a new session, a gone parent, an empty
+ * environment) escapes. Without /proc only the group is known.
  */
 
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
@@ -91,7 +90,7 @@ const listProcesses = (): Status[] => {
   try {
     names = readdirSync('/proc');
   } catch {
-    return []; // no /proc on this system: see rule 2
+    return []; // no /proc on this system: only the group is known
   }
   const found: Status[] = [];
   for (const name of names) {
@@ -118,8 +117,8 @@ const hasMarker = (pid: number, marker: string): boolean => {
   return markers?.includes(marker) ?? false;
 };
 
-/** All living processes of the command (rule 1), those in `known`, and their descendants. */
-const familyOf = (root: ProcessRoot, known: ProcessFamily): readonly Status[] => {
+/** All living processes of the command, those in `known`, and their descendants. */
+const findFamily = (root: ProcessRoot, known: ProcessFamily): readonly Status[] => {
   const all = listProcesses().filter(({ pid }) => pid !== process.pid);
   const family = new Map<number, Status>();
   for (const status of all) {
@@ -137,7 +136,7 @@ const familyOf = (root: ProcessRoot, known: ProcessFamily): readonly Status[] =>
   return [...family.values()];
 };
 
-const identitiesOf = (family: readonly Status[]): ProcessFamily =>
+const listIdentities = (family: readonly Status[]): ProcessFamily =>
   new Set(family.map(({ identity }) => identity));
 
 /**
@@ -145,9 +144,9 @@ const identitiesOf = (family: readonly Status[]): ProcessFamily =>
  * as they were before.
  */
 export const askToEnd = (root: ProcessRoot): ProcessFamily => {
-  const all = familyOf(root, NOBODY);
+  const all = findFamily(root, NOBODY);
   send(-root.pid, 'SIGTERM');
-  return identitiesOf(all);
+  return listIdentities(all);
 };
 
 /** The first child. Orphans become children of a fence's first process too, but later. */
@@ -162,7 +161,7 @@ const oldestChild = (all: readonly Status[], parent: number): Status | undefined
  * asked. Returns the processes of the command as they were before.
  */
 export const askFencedToEnd = (root: ProcessRoot, depth: number): ProcessFamily => {
-  const all = familyOf(root, NOBODY);
+  const all = findFamily(root, NOBODY);
   const fence = new Set<number>();
   let next: number | undefined = root.pid;
   for (let level = 0; level < depth && next !== undefined; level++) {
@@ -172,13 +171,13 @@ export const askFencedToEnd = (root: ProcessRoot, depth: number): ProcessFamily 
   const commands = all.filter(({ pid }) => !fence.has(pid));
   if (commands.length === 0) send(-root.pid, 'SIGTERM');
   for (const { pid } of commands) send(pid, 'SIGTERM');
-  return identitiesOf(all);
+  return listIdentities(all);
 };
 
 /** Kills all processes of the command once. Returns those that were alive. */
 const killNow = (root: ProcessRoot, known: ProcessFamily): readonly Status[] => {
   send(-root.pid, 'SIGKILL');
-  const family = familyOf(root, known).filter(({ isEnding }) => !isEnding);
+  const family = findFamily(root, known).filter(({ isEnding }) => !isEnding);
   for (const { pid } of family) send(pid, 'SIGKILL');
   return family;
 };
@@ -239,7 +238,7 @@ const killAlive = (): void => {
   }
 };
 
-/** Applies rule 3 to this command until the returned function is called. */
+/** When Pawl exits by itself, it ends this command too, until the returned function is called. */
 export const watchOver = (root: ProcessRoot, killing: () => void): (() => void) => {
   if (alive.size === 0) process.once('exit', killAlive);
   alive.set(root, killing);

@@ -1,14 +1,7 @@
-/** The environment variables of commands. */
-
 import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
-import {
-  AUTHOR_PARTS,
-  AUTHOR_VARIABLES,
-  type AuthorPart,
-  fallbackAuthor,
-  type ProcessEnvironment,
-} from '../platform/environment.js';
+import type { ProcessEnvironment } from '../platform/environment.js';
+import { AUTHOR_PARTS, AUTHOR_VARIABLES, type AuthorPart, fallbackAuthor } from '../platform/environment.js';
 import { readTextOrEmptySync } from '../platform/files.js';
 import { repositoryFolders } from '../platform/repository-folders.js';
 import { secretVariables } from '../secrets/secret-variables.js';
@@ -17,14 +10,13 @@ import { MARKER } from './end-processes.js';
 /**
  * The environment variables of commands.
  *
- * 1. A fenced command gets only the variables on the list below and those that the user passes by name. It never gets a
- *    secret that was not passed.
- * 2. An unfenced command gets the user's variables without secrets.
- * 3. All commands run without a terminal, questions, a pager or colours.
+ * A fenced command gets only the variables on the list below and those that the user passes by
+ * name. It never gets a secret that was not passed. An unfenced command gets the user's variables
+ * without secrets. All commands run without a terminal, questions, a pager or colours.
  */
 
 /** Variables that force colours in spite of NO_COLOR, and one that makes a test runner believe it is nested. */
-const UNWANTED: ReadonlySet<string> = new Set(['FORCE_COLOR', 'CLICOLOR_FORCE', 'NODE_TEST_CONTEXT']);
+const UNFIT: ReadonlySet<string> = new Set(['FORCE_COLOR', 'CLICOLOR_FORCE', 'NODE_TEST_CONTEXT']);
 
 /** Variables that make programs quiet and unattended. */
 const QUIET = {
@@ -45,7 +37,8 @@ const QUIET = {
   DEBIAN_FRONTEND: 'noninteractive',
 } as const;
 
-const KEPT: readonly RegExp[] = [
+/** Variables that a fenced command gets. */
+const FENCED: readonly RegExp[] = [
   // The user, the language, the time.
   /^(?:USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_[A-Z]+|TZ|SOURCE_DATE_EPOCH|EMAIL)$/,
   // Authors and dates of commits, but no programs that git runs.
@@ -76,13 +69,13 @@ const KEPT: readonly RegExp[] = [
 
 const PASSWORD_IN_ADDRESS = /:\/\/[^/\s@]*:[^/\s@]+@/;
 
-const isKept = (name: string, value: string): boolean =>
-  KEPT.some((pattern) => pattern.test(name)) && !PASSWORD_IN_ADDRESS.test(value);
+const isFenced = (name: string, value: string): boolean =>
+  FENCED.some((pattern) => pattern.test(name)) && !PASSWORD_IN_ADDRESS.test(value);
 
 /**
  * The variables that `passes` accepts, and the quiet ones. A variable that the user passes by name is always included.
  */
-const chosen = (
+const selectVariables = (
   own: ProcessEnvironment,
   passed: readonly string[],
   passes: (name: string, value: string) => boolean,
@@ -100,13 +93,13 @@ const chosen = (
 export const fencedEnvironment = (
   own: ProcessEnvironment,
   passed: readonly string[],
-): Readonly<Record<string, string>> => chosen(own, passed, isKept);
+): Readonly<Record<string, string>> => selectVariables(own, passed, isFenced);
 
 /** The environment of an unfenced command. */
 export const openEnvironment = (
   own: ProcessEnvironment,
   passed: readonly string[],
-): Readonly<Record<string, string>> => chosen(own, passed, (name) => !UNWANTED.has(name));
+): Readonly<Record<string, string>> => selectVariables(own, passed, (name) => !UNFIT.has(name));
 
 /** `base` with `more` on top; an undefined value removes the variable. */
 export const withVariables = (
@@ -120,8 +113,6 @@ export const withVariables = (
   }
   return all;
 };
-
-/** Variables of single commands. packages/agent/src/command/sandbox/command-environment.ts has the ones that all commands share. */
 
 /** Variables of one command, in addition to the shared ones. */
 export type CommandVariables = (workspace: string, command: string, marker: string) => ProcessEnvironment;
@@ -161,11 +152,28 @@ export const hardenedGit = (own: ProcessEnvironment): ProcessEnvironment => {
   return { ...Object.fromEntries(settings), GIT_CONFIG_COUNT: String(before + HARDENED_GIT.length) };
 };
 
+const NONE: Readonly<Record<string, string>> = {};
+
+/**
+ * Creates the finder for one session. It searches before each command until it finds an identity, since any command may
+ * configure one. A command that configures an identity itself gets no variables.
+ */
+const createIdentityFinder = (
+  environment: ProcessEnvironment,
+): ((workspace: string, command: string) => Readonly<Record<string, string>>) => {
+  let found = false;
+  return (workspace, command) => {
+    if (found || /\buser\.(name|email)\b|GIT_CONFIG/.test(command)) return NONE;
+    const missing = missingIdentity(environment, workspace);
+    found = Object.keys(missing).length === 0;
+    return missing;
+  };
+};
+
 /**
  * An author for commits if none is configured. Reads git's files and starts no process. In doubt it assumes that one is
  * configured and leaves the decision to git.
  */
-
 const CONFIG_BYTES_MAX = 1024 * 1024;
 
 // Most of these files don't exist, and a thrown error costs ten times as much as this check.
@@ -173,7 +181,7 @@ const readOrEmpty = (file: string): string =>
   existsSync(file) ? readTextOrEmptySync(file, CONFIG_BYTES_MAX) : '';
 
 /** The folder with the repository's config. Worktrees and submodules refer to it with a file. */
-const repositoryOf = (workspace: string): string | null => {
+const findConfigFolder = (workspace: string): string | null => {
   const top = repositoryFolders(workspace).top ?? workspace;
   const place = path.join(top, '.git');
   const status = statSync(place, { throwIfNoEntry: false });
@@ -197,7 +205,7 @@ const configFiles = (environment: ProcessEnvironment, workspace: string): readon
           path.join(home, '.gitconfig'),
         ]
       : [environment.GIT_CONFIG_GLOBAL];
-  const repository = repositoryOf(workspace);
+  const repository = findConfigFolder(workspace);
   const own = repository === null ? [] : [path.join(repository, 'config')];
   return [environment.GIT_CONFIG_SYSTEM ?? '/etc/gitconfig', ...global, ...own];
 };
@@ -236,22 +244,4 @@ const missingIdentity = (
     }
   }
   return variables;
-};
-
-const NONE: Readonly<Record<string, string>> = {};
-
-/**
- * Creates the finder for one session. It searches before each command until it finds an identity, since any command may
- * configure one. A command that configures an identity itself gets no variables.
- */
-const createIdentityFinder = (
-  environment: ProcessEnvironment,
-): ((workspace: string, command: string) => Readonly<Record<string, string>>) => {
-  let found = false;
-  return (workspace, command) => {
-    if (found || /\buser\.(name|email)\b|GIT_CONFIG/.test(command)) return NONE;
-    const missing = missingIdentity(environment, workspace);
-    found = Object.keys(missing).length === 0;
-    return missing;
-  };
 };

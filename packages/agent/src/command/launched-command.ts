@@ -1,5 +1,3 @@
-/** A command of a launcher, seen through its files: parked, running, ended, or found again after a crash. */
-
 import {
   closeSync,
   constants,
@@ -18,306 +16,13 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import * as v from 'valibot';
 import { statOf } from '../platform/process-identity.js';
-import { createSpoolReader, type OutputReceiver, type SpoolReader } from './output.js';
-import { createMarkReader } from './sandbox/shell-text.js';
+import { type OutputReceiver, SpoolReader } from './output.js';
+import { createMarkReader, type ShellText } from './sandbox/shell-text.js';
 
 /**
- * One command from its parking to its end, followed through the files of its spool.
- *
- * The system notifies us of changed files. The files are also polled, in case a notification is missing.
- */
-
-export type LaunchedEnd = {
-  readonly how:
-    | { readonly kind: 'exited'; readonly code: number }
-    /** It has no exit code. */
-    | { readonly kind: 'killed' }
-    /** It did not begin and never will, so it can be started again. */
-    | { readonly kind: 'neverStarted' };
-  /** It left processes running, which were ended with it. */
-  readonly leftBehind: boolean;
-  /** Output is missing because the disk was full. */
-  readonly isCut: boolean;
-  /** The end of its output is known. False if what writes it was killed, or if a detached process holds it open. */
-  readonly isWhole: boolean;
-  /** When it ended, in ms since boot; null if that is unknown. */
-  readonly endedAt: number | null;
-  /** The recorded reason for which it was to be killed. */
-  readonly why: 'deadline' | 'cancelled' | 'lost';
-};
-
-export type ParkedCommand = {
-  /** The process of bubblewrap, once it exists; null if it does not appear in time. */
-  readonly ready: Promise<LaunchedProcess | null>;
-  /** Resolves when it has ended, even if it was never started. */
-  readonly ended: Promise<LaunchedEnd>;
-  readonly folder: string;
-  /** Bytes of output so far. */
-  readonly outputBytes: number;
-  /** Its files are kept until the session ends: it is a job, whose output can be read at any time. */
-  readonly isKept: boolean;
-  /** Whether it is parked and can be started. */
-  isWaiting(): boolean;
-  /** Starts the command; call it once. */
-  go(start: CommandStart, to: OutputReceiver): void;
-  /** Records that the command will be killed because it was cancelled. */
-  cancelled(): void;
-  /** Call it when its launcher has ended. */
-  orphaned(): void;
-  remove(): void;
-  /** The same, beside other work. */
-  removeLater(): Promise<void>;
-};
-
-/** `text` is for the parked shell, `line` for its stdin; `order` is recorded for a recovery. */
-type CommandStart = { readonly text: string; readonly line: string; readonly order: CommandOrder };
-
-type FollowOptions = {
-  /** False: don't use file change notifications. */
-  readonly watches?: boolean;
-  /** How long to wait for the end of the output after the exit code, in ms. */
-  readonly drainingMs?: number;
-};
-
-const READ_MAX = 1024 * 1024;
-const PARKING_MS = 10_000;
-/** Polling intervals in ms, with and without file change notifications. */
-const LOOK_MS = 200;
-const BLIND_LOOK_MS = 5;
-/** Grace periods in ms: without a process or an exit code, and with an exit code but no end of the output. */
-const LOST_MS = 1_000;
-const DRAINING_MS = 5_000;
-
-const IGNORED: OutputReceiver = { bytes: () => undefined, skipped: () => undefined };
-
-type Facts = { readonly status: CommandStatus; readonly isClaimed: boolean; readonly isAlive: boolean };
-
-class Command implements ParkedCommand {
-  readonly ready: Promise<LaunchedProcess | null>;
-  readonly ended: Promise<LaunchedEnd>;
-  readonly #spool: Spool;
-  readonly #send: (words: string) => void;
-  readonly #watcher: FSWatcher | null;
-  readonly #marks = createMarkReader((bytes) => this.#receiver.bytes(bytes));
-  readonly #drainingMs: number;
-  #timer: NodeJS.Timeout | null = null;
-  readonly #parkingTimer: NodeJS.Timeout;
-  #state: 'parking' | 'waiting' | 'running' | 'ending' | 'ended' = 'parking';
-  #process: LaunchedProcess | null = null;
-  #isOrphan = false;
-  #isKept = false;
-  #outputBytes = 0;
-  /** Since when the command seems stuck; null if it does not. */
-  #stuckSince: number | null = null;
-  #receiver = IGNORED;
-  #draining: NodeJS.Timeout | null = null;
-  #tellReady: (process: LaunchedProcess | null) => void = () => undefined;
-  #tellEnd: (end: LaunchedEnd) => void = () => undefined;
-
-  constructor(spool: Spool, send: (words: string) => void, options: FollowOptions) {
-    this.#spool = spool;
-    this.#send = send;
-    this.#drainingMs = options.drainingMs ?? DRAINING_MS;
-    this.ready = new Promise((resolve) => {
-      this.#tellReady = resolve;
-    });
-    this.ended = new Promise((resolve) => {
-      this.#tellEnd = resolve;
-    });
-    this.#watcher = (options.watches ?? true) ? this.#watch() : null;
-    this.#lookRegularly();
-    this.#parkingTimer = setTimeout(() => this.#parked(null), PARKING_MS).unref();
-  }
-
-  get folder(): string {
-    return this.#spool.folder;
-  }
-
-  get outputBytes(): number {
-    return this.#outputBytes;
-  }
-
-  get isKept(): boolean {
-    return this.#isKept;
-  }
-
-  isWaiting(): boolean {
-    this.#look();
-    return this.#state === 'waiting' && this.#process !== null && this.#spool.isAlive();
-  }
-
-  go({ text, line, order }: CommandStart, to: OutputReceiver): void {
-    if (this.#state !== 'waiting') return;
-    this.#run(to);
-    this.#isKept = (order.record?.job ?? null) !== null;
-    this.#spool.order(text, order);
-    this.#send(`g ${line}`);
-  }
-
-  /** Follows a command that an earlier agent has started. */
-  attach(to: OutputReceiver): void {
-    this.#parked(this.#spool.status().process);
-    this.#isOrphan = true;
-    this.#run(to);
-    this.#look();
-  }
-
-  #run(to: OutputReceiver): void {
-    this.#receiver = to;
-    this.#state = 'running';
-    this.#lookRegularly().ref();
-  }
-
-  cancelled(): void {
-    this.#spool.killedFor('cancelled');
-  }
-
-  orphaned(): void {
-    this.#isOrphan = true;
-    if (this.#state === 'parking' || this.#state === 'waiting') this.#end();
-  }
-
-  remove(): void {
-    this.#spool.remove();
-  }
-
-  removeLater(): Promise<void> {
-    return this.#spool.removeLater();
-  }
-
-  /** Null if the system's limit of watches is reached. */
-  #watch(): FSWatcher | null {
-    try {
-      const watcher = watch(this.#spool.folder, { persistent: false }, (_, name) => {
-        if (name === null || isTelling(name)) this.#look();
-      });
-      watcher.on('error', () => undefined);
-      return watcher;
-    } catch {
-      return null;
-    }
-  }
-
-  #lookRegularly(): NodeJS.Timeout {
-    const look = (): void => {
-      this.#look();
-      this.#judgeStuck();
-    };
-    const timer = setInterval(look, this.#watcher === null ? BLIND_LOOK_MS : LOOK_MS).unref();
-    this.#timer = timer;
-    return timer;
-  }
-
-  #parked(process: LaunchedProcess | null): void {
-    if (this.#state !== 'parking') return;
-    clearTimeout(this.#parkingTimer);
-    this.#state = 'waiting';
-    this.#process = process;
-    if (this.#timer !== null) clearInterval(this.#timer);
-    this.#tellReady(process);
-  }
-
-  #look(): void {
-    if (this.#state === 'ending' || this.#state === 'ended') return;
-    const status = this.#spool.status();
-    if (status.process !== null) this.#parked(status.process);
-    if (status.exitCode !== null && status.isComplete) this.#end();
-    else if (this.#state === 'running') this.#read();
-    if (status.exitCode !== null) this.#draining ??= setTimeout(() => this.#end(), this.#drainingMs).unref();
-  }
-
-  #read(): boolean {
-    return this.#spool.read(READ_MAX, {
-      bytes: (bytes) => {
-        this.#outputBytes += bytes.length;
-        this.#marks.add(bytes);
-      },
-      skipped: (count) => this.#receiver.skipped(count),
-    });
-  }
-
-  /** Checks the process first, so that its last output is not missed. */
-  #facts(): Facts {
-    const isAlive = this.#process !== null && this.#spool.isAlive();
-    return { status: this.#spool.status(), isClaimed: this.#spool.isClaimed(), isAlive };
-  }
-
-  /** Ends a command that has no process and no exit code. */
-  #judgeStuck(): void {
-    if (this.#state !== 'running') return;
-    const { status, isClaimed, isAlive } = this.#facts();
-    const isWell = status.exitCode !== null || isAlive || (!isClaimed && !this.#isOrphan);
-    const now = performance.now();
-    if (isWell) this.#stuckSince = null;
-    else this.#stuckSince ??= now;
-    if (now - (this.#stuckSince ?? now) >= LOST_MS) this.#end();
-  }
-
-  #end(): void {
-    if (this.#state === 'ending' || this.#state === 'ended') return;
-    const hasRun = this.#state === 'running';
-    this.#state = 'ending';
-    if (hasRun) this.#drain();
-    else this.#tell();
-  }
-
-  /** Reads the rest of the output in parts. */
-  #drain(): void {
-    if (this.#read()) setImmediate(() => this.#drain());
-    else this.#tell();
-  }
-
-  #tell(): void {
-    const how = this.#howItEnded();
-    const { isCut, isComplete, endedAt } = this.#spool.status();
-    const why = whyKilled(this.#spool.why());
-    const end = { how, leftBehind: this.#marks.end(), isCut, isWhole: isComplete, endedAt, why };
-    this.#state = 'ended';
-    clearTimeout(this.#parkingTimer);
-    if (this.#draining !== null) clearTimeout(this.#draining);
-    if (this.#timer !== null) clearInterval(this.#timer);
-    this.#watcher?.close();
-    this.#spool.close();
-    this.#tellReady(null);
-    this.#tellEnd(end);
-  }
-
-  #howItEnded(): LaunchedEnd['how'] {
-    const facts = this.#facts();
-    // After our claim it can't begin any more.
-    const verdict = verdictOf({ ...facts, isClaimed: !this.#spool.claim(), why: '' });
-    switch (verdict.kind) {
-      case 'neverStarted':
-        return { kind: 'neverStarted' };
-      case 'draining':
-      case 'finished':
-        return { kind: 'exited', code: verdict.exitCode };
-      case 'running':
-      case 'killed':
-        return { kind: 'killed' };
-      default:
-        return verdict satisfies never;
-    }
-  }
-}
-
-/** `send` takes an order without the number of the command. */
-export const followCommand = (
-  spool: Spool,
-  send: (words: string) => void,
-  options: FollowOptions,
-): ParkedCommand => new Command(spool, send, options);
-
-/** Follows a command that an earlier agent has started and that was claimed. */
-const attachCommand = (spool: Spool, to: OutputReceiver, options: FollowOptions): ParkedCommand => {
-  const command = new Command(spool, () => undefined, options);
-  command.attach(to);
-  return command;
-};
-
-/**
- * The state of a command, judged from the files of its launcher. It is the same for the process that started the
- * command and for one that finds the files after a crash.
+ * A command of a launcher (launcher.sh), seen through its files: by the process that parked it, or
+ * by a later one that finds the files after a crash. Both judge in the same way whether it is
+ * parked, runs or has ended.
  */
 
 /**
@@ -327,7 +32,7 @@ const attachCommand = (spool: Spool, to: OutputReceiver, options: FollowOptions)
 export type LaunchedProcess = { readonly pid: number; readonly startedAt: number };
 
 /** The content of the file `status`. */
-type CommandStatus = {
+export type CommandStatus = {
   /** Null before the process exists. */
   readonly process: LaunchedProcess | null;
   readonly exitCode: number | null;
@@ -340,26 +45,6 @@ type CommandStatus = {
   /** Name of the pipe that its runner and its fence hold open; null if there is none. */
   readonly alivePipe: string | null;
 };
-
-export type LaunchFacts = {
-  /** Whether the file `claim` exists. */
-  readonly isClaimed: boolean;
-  readonly status: CommandStatus;
-  /** Whether that process runs. Determine it before reading `status`, so that its last lines are not missed. */
-  readonly isAlive: boolean;
-  /** The file `why`: the reason why the command was killed; empty if there is none. */
-  readonly why: string;
-};
-
-export type CommandVerdict =
-  /** It never began. After claiming it now, it never will. */
-  | { readonly kind: 'neverStarted' }
-  | { readonly kind: 'running'; readonly process: LaunchedProcess | null }
-  /** It has ended; more of its output may come for a moment. */
-  | { readonly kind: 'draining'; readonly exitCode: number }
-  | { readonly kind: 'finished'; readonly exitCode: number }
-  /** It ended without an exit code. `lost`: nobody intended that. */
-  | { readonly kind: 'killed'; readonly why: 'deadline' | 'cancelled' | 'lost' };
 
 const numberIn = (line: string | undefined, at: number): number => Number(line?.split(' ')[at]);
 
@@ -379,13 +64,36 @@ export const readStatus = (text: string): CommandStatus => {
   };
 };
 
+/** The reason for which a command was killed. `lost`: nobody intended that. */
+export type KillReason = 'deadline' | 'cancelled' | 'lost';
+
 /** The meaning of the file `why`. */
-const whyKilled = (why: string): 'deadline' | 'cancelled' | 'lost' => {
+const whyKilled = (why: string): KillReason => {
   const word = why.trim();
   return word === 'deadline' || word === 'cancelled' ? word : 'lost';
 };
 
-export const verdictOf = ({ isClaimed, status, isAlive, why }: LaunchFacts): CommandVerdict => {
+export type LaunchFacts = {
+  /** Whether the file `claim` exists. */
+  readonly isClaimed: boolean;
+  readonly status: CommandStatus;
+  /** Whether that process runs. Determine it before reading `status`, so that its last lines are not missed. */
+  readonly isAlive: boolean;
+  /** The file `why`: the reason why the command was killed; empty if there is none. */
+  readonly why: string;
+};
+
+export type CommandVerdict =
+  /** It never began. After claiming it now, it never will. */
+  | { readonly kind: 'neverStarted' }
+  | { readonly kind: 'running'; readonly process: LaunchedProcess | null }
+  /** It has ended; more of its output may come for a moment. */
+  | { readonly kind: 'draining'; readonly exitCode: number }
+  | { readonly kind: 'finished'; readonly exitCode: number }
+  /** It ended without an exit code. */
+  | { readonly kind: 'killed'; readonly why: KillReason };
+
+export const judgeCommand = ({ isClaimed, status, isAlive, why }: LaunchFacts): CommandVerdict => {
   if (!isClaimed) return { kind: 'neverStarted' };
   const { exitCode, isComplete, process } = status;
   if (exitCode !== null) return { kind: isComplete ? 'finished' : 'draining', exitCode };
@@ -393,147 +101,7 @@ export const verdictOf = ({ isClaimed, status, isAlive, why }: LaunchFacts): Com
   return { kind: 'killed', why: whyKilled(why) };
 };
 
-/**
- * The files of one command, in a folder that commands can't write to. launcher-script.ts says who writes which.
- *
- * `run`: shell text that starts the fence. `command`: shell text for the parked shell. `order`: see command-recovery-record.ts.
- * `out`, `tail.1`, `tail.2`, …, `removed`: its output, see spool-reader.ts. `status`, `claim` and `why`: see
- * command-verdict.ts. `attached`: the later agent that follows it.
- */
-type Spool = {
-  readonly folder: string;
-  /** Path of the file `command`, which the parked shell sees. */
-  readonly command: string;
-  status(): CommandStatus;
-  /** Writes what to run, before the start. */
-  order(command: string, order: CommandOrder): void;
-  /** See spool-reader.ts. */
-  read: SpoolReader['read'];
-  /** Claims the command, so that it never begins. False if it has begun or the claim can't be written. */
-  claim(): boolean;
-  isClaimed(): boolean;
-  /** Whether its process runs. Call it before `status` is read again, so that its last lines are not missed. */
-  isAlive(): boolean;
-  /** Records why the command will be killed. */
-  killedFor(why: 'deadline' | 'cancelled'): void;
-  /** The recorded reason, or an empty text. */
-  why(): string;
-  /** Tells the launcher of a dead agent that this process follows the command from now on. */
-  attach(): void;
-  close(): void;
-  remove(): void;
-  removeLater(): Promise<void>;
-};
-
-/** Size allocated in advance, so that a full disk can't lose an exit code. */
-const STATUS_BYTES = 512;
-
-/** Whether a change of this file is worth a look at the command. */
-const isTelling = (name: string): boolean => name === 'status' || name === 'out' || name.startsWith('tail.');
-
-const readIfThere = (file: string): string => {
-  try {
-    return readFileSync(file, 'latin1');
-  } catch {
-    return ''; // nobody has written it
-  }
-};
-
-/**
- * Whether any process holds a pipe open. Unlike a process number that means the same in every pid namespace. True if
- * nobody can tell.
- */
-const isPipeHeld = (file: string): boolean => {
-  try {
-    closeSync(openSync(file, constants.O_WRONLY | constants.O_NONBLOCK));
-    return true;
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : '';
-    return code !== 'ENXIO' && code !== 'ENOENT';
-  }
-};
-
-/** `foreign`: processes of another pid namespace, so their numbers mean nothing here. */
-type ProcessView = 'own' | 'foreign';
-
-const spoolAt = (folder: string, isFound: boolean, view: ProcessView): Spool => {
-  const at = (name: string): string => path.join(folder, name);
-  const command = at('command');
-  const status = openSync(at('status'), 'r');
-  const reader = createSpoolReader(folder, { hasGaps: isFound });
-  const block = Buffer.alloc(STATUS_BYTES);
-  const readNow = (): CommandStatus =>
-    readStatus(block.toString('latin1', 0, readSync(status, block, 0, STATUS_BYTES, 0)));
-  return {
-    folder,
-    command,
-    status: readNow,
-    isAlive() {
-      const { process, alivePipe } = readNow();
-      if (view === 'own') return process !== null && isRunning(process);
-      return alivePipe !== null && isPipeHeld(path.join(folder, '..', alivePipe));
-    },
-    order(text, order) {
-      // In place, because this very file is mounted for the parked shell.
-      writeFileSync(command, text, { flag: 'r+' });
-      writeOrder(folder, order);
-    },
-    read: (bytesMax, to) => reader.read(bytesMax, to),
-    claim() {
-      try {
-        writeFileSync(at('claim'), '', { flag: 'wx' });
-        return true;
-      } catch {
-        return false; // it has begun, or nobody can tell: then it must not be started again
-      }
-    },
-    isClaimed: () => existsSync(at('claim')),
-    killedFor(why) {
-      try {
-        writeFileSync(at('why'), why);
-      } catch {
-        // It is killed all the same; a recovery would call it lost.
-      }
-    },
-    why: () => readIfThere(at('why')),
-    attach() {
-      const { started } = statOf(process.pid);
-      if (started !== '') writeFileSync(at('attached'), `${process.pid} ${started}\n`);
-    },
-    close() {
-      closeSync(status);
-      reader.close();
-    },
-    remove: () => rmSync(folder, { recursive: true, force: true }),
-    removeLater: () => rm(folder, { recursive: true, force: true }),
-  };
-};
-
-/** Makes the files. `run` returns text for a shell. Throws if a file can't be made. */
-export const makeSpool = (folder: string, run: (command: string) => string): Spool => {
-  const at = (name: string): string => path.join(folder, name);
-  mkdirSync(folder, { mode: 0o700 });
-  writeFileSync(at('run'), run(at('command')));
-  writeFileSync(at('command'), '');
-  writeFileSync(at('status'), ' '.repeat(STATUS_BYTES));
-  return spoolAt(folder, false, 'own');
-};
-
-/** The files that an earlier process made. Throws if they are gone. */
-const openSpool = (folder: string, view: ProcessView): Spool => spoolAt(folder, true, view);
-
-/** Whether exactly this process runs. A zombie does not. */
-const isRunning = ({ pid, startedAt }: LaunchedProcess): boolean => {
-  const { state, started } = statOf(pid);
-  return started !== '' && Number(started) === startedAt && !/[ZX]/.test(state);
-};
-
-/**
- * What a later process must know of a command: the file `order` beside its output, written before it starts.
- *
- * The first line is for the launcher's shell: when the command is due, in ms since boot, or `-`. The second line is JSON.
- */
-
+/** What a later process must know of a command. */
 export type CommandRecord = {
   /** Identifies the call in its session; also in the environment of all its processes. */
   readonly call: string;
@@ -556,7 +124,10 @@ const recordSchema: v.GenericSchema<unknown, CommandRecord> = v.object({
   job: v.nullable(v.object({ jobId: v.string(), command: v.string() })),
 });
 
-/** `due`: null without a deadline. */
+/**
+ * `due`: when it must end, in ms since boot; null without a deadline. `record`: null if nobody will
+ * look for it.
+ */
 export type CommandOrder = { readonly due: number | null; readonly record: CommandRecord | null };
 
 /** Time since boot in ms. Unlike the clock of the wall it never jumps, and all processes share it. */
@@ -568,15 +139,16 @@ export const sinceBoot = (): number => {
   }
 };
 
-const fileIn = (folder: string): string => path.join(folder, 'order');
+const orderFile = (folder: string): string => path.join(folder, 'order');
 
+/** The first line is for launcher.sh: `due`, or `-`. The second line is JSON. */
 export const writeOrder = (folder: string, { due, record }: CommandOrder): void =>
-  writeFileSync(fileIn(folder), `${due ?? '-'}\n${record === null ? '' : `${JSON.stringify(record)}\n`}`);
+  writeFileSync(orderFile(folder), `${due ?? '-'}\n${record === null ? '' : `${JSON.stringify(record)}\n`}`);
 
 /** Null if there is none, or none that was written to its end. */
 const readOrder = (folder: string): (CommandOrder & { readonly record: CommandRecord }) | null => {
   try {
-    const [due = '', json = ''] = readFileSync(fileIn(folder), 'utf8').split('\n');
+    const [due = '', json = ''] = readFileSync(orderFile(folder), 'utf8').split('\n');
     const record = v.parse(recordSchema, JSON.parse(json));
     return { due: due === '-' ? null : Number(due), record };
   } catch {
@@ -584,112 +156,504 @@ const readOrder = (folder: string): (CommandOrder & { readonly record: CommandRe
   }
 };
 
-/** Commands that a process which was killed has started, found by their files. */
+/** `foreign`: processes of another pid namespace, so their numbers mean nothing here. */
+export type ProcessView = 'own' | 'foreign';
 
-export type FoundCommand = {
-  readonly record: CommandRecord;
-  /** When it must end, in ms since boot; null without a deadline. */
-  readonly due: number | null;
-  /** Whether its process numbers mean anything here. */
-  readonly view: ProcessView;
+/** Size allocated in advance, so that a full disk can't lose an exit code. */
+const STATUS_BYTES = 512;
+
+/**
+ * The files of one command, in a folder that commands can't write to. launcher.sh says who writes
+ * which.
+ *
+ * `run`: shell text that starts the fence. `command`: shell text for the parked shell. `order`: see
+ * writeOrder. `out`, `tail.1`, `tail.2`, …, `removed`: its output. `status`, `claim` and `why`: see
+ * LaunchFacts. `attached`: the later agent that follows it.
+ */
+export class Spool {
+  readonly folder: string;
+  readonly #view: ProcessView;
+  readonly #status: number;
+  readonly #block = Buffer.alloc(STATUS_BYTES);
+  readonly #output: SpoolReader;
+
+  /** Opens the files that an earlier process made. Throws if they are gone. */
+  constructor(folder: string, view: ProcessView, hasGaps = true) {
+    this.folder = folder;
+    this.#view = view;
+    this.#status = openSync(this.#at('status'), 'r');
+    this.#output = new SpoolReader(folder, { hasGaps });
+  }
+
   /**
-   * How it stands now. `direct`: it was started without the launcher, so nothing is known of its end. `unseen`: it began
-   * in another pid namespace, and nothing shows from here whether it still runs.
+   * Makes the files. `run` gets the path of the file `command`, and returns shell text. Throws if a
+   * file can't be made.
    */
-  verdict(): CommandVerdict | { readonly kind: 'direct' | 'unseen' };
-  /** Prevents that it begins. False if it has begun. */
-  claim(): boolean;
-  /** Follows a command that has begun, from the beginning of its output. */
-  follow(to: OutputReceiver): FollowedCommand;
-  /**
-   * What its files say, for a command of another machine or of an earlier start of this one: process numbers mean
-   * nothing then, so none is looked up. Changes no file.
-   */
-  readLeft(): Pick<CommandStatus, 'exitCode' | 'endedAt'> & { readonly hasBegun: boolean };
-  /** Reads the output that such a command has left. Changes no file. */
-  readOutput(to: OutputReceiver): void;
+  static create(folder: string, run: (command: string) => string): Spool {
+    const at = (name: string): string => path.join(folder, name);
+    mkdirSync(folder, { mode: 0o700 });
+    writeFileSync(at('run'), run(at('command')));
+    writeFileSync(at('command'), '');
+    writeFileSync(at('status'), ' '.repeat(STATUS_BYTES));
+    return new Spool(folder, 'own', false);
+  }
+
+  status(): CommandStatus {
+    const length = readSync(this.#status, this.#block, 0, STATUS_BYTES, 0);
+    return readStatus(this.#block.toString('latin1', 0, length));
+  }
+
+  /** Whether its process runs. Call it before `status` is read again, so that its last lines are not missed. */
+  isAlive(): boolean {
+    const { process, alivePipe } = this.status();
+    if (this.#view === 'own') return process !== null && isRunning(process);
+    return alivePipe !== null && isPipeHeld(path.join(this.folder, '..', alivePipe));
+  }
+
+  isClaimed(): boolean {
+    return existsSync(this.#at('claim'));
+  }
+
+  facts(): LaunchFacts {
+    const isAlive = this.isAlive();
+    return { isAlive, status: this.status(), isClaimed: this.isClaimed(), why: this.why() };
+  }
+
+  /** Writes what to run, before the start. */
+  write(text: string, order: CommandOrder): void {
+    // In place, because this very file is mounted for the parked shell.
+    writeFileSync(this.#at('command'), text, { flag: 'r+' });
+    writeOrder(this.folder, order);
+  }
+
+  /** As in SpoolReader. */
+  read(bytesMax: number, to: OutputReceiver): boolean {
+    return this.#output.read(bytesMax, to);
+  }
+
+  /** Claims the command, so that it never begins. False if it has begun or the claim can't be written. */
+  claim(): boolean {
+    try {
+      writeFileSync(this.#at('claim'), '', { flag: 'wx' });
+      return true;
+    } catch {
+      return false; // it has begun, or nobody can tell: then it must not be started again
+    }
+  }
+
+  /** Records that the command will be killed because it was cancelled. */
+  cancelled(): void {
+    try {
+      writeFileSync(this.#at('why'), 'cancelled');
+    } catch {
+      // It is killed all the same; a recovery would call it lost.
+    }
+  }
+
+  /** The recorded reason for a kill, or an empty text. */
+  why(): string {
+    try {
+      return readFileSync(this.#at('why'), 'latin1');
+    } catch {
+      return ''; // nobody has written it
+    }
+  }
+
+  /** Tells the launcher of a dead agent that this process follows the command from now on. */
+  attach(): void {
+    const { started } = statOf(process.pid);
+    if (started !== '') writeFileSync(this.#at('attached'), `${process.pid} ${started}\n`);
+  }
+
+  close(): void {
+    closeSync(this.#status);
+    this.#output.close();
+  }
+
+  #at(name: string): string {
+    return path.join(this.folder, name);
+  }
+}
+
+/** Whether exactly this process runs. A zombie does not. */
+const isRunning = ({ pid, startedAt }: LaunchedProcess): boolean => {
+  const { state, started } = statOf(pid);
+  return started !== '' && Number(started) === startedAt && !/[ZX]/.test(state);
 };
 
-export type FollowedCommand = {
-  /** Its process, if it runs and can be seen from here. */
+/**
+ * Whether any process holds a pipe open. Unlike a process number that means the same in every pid namespace. True if
+ * nobody can tell.
+ */
+const isPipeHeld = (file: string): boolean => {
+  try {
+    closeSync(openSync(file, constants.O_WRONLY | constants.O_NONBLOCK));
+    return true;
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : '';
+    return code !== 'ENXIO' && code !== 'ENOENT';
+  }
+};
+
+export type LaunchedEnd = {
+  readonly how:
+    | { readonly kind: 'exited'; readonly code: number }
+    /** It has no exit code. */
+    | { readonly kind: 'killed' }
+    /** It did not begin and never will, so it can be started again. */
+    | { readonly kind: 'neverStarted' };
+  /** It left processes running, which were ended with it. */
+  readonly leftBehind: boolean;
+  /** Output is missing because the disk was full. */
+  readonly isCut: boolean;
+  /** The end of its output is known. False if what writes it was killed, or if a detached process holds it open. */
+  readonly isWhole: boolean;
+  /** When it ended, in ms since boot; null if that is unknown. */
+  readonly endedAt: number | null;
+  /** The recorded reason for which it was to be killed. */
+  readonly why: KillReason;
+};
+
+/** A started command, as its follower sees it. */
+export type Launched = {
+  /** Its process; null if it does not run or can't be seen from here. */
   readonly process: LaunchedProcess | null;
   readonly ended: Promise<LaunchedEnd>;
   /** Records that it will be killed because it was cancelled. The guard of its launcher reads that, too. */
   cancelled(): void;
 };
 
+export type FollowOptions = {
+  /** False: don't use file change notifications. */
+  readonly watches?: boolean;
+  /** How long to wait for the end of the output after the exit code, in ms. */
+  readonly drainingMs?: number;
+};
+
+const READ_MAX = 1024 * 1024;
+const PARKING_MS = 10_000;
+/** Polling intervals in ms, with and without file change notifications. */
+const LOOK_MS = 200;
+const BLIND_LOOK_MS = 5;
+/** Grace periods in ms: without a process or an exit code, and with an exit code but no end of the output. */
+const LOST_MS = 1_000;
+const DRAINING_MS = 5_000;
+
+const IGNORED: OutputReceiver = { bytes: () => undefined, skipped: () => undefined };
+
+/** Whether a change of this file is worth a look at the command. */
+const isTelling = (name: string): boolean => name === 'status' || name === 'out' || name.startsWith('tail.');
+
+/**
+ * One command from its parking to its end. The system notifies us of changed files. The files are
+ * also polled, in case a notification is missing.
+ */
+export class LaunchedCommand {
+  /** The process of bubblewrap, once it exists; null if it does not appear in time. */
+  readonly ready: Promise<LaunchedProcess | null>;
+  /** Resolves when it has ended, even if it was never started. */
+  readonly ended: Promise<LaunchedEnd>;
+  readonly #spool: Spool;
+  readonly #sendLine: (line: string) => void;
+  readonly #watcher: FSWatcher | null;
+  readonly #marks = createMarkReader((bytes) => this.#receiver.bytes(bytes));
+  readonly #drainingMs: number;
+  #timer: NodeJS.Timeout | null = null;
+  readonly #parkingTimer: NodeJS.Timeout;
+  #state: 'parking' | 'parked' | 'running' | 'ending' | 'ended' = 'parking';
+  #process: LaunchedProcess | null = null;
+  #isOrphan = false;
+  #isKept = false;
+  #outputBytes = 0;
+  /** Since when the command seems stuck; null if it does not. */
+  #stuckSince: number | null = null;
+  #receiver = IGNORED;
+  #draining: NodeJS.Timeout | null = null;
+  #resolveReady: (process: LaunchedProcess | null) => void = () => undefined;
+  #resolveEnded: (end: LaunchedEnd) => void = () => undefined;
+
+  /** `sendLine` sends a line of shell text to the parked shell, which starts the command. */
+  constructor(spool: Spool, sendLine: (line: string) => void, options: FollowOptions) {
+    this.#spool = spool;
+    this.#sendLine = sendLine;
+    this.#drainingMs = options.drainingMs ?? DRAINING_MS;
+    this.ready = new Promise((resolve) => {
+      this.#resolveReady = resolve;
+    });
+    this.ended = new Promise((resolve) => {
+      this.#resolveEnded = resolve;
+    });
+    this.#watcher = (options.watches ?? true) ? this.#watch() : null;
+    this.#lookRegularly();
+    this.#parkingTimer = setTimeout(() => this.#park(null), PARKING_MS).unref();
+  }
+
+  /** Bytes of output so far. */
+  get outputBytes(): number {
+    return this.#outputBytes;
+  }
+
+  /** Its files are kept until the session ends: it is a job, whose output can be read at any time. */
+  get isKept(): boolean {
+    return this.#isKept;
+  }
+
+  /** Whether it is parked and can be started. */
+  canStart(): boolean {
+    this.#look();
+    return this.#state === 'parked' && this.#process !== null && this.#spool.isAlive();
+  }
+
+  /** Starts the command; call it once. */
+  start({ file, line }: ShellText, order: CommandOrder, to: OutputReceiver): void {
+    if (this.#state !== 'parked') return;
+    this.#run(to);
+    this.#isKept = (order.record?.job ?? null) !== null;
+    this.#spool.write(file, order);
+    this.#sendLine(line);
+  }
+
+  /** Follows a command that an earlier agent has started and that was claimed. */
+  attach(to: OutputReceiver): void {
+    this.#park(this.#spool.status().process);
+    this.#isOrphan = true;
+    this.#run(to);
+    this.#look();
+  }
+
+  cancelled(): void {
+    this.#spool.cancelled();
+  }
+
+  /** Call it when its launcher has ended. */
+  orphaned(): void {
+    this.#isOrphan = true;
+    if (this.#state === 'parking' || this.#state === 'parked') this.#end();
+  }
+
+  /** Removes its files. */
+  remove(): void {
+    rmSync(this.#spool.folder, { recursive: true, force: true });
+  }
+
+  /** The same, beside other work. */
+  removeLater(): Promise<void> {
+    return rm(this.#spool.folder, { recursive: true, force: true });
+  }
+
+  /** Null if the system's limit of watches is reached. */
+  #watch(): FSWatcher | null {
+    try {
+      const watcher = watch(this.#spool.folder, { persistent: false }, (_, name) => {
+        if (name === null || isTelling(name)) this.#look();
+      });
+      watcher.on('error', () => undefined);
+      return watcher;
+    } catch {
+      return null;
+    }
+  }
+
+  #lookRegularly(): NodeJS.Timeout {
+    const look = (): void => {
+      this.#look();
+      this.#endIfStuck();
+    };
+    const timer = setInterval(look, this.#watcher === null ? BLIND_LOOK_MS : LOOK_MS).unref();
+    this.#timer = timer;
+    return timer;
+  }
+
+  #park(process: LaunchedProcess | null): void {
+    if (this.#state !== 'parking') return;
+    clearTimeout(this.#parkingTimer);
+    this.#state = 'parked';
+    this.#process = process;
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#resolveReady(process);
+  }
+
+  #run(to: OutputReceiver): void {
+    this.#receiver = to;
+    this.#state = 'running';
+    this.#lookRegularly().ref();
+  }
+
+  #look(): void {
+    if (this.#state === 'ending' || this.#state === 'ended') return;
+    const status = this.#spool.status();
+    if (status.process !== null) this.#park(status.process);
+    if (status.exitCode !== null && status.isComplete) this.#end();
+    else if (this.#state === 'running') this.#read();
+    if (status.exitCode !== null) this.#draining ??= setTimeout(() => this.#end(), this.#drainingMs).unref();
+  }
+
+  #read(): boolean {
+    return this.#spool.read(READ_MAX, {
+      bytes: (bytes) => {
+        this.#outputBytes += bytes.length;
+        this.#marks.add(bytes);
+      },
+      skipped: (count) => this.#receiver.skipped(count),
+    });
+  }
+
+  /** Ends a command that has no process and no exit code. */
+  #endIfStuck(): void {
+    if (this.#state !== 'running') return;
+    const { status, isClaimed, isAlive } = this.#facts();
+    const isWell = status.exitCode !== null || isAlive || (!isClaimed && !this.#isOrphan);
+    const now = performance.now();
+    if (isWell) this.#stuckSince = null;
+    else this.#stuckSince ??= now;
+    if (now - (this.#stuckSince ?? now) >= LOST_MS) this.#end();
+  }
+
+  #facts(): LaunchFacts {
+    const facts = this.#spool.facts();
+    return this.#process === null ? { ...facts, isAlive: false } : facts;
+  }
+
+  #end(): void {
+    if (this.#state === 'ending' || this.#state === 'ended') return;
+    const hasRun = this.#state === 'running';
+    this.#state = 'ending';
+    if (hasRun) this.#drain();
+    else this.#finish();
+  }
+
+  /** Reads the rest of the output in parts. */
+  #drain(): void {
+    if (this.#read()) setImmediate(() => this.#drain());
+    else this.#finish();
+  }
+
+  #finish(): void {
+    const how = this.#howItEnded();
+    const { isCut, isComplete, endedAt } = this.#spool.status();
+    const why = whyKilled(this.#spool.why());
+    const end = { how, leftBehind: this.#marks.end(), isCut, isWhole: isComplete, endedAt, why };
+    this.#state = 'ended';
+    clearTimeout(this.#parkingTimer);
+    if (this.#draining !== null) clearTimeout(this.#draining);
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#watcher?.close();
+    this.#spool.close();
+    this.#resolveReady(null);
+    this.#resolveEnded(end);
+  }
+
+  #howItEnded(): LaunchedEnd['how'] {
+    const facts = this.#facts();
+    // After our claim it can't begin any more.
+    const verdict = judgeCommand({ ...facts, isClaimed: !this.#spool.claim() });
+    switch (verdict.kind) {
+      case 'neverStarted':
+        return { kind: 'neverStarted' };
+      case 'draining':
+      case 'finished':
+        return { kind: 'exited', code: verdict.exitCode };
+      case 'running':
+      case 'killed':
+        return { kind: 'killed' };
+      default:
+        return verdict satisfies never;
+    }
+  }
+}
+
 /** In ms: what writes the rest of an output may still run, or was killed with everything else. */
 const FOUND_DRAINING_MS = 2_000;
 
-const verdictIn = (
-  folder: string,
-  view: ProcessView,
-  { isFenced }: CommandRecord,
-): ReturnType<FoundCommand['verdict']> => {
-  const spool = openSpool(folder, view);
-  try {
-    const isAlive = spool.isAlive();
-    const status = spool.status();
-    const verdict = verdictOf({ isClaimed: spool.isClaimed(), status, isAlive, why: spool.why() });
-    // Without a fence only the runner holds the pipe, and may have been killed alone.
-    const isUnseen = view === 'foreign' && (status.alivePipe === null || !isFenced);
-    return verdict.kind === 'killed' && verdict.why === 'lost' && isUnseen ? { kind: 'unseen' } : verdict;
-  } finally {
-    spool.close();
-  }
-};
+/**
+ * How a found command stands now. `direct`: it was started without the launcher, so nothing is
+ * known of its end. `unseen`: it began in another pid namespace, and nothing shows from here
+ * whether it still runs.
+ */
+export type FoundVerdict = CommandVerdict | { readonly kind: 'direct' | 'unseen' };
 
-const readLeftIn = (folder: string): ReturnType<FoundCommand['readLeft']> => {
-  const spool = openSpool(folder, 'foreign');
-  try {
-    const { exitCode, endedAt } = spool.status();
-    return { exitCode, endedAt, hasBegun: spool.isClaimed() };
-  } finally {
-    spool.close();
-  }
-};
+/** A command that a process which was killed has started, found by its files. */
+export class FoundCommand {
+  readonly record: CommandRecord;
+  /** When it must end, in ms since boot; null without a deadline. */
+  readonly due: number | null;
+  /** Whether its process numbers mean anything here. */
+  readonly view: ProcessView;
+  readonly #folder: string;
+  /** It was started without the launcher. */
+  readonly #isDirect: boolean;
 
-const readOutputIn = (folder: string, to: OutputReceiver): void => {
-  const reader = createSpoolReader(folder, { hasGaps: true, keepsPieces: true });
-  try {
-    reader.read(Number.POSITIVE_INFINITY, to);
-  } finally {
-    reader.close();
+  constructor(folder: string, view: ProcessView, due: number | null, record: CommandRecord) {
+    this.record = record;
+    this.due = due;
+    this.view = view;
+    this.#folder = folder;
+    this.#isDirect = !existsSync(path.join(folder, 'status'));
   }
-};
 
-const foundIn = (folder: string, view: ProcessView): FoundCommand | null => {
-  const order = readOrder(folder);
-  if (order === null) return null;
-  const isDirect = !existsSync(path.join(folder, 'status'));
-  return {
-    ...order,
-    view,
-    verdict() {
-      if (isDirect) return { kind: view === 'own' ? 'direct' : 'unseen' };
-      return verdictIn(folder, view, order.record);
-    },
-    claim() {
-      const spool = openSpool(folder, view);
+  verdict(): FoundVerdict {
+    if (this.#isDirect) return { kind: this.view === 'own' ? 'direct' : 'unseen' };
+    return this.#withSpool((spool) => {
+      const facts = spool.facts();
+      const verdict = judgeCommand(facts);
+      if (verdict.kind !== 'killed' || verdict.why !== 'lost' || this.view === 'own') return verdict;
+      // Without a fence only the runner holds the pipe, and may have been killed alone.
+      const isSeen = facts.status.alivePipe !== null && this.record.isFenced;
+      return isSeen ? verdict : { kind: 'unseen' };
+    });
+  }
+
+  /** Prevents that it begins. False if it has begun. */
+  claim(): boolean {
+    return this.#withSpool((spool) => spool.claim());
+  }
+
+  /** Follows a command that has begun, from the beginning of its output. */
+  follow(to: OutputReceiver): Launched {
+    const spool = new Spool(this.#folder, this.view);
+    const { process } = spool.status();
+    const isAlive = this.view === 'own' && spool.isAlive();
+    if (this.view === 'own') spool.attach();
+    const command = new LaunchedCommand(spool, () => undefined, { drainingMs: FOUND_DRAINING_MS });
+    command.attach(to);
+    return {
+      process: isAlive ? process : null,
+      ended: command.ended,
+      cancelled: () => command.cancelled(),
+    };
+  }
+
+  /**
+   * What its files say, for a command of another machine or of an earlier start of this one: process numbers mean
+   * nothing then, so none is looked up. Changes no file.
+   */
+  readStatus(): Pick<CommandStatus, 'exitCode' | 'endedAt'> & { readonly hasBegun: boolean } {
+    if (this.#isDirect) return { exitCode: null, endedAt: null, hasBegun: true };
+    return this.#withSpool((spool) => {
+      const { exitCode, endedAt } = spool.status();
+      return { exitCode, endedAt, hasBegun: spool.isClaimed() };
+    });
+  }
+
+  /** Reads the output that such a command has left. Changes no file. */
+  readOutput(to: OutputReceiver): void {
+    const reader = new SpoolReader(this.#folder, { hasGaps: true, keepsPieces: true });
+    try {
+      reader.read(Number.POSITIVE_INFINITY, to);
+    } finally {
+      reader.close();
+    }
+  }
+
+  #withSpool<T>(use: (spool: Spool) => T): T {
+    const spool = new Spool(this.#folder, this.view);
+    try {
+      return use(spool);
+    } finally {
       spool.close();
-      return spool.claim();
-    },
-    readLeft: () => (isDirect ? { exitCode: null, endedAt: null, hasBegun: true } : readLeftIn(folder)),
-    readOutput: (to) => readOutputIn(folder, to),
-    follow(to) {
-      const spool = openSpool(folder, view);
-      const { process } = spool.status();
-      const isAlive = view === 'own' && spool.isAlive();
-      if (view === 'own') spool.attach();
-      const command = attachCommand(spool, to, { drainingMs: FOUND_DRAINING_MS });
-      return {
-        process: isAlive ? process : null,
-        ended: command.ended,
-        cancelled: () => command.cancelled(),
-      };
-    },
-  };
-};
+    }
+  }
+}
 
 const namesIn = (folder: string): readonly string[] => {
   try {
@@ -700,14 +664,17 @@ const namesIn = (folder: string): readonly string[] => {
 };
 
 /** The launcher's commands have numbers. A direct start may be the second attempt of one of them, so it comes later. */
-const rankOf = (name: string): number => (/^\d+$/.test(name) ? Number(name) : Number.MAX_SAFE_INTEGER);
+const startNumber = (name: string): number => (/^\d+$/.test(name) ? Number(name) : Number.MAX_SAFE_INTEGER);
 
 /** The commands that were ordered, the oldest first. */
 export const findCommands = (folder: string, view: ProcessView): readonly FoundCommand[] =>
   namesIn(folder)
-    .toSorted((one, other) => rankOf(one) - rankOf(other))
-    .map((name) => foundIn(path.join(folder, name), view))
-    .filter((found) => found !== null);
+    .toSorted((one, other) => startNumber(one) - startNumber(other))
+    .flatMap((name) => {
+      const place = path.join(folder, name);
+      const order = readOrder(place);
+      return order === null ? [] : [new FoundCommand(place, view, order.due, order.record)];
+    });
 
 export const isCommandAlive = (found: FoundCommand): boolean => {
   const { kind } = found.verdict();

@@ -1,5 +1,3 @@
-/** The output of a command: what is kept of it in memory, and the pieces on disk from which it is read. */
-
 import {
   appendFileSync,
   closeSync,
@@ -15,17 +13,12 @@ import { StringDecoder } from 'node:string_decoder';
 import { stripVTControlCharacters } from 'node:util';
 
 /**
- * Output of a running command.
+ * The output of a command, in memory.
  *
- * 1. Memory is bounded: the start and the end are kept, and the omitted part in the middle is counted.
- * 2. Output is cut between words. Half a word misleads, and the redactor can't recognise half a secret.
- * 3. Progress is reported at once, then at most every PROGRESS_MS, with at most PROGRESS_CHARACTERS each time.
+ * Memory is bounded: the start and the end are kept, and the omitted part in the middle is counted.
+ * Output is cut between words: half a word misleads, and the redactor can't recognise half a
+ * secret.
  */
-
-const KEPT_BYTES = 1024 * 1024;
-const PROGRESS_MS = 50;
-const PROGRESS_CHARACTERS = 8_192;
-
 export type CommandOutput = {
   add(bytes: Buffer): void;
   /** So many bytes are missing here, between what was added and what will be. */
@@ -36,6 +29,58 @@ export type CommandOutput = {
   droppedBytes(): number;
   /** Reports the last progress. Nothing is reported afterwards. */
   finish(): void;
+};
+
+/** Bytes of the start, and of the end, that are kept. */
+const KEPT_BYTES = 1024 * 1024;
+
+export const createCommandOutput = (report: (text: string) => void): CommandOutput => {
+  const head: Buffer[] = [];
+  const tail: Buffer[] = [];
+  let headBytes = 0;
+  let tailBytes = 0;
+  let droppedBytes = 0;
+  const progress = createProgress(report);
+  const addToTail = (bytes: Buffer): void => {
+    tail.push(bytes);
+    tailBytes += bytes.length;
+    for (
+      let first = tail[0];
+      first !== undefined && tailBytes - first.length >= KEPT_BYTES;
+      first = tail[0]
+    ) {
+      tail.shift();
+      tailBytes -= first.length;
+      droppedBytes += first.length;
+    }
+  };
+  return {
+    add(bytes) {
+      const room = KEPT_BYTES - headBytes;
+      if (room > 0) {
+        head.push(bytes.subarray(0, room));
+        headBytes += Math.min(room, bytes.length);
+      }
+      if (bytes.length > room) addToTail(bytes.subarray(Math.max(0, room)));
+      progress.add(bytes);
+    },
+    skip(count) {
+      droppedBytes += tailBytes + count;
+      tail.length = 0;
+      tailBytes = 0;
+    },
+    text() {
+      const first = Buffer.concat(head);
+      const last = Buffer.concat(tail);
+      const whole =
+        droppedBytes === 0
+          ? Buffer.concat([first, last]).toString('utf8')
+          : `${toWord(trimCut(first, 'end').toString('utf8'))}\n[${droppedBytes} bytes of output were dropped here]\n${fromWord(trimCut(last, 'start').toString('utf8'))}`;
+      return whole.includes('\u001b') ? stripVTControlCharacters(whole) : whole;
+    },
+    droppedBytes: () => droppedBytes,
+    finish: () => progress.finish(),
+  };
 };
 
 const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
@@ -67,30 +112,35 @@ const toWord = (text: string): string => {
   return half < WORD_MAX ? text.slice(0, text.length - half) : text;
 };
 
-type Told = { add(bytes: Buffer): void; finish(): void };
+/**
+ * Progress is reported at once, then at most every PROGRESS_MS, with at most PROGRESS_CHARACTERS
+ * each time.
+ */
+const PROGRESS_MS = 50;
+const PROGRESS_CHARACTERS = 8_192;
 
-const tellProgress = (tell: (text: string) => void): Told => {
+const createProgress = (report: (text: string) => void): Pick<CommandOutput, 'add' | 'finish'> => {
   const decoder = new StringDecoder('utf8');
   let waiting = '';
   let timer: NodeJS.Timeout | undefined;
-  let done = false;
+  let isFinished = false;
   const flush = (): void => {
     timer = undefined;
     if (waiting === '') return;
     const text =
       waiting.length > PROGRESS_CHARACTERS ? `…${fromWord(waiting.slice(-PROGRESS_CHARACTERS))}` : waiting;
     waiting = '';
-    tell(text);
+    report(text);
     timer = setTimeout(flush, PROGRESS_MS);
   };
   return {
     add(bytes) {
-      if (done) return;
+      if (isFinished) return;
       waiting = (waiting + decoder.write(bytes)).slice(-PROGRESS_CHARACTERS - 1);
       if (timer === undefined) flush();
     },
     finish() {
-      done = true;
+      isFinished = true;
       clearTimeout(timer);
       flush();
       clearTimeout(timer);
@@ -98,76 +148,13 @@ const tellProgress = (tell: (text: string) => void): Told => {
   };
 };
 
-export const createCommandOutput = (tell: (text: string) => void): CommandOutput => {
-  const head: Buffer[] = [];
-  const tail: Buffer[] = [];
-  let headBytes = 0;
-  let tailBytes = 0;
-  let droppedBytes = 0;
-  const told = tellProgress(tell);
-  const addToTail = (bytes: Buffer): void => {
-    tail.push(bytes);
-    tailBytes += bytes.length;
-    for (
-      let first = tail[0];
-      first !== undefined && tailBytes - first.length >= KEPT_BYTES;
-      first = tail[0]
-    ) {
-      tail.shift();
-      tailBytes -= first.length;
-      droppedBytes += first.length;
-    }
-  };
-  return {
-    add(bytes) {
-      const room = KEPT_BYTES - headBytes;
-      if (room > 0) {
-        head.push(bytes.subarray(0, room));
-        headBytes += Math.min(room, bytes.length);
-      }
-      if (bytes.length > room) addToTail(bytes.subarray(Math.max(0, room)));
-      told.add(bytes);
-    },
-    skip(count) {
-      droppedBytes += tailBytes + count;
-      tail.length = 0;
-      tailBytes = 0;
-    },
-    text() {
-      const first = Buffer.concat(head);
-      const last = Buffer.concat(tail);
-      const whole =
-        droppedBytes === 0
-          ? Buffer.concat([first, last]).toString('utf8')
-          : `${toWord(trimCut(first, 'end').toString('utf8'))}\n[${droppedBytes} bytes of output were dropped here]\n${fromWord(trimCut(last, 'start').toString('utf8'))}`;
-      return whole.includes('\u001b') ? stripVTControlCharacters(whole) : whole;
-    },
-    droppedBytes: () => droppedBytes,
-    finish: () => told.finish(),
-  };
-};
-
-/**
- * Reads the output of a command from its pieces: `out`, `tail.1`, `tail.2`, …
- *
- * 1. A piece is removed when the one after the next is opened, except the first. So a later reader finds the beginning
- *    and the end of the output.
- * 2. The file `removed` says how long each removed piece was: lines of number and bytes.
- */
-
 export type OutputReceiver = {
   bytes(bytes: Buffer): void;
   /** So many bytes are missing here: they were removed before anybody read them. */
   skipped(count: number): void;
 };
 
-export type SpoolReader = {
-  /** Passes on at most `bytesMax` of new output. Returns whether more may be available at once. */
-  read(bytesMax: number, to: OutputReceiver): boolean;
-  close(): void;
-};
-
-type SpoolReaderOptions = {
+export type SpoolReaderOptions = {
   /** Pieces may be missing, because nobody read them for a while. */
   readonly hasGaps: boolean;
   /** No piece is removed: the files belong to somebody else. */
@@ -175,25 +162,18 @@ type SpoolReaderOptions = {
 };
 
 const READ_BYTES = 65_536;
-/** For all spools: nothing is kept in it. Made with the first output. */
+/** For all readers: nothing is kept in it. Made with the first output. */
 let sharedBlock: Buffer | null = null;
 
-const pieceName = (number: number): string => (number === 0 ? 'out' : `tail.${number}`);
-
-/** Bytes of removed pieces by their number. */
-const readRemoved = (folder: string): ReadonlyMap<number, number> => {
-  const file = path.join(folder, 'removed');
-  if (!existsSync(file)) return new Map();
-  const lines = readFileSync(file, 'latin1').split('\n').slice(0, -1);
-  return new Map(
-    lines.map((line) => {
-      const [number, bytes] = line.trim().split(/\s+/);
-      return [Number(number), Number(bytes)];
-    }),
-  );
-};
-
-class Reader implements SpoolReader {
+/**
+ * Reads the output of a command from the pieces that its launcher writes: `out`, `tail.1`,
+ * `tail.2`, …
+ *
+ * A piece is removed when the one after the next is opened, except the first. So a later reader
+ * finds the beginning and the end of the output. The file `removed` says how long each removed
+ * piece was: lines of number and bytes.
+ */
+export class SpoolReader {
   readonly #folder: string;
   readonly #options: SpoolReaderOptions;
   #number = 0;
@@ -204,6 +184,7 @@ class Reader implements SpoolReader {
     this.#options = options;
   }
 
+  /** Passes on at most `bytesMax` of new output. Returns whether more may be available at once. */
   read(bytesMax: number, to: OutputReceiver): boolean {
     let left = bytesMax;
     while (left > 0) {
@@ -221,20 +202,15 @@ class Reader implements SpoolReader {
   }
 
   #at(number: number): string {
-    return path.join(this.#folder, pieceName(number));
-  }
-
-  /** The first piece is made when the launcher sets the command up, or never, without room on the disk. */
-  #opened(): number | null {
-    if (this.#open === null && existsSync(this.#at(0))) this.#open = openSync(this.#at(0), 'r');
-    return this.#open;
+    return path.join(this.#folder, number === 0 ? 'out' : `tail.${number}`);
   }
 
   #readOnce(to: OutputReceiver): number {
-    const from = this.#opened();
-    if (from === null) return 0;
+    // The first piece is made when the launcher sets the command up, or never, without room on the disk.
+    if (this.#open === null && existsSync(this.#at(0))) this.#open = openSync(this.#at(0), 'r');
+    if (this.#open === null) return 0;
     sharedBlock ??= Buffer.alloc(READ_BYTES);
-    const length = readSync(from, sharedBlock);
+    const length = readSync(this.#open, sharedBlock);
     if (length > 0) to.bytes(Buffer.from(sharedBlock.subarray(0, length)));
     return length;
   }
@@ -245,7 +221,7 @@ class Reader implements SpoolReader {
     if (existsSync(this.#at(number))) return { number, missing: 0 };
     if (!this.#options.hasGaps) return null;
     let missing = 0;
-    const removed = readRemoved(this.#folder);
+    const removed = this.#readRemoved();
     for (let bytes = removed.get(number); bytes !== undefined; bytes = removed.get(number)) {
       if (existsSync(this.#at(number))) break;
       missing += bytes;
@@ -263,14 +239,27 @@ class Reader implements SpoolReader {
     return true;
   }
 
-  /** Rule 2: says so first. */
+  get #removedFile(): string {
+    return path.join(this.#folder, 'removed');
+  }
+
+  /** Bytes of removed pieces by their number. */
+  #readRemoved(): ReadonlyMap<number, number> {
+    if (!existsSync(this.#removedFile)) return new Map();
+    const lines = readFileSync(this.#removedFile, 'latin1').split('\n').slice(0, -1);
+    return new Map(
+      lines.map((line) => {
+        const [number, bytes] = line.trim().split(/\s+/);
+        return [Number(number), Number(bytes)];
+      }),
+    );
+  }
+
+  /** Notes first how long the piece was. */
   #remove(number: number): void {
     const file = this.#at(number);
     if (!existsSync(file)) return;
-    appendFileSync(path.join(this.#folder, 'removed'), `${number} ${statSync(file).size}\n`);
+    appendFileSync(this.#removedFile, `${number} ${statSync(file).size}\n`);
     rmSync(file, { force: true });
   }
 }
-
-export const createSpoolReader = (folder: string, options: SpoolReaderOptions): SpoolReader =>
-  new Reader(folder, options);

@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
-import { configFolder, type ProcessEnvironment, stateFolder } from '../platform/environment.js';
-import type { CommandSandbox, CommandSandboxOptions } from './command.js';
+import type { ProcessEnvironment } from '../platform/environment.js';
+import { configFolder, stateFolder } from '../platform/environment.js';
+import type { CommandSandbox, CommandSandboxOptions } from './command-sandbox.js';
 import type { EarlierCommands } from './earlier-processes.js';
 import type { SandboxProbe } from './sandbox/bubblewrap.js';
-import { recordSent, recordSession } from './session-record.js';
+import { recordSent, recordSession, removeFolders, removePrivateFolders } from './sandbox/session-folders.js';
 
-type SessionSandboxOptions = {
+export type SessionSandboxOptions = {
   /** Pawl's own environment: it names the state folders, and commands get a part of it. */
   readonly environment: ProcessEnvironment;
   /** Names of variables that the user passes to fenced commands beside the usual ones. */
@@ -38,7 +39,7 @@ export type SessionSandbox = {
   close(keepsResults?: boolean): Promise<void>;
 };
 
-const optionsOf = (
+const createOptions = (
   { environment, passEnvironment = [], viewHost, sessionId }: SessionSandboxOptions,
   workspace: string,
 ): CommandSandboxOptions => {
@@ -79,7 +80,7 @@ class Sandboxes implements SessionSandbox {
 
   announce(workspace: string): void {
     const { sessionId } = this.#options;
-    const { sessionFolder } = this.#placeOf(workspace);
+    const { sessionFolder } = this.#getOptions(workspace);
     if (sessionId === undefined || this.#isClosed || this.#recorded.has(sessionFolder)) return;
     this.#recorded.add(sessionFolder);
     recordSession(sessionFolder, sessionId);
@@ -87,13 +88,13 @@ class Sandboxes implements SessionSandbox {
 
   recordSent(workspace: string, call: string): void {
     this.announce(workspace);
-    if (this.#options.sessionId !== undefined) recordSent(this.#placeOf(workspace).sessionFolder, call);
+    if (this.#options.sessionId !== undefined) recordSent(this.#getOptions(workspace).sessionFolder, call);
   }
 
   async earlier(workspace: string): Promise<EarlierCommands | null> {
     const { sessionId } = this.#options;
     if (sessionId === undefined) return null;
-    const { sessionFolder } = this.#placeOf(workspace);
+    const { sessionFolder } = this.#getOptions(workspace);
     const { environment } = this.#options;
     this.#earlier ??= Promise.all([
       import('./earlier-processes.js'),
@@ -107,7 +108,7 @@ class Sandboxes implements SessionSandbox {
   async guard(workspace: string): Promise<void> {
     if (this.#sandboxes.has(workspace)) return;
     const { hasInterruptedGuard } = await import('./earlier-processes.js');
-    const { sessionFolder: own, sessionId = null } = this.#placeOf(workspace);
+    const { sessionFolder: own, sessionId = null } = this.#getOptions(workspace);
     const search = { own, workspace, sessionId };
     if (!this.#isClosed && hasInterruptedGuard(search)) await this.of(workspace);
   }
@@ -123,20 +124,18 @@ class Sandboxes implements SessionSandbox {
     await Promise.all(all.map((sandbox) => sandbox.close(keepsResults)));
     const earlier = await this.#earlier;
     const folders = [...this.#recorded, ...(earlier?.folders() ?? [])];
-    if (folders.length === 0) return;
-    const { removeFolders, removePrivateFolders } = await import('./sandbox/session-folders.js');
     for (const folder of folders) (keepsResults ? removePrivateFolders : removeFolders)(folder);
   }
 
-  #placeOf(workspace: string): CommandSandboxOptions {
-    const place = this.#places.get(workspace) ?? optionsOf(this.#options, workspace);
+  #getOptions(workspace: string): CommandSandboxOptions {
+    const place = this.#places.get(workspace) ?? createOptions(this.#options, workspace);
     this.#places.set(workspace, place);
     return place;
   }
 
   async #load(workspace: string): Promise<CommandSandbox> {
     const { createCommandSandbox } = await import('./command-sandbox.js');
-    const sandbox = createCommandSandbox(this.#placeOf(workspace));
+    const sandbox = createCommandSandbox(this.#getOptions(workspace));
     if (this.#isClosed) await sandbox.close(false);
     return sandbox;
   }
@@ -155,7 +154,7 @@ const probeNow = async (
   answer: 'kept' | 'fresh',
 ): Promise<SandboxProbe> => {
   const { probeWorkspace } = await import('./workspace-probe.js');
-  const options = optionsOf({ environment }, workspace);
+  const options = createOptions({ environment }, workspace);
   const cacheFolder = answer === 'kept' ? options.cacheFolder : null;
   const probed = await probeWorkspace({ ...options, cacheFolder });
   return probed.kind === 'works' ? { kind: 'works' } : probed;

@@ -1,11 +1,10 @@
-/** Whether commands of a workspace can be fenced, and where secrets lie. */
-
 import { homedir } from 'node:os';
 import path from 'node:path';
-import { type ProcessEnvironment, stateFolder } from '../platform/environment.js';
+import type { ProcessEnvironment } from '../platform/environment.js';
+import { stateFolder } from '../platform/environment.js';
 import { isWithin } from '../platform/files.js';
 import { findProgram, searchPrograms } from '../platform/find-program.js';
-import type { CommandSandboxOptions } from './command.js';
+import { listWords } from '../platform/text.js';
 import {
   notInstalled,
   notLinux,
@@ -13,28 +12,13 @@ import {
   probeArguments,
   probeBubblewrap,
 } from './sandbox/bubblewrap.js';
-import { homeOf, hostMounts, SECRET_FOLDERS } from './sandbox/host.js';
+import { findHome, hostMounts, SECRET_FOLDERS } from './sandbox/host.js';
 import { commandFilter } from './sandbox/seccomp.js';
 
-const ELSEWHERE = 'Start Pawl in a folder of the project, or use --sandbox off.';
-
-/** Never rejects. */
-export const probeWorkspace = async (options: CommandSandboxOptions): Promise<Probed> => {
-  const { environment, workspace, cacheFolder, hidden = [] } = options;
-  if (process.platform !== 'linux') return notLinux();
-  const unfit = unfitWorkspace({ workspace, environment, hidden });
-  if (unfit !== null) return { kind: 'missing', reason: unfit, repair: ELSEWHERE };
-  const bwrap = findProgram('bwrap', { environment, workspace });
-  if (bwrap === null) return notInstalled(searchPrograms({ environment, workspace }).whyNot('bwrap'));
-  const filter = commandFilter(process.arch, { local: true });
-  const isFiltered = filter !== null;
-  return probeBubblewrap(
-    { bwrap, filter, words: (features) => probeArguments(features, hostMounts(), isFiltered) },
-    cacheFolder,
-  );
-};
-
-/** Where secrets lie, and whether a workspace can be kept apart from them. */
+/**
+ * Whether commands of a workspace can be fenced, and kept apart from secrets. It is loaded at the
+ * start of a session; the sandbox is loaded with the first command.
+ */
 
 export type FencedPlace = {
   readonly workspace: string;
@@ -43,28 +27,16 @@ export type FencedPlace = {
 };
 
 /** Variables that name a file or folder with secrets. */
-const SECRET_VARIABLES = [
-  ...['GNUPGHOME', 'DOCKER_CONFIG', 'KUBECONFIG', 'AWS_SHARED_CREDENTIALS_FILE', 'AWS_CONFIG_FILE', 'NETRC'],
-  ...[
-    'CLOUDSDK_CONFIG',
-    'GH_CONFIG_DIR',
-    'PASSWORD_STORE_DIR',
-    'XDG_CONFIG_HOME',
-    'XDG_STATE_HOME',
-    'XAUTHORITY',
-  ],
-  ...[
-    'AZURE_CONFIG_DIR',
-    'GOOGLE_APPLICATION_CREDENTIALS',
-    'XDG_RUNTIME_DIR',
-    'SSH_AUTH_SOCK',
-    'NPM_CONFIG_USERCONFIG',
-  ],
-];
+const SECRET_VARIABLES = listWords(`
+  GNUPGHOME DOCKER_CONFIG KUBECONFIG AWS_SHARED_CREDENTIALS_FILE AWS_CONFIG_FILE NETRC
+  CLOUDSDK_CONFIG GH_CONFIG_DIR PASSWORD_STORE_DIR XDG_CONFIG_HOME XDG_STATE_HOME XAUTHORITY
+  AZURE_CONFIG_DIR GOOGLE_APPLICATION_CREDENTIALS XDG_RUNTIME_DIR SSH_AUTH_SOCK
+  NPM_CONFIG_USERCONFIG
+`);
 
 /** Paths with secrets. */
-export const secretPlaces = ({ environment, hidden }: FencedPlace): readonly string[] => {
-  const home = homeOf(environment.HOME ?? homedir());
+export const secretPlaces = ({ environment, hidden }: Omit<FencedPlace, 'workspace'>): readonly string[] => {
+  const home = findHome(environment.HOME ?? homedir());
   const named = SECRET_VARIABLES.map((name) => environment[name]).filter(
     (value) => value !== undefined && path.isAbsolute(value) && value !== '/',
   );
@@ -75,7 +47,7 @@ export const secretPlaces = ({ environment, hidden }: FencedPlace): readonly str
 /** Null if the workspace can be fenced, otherwise the reason as a sentence. */
 const unfitWorkspace = (place: FencedPlace): string | null => {
   const { workspace, environment } = place;
-  const home = homeOf(environment.HOME ?? homedir());
+  const home = findHome(environment.HOME ?? homedir());
   const isTop = path.dirname(workspace) === workspace;
   if (isTop) return 'The workspace is the whole machine.';
   if (home !== null && isWithin(home, workspace))
@@ -89,4 +61,28 @@ const unfitWorkspace = (place: FencedPlace): string | null => {
     return `The workspace ${workspace} belongs to the system.`;
   const secret = secretPlaces(place).find((one) => isWithin(workspace, one));
   return secret === undefined ? null : `The workspace lies in ${secret}, where secrets are kept.`;
+};
+
+const ELSEWHERE = 'Start Pawl in a folder of the project, or use --sandbox off.';
+
+/** `cacheFolder`: folder for the cached result, shared by all sessions. Null: no cache. */
+type ProbeOptions = Omit<FencedPlace, 'hidden'> & {
+  readonly hidden?: readonly string[];
+  readonly cacheFolder: string | null;
+};
+
+/** Never rejects. */
+export const probeWorkspace = async (options: ProbeOptions): Promise<Probed> => {
+  const { environment, workspace, cacheFolder, hidden = [] } = options;
+  if (process.platform !== 'linux') return notLinux();
+  const unfit = unfitWorkspace({ workspace, environment, hidden });
+  if (unfit !== null) return { kind: 'missing', reason: unfit, repair: ELSEWHERE };
+  const bwrap = findProgram('bwrap', { environment, workspace });
+  if (bwrap === null) return notInstalled(searchPrograms({ environment, workspace }).whyNot('bwrap'));
+  const filter = commandFilter(process.arch, { local: true });
+  const isFiltered = filter !== null;
+  return probeBubblewrap(
+    { bwrap, filter, words: (features) => probeArguments(features, hostMounts(), isFiltered) },
+    cacheFolder,
+  );
 };

@@ -1,10 +1,11 @@
 /**
- * Finds programs by name. Every program that Pawl starts comes from here, except its own Node and the system's shell.
+ * Finds programs by name. Every program that Pawl starts comes from here, except its own Node and
+ * the system's shell.
  *
- * 1. The path is absolute. Empty and relative entries of the search path are ignored.
- * 2. Neither the folder nor the target of a symlink lies in the workspace or its repository. So a search never finds a
- *    program that a repository brings along.
- * 3. Only this user and the system can replace the program: see follow-trusted-path.ts.
+ * The path is absolute; empty and relative entries of the search path are ignored. Neither the
+ * folder nor the target of a symlink lies in the workspace or its repository, so a search never
+ * finds a program that a repository brings along. Only this user and the system can replace the
+ * program.
  */
 
 import { accessSync, constants, existsSync, readlinkSync, type Stats, statSync } from 'node:fs';
@@ -43,7 +44,7 @@ export type ProgramSearch = {
 const SYSTEM_FOLDERS = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 
 /** The top of the repository around the workspace. In doubt too large, so that more is avoided. */
-const topOf = (workspace: string): string => {
+const findTop = (workspace: string): string => {
   for (let folder: string | null = workspace; folder !== null; folder = folderAbove(folder)) {
     if (existsSync(path.join(folder, '.git'))) return folder;
   }
@@ -52,23 +53,23 @@ const topOf = (workspace: string): string => {
 
 /** The folders to avoid. If the repository contains the whole home, only the workspace is avoided. */
 const forbiddenFolders = (workspace: string, home: string): readonly string[] => {
-  const top = topOf(workspace);
+  const top = findTop(workspace);
   return top === workspace || isWithin(home, top) ? [workspace] : [top, workspace];
 };
 
-const identityOf = (folder: string): readonly Identity[] => {
+const identify = (folder: string): readonly Identity[] => {
   const status = statSync(folder, { throwIfNoEntry: false });
   return status === undefined ? [] : [status];
 };
 
-const entriesOf = (searchPath: string): readonly string[] => [
+const splitSearchPath = (searchPath: string): readonly string[] => [
   ...new Set(searchPath.split(path.delimiter).filter((entry) => path.isAbsolute(entry))),
 ];
 
 /** Why a search can find nothing at all; null if it could. */
 const searchPathFault = (searchPath: string): string | null => {
   if (searchPath === '') return 'PATH is not set';
-  return entriesOf(searchPath).length === 0 ? 'PATH names no absolute folder' : null;
+  return splitSearchPath(searchPath).length === 0 ? 'PATH names no absolute folder' : null;
 };
 
 const isRunnable = (file: string, status: Stats): boolean => {
@@ -81,7 +82,7 @@ const isRunnable = (file: string, status: Stats): boolean => {
   }
 };
 
-type Looked =
+type Lookup =
   | { readonly kind: 'found'; readonly program: ProgramPath }
   | { readonly kind: 'none' }
   | { readonly kind: 'refused'; readonly why: string };
@@ -96,7 +97,7 @@ const isChangedByOthers = (status: Stats): boolean => {
  * Looks in one trusted folder. The path keeps the name, since some programs depend on the name by which they are
  * called.
  */
-const lookIn = (folder: string, name: string, forbidden: readonly Identity[]): Looked => {
+const lookInFolder = (folder: string, name: string, forbidden: readonly Identity[]): Lookup => {
   const file = path.join(folder, name);
   const own = statusOf(file);
   if (own === null) return { kind: 'none' };
@@ -106,7 +107,7 @@ const lookIn = (folder: string, name: string, forbidden: readonly Identity[]): L
   const { real, status } = followed ?? { real: file, status: own };
   if (!isRunnable(real, status)) return { kind: 'none' };
   if (isChangedByOthers(status)) return { kind: 'refused', why: `other users may change ${real}` };
-  // The only place that creates such a path: rules 1 to 3 hold for it.
+  // The only place that creates such a path: what the head of this file promises holds for it.
   return { kind: 'found', program: file as ProgramPath };
 };
 
@@ -117,7 +118,7 @@ type Limits = (folder: string) => readonly Identity[];
  */
 const limitsFor = (workspace: string | null, home: string): Limits => {
   const avoided = workspace === null ? [] : forbiddenFolders(path.resolve(workspace), home);
-  const known = avoided.map((folder) => ({ folder, identities: identityOf(folder) }));
+  const known = avoided.map((folder) => ({ folder, identities: identify(folder) }));
   return (folder) =>
     known
       .filter((one) => !(SYSTEM_FOLDERS.includes(folder) && isWithin(folder, one.folder)))
@@ -130,7 +131,7 @@ const judgeFolders = (searchPath: string, limits: Limits): Folders => {
   const folders = new Set<string>();
   const skipped: SkippedFolder[] = [];
   const shared = new Set<string>();
-  for (const entry of entriesOf(searchPath)) {
+  for (const entry of splitSearchPath(searchPath)) {
     const followed = followTrusted(entry, limits(entry));
     if (followed.kind === 'refused') skipped.push({ folder: entry, why: followed.why });
     if (followed.kind !== 'trusted' || !followed.status.isDirectory()) continue;
@@ -142,12 +143,12 @@ const judgeFolders = (searchPath: string, limits: Limits): Folders => {
 
 const createSearch = ({ environment, workspace }: SearchPlace): ProgramSearch => {
   const limits = limitsFor(workspace, environment.HOME || homedir());
-  const judged = judgeFolders(environment.PATH ?? '', limits);
-  const lookFor = (name: string): Looked => {
+  const usable = judgeFolders(environment.PATH ?? '', limits);
+  const lookFor = (name: string): Lookup => {
     if (name === '' || name.includes('/') || name.includes('\0')) return { kind: 'none' };
-    let first: Looked = { kind: 'none' };
-    for (const folder of judged.folders) {
-      const one = lookIn(folder, name, limits(folder));
+    let first: Lookup = { kind: 'none' };
+    for (const folder of usable.folders) {
+      const one = lookInFolder(folder, name, limits(folder));
       if (one.kind === 'found') return one;
       if (first.kind === 'none') first = one;
     }
@@ -155,7 +156,7 @@ const createSearch = ({ environment, workspace }: SearchPlace): ProgramSearch =>
   };
   const known = new Map<string, ProgramPath>();
   return {
-    ...judged,
+    ...usable,
     find(name) {
       const before = known.get(name);
       if (before !== undefined && existsSync(before)) return before;
@@ -173,19 +174,19 @@ const createSearch = ({ environment, workspace }: SearchPlace): ProgramSearch =>
 };
 
 /** Maximum age of a cached search, since folders and programs may appear during a session. */
-const FRESH_MS = 2_000;
-const KEPT_MAX = 32;
+const CACHED_MS = 2_000;
+const CACHED_MAX = 32;
 const searches = new Map<string, { readonly at: number; readonly search: ProgramSearch }>();
 
 /** The search for one workspace and environment, cached for a moment. */
 export const searchPrograms = (place: SearchPlace): ProgramSearch => {
   const { environment, workspace } = place;
   const key = [environment.PATH ?? '', environment.HOME ?? '', workspace ?? ''].join('\0');
-  const kept = searches.get(key);
+  const cached = searches.get(key);
   const now = performance.now();
-  if (kept !== undefined && now - kept.at < FRESH_MS) return kept.search;
+  if (cached !== undefined && now - cached.at < CACHED_MS) return cached.search;
   const search = createSearch(place);
-  if (searches.size >= KEPT_MAX) searches.clear();
+  if (searches.size >= CACHED_MAX) searches.clear();
   searches.set(key, { at: now, search });
   return search;
 };

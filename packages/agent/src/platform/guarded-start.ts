@@ -1,22 +1,27 @@
-/** Starts that inherit no open file, and programs that end with Pawl. */
-
 import type { ChildProcess } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { Duplex } from 'node:stream';
 import type { ProgramPath } from './find-program.js';
 
 /**
- * A guard for programs that must not outlive Pawl, also if Pawl is killed and nothing of its own code runs any more.
- *
- * The guard is a process in the group of the program. It reads a pipe of which only Pawl holds the other end. A line
- * says that the program has ended. If the pipe closes without it, the guard kills the group: Pawl is dead.
- *
- * It starts before the program, so there is no moment without it. It stays when its group is asked to end.
+ * Starts of programs that inherit no open file by accident, and of those that must not outlive
+ * Pawl.
  */
 
+type Start<P extends string = string> = { readonly program: P; readonly words: readonly string[] };
+
+/** A command can't be fenced. `message` gives the reason, for people and for the model. */
+export class SandboxRefusal extends Error {}
+
 /**
- * The beginning of a shell script: starts the guard, and closes its pipe at `pipe` for everything that follows. The
- * script must lead its own process group. `others`: further open descriptors, which the guard must not hold open.
+ * The beginning of a shell script: starts a guard, and closes its pipe at `pipe` for everything
+ * that follows. The script must lead its own process group. `others`: further open descriptors,
+ * which the guard must not hold open.
+ *
+ * The guard is a process in the group of the program. It reads a pipe of which only Pawl holds the
+ * other end. A line says that the program has ended. If the pipe closes without it, the guard kills
+ * the group: Pawl is dead, and nothing of its own code runs any more. The guard starts before the
+ * program, so there is no moment without it. It stays when its group is asked to end.
  */
 export const guardScript = (pipe: number, others: readonly number[] = []): string => {
   const closed = others.map((descriptor) => ` ${descriptor}<&-`).join('');
@@ -47,16 +52,14 @@ export const guardOf = (
   return pipe;
 };
 
-/** The pipe of the guard, after the standard descriptors. */
-const GUARD_PIPE = 3;
+/** The pipe of the guard of a program without other descriptors. */
+const GUARD_PIPE = STANDARD_STREAMS;
 
 /**
  * `--norc`, `-p`: bash runs neither ~/.bashrc nor the file in BASH_ENV. Unlike other shells it passes on variables with any
  * name.
  */
 const GUARDED = ['--norc', '-p', '-c', `${guardScript(GUARD_PIPE)}exec "$@"`, 'pawl-guard'];
-
-type Start<P extends string = string> = { readonly program: P; readonly words: readonly string[] };
 
 /** The start of a program with a guard. */
 export const guarded = ({ program, words }: Start, bash: ProgramPath): Start<ProgramPath> => ({
@@ -66,28 +69,18 @@ export const guarded = ({ program, words }: Start, bash: ProgramPath): Start<Pro
 
 /** How to start a command without a fence. A guard needs bash: `isGuarded` in the result says whether there is one. */
 export const openStart = (
-  { program, words }: Start,
+  start: Start,
   bash: ProgramPath | null,
   isGuarded: boolean,
 ): Start & { readonly isGuarded: boolean } =>
   bash === null || !isGuarded
-    ? { ...closingOthers({ program, words }, GUARD_PIPE - 1, bash), isGuarded: false }
-    : {
-        ...closingOthers(guarded({ program, words }, bash), GUARD_PIPE, bash),
-        isGuarded: true,
-      };
-
-/**
- * Open files that started programs would inherit by accident.
- *
- * Node closes its own files in child processes, but passes on those that Pawl was started with. A descriptor of a
- * folder leads out of any sandbox.
- */
+    ? { ...closingOthers(start, GUARD_PIPE - 1, bash), isGuarded: false }
+    : { ...closingOthers(guarded(start, bash), GUARD_PIPE, bash), isGuarded: true };
 
 const CLOSED_AT_START = 0o2000000;
 const STANDARD_MAX = 2;
 
-const flagsOf = (descriptor: string): number => {
+const readFlags = (descriptor: string): number => {
   try {
     const found = /^flags:\s*([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${descriptor}`, 'latin1'))?.[1];
     return Number.parseInt(found ?? '0', 8);
@@ -96,7 +89,11 @@ const flagsOf = (descriptor: string): number => {
   }
 };
 
-/** Descriptors above 2 that a started program would inherit. Empty without /proc. */
+/**
+ * Descriptors above 2 that a started program would inherit. Node closes its own files in child
+ * processes, but passes on those that Pawl was started with. A descriptor of a folder leads out of
+ * any sandbox. Empty without /proc.
+ */
 export const inheritedDescriptors = (): readonly number[] => {
   let names: readonly string[];
   try {
@@ -105,7 +102,7 @@ export const inheritedDescriptors = (): readonly number[] => {
     return [];
   }
   return names
-    .filter((name) => Number(name) > STANDARD_MAX && (flagsOf(name) & CLOSED_AT_START) === 0)
+    .filter((name) => Number(name) > STANDARD_MAX && (readFlags(name) & CLOSED_AT_START) === 0)
     .map(Number);
 };
 
@@ -117,14 +114,12 @@ export const CLOSING_SCRIPT =
   'for file in /proc/self/fd/*; do n=$' +
   '{file##*/}; if [ "$n" -gt "$0" ]; then eval "exec $n>&-" 2>/dev/null; fi; done; exec "$@"';
 
-type ClosingStart<P extends string> = { readonly program: P; readonly words: readonly string[] };
-
 /** Wraps a program so that it inherits no descriptor above `last`. Needs bash. */
 export const closingOthers = <P extends string>(
-  start: ClosingStart<P>,
+  start: Start<P>,
   last: number,
   bash: ProgramPath | null,
-): ClosingStart<P | ProgramPath> => {
+): Start<P | ProgramPath> => {
   if (inheritedDescriptors().length === 0) return start;
   if (bash === null)
     throw new SandboxRefusal(
@@ -136,6 +131,3 @@ export const closingOthers = <P extends string>(
     words: ['--norc', '-c', CLOSING_SCRIPT, String(last), start.program, ...start.words],
   };
 };
-
-/** A command can't be fenced. `message` gives the reason, for people and for the model. */
-export class SandboxRefusal extends Error {}

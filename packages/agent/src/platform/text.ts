@@ -4,6 +4,9 @@
 export const plural = (count: number, one: string, many = `${one}s`): string =>
   `${count} ${count === 1 ? one : many}`;
 
+/** The words of a text, separated by blanks and newlines: a list that is easier to read than one of strings. */
+export const listWords = (text: string): readonly string[] => text.trim().split(/\s+/);
+
 /** A whole number as people read it, 1,234,567. The platform's own formatter takes 16 ms to load at its first use. */
 export const groupDigits = (count: number): string => String(count).replace(/\B(?=(?:\d{3})+$)/g, ',');
 

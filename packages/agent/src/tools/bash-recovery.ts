@@ -1,31 +1,29 @@
-/**
- * Commands that an earlier process of the session has started before it was killed (docs/reliability.md).
- *
- * 1. A call whose command lives is never unknown: it is waited for. In another pid namespace a pipe shows whether it lives;
- *    where there is none, the result says that nothing shows it.
- * 2. A command that nobody waits for, and that is no job, is ended. In another pid namespace its guard ends it.
- */
-
 import { setTimeout as sleep } from 'node:timers/promises';
-import { followFound, identityOf } from '../command/command.js';
+import { followFound, identifyFolder, type ShellCommand } from '../command/command.js';
 import type { EarlierCommands, Unreachable } from '../command/earlier-processes.js';
 import { endMarked, listMarked } from '../command/end-processes.js';
 import { type FoundCommand, isCommandAlive, sinceBoot } from '../command/launched-command.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { InterruptedCall, Jobs, ToolContext, ToolOutcome } from '../ports/tool.js';
 import {
+  callKey,
+  commandOutcome,
+  createEndedJob,
+  createJob,
   describeEnd,
-  jobLeft,
-  jobOf,
   jobStarted,
-  outcomeOf,
-  type StartedCommand,
+  type RunPlace,
   waitForEnd,
 } from './bash-result.js';
 
-/** Identifies a call in its session. */
-export const callKey = ({ batchId, callId }: Pick<ToolContext, 'batchId' | 'callId'>): string =>
-  `${batchId} ${callId}`;
+/**
+ * Commands that an earlier process of the session has started before it was killed
+ * (docs/reliability.md).
+ *
+ * A call whose command lives is never unknown: it is waited for. In another pid namespace a pipe
+ * shows whether it lives; where there is none, the result says that nothing shows it. A command
+ * that nobody waits for, and that is no job, is ended. In another pid namespace its guard ends it.
+ */
 
 const UNKNOWN =
   'the session was interrupted while this command started or ran; check whether it took effect before you run it again';
@@ -41,46 +39,36 @@ const POLL_MS = 100;
 /** How long to wait for the guard in another pid namespace, which looks once a second, in ms. */
 const GUARD_MS = 5_000;
 
-/** `home`: the user's home folder. */
-type EarlierPlace = {
-  readonly home: string;
+/** How the result of a found command is completed. */
+type Recovery = Pick<EarlierCommands, 'finishHistory'> & {
   readonly sandbox: Pick<SessionSandbox, 'settle'>;
-} & Pick<EarlierCommands, 'finishHistory'>;
+};
 
-/** The outcome, marked as one that was found. */
-const recovered = (outcome: ToolOutcome, isReplaced: boolean): ToolOutcome => {
+const followCommand = (
+  found: FoundCommand,
+  { finishHistory, sandbox }: Recovery,
+  workspace: string,
+  progress: (text: string) => void,
+): ShellCommand =>
+  followFound(found, progress, async () => [...finishHistory(), ...(await sandbox.settle(workspace))]);
+
+/** The real result of a call, marked as one that was found. */
+const finish = async (
+  found: FoundCommand,
+  recovery: Recovery,
+  place: RunPlace,
+  context: ToolContext,
+): Promise<ToolOutcome> => {
+  const { workspace } = place;
+  const command = followCommand(found, recovery, workspace, (text) => context.progress(text));
+  const outcome = commandOutcome(command, await waitForEnd(command, context), place, context.signal);
   if (outcome.status === 'lost') return outcome;
+  const isReplaced = found.record.workspace !== identifyFolder(workspace);
   const text = [outcome.text, ...(isReplaced ? [REPLACED] : []), RECOVERED].join('\n');
   return { ...outcome, text, ...(outcome.status === 'ok' ? { summary: 'recovered after a restart' } : {}) };
 };
 
-const startedOf = (
-  found: FoundCommand,
-  { home, finishHistory, sandbox }: EarlierPlace,
-  context: Pick<ToolContext, 'sandbox' | 'workspace'>,
-  progress: (text: string) => void,
-): StartedCommand => ({
-  running: followFound(found, progress, async () => [
-    ...finishHistory(),
-    ...(await sandbox.settle(context.workspace)),
-  ]),
-  level: context.sandbox,
-  workspace: context.workspace,
-  home,
-});
-
-const finish = async (
-  found: FoundCommand,
-  place: EarlierPlace,
-  context: ToolContext,
-): Promise<ToolOutcome> => {
-  const started = startedOf(found, place, context, (text) => context.progress(text));
-  const end = await waitForEnd(started.running, context);
-  const isReplaced = found.record.workspace !== identityOf(context.workspace);
-  return recovered(outcomeOf(started, end, context.signal), isReplaced);
-};
-
-/** Rule 1, for a command without files of its output. */
+/** The same for a command without files of its output. */
 const finishDirect = async (found: FoundCommand, { signal }: ToolContext): Promise<ToolOutcome> => {
   const { marker } = found.record;
   while (!signal.aborted && listMarked(marker).length > 0) await sleep(POLL_MS);
@@ -114,51 +102,54 @@ export const findCommand = async (
   const { job } = found.record;
   if (job !== null) return { kind: 'found', leftMs: null, finish: async () => jobStarted(job.jobId) };
   const isRunning = kind === 'running';
-  const place = { ...earlier, home, sandbox };
-  return { kind: 'found', leftMs, isRunning, finish: () => finish(found, place, context) };
+  const { finishHistory } = earlier;
+  const place = { level: context.sandbox, workspace: context.workspace, home };
+  const recovery = { finishHistory, sandbox };
+  return { kind: 'found', leftMs, isRunning, finish: () => finish(found, recovery, place, context) };
 };
-
-type Restored = EarlierPlace & { readonly jobs: Jobs; readonly workspace: string };
 
 /** Resolves once the job can be read. A job that has ended is read to its end first, or it would seem to run. */
 const restoreJob = async (
   found: FoundCommand,
-  { jobId, command }: { readonly jobId: string; readonly command: string },
-  { jobs, workspace, ...place }: Restored,
+  recovery: Recovery,
+  { workspace, home }: Omit<RunPlace, 'level'>,
+  jobs: Jobs,
 ): Promise<void> => {
+  const { job, isFenced } = found.record;
+  if (job === null) return;
   const hasEnded = found.verdict().kind !== 'running';
-  const level = found.record.isFenced ? 'workspace' : 'off';
-  const started = startedOf(found, place, { sandbox: level, workspace }, () => undefined);
-  jobs.restore(jobOf(jobId, command, started));
-  if (hasEnded) await started.running.ended;
+  const command = followCommand(found, recovery, workspace, () => undefined);
+  const level = isFenced ? 'workspace' : 'off';
+  jobs.restore(createJob(job.jobId, job.command, command, { level, workspace, home }));
+  if (hasEnded) await command.ended;
 };
 
 /** Lists a job of which only files are left: it can be read, and there is nothing to kill. */
-const restoreLeft = (found: FoundCommand, why: string, jobs: Jobs): void => {
+const restoreEndedJob = (found: FoundCommand, why: string, jobs: Jobs): void => {
   const { job, startedAt } = found.record;
-  const { exitCode, endedAt, hasBegun } = found.readLeft();
+  const { exitCode, endedAt, hasBegun } = found.readStatus();
   if (job === null || !hasBegun) return;
   const durationMs = Math.max(0, (endedAt ?? startedAt) - startedAt);
   const end =
     exitCode === null
       ? `unknown (${why})`
       : describeEnd({ how: { kind: 'exited', code: exitCode }, durationMs });
-  jobs.restore(jobLeft(job, end, (to) => found.readOutput(to)));
+  jobs.restore(createEndedJob(job, end, (to) => found.readOutput(to)));
 };
 
 const endFound = async (
   found: FoundCommand,
-  { finishHistory }: Pick<EarlierPlace, 'finishHistory'>,
+  { finishHistory }: Pick<Recovery, 'finishHistory'>,
 ): Promise<void> => {
   if (found.verdict().kind === 'direct') return void (await endMarked(found.record.marker));
-  const running = followFound(
+  const command = followFound(
     found,
     () => undefined,
     async () => finishHistory(),
   );
-  running.kill();
+  command.kill();
   const isForeign = found.view === 'foreign';
-  await Promise.race([running.ended, ...(isForeign ? [sleep(GUARD_MS, undefined, { ref: false })] : [])]);
+  await Promise.race([command.ended, ...(isForeign ? [sleep(GUARD_MS, undefined, { ref: false })] : [])]);
 };
 
 /**
@@ -178,15 +169,15 @@ export const settleEarlier = async (
     finishHistory = () => [],
   } = (await sandbox.earlier(workspace)) ?? {};
   // First: where two processes gave the same number, the job of this machine counts.
-  for (const { command, why } of elsewhere) restoreLeft(command, UNREACHABLE[why], jobs);
+  for (const { command, why } of elsewhere) restoreEndedJob(command, UNREACHABLE[why], jobs);
   const restoring: Promise<void>[] = [];
   for (const found of commands) {
     const { job, call } = found.record;
     const { kind } = found.verdict();
     if (kind === 'unseen') {
-      restoreLeft(found, UNSEEN, jobs);
+      restoreEndedJob(found, UNSEEN, jobs);
     } else if (job !== null && kind !== 'neverStarted' && kind !== 'direct') {
-      restoring.push(restoreJob(found, job, { jobs, workspace, home, sandbox, finishHistory }));
+      restoring.push(restoreJob(found, { sandbox, finishHistory }, { workspace, home }, jobs));
     } else if (!waited.includes(call) && (isCommandAlive(found) || kind === 'direct')) {
       await endFound(found, { finishHistory });
     }

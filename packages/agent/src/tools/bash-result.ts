@@ -1,14 +1,72 @@
-/** What the model reads about a command: output, end, hints; and a command as a job. */
-
-import type { CommandEnd, RunningCommand } from '../command/command.js';
+import type { CommandEnd, ShellCommand } from '../command/command.js';
 import { type CommandOutput, createCommandOutput, type OutputReceiver } from '../command/output.js';
 import { INNER_HOME } from '../command/sandbox/session-folders.js';
 import type { CommandLevel } from '../policy/decide.js';
 import type { Job, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { failed } from './file-change.js';
 
-/** Pawl's own prefix, which bash repeats in its message about a syntax error. */
-const JOINED_IN_MESSAGE = /`exec 2>&1; /g;
+/**
+ * A command as the model sees it: its output, its end, a hint where the sandbox was in the way, and
+ * as a job.
+ */
+
+/** Where a command has run. */
+export type RunPlace = {
+  readonly level: CommandLevel;
+  /** Real path. */
+  readonly workspace: string;
+  /** The user's home folder; empty if it has none. */
+  readonly home: string;
+};
+
+/** Identifies a call in its session. */
+export const callKey = ({ batchId, callId }: Pick<ToolContext, 'batchId' | 'callId'>): string =>
+  `${batchId} ${callId}`;
+
+/** Waits for the end; a cancelled call asks the command to end, then kills it. */
+export const waitForEnd = async (
+  command: ShellCommand,
+  { signal, force }: Pick<ToolContext, 'signal' | 'force'>,
+): Promise<CommandEnd> => {
+  const stop = (): void => command.stop();
+  const kill = (): void => command.kill();
+  signal.addEventListener('abort', stop, { once: true });
+  force.addEventListener('abort', kill, { once: true });
+  if (signal.aborted) stop();
+  if (force.aborted) kill();
+  const end = await command.ended;
+  signal.removeEventListener('abort', stop);
+  force.removeEventListener('abort', kill);
+  return end;
+};
+
+/** Result of a command: its output and one line about its end. */
+export const commandOutcome = (
+  { output }: ShellCommand,
+  end: CommandEnd,
+  place: RunPlace,
+  signal: AbortSignal,
+): ToolOutcome => {
+  const { how, notes, durationMs } = end;
+  const shown = showOutput(output);
+  const show = (line: string, more: readonly string[]): string => [shown, `[${line}]`, ...more].join('\n');
+  const droppedBytes = output.droppedBytes();
+  const dropped = droppedBytes === 0 ? {} : { droppedBytes };
+  const stopped = whyStopped(end, signal);
+  if (stopped !== null) {
+    const words = stopped === 'timedOut' ? 'timed out' : 'cancelled';
+    const line = `${words} after ${seconds(durationMs)}: it was stopped together with all processes that it started; its effects up to then remain`;
+    return { status: stopped, text: show(line, notes), ...dropped };
+  }
+  if (how.kind === 'killed' && how.why === 'lost') {
+    const line = 'it was killed, and nobody saw how far it had come: check before you run it again';
+    return { status: 'lost', text: show(line, notes), ...dropped };
+  }
+  const text = show(describeEnd(end), endLines(output, end, place));
+  if (how.kind !== 'exited' || how.code !== 0) return { ...failed(text), ...dropped };
+  // The text already says that there is no output.
+  return { status: 'ok', text, ...dropped, ...(shown === NO_OUTPUT ? { summary: '' } : {}) };
+};
 
 const seconds = (durationMs: number): string => `${(durationMs / 1000).toFixed(1)} s`;
 
@@ -25,49 +83,6 @@ export const describeEnd = ({ how, durationMs }: Pick<CommandEnd, 'how' | 'durat
   }
 };
 
-const leftoverLines: Readonly<Record<CommandEnd['leftovers'], readonly string[]>> = {
-  none: [],
-  ended: ['[processes that it left in the background were ended; to keep one, use background: true]'],
-  detached: ['[a process that it detached still runs]'],
-};
-
-const NO_OUTPUT = '(no output)';
-
-const outputOf = (running: Pick<RunningCommand, 'output'>): string =>
-  running.output.text().replace(JOINED_IN_MESSAGE, '`').trimEnd() || NO_OUTPUT;
-
-/** A started command and its surroundings. */
-export type StartedCommand = { readonly running: RunningCommand } & Pick<
-  FailedCommand,
-  'level' | 'workspace' | 'home'
->;
-
-/** Waits for the end; a cancelled call asks the command to end, then kills it. */
-export const waitForEnd = async (
-  running: RunningCommand,
-  { signal, force }: Pick<ToolContext, 'signal' | 'force'>,
-): Promise<CommandEnd> => {
-  const stop = (): void => running.stop();
-  const kill = (): void => running.kill();
-  signal.addEventListener('abort', stop, { once: true });
-  force.addEventListener('abort', kill, { once: true });
-  if (signal.aborted) stop();
-  if (force.aborted) kill();
-  const end = await running.ended;
-  signal.removeEventListener('abort', stop);
-  force.removeEventListener('abort', kill);
-  return end;
-};
-
-/** Lines below the output of a command that ended by itself: a sandbox hint, leftover processes, notes. */
-const endLines = ({ running, ...place }: StartedCommand, end: CommandEnd): readonly string[] => {
-  const done = end.how.kind === 'exited' && end.how.code === 0;
-  const isFailed = end.how.kind === 'exited' && !done;
-  const output = running.output.text();
-  const hint = isFailed ? sandboxHint({ ...place, output }) : done ? partialHint({ ...place, output }) : null;
-  return [...(hint === null ? [] : [`[${hint}]`]), ...leftoverLines[end.leftovers], ...end.notes];
-};
-
 /** Why it was stopped: by us, or before we followed it. Null: it ended by itself. */
 const whyStopped = ({ how }: CommandEnd, signal: AbortSignal): 'timedOut' | 'cancelled' | null => {
   if (signal.aborted) return signal.reason === 'timedOut' ? 'timedOut' : 'cancelled';
@@ -75,106 +90,90 @@ const whyStopped = ({ how }: CommandEnd, signal: AbortSignal): 'timedOut' | 'can
   return how.why === 'deadline' ? 'timedOut' : 'cancelled';
 };
 
-/** Result of a foreground command: its output and one line about its end. */
-export const outcomeOf = (started: StartedCommand, end: CommandEnd, signal: AbortSignal): ToolOutcome => {
-  const show = (line: string, more: readonly string[]): string =>
-    [outputOf(started.running), `[${line}]`, ...more].join('\n');
-  const droppedBytes = started.running.output.droppedBytes();
-  const dropped = droppedBytes === 0 ? {} : { droppedBytes };
-  const stopped = whyStopped(end, signal);
-  if (stopped !== null) {
-    const words = stopped === 'timedOut' ? 'timed out' : 'cancelled';
-    const text = show(
-      `${words} after ${seconds(end.durationMs)}: it was stopped together with all processes that it started; its effects up to then remain`,
-      end.notes,
-    );
-    return { status: stopped, text, ...dropped };
-  }
-  if (end.how.kind === 'killed' && end.how.why === 'lost') {
-    const text = show(
-      'it was killed, and nobody saw how far it had come: check before you run it again',
-      end.notes,
-    );
-    return { status: 'lost', text, ...dropped };
-  }
-  const done = end.how.kind === 'exited' && end.how.code === 0;
-  const text = show(describeEnd(end), endLines(started, end));
-  if (!done) return { ...failed(text), ...dropped };
-  // The text already says that there is no output.
-  return {
-    status: 'ok',
-    text,
-    ...dropped,
-    ...(outputOf(started.running) === NO_OUTPUT ? { summary: '' } : {}),
-  };
+/** Pawl's own prefix, which bash repeats in its message about a syntax error. */
+const JOINED_IN_MESSAGE = /`exec 2>&1; /g;
+const NO_OUTPUT = '(no output)';
+
+const showOutput = (output: CommandOutput): string =>
+  output.text().replace(JOINED_IN_MESSAGE, '`').trimEnd() || NO_OUTPUT;
+
+const LEFTOVER_LINES: Readonly<Record<CommandEnd['leftovers'], readonly string[]>> = {
+  none: [],
+  ended: ['[processes that it left in the background were ended; to keep one, use background: true]'],
+  detached: ['[a process that it detached still runs]'],
 };
 
-/** A background command as a job of the session. */
+/** Lines below the output of a command that ended by itself: a sandbox hint, leftover processes, notes. */
+const endLines = (
+  output: CommandOutput,
+  { how, leftovers, notes }: CommandEnd,
+  place: RunPlace,
+): readonly string[] => {
+  const findHint = how.kind !== 'exited' ? null : how.code === 0 ? partialHint : sandboxHint;
+  const hint = findHint === null ? null : findHint({ ...place, output: output.text() });
+  return [...(hint === null ? [] : [`[${hint}]`]), ...LEFTOVER_LINES[leftovers], ...notes];
+};
 
 export const jobStarted = (jobId: string): ToolOutcome => ({
   status: 'ok',
   text: `Started ${jobId} in the background. See or kill it with jobAction and jobId.`,
 });
 
-export const jobOf = (jobId: string, command: string, started: StartedCommand): Job => {
-  const { running } = started;
+/** A background command as a job of the session. `text`: the text of the command. */
+export const createJob = (jobId: string, text: string, command: ShellCommand, place: RunPlace): Job => {
   let end: CommandEnd | undefined;
-  void running.ended.then((ended) => {
+  void command.ended.then((ended) => {
     end = ended;
   });
+  const { output } = command;
   return {
     jobId,
-    command,
+    command: text,
     status: () => (end === undefined ? 'running' : describeEnd(end)),
-    droppedBytes: () => running.output.droppedBytes(),
-    output: () => [outputOf(running), ...(end === undefined ? [] : endLines(started, end))].join('\n'),
+    droppedBytes: () => output.droppedBytes(),
+    output: () => [showOutput(output), ...(end === undefined ? [] : endLines(output, end, place))].join('\n'),
     kill: async () => {
-      running.kill();
-      await running.ended;
+      command.kill();
+      await command.ended;
     },
   };
 };
 
-/** A job that no process runs any more, whose output is read from its files when it is wanted. */
-export const jobLeft = (
+/**
+ * A job that no process runs any more, whose output is read from its files when somebody asks for
+ * it.
+ */
+export const createEndedJob = (
   { jobId, command }: Pick<Job, 'jobId' | 'command'>,
   end: string,
   read: (to: OutputReceiver) => void,
 ): Job => {
-  let output: CommandOutput | null = null;
-  const whole = (): CommandOutput => {
-    if (output !== null) return output;
-    const made = createCommandOutput(() => undefined);
-    read({ bytes: (bytes) => made.add(bytes), skipped: (count) => made.skip(count) });
-    made.finish();
-    output = made;
-    return made;
+  let loaded: CommandOutput | null = null;
+  const load = (): CommandOutput => {
+    if (loaded !== null) return loaded;
+    const output = createCommandOutput(() => undefined);
+    read({ bytes: (bytes) => output.add(bytes), skipped: (count) => output.skip(count) });
+    output.finish();
+    loaded = output;
+    return output;
   };
   return {
     jobId,
     command,
     status: () => end,
-    droppedBytes: () => whole().droppedBytes(),
-    output: () => outputOf({ output: whole() }),
+    droppedBytes: () => load().droppedBytes(),
+    output: () => showOutput(load()),
     kill: async () => undefined,
   };
 };
 
 /**
- * Explains failures that the sandbox probably caused, from a command's output, and says how to avoid them.
- *
- * Programs word these errors differently, and print some of them for other reasons too. So a hint is given only for a
- * failed fenced command, and it states what holds inside the sandbox, not that this was the cause.
+ * Hints explain failures that the sandbox probably caused, from a command's output, and say how to
+ * avoid them. Programs word these errors differently, and print some of them for other reasons too.
+ * So a hint is given only for a failed fenced command, and it states what holds inside the sandbox,
+ * not that this was the cause.
  */
-
-type FailedCommand = {
-  readonly level: CommandLevel;
-  readonly output: string;
-  /** Real path. */
-  readonly workspace: string;
-  /** The user's home folder; empty if it has none. */
-  readonly home: string;
-};
+export type FailedCommand = RunPlace & { readonly output: string };
 
 type Hint = {
   readonly sign: RegExp;
@@ -276,14 +275,14 @@ const hints: readonly Hint[] = [
 
 const CONFIG_KEPT = new RegExp(`could not (?:write|lock) config file \\S*config: ${BUSY}`);
 /** Programs say at the end of their output why they failed. */
-const LOOKED_AT = 8_192;
+const CHECKED_CHARACTERS = 8_192;
 
 const GIT_FAILED = /\.git\/[^\n]*: Read-only file system/;
 
 /** Half a sentence about a command that ended well although git could not do all of it; null if there is none. */
 const partialHint = ({ level, output }: Pick<FailedCommand, 'level' | 'output'>): string | null => {
   if (level === 'off') return null;
-  const end = output.slice(-LOOKED_AT);
+  const end = output.slice(-CHECKED_CHARACTERS);
   if (CONFIG_KEPT.test(end))
     return "git's settings in .git/config are read-only in the sandbox, so git left them as they are; what else it reports was done";
   return GIT_FAILED.test(end) && !level.startsWith('read-only') ? GIT_IS_READ_ONLY : null;
@@ -292,7 +291,7 @@ const partialHint = ({ level, output }: Pick<FailedCommand, 'level' | 'output'>)
 /** Half a sentence for the model, or null if nothing points to the sandbox. */
 export const sandboxHint = (failed: FailedCommand): string | null => {
   if (failed.level === 'off') return null;
-  const output = failed.output.slice(-LOOKED_AT);
+  const output = failed.output.slice(-CHECKED_CHARACTERS);
   for (const { sign, when, text } of hints) {
     const match = sign.exec(output);
     if (match !== null && (when === undefined || when(failed, match))) return text;

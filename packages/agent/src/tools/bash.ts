@@ -1,14 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as v from 'valibot';
-import { type CommandRequest, startCommand } from '../command/command.js';
+import { type CommandRequest, type ShellCommand, startCommand } from '../command/command.js';
 import { type CommandVariables, hardenedGit } from '../command/environment.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { CallFacts, Needs, ShellFacts } from '../machine/call.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import type { FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Job, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
-import { callKey, findCommand } from './bash-recovery.js';
-import { jobOf, jobStarted, outcomeOf, type StartedCommand, waitForEnd } from './bash-result.js';
+import { callKey, commandOutcome, createJob, jobStarted, type RunPlace, waitForEnd } from './bash-result.js';
 import { defineTool, readCommandShape } from './define-tool.js';
 import { failed } from './file-change.js';
 
@@ -53,7 +52,7 @@ type BashRequest =
   | { readonly kind: 'show' | 'kill'; readonly jobId: string }
   | { readonly kind: 'invalid'; readonly field: string; readonly why: string };
 
-const requestOf = ({ command, background = false, jobAction, jobId }: Input): BashRequest => {
+const parseRequest = ({ command, background = false, jobAction, jobId }: Input): BashRequest => {
   const invalid = (field: string, why: string): BashRequest => ({ kind: 'invalid', field, why });
   if (command !== undefined) {
     if (jobAction !== undefined) return invalid('jobAction', 'can not be given together with command');
@@ -92,20 +91,18 @@ type Shell = {
 };
 
 /** `jobId`: null of a foreground command. */
-type RunOrder = Pick<CommandRequest, 'command' | 'deadlineMs'> &
+type RunOptions = Pick<CommandRequest, 'command' | 'deadlineMs'> &
   Required<Pick<CommandRequest, 'git'>> & { readonly jobId: string | null };
 
-const startWith = (
+const start = (
   shell: Shell,
-  { command, deadlineMs, git, jobId }: RunOrder,
+  { command, deadlineMs, git, jobId }: RunOptions,
   context: ToolContext,
-  progress: (text: string) => void,
-): StartedCommand => {
+): ShellCommand => {
   const { workspace, sandbox: level, widened } = context;
   const isOpenByRule = widened === 'unasked' && level === 'off';
   const marker = `${shell.sessionMark}:${context.callId}`;
-  const job = jobId === null ? null : { jobId, command };
-  const running = startCommand({
+  return startCommand({
     sandbox: () => shell.sandbox.of(workspace),
     ownEnvironment: shell.environment,
     environment: {
@@ -119,48 +116,55 @@ const startWith = (
     git,
     workspace,
     deadlineMs,
-    progress,
-    record: { call: callKey(context), marker, job },
+    progress: (text) => (jobId === null ? context.progress(text) : undefined),
+    record: { call: callKey(context), marker, job: jobId === null ? null : { jobId, command } },
   });
-  return { running, level, workspace, home: shell.environment.HOME ?? '' };
 };
+
+const commandPlace = (shell: Shell, { sandbox: level, workspace }: ToolContext): RunPlace => ({
+  level,
+  workspace,
+  home: shell.environment.HOME ?? '',
+});
 
 const runInBackground = async (
   shell: Shell,
-  { command, git }: Pick<RunOrder, 'command' | 'git'>,
+  { command: text, git }: Pick<RunOptions, 'command' | 'git'>,
   context: ToolContext,
 ): Promise<ToolOutcome> => {
+  const place = commandPlace(shell, context);
   let early: Promise<ToolOutcome | null> = Promise.resolve(null);
   const { jobId } = context.jobs.add((id) => {
-    const started = startWith(shell, { command, git, deadlineMs: null, jobId: id }, context, () => undefined);
-    early = started.running.ended.then((end) => outcomeOf(started, end, context.signal));
-    return jobOf(id, command, started);
+    const command = start(shell, { command: text, git, deadlineMs: null, jobId: id }, context);
+    early = command.ended.then((end) => commandOutcome(command, end, place, context.signal));
+    return createJob(id, text, command, place);
   });
   return (await Promise.race([early, sleep(EARLY_END_MS, null)])) ?? jobStarted(jobId);
 };
 
 const runToEnd = async (
   shell: Shell,
-  order: Omit<RunOrder, 'jobId'>,
+  options: Omit<RunOptions, 'jobId'>,
   context: ToolContext,
 ): Promise<ToolOutcome> => {
-  const started = startWith(shell, { ...order, jobId: null }, context, (text) => context.progress(text));
-  return outcomeOf(started, await waitForEnd(started.running, context), context.signal);
+  const command = start(shell, { ...options, jobId: null }, context);
+  const end = await waitForEnd(command, context);
+  return commandOutcome(command, end, commandPlace(shell, context), context.signal);
 };
 
 /** Facts for the policy. Reading or ending a job affects nothing outside. */
-const factsOf = (
+const requestFacts = (
   request: Exclude<BashRequest, { kind: 'invalid' }>,
   needs: Needs | undefined,
 ): Pick<CallFacts, 'argv' | 'shape' | 'needs'> => {
-  if (request.kind !== 'command') return { argv: [], shape: titleOf(request) };
+  if (request.kind !== 'command') return { argv: [], shape: requestTitle(request) };
   const argv = [request.command];
   return needs === undefined
     ? { argv, shape: request.command }
     : { argv, shape: `${request.command} (needs: ${needs})`, needs };
 };
 
-const titleOf = (request: BashRequest): string => {
+const requestTitle = (request: BashRequest): string => {
   switch (request.kind) {
     case 'command':
       return request.command;
@@ -181,10 +185,7 @@ const NO_COMMAND: ShellFacts = { commands: [], unclear: null };
 
 /** What the command would run. Loads the shell grammar with the first command. */
 const readFacts = async (command: string, workspace: string, { environment }: Shell): Promise<ShellFacts> => {
-  const [{ shellFacts }, { commandFinder }] = await Promise.all([
-    import('../policy/shell/shell-facts.js'),
-    import('../policy/shell/shell-facts.js'),
-  ]);
+  const { shellFacts, commandFinder } = await import('../policy/shell/shell-facts.js');
   return shellFacts(command, commandFinder(environment.PATH ?? '', workspace));
 };
 
@@ -208,7 +209,7 @@ const gitAccess = async (
   command: string,
   { needs }: Input,
   { sandbox, workspace }: ToolContext,
-): Promise<RunOrder['git']> => {
+): Promise<RunOptions['git']> => {
   if (sandbox === 'off') return {};
   const [{ repositoryAccess, historyPurpose }, facts] = await Promise.all([
     import('../policy/repository-access.js'),
@@ -238,28 +239,29 @@ export const createBashTool = (shell: Shell): Tool =>
     shape: readCommandShape,
     traits: { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: DEADLINE_MS },
     async judge(input, workspace) {
-      const request = requestOf(input);
+      const request = parseRequest(input);
       if (request.kind === 'invalid') return request;
       const isCommand = request.kind === 'command';
       const facts = {
         paths: [workspace],
         hosts: [],
-        ...factsOf(request, input.needs),
+        ...requestFacts(request, input.needs),
         ...(isCommand ? await commandFacts(request.command, workspace, shell) : { shell: NO_COMMAND }),
         ...(isCommand && request.background ? ({ background: 'yes' } as const) : {}),
       };
       return { kind: 'ok', facts, ...(input.timeoutMs === undefined ? {} : { deadlineMs: input.timeoutMs }) };
     },
-    title: (input) => titleOf(requestOf(input)),
+    title: (input) => requestTitle(parseRequest(input)),
     announce: (workspace) => shell.sandbox.announce(workspace),
     async findInterrupted(input, context) {
-      const isCommand = requestOf(input).kind === 'command';
+      const isCommand = parseRequest(input).kind === 'command';
       // Showing and ending jobs can be repeated.
       if (!isCommand) return { kind: 'neverBegan' };
+      const { findCommand } = await import('./bash-recovery.js');
       return findCommand(shell.sandbox, shell.environment.HOME ?? '', context);
     },
     async run(input, context) {
-      const request = requestOf(input);
+      const request = parseRequest(input);
       switch (request.kind) {
         case 'command':
           return runCommand(shell, request, input, context);

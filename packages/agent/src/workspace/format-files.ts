@@ -1,5 +1,5 @@
 import path from 'node:path';
-import type { CommandSandbox } from '../command/command.js';
+import type { CommandSandbox } from '../command/command-sandbox.js';
 import { createCommandVariables } from '../command/environment.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { JudgedCall } from '../machine/call.js';

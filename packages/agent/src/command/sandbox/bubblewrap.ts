@@ -1,5 +1,3 @@
-/** Bubblewrap: the arguments that build the fence around commands, and whether they work on this machine. */
-
 import {
   mkdirSync,
   mkdtempSync,
@@ -16,16 +14,10 @@ import { isWithin, statusOf } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
 import { askProgram, SYSTEM_SHELL } from '../../platform/start-program.js';
 import { type HostView, isOnHost } from './host.js';
-import {
-  argumentsOfMounts,
-  closedFolder,
-  emptyFolder,
-  type Mount,
-  readable,
-  sealed,
-  writable,
-} from './mounts.js';
+import { closedFolder, emptyFolder, type Mount, mountWords, readable, sealed, writable } from './mounts.js';
 import { INNER_HOME, type SessionFolders } from './session-folders.js';
+
+/** Bubblewrap: the arguments that build the fence around commands, and whether they work on this machine. */
 
 /** The descriptor at which the sandbox inherits the system-call filter. */
 export const FILTER_DESCRIPTOR = 3;
@@ -88,7 +80,7 @@ export const probeArguments = (
   filtered: boolean,
 ): readonly string[] => [
   ...isolationArguments(features, { network: false, filtered }),
-  ...argumentsOfMounts(mounts),
+  ...mountWords(mounts),
   ...systemWords(),
   ...['--tmpfs', '/tmp', ...sealed('/'), '--chdir', '/tmp'],
 ];
@@ -124,7 +116,7 @@ const resolverMounts = (): readonly Mount[] => {
   }
 };
 
-type FenceContents = {
+export type FenceContents = {
   readonly host: HostView;
   readonly folders: SessionFolders;
   /** The user's tools, the workspace, its repository, and the read-only parts of the workspace. */
@@ -137,7 +129,7 @@ type FenceContents = {
 };
 
 /** Arguments in two parts. The caller may mount more between them. */
-type MountArguments = { readonly mounts: readonly string[]; readonly seals: readonly string[] };
+export type MountArguments = { readonly mounts: readonly string[]; readonly seals: readonly string[] };
 
 export const mountArguments = ({
   host,
@@ -160,7 +152,7 @@ export const mountArguments = ({
     ...masked.map((place) => mask(place, folders)),
   ];
   return {
-    mounts: [...systemWords(), ...argumentsOfMounts(all)],
+    mounts: [...systemWords(), ...mountWords(all)],
     seals: [...parents.flatMap(sealed), ...sealed('/'), '--chdir', workspace],
   };
 };
@@ -178,7 +170,7 @@ export type SandboxProbe =
   | { readonly kind: 'missing'; readonly reason: string; readonly repair: string };
 
 /** Features of the installed bubblewrap. */
-type Features = {
+export type Features = {
   /** Whether it can forbid further user namespaces itself. Otherwise only the system-call filter does. */
   readonly disablesNamespaces: boolean;
 };
@@ -205,15 +197,15 @@ const missing = (reason: string, repair: string): Probed => ({ kind: 'missing', 
 export const notLinux = (): Probed =>
   missing('The sandbox for commands exists for Linux only.', 'Commands can run without it: --sandbox off.');
 
-export const notInstalled = (whyNot: string | null): Probed =>
-  whyNot === null
+export const notInstalled = (refusal: string | null): Probed =>
+  refusal === null
     ? missing('bubblewrap (bwrap) is not installed.', INSTALL)
     : missing(
-        `bubblewrap (bwrap) is not used: ${whyNot}.`,
+        `bubblewrap (bwrap) is not used: ${refusal}.`,
         'Install it as a program of the system, or repair the PATH.',
       );
 
-const settingOf = (file: string): string => {
+const readSetting = (file: string): string => {
   try {
     return readFileSync(file, 'utf8').trim();
   } catch {
@@ -224,7 +216,7 @@ const settingOf = (file: string): string => {
 const isContainer = (): boolean =>
   ['/.dockerenv', '/run/.containerenv'].some(
     (file) => statSync(file, { throwIfNoEntry: false }) !== undefined,
-  ) || /docker|kubepods|containerd|lxc/.test(settingOf('/proc/1/cgroup'));
+  ) || /docker|kubepods|containerd|lxc/.test(readSetting('/proc/1/cgroup'));
 
 /** What Docker limits in this container: each part of a start's options is named only if it stands in the way. */
 export type ContainerLimits = {
@@ -237,9 +229,9 @@ export type ContainerLimits = {
 };
 
 const containerLimits = (): ContainerLimits => ({
-  seccomp: /^Seccomp:\s*(\d)/m.exec(settingOf('/proc/self/status'))?.[1] ?? '',
-  profile: settingOf('/proc/self/attr/apparmor/current') || settingOf('/proc/self/attr/current'),
-  mounts: settingOf('/proc/self/mountinfo'),
+  seccomp: /^Seccomp:\s*(\d)/m.exec(readSetting('/proc/self/status'))?.[1] ?? '',
+  profile: readSetting('/proc/self/attr/apparmor/current') || readSetting('/proc/self/attr/current'),
+  mounts: readSetting('/proc/self/mountinfo'),
 });
 
 /** The options with which Docker lets bubblewrap work, and no more: they weaken the container for all that runs in it. */
@@ -261,12 +253,12 @@ const dockerRepair = (): string => {
 
 type Cause = { readonly sign: RegExp; readonly reason: string; readonly repair: () => string };
 
-const restricted = (): string => {
-  if (settingOf('/proc/sys/kernel/apparmor_restrict_unprivileged_userns') === '1')
+const allowNamespaces = (): string => {
+  if (readSetting('/proc/sys/kernel/apparmor_restrict_unprivileged_userns') === '1')
     return 'AppArmor restricts user namespaces here. Allow them: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or install an AppArmor profile for bwrap.';
-  if (settingOf('/proc/sys/kernel/unprivileged_userns_clone') === '0')
+  if (readSetting('/proc/sys/kernel/unprivileged_userns_clone') === '0')
     return 'Let users make user namespaces: sysctl -w kernel.unprivileged_userns_clone=1.';
-  if (settingOf('/proc/sys/user/max_user_namespaces') === '0')
+  if (readSetting('/proc/sys/user/max_user_namespaces') === '0')
     return 'Let users make user namespaces: sysctl -w user.max_user_namespaces=10000.';
   if (isContainer()) return `This container may not make namespaces. ${dockerRepair()}`;
   return `Let users make user namespaces: sysctl -w user.max_user_namespaces=10000. ${OFF}`;
@@ -297,19 +289,19 @@ const CAUSES: readonly Cause[] = [
   {
     sign: /namespace|uid map|gid map|setgroups|permission|permitted|RTM_NEWADDR|loopback|pivot_root|capab/i,
     reason: 'bubblewrap may not make namespaces',
-    repair: restricted,
+    repair: allowNamespaces,
   },
 ];
 
-const whyNot = (said: string): Probed => {
-  const line = said.trim().split('\n').at(-1) ?? '';
+const explainFailure = (stderr: string): Probed => {
+  const line = stderr.trim().split('\n').at(-1) ?? '';
   const cause = CAUSES.find(({ sign }) => sign.test(line));
   const reason = cause?.reason ?? 'bubblewrap does not work';
   return missing(`${reason}: ${line === '' ? 'it said nothing' : line}.`, cause?.repair() ?? OFF);
 };
 
 /** Arguments for bubblewrap up to the program: the fence without the session's folders. */
-type ProbeOrder = {
+export type ProbeOptions = {
   readonly bwrap: ProgramPath;
   words(features: Features): readonly string[];
   /** The system-call filter, expected at descriptor 3; null if this architecture has none. */
@@ -320,16 +312,16 @@ const FEATURES: readonly Features[] = [{ disablesNamespaces: true }, { disablesN
 const OPENED = 'exec 3<"$0"; exec "$@"';
 const UNKNOWN_OPTION = /disable-userns|unknown option/i;
 
-const askWith = async (order: ProbeOrder, filterFile: string): Promise<Probed> => {
-  let said = '';
+const runProbe = async (options: ProbeOptions, filterFile: string): Promise<Probed> => {
+  let stderr = '';
   for (const features of FEATURES) {
-    if (!features.disablesNamespaces && order.filter === null) break;
+    if (!features.disablesNamespaces && options.filter === null) break;
     const words = [
       '-c',
       OPENED,
       filterFile,
-      order.bwrap,
-      ...order.words(features),
+      options.bwrap,
+      ...options.words(features),
       '--',
       SYSTEM_SHELL,
       '-c',
@@ -342,26 +334,26 @@ const askWith = async (order: ProbeOrder, filterFile: string): Promise<Probed> =
       timeoutMs: TIMEOUT_MS,
     });
     if (answer?.code === 0) return { kind: 'works', features };
-    if (said === '') said = answer?.errors || (answer?.fault ?? "it can't be started");
-    if (!UNKNOWN_OPTION.test(said)) break;
+    if (stderr === '') stderr = answer?.errors || (answer?.fault ?? "it can't be started");
+    if (!UNKNOWN_OPTION.test(stderr)) break;
   }
-  return whyNot(said);
+  return explainFailure(stderr);
 };
 
-const ask = async (order: ProbeOrder): Promise<Probed> => {
+const probe = async (options: ProbeOptions): Promise<Probed> => {
   const folder = mkdtempSync(path.join(tmpdir(), 'pawl-probe-'));
   try {
     const file = path.join(folder, 'filter');
-    writeFileSync(file, order.filter ?? '');
-    return await askWith(order, file);
+    writeFileSync(file, options.filter ?? '');
+    return await runProbe(options, file);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 };
 
-const keyOf = (bwrap: ProgramPath): string => {
+const cacheKey = (bwrap: ProgramPath): string => {
   const { mtimeMs, size, mode } = statSync(bwrap);
-  const settings = SETTINGS.map(settingOf);
+  const settings = SETTINGS.map(readSetting);
   return [
     VERSION,
     release(),
@@ -379,10 +371,15 @@ const CACHE = 'sandbox-probe.json';
 
 const readCache = (folder: string, key: string): Features | null => {
   try {
-    const kept: unknown = JSON.parse(readFileSync(path.join(folder, CACHE), 'utf8'));
-    if (typeof kept !== 'object' || kept === null || !('key' in kept) || !('disablesNamespaces' in kept))
+    const cached: unknown = JSON.parse(readFileSync(path.join(folder, CACHE), 'utf8'));
+    if (
+      typeof cached !== 'object' ||
+      cached === null ||
+      !('key' in cached) ||
+      !('disablesNamespaces' in cached)
+    )
       return null;
-    return kept.key === key ? { disablesNamespaces: kept.disablesNamespaces === true } : null;
+    return cached.key === key ? { disablesNamespaces: cached.disablesNamespaces === true } : null;
   } catch {
     return null; // never asked, or a file that was cut
   }
@@ -400,15 +397,15 @@ const writeCache = (folder: string, key: string, features: Features): void => {
 };
 
 /** `cacheFolder` null: no cache. Never rejects. */
-export const probeBubblewrap = async (order: ProbeOrder, cacheFolder: string | null): Promise<Probed> => {
+export const probeBubblewrap = async (options: ProbeOptions, cacheFolder: string | null): Promise<Probed> => {
   try {
-    const key = keyOf(order.bwrap);
-    const kept = cacheFolder === null ? null : readCache(cacheFolder, key);
-    if (kept !== null) return { kind: 'works', features: kept };
-    const probed = await ask(order);
+    const key = cacheKey(options.bwrap);
+    const cached = cacheFolder === null ? null : readCache(cacheFolder, key);
+    if (cached !== null) return { kind: 'works', features: cached };
+    const probed = await probe(options);
     if (probed.kind === 'works' && cacheFolder !== null) writeCache(cacheFolder, key, probed.features);
     return probed;
   } catch (error) {
-    return whyNot(String(error));
+    return explainFailure(String(error));
   }
 };

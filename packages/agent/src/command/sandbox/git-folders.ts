@@ -1,20 +1,11 @@
-/** Where git keeps a repository, what it obeys or runs there, and whether a new repository is harmless. */
-
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  readSync,
-  type Stats,
-} from 'node:fs';
+import { readFileSync, type Stats } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { isOwnOrSystem, isWithin, realPathOf, statusOf } from '../../platform/files.js';
 import { folderAbove } from '../../platform/repository-folders.js';
+import { listWords } from '../../platform/text.js';
+import { entriesIn, namesIn, readNames, readSmall } from './untrusted-files.js';
 
 /**
  * Where git keeps a repository, and which of its files git obeys or runs.
@@ -29,33 +20,12 @@ const CODE = ['config', 'config.worktree', 'hooks', 'info/attributes', 'commondi
 const WORKTREE_CODE = ['commondir', 'gitdir', 'config.worktree', 'info/attributes', 'hooks', 'config'];
 const MODULES_DEPTH_MAX = 4;
 const FOLDERS_MAX = 200;
-const TEXT_MAX = 64 * 1024;
 
-/** The text of a small regular file; empty for everything else. Never waits for a FIFO. */
-export const readSmall = (file: string): string => {
-  let descriptor: number | null = null;
-  try {
-    descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
-    if (!fstatSync(descriptor).isFile()) return '';
-    const bytes = Buffer.alloc(TEXT_MAX);
-    return bytes.subarray(0, readSync(descriptor, bytes, 0, TEXT_MAX, 0)).toString('utf8');
-  } catch {
-    return ''; // absent, a symlink, or closed to us: git is told nothing by it either
-  } finally {
-    if (descriptor !== null) closeSync(descriptor);
-  }
-};
-
-const foldersIn = (folder: string): readonly string[] => {
-  try {
-    return readdirSync(folder, { withFileTypes: true })
-      .filter((entry) => entry.isDirectory())
-      .map((entry) => path.join(folder, entry.name))
-      .slice(0, FOLDERS_MAX);
-  } catch {
-    return []; // there is none
-  }
-};
+const foldersIn = (folder: string): readonly string[] =>
+  entriesIn(folder)
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => path.join(folder, entry.name))
+    .slice(0, FOLDERS_MAX);
 
 const isGitFolder = (folder: string): boolean =>
   statusOf(path.join(folder, 'HEAD')) !== null && statusOf(path.join(folder, 'objects')) !== null;
@@ -111,19 +81,19 @@ const commonFolder = (gitFolder: string, top: string): string | null => {
 };
 
 /** Whether the configuration of a submodule's git folder names this folder as its worktree. */
-const isModuleOf = (gitFolder: string, top: string): boolean => {
+const isModule = (gitFolder: string, top: string): boolean => {
   const named = /^\s*worktree\s*=\s*(.+?)\s*$/m.exec(readSmall(path.join(gitFolder, 'config')))?.[1];
   return named !== undefined && realPathOf(path.resolve(gitFolder, named)) === top;
 };
 
-type RepositoryPaths = {
+export type RepositoryPaths = {
   /** The folder with `.git`. */
   readonly top: string;
   /** Real path of the git folder, which holds configuration, hooks and objects. */
   readonly folder: string;
 };
 
-type FoundRepository =
+export type FoundRepository =
   | { readonly kind: 'found'; readonly repository: RepositoryPaths }
   | { readonly kind: 'none' }
   /** `why` ends a sentence that begins with "git finds no repository inside the sandbox, since". */
@@ -134,13 +104,13 @@ const refused = (why: string): FoundRepository => ({ kind: 'refused', why });
 const behindFile = (top: string, file: string): FoundRepository => {
   const folder = folderNamedIn(file, top);
   if (folder === null) return refused(`${file} names no folder`);
-  const found = (kept: string): FoundRepository => ({ kind: 'found', repository: { top, folder: kept } });
+  const found = (real: string): FoundRepository => ({ kind: 'found', repository: { top, folder: real } });
   const common = commonFolder(folder, top);
-  const kept = common ?? folder;
-  const status = statusOf(kept);
-  if (status === null || !isOwnOrSystem(status)) return refused(`${kept} belongs to somebody else`);
-  if (!isGitFolder(kept)) return refused(`${kept} is no repository`);
-  if (common !== null || isModuleOf(folder, top) || isWithin(folder, top)) return found(kept);
+  const owner = common ?? folder;
+  const status = statusOf(owner);
+  if (status === null || !isOwnOrSystem(status)) return refused(`${owner} belongs to somebody else`);
+  if (!isGitFolder(owner)) return refused(`${owner} is no repository`);
+  if (common !== null || isModule(folder, top) || isWithin(folder, top)) return found(owner);
   return refused(`${file} names ${folder}, which does not name this folder in turn`);
 };
 
@@ -386,56 +356,24 @@ export const createNamedPlaces = (
  */
 
 /** `section.key`, or `section.*.key` for a section with a quoted name. */
-const HARMLESS_KEYS: ReadonlySet<string> = new Set([
-  ...[
-    'core.repositoryformatversion',
-    'core.filemode',
-    'core.bare',
-    'core.logallrefupdates',
-    'core.ignorecase',
-  ],
-  ...['core.precomposeunicode', 'core.symlinks', 'core.sharedrepository', 'core.autocrlf', 'core.eol'],
-  ...[
-    'core.safecrlf',
-    'core.quotepath',
-    'core.abbrev',
-    'core.compression',
-    'core.protectntfs',
-    'core.protecthfs',
-  ],
-  ...['core.untrackedcache', 'core.preloadindex', 'core.longpaths', 'core.commitgraph', 'core.whitespace'],
-  ...[
-    'remote.*.url',
-    'remote.*.pushurl',
-    'remote.*.fetch',
-    'remote.*.push',
-    'remote.*.tagopt',
-    'remote.*.prune',
-  ],
-  ...['remote.*.mirror', 'remote.*.promisor', 'remote.*.partialclonefilter', 'remote.pushdefault'],
-  ...['branch.*.remote', 'branch.*.merge', 'branch.*.rebase', 'branch.*.pushremote', 'branch.*.description'],
-  ...[
-    'branch.autosetuprebase',
-    'branch.autosetupmerge',
-    'user.name',
-    'user.email',
-    'author.name',
-    'author.email',
-  ],
-  ...['committer.name', 'committer.email', 'init.defaultbranch', 'pull.rebase', 'pull.ff', 'push.default'],
-  ...['push.autosetupremote', 'push.followtags', 'merge.ff', 'merge.conflictstyle', 'fetch.prune', 'gc.auto'],
-  ...['submodule.*.url', 'submodule.*.active', 'submodule.active', 'submodule.recurse', 'rerere.enabled'],
-  ...['extensions.objectformat', 'extensions.partialclone', 'extensions.refstorage', 'extensions.noop'],
-  ...[
-    'extensions.relativeworktrees',
-    'advice.detachedhead',
-    'color.ui',
-    'diff.renames',
-    'log.date',
-    'status.short',
-  ],
-  ...['pack.threads', 'feature.manyfiles', 'feature.experimental', 'index.version', 'protocol.version'],
-]);
+const HARMLESS_KEYS: ReadonlySet<string> = new Set(
+  listWords(`
+  core.repositoryformatversion core.filemode core.bare core.logallrefupdates core.ignorecase
+  core.precomposeunicode core.symlinks core.sharedrepository core.autocrlf core.eol
+  core.safecrlf core.quotepath core.abbrev core.compression core.protectntfs core.protecthfs
+  core.untrackedcache core.preloadindex core.longpaths core.commitgraph core.whitespace
+  remote.*.url remote.*.pushurl remote.*.fetch remote.*.push remote.*.tagopt remote.*.prune
+  remote.*.mirror remote.*.promisor remote.*.partialclonefilter remote.pushdefault
+  branch.*.remote branch.*.merge branch.*.rebase branch.*.pushremote branch.*.description
+  branch.autosetuprebase branch.autosetupmerge user.name user.email author.name author.email
+  committer.name committer.email init.defaultbranch pull.rebase pull.ff push.default
+  push.autosetupremote push.followtags merge.ff merge.conflictstyle fetch.prune gc.auto
+  submodule.*.url submodule.*.active submodule.active submodule.recurse rerere.enabled
+  extensions.objectformat extensions.partialclone extensions.refstorage extensions.noop
+  extensions.relativeworktrees advice.detachedhead color.ui diff.renames log.date status.short
+  pack.threads feature.manyfiles feature.experimental index.version protocol.version
+`),
+);
 
 /** Whether an address runs no program: no `ext::sh -c …`, no option in place of a host. */
 const isHarmlessAddress = (value: string): boolean => !value.includes('::') && !/(?:^|\/\/|@)-/.test(value);
@@ -447,7 +385,7 @@ const CONFIG_MAX = 32 * 1024;
  * The entries of a configuration. Null if a line is not a plain section, entry or comment, or continues on the next
  * one.
  */
-const entriesOf = (config: string): readonly Entry[] | null => {
+const strictEntries = (config: string): readonly Entry[] | null => {
   let section = '';
   const entries: Entry[] = [];
   for (const line of config.split(/\r?\n/).map((one) => one.trim())) {
@@ -479,24 +417,16 @@ export const isHarmlessConfig = (file: string, workspace: string): boolean => {
   const status = statusOf(file);
   if (status === null) return true;
   if (!status.isFile() || status.size > CONFIG_MAX) return false;
-  const entries = entriesOf(readSmall(file));
+  const entries = strictEntries(readSmall(file));
   const folder = path.dirname(file);
   return entries?.every((entry) => isHarmlessEntry(entry, folder, workspace)) ?? false;
-};
-
-const namesIn = (folder: string): readonly string[] | null => {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return null; // no folder, or closed to us
-  }
 };
 
 /** Whether a hooks folder holds only git's samples. Git runs no hook whose name has an extension. */
 export const areHarmlessHooks = (folder: string): boolean => {
   const status = statusOf(folder);
   if (status === null) return true;
-  return status.isDirectory() && (namesIn(folder)?.every((name) => name.endsWith('.sample')) ?? false);
+  return status.isDirectory() && (readNames(folder)?.every((name) => name.endsWith('.sample')) ?? false);
 };
 
 const isAbsent = (place: string): boolean => statusOf(place) === null;
@@ -515,15 +445,13 @@ export const isHarmlessWorktree = (folder: string, workspace: string): boolean =
 /** Checks a git folder and those of its submodules and worktrees. */
 const isHarmlessFolder = (folder: string, workspace: string, depth = 1): boolean => {
   const at = (name: string): string => path.join(folder, name);
-  const inner = namesIn(at('modules')) ?? [];
+  const inner = namesIn(at('modules'));
   return (
     statusOf(folder)?.isDirectory() === true &&
     isHarmlessConfig(at('config'), workspace) &&
     areHarmlessHooks(at('hooks')) &&
     ['config.worktree', 'commondir', 'info/attributes'].every((name) => isAbsent(at(name))) &&
-    (namesIn(at('worktrees')) ?? []).every((name) =>
-      isHarmlessWorktree(at(`worktrees/${name}`), workspace),
-    ) &&
+    namesIn(at('worktrees')).every((name) => isHarmlessWorktree(at(`worktrees/${name}`), workspace)) &&
     depth < 4 &&
     inner.every((name) => isHarmlessFolder(at(`modules/${name}`), workspace, depth + 1))
   );
@@ -552,7 +480,7 @@ export const isHarmlessRepository = (place: string, workspace: string, known: re
  * The index is parsed only again after it has changed.
  */
 
-type IndexContents = {
+export type IndexContents = {
   /** Paths of gitlinks, relative to the top of the worktree. */
   readonly gitlinks: readonly string[];
   /** Whether a path, relative to the top of the worktree, is tracked. */
@@ -637,7 +565,7 @@ const readIndex = (file: string, gitFolder: string): IndexContents => {
   }
 };
 
-type IndexReader = { read(gitFolder: string): IndexContents };
+export type IndexReader = { read(gitFolder: string): IndexContents };
 
 export const createIndexReader = (): IndexReader => {
   const cache = new Map<string, { readonly key: string; readonly contents: IndexContents }>();

@@ -1,81 +1,44 @@
-/** What fenced commands see of the machine and of the home folder. */
-
-import {
-  accessSync,
-  constants,
-  type Dirent,
-  existsSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  statSync,
-} from 'node:fs';
+import { accessSync, constants, existsSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { isWithin, realPathOf, statusOf } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
 import { askProgram } from '../../platform/start-program.js';
+import { listWords } from '../../platform/text.js';
 import { type Mount, readable } from './mounts.js';
+import { entriesIn } from './untrusted-files.js';
 
 /**
- * The system folders that fenced commands see, all read-only.
+ * What fenced commands see of the machine: system folders, the user's tools, sockets, git settings.
  *
- * Commands see what every user of the machine may read. Files that only this user may read are masked, so that commands
- * of root find neither system passwords nor server keys.
+ * System folders are read-only. Commands see what every user of the machine may read. Files that
+ * only this user may read are masked, so that commands of root find neither system passwords nor
+ * server keys.
  */
 
-const FOLDERS = [
-  '/usr',
-  '/bin',
-  '/sbin',
-  '/lib',
-  '/lib32',
-  '/lib64',
-  '/libx32',
-  '/etc',
-  '/opt',
-  '/nix',
-  '/gnu',
-];
+const FOLDERS = listWords(`
+  /usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /nix /gnu
+`);
 
 /**
  * Package lists and precomputed files that programs need. Each mount slows every command, so caches that programs can
  * do without are left out.
  */
-const INNER_FOLDERS = [
-  ...['/var/lib/dpkg', '/var/lib/rpm', '/var/lib/pacman', '/var/lib/alternatives'],
-  ...['/var/lib/texmf', '/var/lib/ghc', '/var/lib/gems'],
-  ...['/sys/devices/system', '/sys/fs/cgroup'],
-];
+const INNER_FOLDERS = listWords(`
+  /var/lib/dpkg /var/lib/rpm /var/lib/pacman /var/lib/alternatives /var/lib/texmf /var/lib/ghc
+  /var/lib/gems /sys/devices/system /sys/fs/cgroup
+`);
 
 /** Never shown, whatever their mode says. */
-const SECRET_PLACES = [
-  ...['/etc/shadow', '/etc/shadow-', '/etc/gshadow', '/etc/gshadow-', '/etc/sudoers', '/etc/sudoers.d'],
-  ...[
-    '/etc/security/opasswd',
-    '/etc/ssl/private',
-    '/etc/pki/tls/private',
-    '/etc/krb5.keytab',
-    '/etc/wireguard',
-  ],
-  ...['/etc/NetworkManager/system-connections', '/etc/openvpn', '/etc/ipsec.secrets', '/etc/ipsec.d/private'],
-  ...[
-    '/etc/ppp/chap-secrets',
-    '/etc/ppp/pap-secrets',
-    '/etc/wpa_supplicant',
-    '/etc/netplan',
-    '/etc/letsencrypt',
-  ],
-  ...[
-    '/etc/apt/auth.conf',
-    '/etc/apt/auth.conf.d',
-    '/etc/docker/key.json',
-    '/etc/kubernetes',
-    '/etc/rancher',
-  ],
-  ...['/etc/mysql/debian.cnf', '/etc/cryptsetup-keys.d', '/etc/salt/pki', '/etc/munge', '/etc/gitlab-runner'],
-  ...['/etc/samba/private', '/etc/cloud', '/etc/pawl', '/nix/var/nix/daemon-socket'],
-];
+const SECRET_PLACES = listWords(`
+  /etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers /etc/sudoers.d
+  /etc/security/opasswd /etc/ssl/private /etc/pki/tls/private /etc/krb5.keytab /etc/wireguard
+  /etc/NetworkManager/system-connections /etc/openvpn /etc/ipsec.secrets /etc/ipsec.d/private
+  /etc/ppp/chap-secrets /etc/ppp/pap-secrets /etc/wpa_supplicant /etc/netplan /etc/letsencrypt
+  /etc/apt/auth.conf /etc/apt/auth.conf.d /etc/docker/key.json /etc/kubernetes /etc/rancher
+  /etc/mysql/debian.cnf /etc/cryptsetup-keys.d /etc/salt/pki /etc/munge /etc/gitlab-runner
+  /etc/samba/private /etc/cloud /etc/pawl /nix/var/nix/daemon-socket
+`);
 
 /** Lock files: closed to others, but always empty. */
 const LOCKS = new Set(['/etc/.pwd.lock']);
@@ -95,14 +58,6 @@ const mayRead = (place: string): boolean => {
   }
 };
 
-const entriesOf = (folder: string): readonly Dirent[] => {
-  try {
-    return readdirSync(folder, { withFileTypes: true });
-  } catch {
-    return []; // closed to us, so to commands as well
-  }
-};
-
 const isClosedToOthers = (mode: number, isFolder: boolean): boolean => {
   const needed = isFolder ? OTHERS_ENTER : OTHERS_READ;
   return (mode & needed) !== needed;
@@ -116,7 +71,7 @@ const privatePlaces = (top: string): readonly string[] => {
   const found: string[] = [];
   let left = ENTRIES_MAX;
   const visit = (folder: string, depth: number): void => {
-    for (const entry of entriesOf(folder)) {
+    for (const entry of entriesIn(folder)) {
       if (entry.isSymbolicLink() || left-- <= 0) continue;
       const place = `${folder}/${entry.name}`;
       const mode = statusOf(place)?.mode;
@@ -175,138 +130,70 @@ export const isOnHost = (place: string): boolean =>
  * and the tools themselves name those), and as symlinks in the session's home.
  */
 
-/** Folders of installed tools below the home, by purpose. */
-const TOOLS: readonly { readonly why: string; readonly folders: string }[] = [
-  {
-    why: 'programs that the user installed',
-    folders: 'bin .local/bin .local/lib .local/opt .local/share/pipx',
-  },
-  {
-    why: 'versions of Node and what was installed with them',
-    folders:
-      '.nvm .volta .fnm .local/share/fnm .nodenv .n .npm-global .npm-packages .bun/bin .deno/bin .yarn/bin .local/share/pnpm',
-  },
-  {
-    why: 'versions of Python',
-    folders:
-      '.pyenv .local/share/uv .local/pipx .conda miniconda3 miniforge3 mambaforge anaconda3 .pixi .poetry .rye',
-  },
-  { why: 'Rust', folders: '.rustup .cargo/bin .cargo/env .local/share/cargo/bin' },
-  { why: 'Go', folders: 'go/bin sdk .go .g .gvm .local/go' },
-  {
-    why: 'Java and its kin',
-    folders: '.sdkman .jenv .jabba .asdf .local/share/mise .local/share/rtx .proto .jdks',
-  },
-  {
-    why: 'Ruby, PHP, Perl, Lua',
-    folders: '.rbenv .rvm .gem/ruby .phpenv perl5 .plenv .luarocks .composer/vendor',
-  },
-  {
-    why: 'other languages',
-    folders:
-      '.dotnet .ghcup .elan .opam .juliaup .julia/juliaup .swiftly .nimble .zig .zvm .mix/archives .local/zig .foundry/bin .krew/bin',
-  },
-  { why: 'the Android SDK', folders: 'Android/Sdk Library/Android/sdk' },
-  {
-    why: 'browsers and binaries that tests use',
-    folders:
-      '.cache/ms-playwright .cache/puppeteer .cache/Cypress .cache/selenium .cache/node-gyp .cache/electron .cache/node/corepack',
-  },
-];
+/** Folders of installed tools below the home. */
+const TOOLS: Readonly<Record<string, string>> = {
+  own: 'bin .local/bin .local/lib .local/opt .local/share/pipx',
+  node: `
+    .nvm .volta .fnm .local/share/fnm .nodenv .n .npm-global .npm-packages .bun/bin .deno/bin
+    .yarn/bin .local/share/pnpm`,
+  python: `
+    .pyenv .local/share/uv .local/pipx .conda miniconda3 miniforge3 mambaforge anaconda3 .pixi
+    .poetry .rye`,
+  rust: '.rustup .cargo/bin .cargo/env .local/share/cargo/bin',
+  go: 'go/bin sdk .go .g .gvm .local/go',
+  java: '.sdkman .jenv .jabba .asdf .local/share/mise .local/share/rtx .proto .jdks',
+  scripts: '.rbenv .rvm .gem/ruby .phpenv perl5 .plenv .luarocks .composer/vendor',
+  others: `
+    .dotnet .ghcup .elan .opam .juliaup .julia/juliaup .swiftly .nimble .zig .zvm .mix/archives
+    .local/zig .foundry/bin .krew/bin`,
+  android: 'Android/Sdk Library/Android/sdk',
+  tests: `
+    .cache/ms-playwright .cache/puppeteer .cache/Cypress .cache/selenium .cache/node-gyp
+    .cache/electron .cache/node/corepack`,
+};
 
 /** Folders of downloads. They are readable until a command with network gets a folder of the session in their place. */
-const DOWNLOADS: readonly string[] = [
-  '.npm/_cacache',
-  '.cargo/registry',
-  '.cargo/git',
-  'go/pkg',
-  '.m2/repository',
-  '.m2/wrapper',
-  '.gradle/wrapper',
-  '.ivy2/cache',
-  '.cache/coursier',
-  '.nuget/packages',
-  '.cabal/packages',
-  '.stack/snapshots',
-  '.hex/packages',
-  '.composer/cache',
-  '.bun/install/cache',
-  '.yarn/berry/cache',
-  '.cache/yarn',
-  '.cache/deno',
-];
+const DOWNLOADS: readonly string[] = listWords(`
+  .npm/_cacache .cargo/registry .cargo/git go/pkg .m2/repository .m2/wrapper .gradle/wrapper
+  .ivy2/cache .cache/coursier .nuget/packages .cabal/packages .stack/snapshots .hex/packages
+  .composer/cache .bun/install/cache .yarn/berry/cache .cache/yarn .cache/deno
+`);
 
 /** Variables that name a folder or file of a tool, which is shown wherever it lies. */
-const PATH_VARIABLES =
-  'JAVA_HOME GOROOT NVM_DIR NVM_BIN VOLTA_HOME FNM_DIR N_PREFIX PNPM_HOME BUN_INSTALL PYENV_ROOT VIRTUAL_ENV CONDA_PREFIX RBENV_ROOT GEM_HOME RUSTUP_HOME SDKMAN_DIR ASDF_DIR ASDF_DATA_DIR MISE_DATA_DIR ANDROID_HOME ANDROID_SDK_ROOT DOTNET_ROOT OPAM_SWITCH_PREFIX HOMEBREW_PREFIX CUDA_HOME PLAYWRIGHT_BROWSERS_PATH PUPPETEER_CACHE_DIR SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE CURL_CA_BUNDLE PIP_CERT GIT_SSL_CAINFO NIX_SSL_CERT_FILE CARGO_HTTP_CAINFO NIX_PROFILES MAVEN_HOME GRADLE_HOME';
+const PATH_VARIABLES = listWords(`
+  JAVA_HOME GOROOT NVM_DIR NVM_BIN VOLTA_HOME FNM_DIR N_PREFIX PNPM_HOME BUN_INSTALL PYENV_ROOT
+  VIRTUAL_ENV CONDA_PREFIX RBENV_ROOT GEM_HOME RUSTUP_HOME SDKMAN_DIR ASDF_DIR ASDF_DATA_DIR
+  MISE_DATA_DIR ANDROID_HOME ANDROID_SDK_ROOT DOTNET_ROOT OPAM_SWITCH_PREFIX HOMEBREW_PREFIX
+  CUDA_HOME PLAYWRIGHT_BROWSERS_PATH PUPPETEER_CACHE_DIR SSL_CERT_FILE SSL_CERT_DIR
+  NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE CURL_CA_BUNDLE PIP_CERT GIT_SSL_CAINFO
+  NIX_SSL_CERT_FILE CARGO_HTTP_CAINFO NIX_PROFILES MAVEN_HOME GRADLE_HOME
+`);
 
 /** Folders beside a `bin` of the PATH that belong to the same tool. */
 const BESIDE_PROGRAMS = ['lib', 'lib64', 'libexec', 'include', 'share'];
 
 /** Credentials and personal data in the home. A folder that contains one of them is never shown. */
-export const SECRET_FOLDERS: readonly string[] = [
-  ...[
-    '.ssh',
-    '.gnupg',
-    '.aws',
-    '.azure',
-    '.kube',
-    '.docker',
-    '.config',
-    '.netrc',
-    '.git-credentials',
-    '.npmrc',
-  ],
-  ...[
-    '.pypirc',
-    '.password-store',
-    '.mozilla',
-    '.thunderbird',
-    '.local/share/keyrings',
-    '.local/state',
-    '.pki',
-  ],
-  ...[
-    '.cargo/credentials',
-    '.cargo/credentials.toml',
-    '.m2/settings.xml',
-    '.gem/credentials',
-    '.terraform.d',
-  ],
-  ...['.bundle', '.vault-token', '.pgpass', '.my.cnf', '.wgetrc', '.boto', '.gradle/gradle.properties'],
-  ...[
-    '.nuget/NuGet',
-    '.hex/hex.config',
-    '.config/composer/auth.json',
-    '.composer/auth.json',
-    '.android',
-    '.claude',
-  ],
-];
+export const SECRET_FOLDERS: readonly string[] = listWords(`
+  .ssh .gnupg .aws .azure .kube .docker .config .netrc .git-credentials .npmrc .pypirc
+  .password-store .mozilla .thunderbird .local/share/keyrings .local/state .pki
+  .cargo/credentials .cargo/credentials.toml .m2/settings.xml .gem/credentials .terraform.d
+  .bundle .vault-token .pgpass .my.cnf .wgetrc .boto .gradle/gradle.properties .nuget/NuGet
+  .hex/hex.config .config/composer/auth.json .composer/auth.json .android .claude
+`);
 
 /** Credentials inside shown folders, which are masked. */
-const SECRETS_OF_TOOLS =
-  '.local/share/uv/credentials .rye/credentials .dotnet/corefx .luarocks/upload_config.lua .nimble/github_api_token .npm-global/etc .n/etc .conda/.condarc miniconda3/.condarc miniforge3/.condarc mambaforge/.condarc anaconda3/.condarc';
-
-const listOf = (folders: string): readonly string[] => folders.split(' ');
+const SECRETS_OF_TOOLS = listWords(`
+  .local/share/uv/credentials .rye/credentials .dotnet/corefx .luarocks/upload_config.lua
+  .nimble/github_api_token .npm-global/etc .n/etc .conda/.condarc miniconda3/.condarc
+  miniforge3/.condarc mambaforge/.condarc anaconda3/.condarc
+`);
 
 /** Folders that would show too much. */
-const TOO_HIGH = new Set([
-  '/',
-  '/home',
-  '/root',
-  '/Users',
-  '/mnt',
-  '/media',
-  '/srv',
-  '/var',
-  '/var/lib',
-  '/run',
-  '/tmp',
-  '/proc',
-  '/sys',
-  '/dev',
-]);
+const TOO_HIGH = new Set(
+  listWords(`
+  / /home /root /Users /mnt /media /srv /var /var/lib /run /tmp /proc /sys /dev
+`),
+);
 
 export type HomeView = {
   readonly mounts: readonly Mount[];
@@ -332,7 +219,7 @@ type Place = {
   readonly hidden: readonly string[];
 };
 
-const secretsOf = ({ home, hidden }: Place): readonly string[] => [
+const listSecrets = ({ home, hidden }: Place): readonly string[] => [
   ...hidden,
   ...(home === null ? [] : SECRET_FOLDERS.map((folder) => path.join(home, folder))),
 ];
@@ -340,11 +227,11 @@ const secretsOf = ({ home, hidden }: Place): readonly string[] => [
 /**
  * Returns a function that gives the real path of a folder to show, or null if it is visible anyway or must stay hidden.
  */
-const createChooser = (place: Place): ((wanted: string) => string | null) => {
-  const secrets = secretsOf(place);
+const createChooser = (place: Place): ((folder: string) => string | null) => {
+  const secrets = listSecrets(place);
   const { home, workspace } = place;
-  return (wanted) => {
-    const real = realPathOf(wanted);
+  return (folder) => {
+    const real = realPathOf(folder);
     if (real === null || TOO_HIGH.has(real) || isOnHost(real) || isWithin(real, workspace)) return null;
     if (home !== null && isWithin(home, real)) return null;
     return secrets.some((secret) => isWithin(secret, real) || isWithin(real, secret)) ? null : real;
@@ -366,7 +253,7 @@ const searchFolders = (searchPath: string): readonly string[] =>
   searchPath.split(path.delimiter).filter((entry) => entry !== '');
 
 /** Replaces symlinked PATH folders by their real paths, since the symlinks may lie in hidden places (/run/user/…). */
-const searchPathInside = (searchPath: string, choose: (wanted: string) => string | null): string =>
+const searchPathInside = (searchPath: string, choose: (folder: string) => string | null): string =>
   searchFolders(searchPath)
     .map((folder) => (path.isAbsolute(folder) ? (choose(folder) ?? folder) : folder))
     .join(path.delimiter);
@@ -383,42 +270,44 @@ export const viewHome = (place: Place): HomeView => {
   const { environment, home } = place;
   const choose = createChooser(place);
   const links: Link[] = [];
-  const wanted: string[] = [];
+  const shown: string[] = [];
   if (home !== null) {
     const rows = [
-      ...TOOLS.flatMap(({ folders }) => listOf(folders)).map((at) => ({ at, isDownload: false })),
+      ...Object.values(TOOLS)
+        .flatMap(listWords)
+        .map((at) => ({ at, isDownload: false })),
       ...DOWNLOADS.map((at) => ({ at, isDownload: true })),
     ];
     for (const { at, isDownload } of rows) {
       const real = choose(path.join(home, at));
       if (real === null) continue;
       const isFile = statSync(real).isFile();
-      if (!isFile) wanted.push(real, path.join(home, at));
+      if (!isFile) shown.push(real, path.join(home, at));
       links.push({ at, to: path.join(home, at), isDownload, isFile });
     }
   }
   const searchPath = environment.PATH ?? '';
   for (const folder of searchFolders(searchPath).filter((one) => path.isAbsolute(one))) {
     const real = choose(folder);
-    if (real !== null) wanted.push(real, ...besidePrograms(real, home).filter((one) => choose(one) !== null));
+    if (real !== null) shown.push(real, ...besidePrograms(real, home).filter((one) => choose(one) !== null));
   }
-  for (const name of listOf(PATH_VARIABLES)) {
+  for (const name of PATH_VARIABLES) {
     const value = environment[name];
     const real = value === undefined || !path.isAbsolute(value) ? null : choose(value);
-    if (real !== null && value !== undefined) wanted.push(real, value);
+    if (real !== null && value !== undefined) shown.push(real, value);
   }
-  const secrets = home === null ? [] : listOf(SECRETS_OF_TOOLS).map((at) => path.join(home, at));
+  const secrets = home === null ? [] : SECRETS_OF_TOOLS.map((at) => path.join(home, at));
   const real = secrets.map((secret) => realPathOf(secret)).filter((one) => one !== null);
   return {
-    masked: [...secrets, ...real].filter((secret) => wanted.some((one) => isWithin(secret, one))),
-    mounts: withoutInner(wanted).map((one) => readable(one, realPathOf(one) ?? one)),
+    masked: [...secrets, ...real].filter((secret) => shown.some((one) => isWithin(secret, one))),
+    mounts: withoutInner(shown).map((one) => readable(one, realPathOf(one) ?? one)),
     links,
     searchPath: searchPathInside(searchPath, choose),
   };
 };
 
 /** The user's home as a real path; null if HOME names no folder, or `/`. */
-export const homeOf = (named: string | undefined): string | null => {
+export const findHome = (named: string | undefined): string | null => {
   const real = named === undefined || !path.isAbsolute(named) ? null : realPathOf(named);
   return real === null || real === '/' || !statSync(real).isDirectory() ? null : real;
 };
@@ -441,7 +330,7 @@ const table = (): readonly string[] => {
   }
 };
 
-type HostSockets = {
+export type HostSockets = {
   /** Absolute paths. */
   readonly paths: readonly string[];
   /** Whether there is an abstract socket, one without a path. */
@@ -466,7 +355,7 @@ export const hostSockets = (): HostSockets => {
  */
 
 /** `section.key` or `section.*.key`. */
-const KEPT = [
+const SHOWN_SETTINGS = [
   /^(?:user|author|committer)\.(?:name|email)$/,
   /^init\.defaultbranch$/,
   /^core\.(?:autocrlf|eol|safecrlf|quotepath|whitespace|abbrev|ignorecase|precomposeunicode|commentchar|symlinks)$/,
@@ -478,15 +367,15 @@ const KEPT = [
   /^(?:status\.\w+|tag\.sort|column\.\w+|advice\.\w+|commit\.(?:cleanup|verbose)|blame\.\w+|submodule\.recurse)$/,
   /^safe\.directory$/,
 ];
-const TIMEOUT_MS = 2_000;
+const GIT_TIMEOUT_MS = 2_000;
 
 /** `value`, quoted for a configuration file. */
 const quoted = (value: string): string =>
   `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n').replaceAll('\t', '\\t')}"`;
 
-const lineOf = (entry: string): string | null => {
+const settingLine = (entry: string): string | null => {
   const [name = '', ...value] = entry.split('\n');
-  if (!KEPT.some((pattern) => pattern.test(name))) return null;
+  if (!SHOWN_SETTINGS.some((pattern) => pattern.test(name))) return null;
   const dot = name.indexOf('.');
   return `[${name.slice(0, dot)}]\n\t${name.slice(dot + 1)} = ${quoted(value.join('\n'))}`;
 };
@@ -496,7 +385,7 @@ const NEVER_PRUNES =
   '[gc]\n\tauto = 0\n\tpruneExpire = never\n\treflogExpire = never\n\treflogExpireUnreachable = never\n';
 
 /** The text of a configuration file, empty without git. Never rejects. */
-export const keptGitSettings = async (
+export const readGitSettings = async (
   git: ProgramPath | null,
   workspace: string,
   environment: ProcessEnvironment,
@@ -515,9 +404,9 @@ export const keptGitSettings = async (
     environment: defined,
     searchPath: ['/usr/bin', '/bin'],
     folder: path.parse(workspace).root,
-    timeoutMs: TIMEOUT_MS,
+    timeoutMs: GIT_TIMEOUT_MS,
   });
   if (answer === null || answer.code !== 0) return NEVER_PRUNES;
-  const lines = answer.output.split('\0').map(lineOf);
+  const lines = answer.output.split('\0').map(settingLine);
   return [NEVER_PRUNES, ...lines.filter((line) => line !== null).map((line) => `${line}\n`)].join('');
 };

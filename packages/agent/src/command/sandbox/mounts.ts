@@ -1,8 +1,7 @@
-/** Mounts of a fence, and the check that what was mounted is what was looked at. */
-
-import { closeSync, constants, lstatSync, openSync, readlinkSync } from 'node:fs';
+import { lstatSync } from 'node:fs';
 import path from 'node:path';
 import { shellWords } from './shell-text.js';
+import { inFolder } from './untrusted-files.js';
 
 /** One file or folder in the sandbox, with its arguments for bubblewrap. */
 export type Mount = {
@@ -21,6 +20,11 @@ export const readableIfThere = (place: string): Mount => ({
   path: place,
   words: ['--ro-bind-try', place, place],
 });
+/** Writable; skipped if it no longer exists. */
+export const writableIfThere = (place: string): Mount => ({
+  path: place,
+  words: ['--bind-try', place, place],
+});
 export const writable = (place: string, from = place): Mount => ({
   path: place,
   words: ['--bind', from, place],
@@ -38,11 +42,11 @@ export const closedFolder = (place: string): Mount => ({
 /** Makes a folder read-only, after all mounts inside it. */
 export const sealed = (place: string): readonly string[] => ['--remount-ro', place];
 
-const depthOf = (place: string): number => place.split(path.sep).length;
+export const pathDepth = (place: string): number => place.split(path.sep).length;
 
 /** Arguments in the order that bubblewrap needs. Of two mounts at one path, the later one wins. */
-export const argumentsOfMounts = (mounts: readonly Mount[]): readonly string[] =>
-  mounts.toSorted((one, other) => depthOf(one.path) - depthOf(other.path)).flatMap(({ words }) => words);
+export const mountWords = (mounts: readonly Mount[]): readonly string[] =>
+  mounts.toSorted((one, other) => pathDepth(one.path) - pathDepth(other.path)).flatMap(({ words }) => words);
 
 /**
  * Makes sure that what is mounted for a command is what was looked at.
@@ -51,26 +55,14 @@ export const argumentsOfMounts = (mounts: readonly Mount[]): readonly string[] =
  * outside the workspace, which would then be mounted. So the shell inside compares device and inode before the command.
  */
 
-type MountedIdentity = { readonly path: string; readonly identity: string };
-
-const FOLDER_ONLY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+export type MountedIdentity = { readonly path: string; readonly identity: string };
 
 /** Device and inode of an entry whose folder is really there, not behind a symlink. Null if it is not. */
-const identityAt = (place: string): string | null => {
-  const parent = path.dirname(place);
-  let descriptor: number | null = null;
-  try {
-    descriptor = openSync(parent, FOLDER_ONLY);
-    const folder = `/proc/self/fd/${descriptor}`;
-    if (readlinkSync(folder) !== parent) return null;
-    const { dev, ino } = lstatSync(path.join(folder, path.basename(place)), { bigint: true });
+const identityAt = (place: string): string | null =>
+  inFolder(path.dirname(place), (below) => {
+    const { dev, ino } = lstatSync(path.join(below, path.basename(place)), { bigint: true });
     return `${dev}:${ino}`;
-  } catch {
-    return null; // it is gone
-  } finally {
-    if (descriptor !== null) closeSync(descriptor);
-  }
-};
+  });
 
 /** Null if one of the places has been exchanged already. */
 export const mountedIdentities = (places: readonly string[]): readonly MountedIdentity[] | null => {
@@ -85,7 +77,7 @@ export const EXCHANGED =
   'another command exchanged folders of the workspace while this one was set up, so it was not started: try again';
 
 /** Shell text that ends the shell if something else is mounted; empty if there is nothing to compare. */
-export const checkOfMounts = (expected: readonly MountedIdentity[]): string => {
+export const mountCheck = (expected: readonly MountedIdentity[]): string => {
   if (expected.length === 0) return '';
   const found = `$(command -p stat -c %d:%i -- ${shellWords(expected.map((one) => one.path))} 2>/dev/null)`;
   const identities = shellWords([expected.map(({ identity }) => identity).join('\n')]);

@@ -1,9 +1,8 @@
-/** Finds the protected paths of a workspace. */
-
-import { type Dirent, lstatSync, readdirSync, type Stats, statSync } from 'node:fs';
+import type { Dirent, Stats } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { isWithin, statusOf } from '../../platform/files.js';
+import { listWords } from '../../platform/text.js';
 import { isObeyedOnEntry, mayBeProtected, protectionOf } from '../../policy/paths.js';
 import {
   type ConfigPlace,
@@ -12,16 +11,17 @@ import {
   createIndexReader,
   gitFoldersAt,
 } from './git-folders.js';
+import { entriesIn, namesIn } from './untrusted-files.js';
 
 /**
- * Finds the protected paths of a workspace quickly, before and after each command.
+ * Finds the protected paths of a workspace: quickly, before and after each command, and completely,
+ * by a walk beside other work.
  *
- * 1. A folder is read again only if it has changed, so a second scan costs a few microseconds per folder. The scan
- *    stops at a depth, at a number of folders, and at folders of packages and results: these are the frontier, which
- *    folder-walk.ts walks through beside other work.
- * 2. Places that a walk has found are looked at by each scan.
- * 3. So are the folders that git's index takes for repositories, the git folders that `.git` files name, and what git's
- *    configuration names, wherever they lie in the workspace.
+ * A folder is read again only if it has changed, so a second scan costs a few microseconds per
+ * folder. The scan stops at a depth, at a number of folders, and at folders of packages and
+ * results: these are the frontier, where the walk starts. Places that a walk has found are looked
+ * at by each scan. So are the folders that git's index takes for repositories, the git folders that
+ * `.git` files name, and what git's configuration names, wherever they lie in the workspace.
  */
 
 const DEPTH_MAX = 8;
@@ -29,7 +29,7 @@ const FOLDERS_MAX = 1_000;
 /** Number of entries of a protected folder that are compared. */
 const INSIDE_MAX = 500;
 
-type ProtectedKind = 'file' | 'folder' | 'link' | 'repository';
+export type ProtectedKind = 'file' | 'folder' | 'link' | 'repository';
 
 export type ProtectedPath = {
   readonly path: string;
@@ -54,16 +54,13 @@ export type Scan = {
   readonly frontier: readonly Frontier[];
 };
 
+/** Null if it is no folder, or closed to us, so to commands as well. */
 const folderStatus = (folder: string): Stats | null => {
-  try {
-    const status = statSync(folder, { throwIfNoEntry: false });
-    return status?.isDirectory() ? status : null;
-  } catch {
-    return null; // closed to us
-  }
+  const status = statusOf(folder);
+  return status?.isDirectory() ? status : null;
 };
 
-const kindOf = (place: string, status: Stats): ProtectedKind => {
+const getKind = (place: string, status: Stats): ProtectedKind => {
   if (status.isSymbolicLink()) return 'link';
   if (path.basename(place) === '.git') return 'repository';
   return status.isDirectory() ? 'folder' : 'file';
@@ -80,17 +77,17 @@ export const protectedPathAt = (place: string, facts = BY_NAME): ProtectedPath |
   if (status === null) return null;
   const { dev, ino, ctimeMs, size, nlink } = status;
   const isPlain = facts !== BY_NAME && !status.isSymbolicLink();
-  const kind = isPlain ? (status.isDirectory() ? 'folder' : 'file') : kindOf(place, status);
+  const kind = isPlain ? (status.isDirectory() ? 'folder' : 'file') : getKind(place, status);
   return { path: place, kind, dev, ino, changedMs: ctimeMs, size, links: nlink, ...facts };
 };
 
 /** What git obeys or runs of a git folder. */
-export const codeOf = (gitFolder: string): readonly ProtectedPath[] =>
+export const listGitCode = (gitFolder: string): readonly ProtectedPath[] =>
   codePlaces(gitFolder)
     .map((place) => protectedPathAt(place, IN_GIT))
     .filter((one) => one !== null);
 
-type Inside = {
+export type Inside = {
   /** Differs when something in the folder was changed. */
   readonly print: string;
   /** When something was changed last, in ms. */
@@ -98,18 +95,12 @@ type Inside = {
 };
 
 /** What lies in a protected folder, with everything below. */
-export const insideOf = (folder: string): Inside => {
+export const readInside = (folder: string): Inside => {
   const prints: string[] = [];
   let newestMs = 0;
   const open = [folder];
   for (let next = open.pop(); next !== undefined && prints.length < INSIDE_MAX; next = open.pop()) {
-    let names: readonly string[] = [];
-    try {
-      names = readdirSync(next);
-    } catch {
-      continue; // gone, or closed to us
-    }
-    for (const name of names) {
+    for (const name of namesIn(next)) {
       const place = path.join(next, name);
       const status = statusOf(place);
       if (status === null) continue;
@@ -122,7 +113,7 @@ export const insideOf = (folder: string): Inside => {
 };
 
 /** Configuration files of a repository, whose programs git runs in the folder with `.git`. */
-const configsOf = (folder: string, common: string, top: string): readonly ConfigPlace[] =>
+const listConfigs = (folder: string, common: string, top: string): readonly ConfigPlace[] =>
   [
     ...new Set([
       path.join(common, 'config'),
@@ -131,16 +122,7 @@ const configsOf = (folder: string, common: string, top: string): readonly Config
     ]),
   ].map((file) => ({ file, top }));
 
-type ProtectedScan = {
-  /** `repository`: the git folder of the workspace if it lies outside the scanned folders. */
-  look(repository: string | null): Scan;
-  /** Looks at this place from now on. `isGitFolder`: at what git obeys of it. */
-  follow(place: string, isGitFolder: boolean): void;
-  /** Whether the repository with this top tracks the file. */
-  isTracked(top: string, place: string): boolean;
-};
-
-class Scanner implements ProtectedScan {
+export class ProtectedScan {
   readonly #workspace: string;
   readonly #configured;
   readonly #indexes = createIndexReader();
@@ -152,26 +134,29 @@ class Scanner implements ProtectedScan {
     this.#configured = createConfiguredPlaces(workspace, environment);
   }
 
+  /** Looks at this place from now on. `isGitFolder`: at what git obeys of it. */
   follow(place: string, isGitFolder: boolean): void {
     this.#followed.set(place, isGitFolder);
   }
 
+  /** Whether the repository with this top tracks the file. */
   isTracked(top: string, place: string): boolean {
     const folders = gitFoldersAt(path.join(top, '.git'));
     return folders !== null && this.#indexes.read(folders.folder).isTracked(path.relative(top, place));
   }
 
+  /** `repository`: the git folder of the workspace if it lies outside the scanned folders. */
   look(repository: string | null): Scan {
     const found = new Map<string, ProtectedPath>();
     const scan = this.#scanFolders(found);
     for (const [place, isGitFolder] of this.#followed) {
-      if (isGitFolder) this.#noteAll(found, codeOf(place));
+      if (isGitFolder) this.#noteAll(found, listGitCode(place));
       else if (!this.#note(found, protectedPathAt(place))) this.#followed.delete(place);
     }
     for (const place of this.#gitlinks(repository)) {
       if (!found.has(place)) this.#note(found, protectedPathAt(place));
     }
-    if (repository !== null && !found.has(repository)) this.#noteAll(found, codeOf(repository));
+    if (repository !== null && !found.has(repository)) this.#noteAll(found, listGitCode(repository));
     this.#noteConfigured(found, repository);
     return { found, ...scan };
   }
@@ -200,7 +185,7 @@ class Scanner implements ProtectedScan {
         for (const inner of contents.results) frontier.push({ folder: inner, isInPackages: false });
         for (const place of contents.sockets) sockets.push(place);
         for (const place of contents.found) this.#note(found, protectedPathAt(place));
-        if (contents.isGitFolder) this.#noteAll(found, codeOf(folder));
+        if (contents.isGitFolder) this.#noteAll(found, listGitCode(folder));
       }
       level = next;
     }
@@ -212,7 +197,10 @@ class Scanner implements ProtectedScan {
     for (const one of all) found.set(one.path, one);
   }
 
-  /** Adds a path, and of a repository what git obeys of it, wherever it lies in the workspace. False if it is absent. */
+  /**
+   * Adds a path, and of a repository what git obeys of it, wherever it lies in the workspace. False
+   * if it is absent.
+   */
   #note(found: Map<string, ProtectedPath>, one: ProtectedPath | null): boolean {
     if (one === null) return false;
     found.set(one.path, one);
@@ -220,7 +208,7 @@ class Scanner implements ProtectedScan {
     const folders = gitFoldersAt(one.path);
     if (folders === null) return true;
     for (const folder of new Set([folders.folder, folders.common])) {
-      if (isWithin(folder, this.#workspace)) this.#noteAll(found, codeOf(folder));
+      if (isWithin(folder, this.#workspace)) this.#noteAll(found, listGitCode(folder));
     }
     return true;
   }
@@ -246,12 +234,12 @@ class Scanner implements ProtectedScan {
       const folders = gitFoldersAt(one.path);
       if (folders === null) continue;
       tops.add(top);
-      configs.push(...configsOf(folders.folder, folders.common, top));
+      configs.push(...listConfigs(folders.folder, folders.common, top));
     }
     if (repository !== null) {
       const top = path.basename(repository) === '.git' ? path.dirname(repository) : this.#workspace;
       tops.add(top);
-      configs.push(...configsOf(repository, repository, top));
+      configs.push(...listConfigs(repository, repository, top));
     }
     for (const { path: place, key } of this.#configured.read(configs, [...tops])) {
       if (found.has(place)) continue;
@@ -261,14 +249,11 @@ class Scanner implements ProtectedScan {
   }
 }
 
-export const createProtectedScan = (workspace: string, environment: ProcessEnvironment): ProtectedScan =>
-  new Scanner(workspace, environment);
-
 /**
  * Walks the folders that the quick scan leaves out, in slices beside other work.
  *
- * No folder is skipped and none is too deep. A folder is read again only if it has changed, so at rest a walk costs a
- * few microseconds a folder.
+ * No folder is skipped and none is too deep. A folder is read again only if it has changed, so at
+ * rest a walk costs a few microseconds a folder.
  */
 
 /** A folder at which the quick scan stopped. */
@@ -283,46 +268,25 @@ export type WalkedPlace = {
   readonly isGitFolder: boolean;
 };
 
-type FolderWalk = {
-  /** Starts at these folders, unless a walk is under way. */
-  start(frontier: readonly Frontier[]): void;
-  /** Reads so many folders at most. Returns whether the walk has ended. */
-  step(foldersMax: number): boolean;
-  readonly isRunning: boolean;
-  /** Number of folders of the last complete walk. */
-  readonly folders: number;
-  /** Folders that the last complete walk did not reach, since there are too many. */
-  readonly isCut: boolean;
-  /** Whether an earlier walk than the last one has seen this folder. */
-  has(folder: string): boolean;
-  /** Protected places of the last complete walk. */
-  readonly places: readonly WalkedPlace[];
-};
-
 const WALKED_MAX = 300_000;
 
 type Visit = { readonly contents: FolderContents; readonly firstRound: number; round: number };
 
-const walkedStatus = (folder: string): Stats | null => {
-  try {
-    const status = lstatSync(folder, { throwIfNoEntry: false });
-    return status?.isDirectory() ? status : null;
-  } catch {
-    return null; // closed to us, so to commands as well
-  }
-};
-
-class Walk implements FolderWalk {
+class FolderWalk {
   readonly #known = new Map<string, Visit>();
   #open: Frontier[] = [];
   #found: WalkedPlace[] = [];
   #round = 0;
   #count = 0;
   isRunning = false;
-  isCut = false;
+  /** Number of folders of the last complete walk. */
   folders = 0;
+  /** Folders that the last complete walk did not reach, since there are too many. */
+  isCut = false;
+  /** Protected places of the last complete walk. */
   places: readonly WalkedPlace[] = [];
 
+  /** Starts at these folders, unless a walk is under way. */
   start(frontier: readonly Frontier[]): void {
     if (this.isRunning) return;
     this.isRunning = true;
@@ -332,11 +296,13 @@ class Walk implements FolderWalk {
     this.#open = [...frontier];
   }
 
+  /** Whether an earlier walk than the last one has seen this folder. */
   has(folder: string): boolean {
     const visit = this.#known.get(folder);
     return visit !== undefined && visit.firstRound < this.#round;
   }
 
+  /** Reads so many folders at most. Returns whether the walk has ended. */
   step(foldersMax: number): boolean {
     if (!this.isRunning) return true;
     for (let left = foldersMax; left > 0; left--) {
@@ -361,7 +327,7 @@ class Walk implements FolderWalk {
   }
 
   #visit(at: Frontier): void {
-    const status = walkedStatus(at.folder);
+    const status = folderStatus(at.folder);
     if (status === null) return;
     this.#count += 1;
     const contents = this.#read(at, status);
@@ -386,33 +352,155 @@ class Walk implements FolderWalk {
   }
 }
 
-export const createFolderWalk = (): FolderWalk => new Walk();
+/** Folders that a walk reads at once, which takes about a millisecond. */
+const SLICE_FOLDERS = 300;
+/** The same before the first command. */
+const FIRST_FOLDERS = 1_000;
+/** Time between walks while commands run: in ms, and in lengths of the last walk. */
+const WALK_PAUSE_MS = 5_000;
+const WALK_PAUSE_LENGTHS = 50;
 
-/** Reads one folder for the scans of protected paths, and says which folders they treat differently. */
-
-const names = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/));
+/** What is known when a walk has ended. */
+export type WalkEnd = {
+  readonly walk: FolderWalk;
+  /** What changed before this time, in ms, was there before the commands. */
+  readonly sinceMs: number;
+  /** The walk followed the end of a command. */
+  readonly isEnd: boolean;
+};
 
 /**
- * Folders of packages. Packages bring settings of editors and CI along, which nobody obeys there. What git and shells
- * obey as soon as they are in a folder is protected there too.
+ * Walks beside other work: before the first command, while commands run, and after each command.
  */
-const PACKAGES = names(
-  'node_modules bower_components .venv venv site-packages .tox .nox vendor Pods .pnpm-store DerivedData',
+export class BackgroundWalk {
+  readonly #walk = new FolderWalk();
+  readonly #onEnd: (end: WalkEnd) => void;
+  #sinceMs: number | null = null;
+  /** The same of the walk that is under way. */
+  #walkSinceMs = 0;
+  #hasWalked = false;
+  #startedAt = 0;
+  #isEndWalk = true;
+  #pauseMs = 0;
+  #isWaitingForSlice = false;
+
+  constructor(onEnd: (end: WalkEnd) => void) {
+    this.#onEnd = onEnd;
+  }
+
+  /** When the first command started that no complete walk has covered, in ms; null if there is none. */
+  get sinceMs(): number | null {
+    return this.#sinceMs;
+  }
+
+  /** Whether commands have run that no complete walk has covered. */
+  get isPending(): boolean {
+    return this.#sinceMs !== null || this.#walk.isRunning;
+  }
+
+  /** Whether an earlier walk than the last one has seen this folder. */
+  has(folder: string): boolean {
+    return this.#walk.has(folder);
+  }
+
+  /** A command starts. */
+  begin(): void {
+    this.#sinceMs ??= Date.now() - TICK_MS;
+    this.#walkSinceMs = Math.min(this.#walkSinceMs, this.#sinceMs);
+    this.#goOn();
+  }
+
+  /** Commands of a killed session have run since then. */
+  cover(sinceMs: number): void {
+    this.#sinceMs = Math.min(this.#sinceMs ?? sinceMs, sinceMs);
+  }
+
+  /** Before the first command everything is the user's. A long walk goes on while the command runs. */
+  walkFirst(frontier: readonly Frontier[]): void {
+    if (this.#hasWalked) return;
+    // A killed session may have left something to judge.
+    this.#sinceMs ??= Number.POSITIVE_INFINITY;
+    this.#start(frontier, true, true);
+    this.#step(FIRST_FOLDERS);
+  }
+
+  /** A command has ended. `isIdle`: no other one runs. */
+  walkAfter(frontier: readonly Frontier[], isIdle: boolean): void {
+    this.#start(frontier, true, isIdle);
+    if (this.#walk.isRunning && !this.#step(SLICE_FOLDERS)) this.#goOn();
+  }
+
+  /** While commands run, after a pause. */
+  walkDuring(frontier: readonly Frontier[], isIdle: boolean): void {
+    if (performance.now() - this.#startedAt < this.#pauseMs) return;
+    this.#start(frontier, false, isIdle);
+    this.#goOn();
+  }
+
+  /** Ends the walk that is under way, and walks once more. */
+  walkAtOnce(look: () => readonly Frontier[], isIdle: boolean): void {
+    this.#step(Number.POSITIVE_INFINITY);
+    this.#start(look(), true, isIdle);
+    this.#step(Number.POSITIVE_INFINITY);
+  }
+
+  #start(frontier: readonly Frontier[], isEnd: boolean, isIdle: boolean): void {
+    if (this.#walk.isRunning || this.#sinceMs === null) return;
+    this.#isEndWalk = isEnd;
+    this.#hasWalked = true;
+    this.#walkSinceMs = this.#sinceMs;
+    if (isIdle) this.#sinceMs = null;
+    this.#startedAt = performance.now();
+    this.#walk.start(frontier);
+  }
+
+  #goOn(): void {
+    if (this.#isWaitingForSlice || !this.#walk.isRunning) return;
+    this.#isWaitingForSlice = true;
+    setImmediate(() => {
+      this.#isWaitingForSlice = false;
+      if (!this.#step(SLICE_FOLDERS)) this.#goOn();
+    }).unref();
+  }
+
+  /** Returns whether no walk is under way any more. */
+  #step(foldersMax: number): boolean {
+    if (!this.#walk.isRunning) return true;
+    if (!this.#walk.step(foldersMax)) return false;
+    const lengthMs = performance.now() - this.#startedAt;
+    this.#pauseMs = Math.max(WALK_PAUSE_MS, lengthMs * WALK_PAUSE_LENGTHS);
+    this.#onEnd({ walk: this.#walk, sinceMs: this.#walkSinceMs, isEnd: this.#isEndWalk });
+    return true;
+  }
+}
+
+// Reading one folder, for the scan and the walk
+
+/**
+ * Folders of packages. Packages bring settings of editors and CI along, which nobody obeys there.
+ * What git and shells obey as soon as they are in a folder is protected there too.
+ */
+const PACKAGES: ReadonlySet<string> = new Set(
+  listWords(`
+  node_modules bower_components .venv venv site-packages .tox .nox vendor Pods .pnpm-store DerivedData
+`),
 );
 /** Folders of build results and caches. */
-const RESULTS = names(
-  `__pycache__ target dist build out .next .nuxt .cache .turbo .gradle .terraform .mypy_cache .pytest_cache .ruff_cache
-  .parcel-cache coverage`,
+const RESULTS: ReadonlySet<string> = new Set(
+  listWords(`
+  __pycache__ target dist build out .next .nuxt .cache .turbo .gradle .terraform .mypy_cache .pytest_cache .ruff_cache
+  .parcel-cache coverage
+`),
 );
 
 /** Resolution of file times, in ms. A folder that changed just now may change again with the same time. */
-export const TICK_MS = 25;
+const TICK_MS = 25;
 
 /** `inPackages`: only what is obeyed on entry. */
-type ProtectedNames = 'everywhere' | 'inPackages';
+export type ProtectedNames = 'everywhere' | 'inPackages';
 
 /** All paths are absolute. */
-type FolderContents = {
+export type FolderContents = {
   /** Folders to enter at once, without protected ones. */
   readonly folders: readonly string[];
   /** Folders of packages and of results. */
@@ -436,27 +524,21 @@ const isStill = (contents: FolderContents, { ctimeMs, ino, dev }: Stats): boolea
   contents.dev === dev &&
   contents.readAtMs - ctimeMs > TICK_MS;
 
-const entriesOf = (folder: string): readonly Dirent[] => {
-  try {
-    return readdirSync(folder, { withFileTypes: true });
-  } catch {
-    return []; // it is gone, or closed to us
-  }
-};
-
 /**
- * The names of the folder and of the one above it, if they may begin a protected path, which has at most three names.
- * Empty otherwise, and below a protected path: then the user has made a workspace of it.
+ * The names of the folder and of the one above it, if they may begin a protected path, which has at
+ * most three names. Empty otherwise, and below a protected path: then the user has made a workspace
+ * of it.
  */
-const parentsOf = (folder: string): string => {
+const protectedParents = (folder: string): string => {
   const names = [path.basename(path.dirname(folder)), path.basename(folder)];
   const parents = names.join('/');
   return names.some(mayBeProtected) && protectionOf(parents) === null ? parents : '';
 };
 
 /**
- * Whether an entry is protected. A folder like `.github` is protected in parts, but as a symlink as a whole, since its
- * target may change. `parents`: the names above, or empty if they begin no protected path.
+ * Whether an entry is protected. A folder like `.github` is protected in parts, but as a symlink as
+ * a whole, since its target may change. `parents`: the names above, or empty if they begin no
+ * protected path.
  */
 const isProtected = (parents: string, entry: Dirent, scope: ProtectedNames): boolean => {
   if (scope === 'inPackages') return isObeyedOnEntry(entry.name);
@@ -477,7 +559,7 @@ const listFor = (entry: Dirent): ListName | null => {
 const readFolder = (folder: string, status: Stats, scope: ProtectedNames): FolderContents => {
   const readAtMs = Date.now();
   const { ino, dev } = status;
-  const parents = parentsOf(folder);
+  const parents = protectedParents(folder);
   const lists: Readonly<Record<ListName, string[]>> = {
     folders: [],
     packages: [],
@@ -486,7 +568,7 @@ const readFolder = (folder: string, status: Stats, scope: ProtectedNames): Folde
     sockets: [],
   };
   let [hasHead, hasObjects] = [false, false];
-  for (const entry of entriesOf(folder)) {
+  for (const entry of entriesIn(folder)) {
     const { name } = entry;
     if (name === 'HEAD') hasHead = true;
     if (name === 'objects' || name === 'commondir') hasObjects = true;

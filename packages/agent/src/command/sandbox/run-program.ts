@@ -1,21 +1,25 @@
-/**
- * Runs a program behind bubblewrap (model code of `pawl ask`).
- *
- * 1. The program sees read-only the files that are bound for it, and an empty /tmp. It sees nothing else of the
- *    machine: no home, workspace, /proc, network, environment variables or inherited open files.
- * 2. It is one process, the first of its own namespace. If it or Pawl is killed, all of it ends. See program-system-calls.ts.
- * 3. Its memory is limited. It can't write files, because file names use memory that no limit counts.
- * 4. All processes of a start are one group, with a guard that kills the group when Pawl dies. While bubblewrap starts,
- *    its inner process is not yet bound to the outer one, and would wait for ever if only the outer one ended.
- */
-
 import type { ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { Duplex, type Readable, type Writable } from 'node:stream';
 import { ownPrograms, type ProgramPath } from '../../platform/find-program.js';
 import { CLOSING_SCRIPT, guardScript, inheritedDescriptors } from '../../platform/guarded-start.js';
 import { askProgram, SYSTEM_SHELL, startProgram, systemBash } from '../../platform/start-program.js';
-import { systemCallFilter } from './seccomp.js';
+import { programFilter } from './seccomp.js';
+
+/**
+ * Runs a program behind bubblewrap (model code of `pawl ask`).
+ *
+ * 1. The program sees read-only the files that are bound for it, and an empty /tmp. It sees nothing
+ *    else of the machine: no home, workspace, /proc, network, environment variables or inherited
+ *    open files.
+ * 2. It is one process, the first of its own namespace. If it or Pawl is killed, all of it ends.
+ *    See seccomp.ts.
+ * 3. Its memory is limited. It can't write files, because file names use memory that no limit
+ *    counts.
+ * 4. All processes of a start are one group, with a guard that kills the group when Pawl dies.
+ *    While bubblewrap starts, its inner process is not yet bound to the outer one, and would wait
+ *    for ever if only the outer one ended.
+ */
 
 type Binding = { readonly from: string; readonly to: string };
 
@@ -39,7 +43,7 @@ export type SandboxedEnd = {
   readonly stderr: string;
 };
 
-type SandboxedProcess = {
+export type SandboxedProcess = {
   /** Duplex channel; file descriptor 3 inside the sandbox. */
   readonly channel: Duplex;
   /** SIGINT, to the program itself. */
@@ -76,13 +80,13 @@ const FENCE = [
   ['--cap-drop', 'ALL', '--clearenv', '--hostname', 'sandbox'],
 ].flat();
 
-const wordsFor = (order: SandboxedProgram, filtered: boolean): readonly string[] => [
+const wordsFor = (options: SandboxedProgram, filtered: boolean): readonly string[] => [
   ...FENCE,
   ...['--info-fd', String(INFORMATION_FD)],
   ...(filtered ? ['--seccomp', String(FILTER_FD)] : []),
-  ...order.readable.flatMap(({ from, to }) => ['--ro-bind', from, to]),
-  ...['--ro-bind', order.program, order.program],
-  ...order.hidden.flatMap((folder) => emptyFolder(folder)),
+  ...options.readable.flatMap(({ from, to }) => ['--ro-bind', from, to]),
+  ...['--ro-bind', options.program, options.program],
+  ...options.hidden.flatMap((folder) => emptyFolder(folder)),
   ...DEVICES.flatMap((device) => ['--dev-bind', device, device]),
   ...emptyFolder('/tmp'),
   ...['--remount-ro', '/', '--chdir', '/tmp'],
@@ -91,9 +95,9 @@ const wordsFor = (order: SandboxedProgram, filtered: boolean): readonly string[]
     TMPDIR: '/tmp',
     LANG: 'C.UTF-8',
     TZ: 'UTC',
-    ...order.environment,
+    ...options.environment,
   }).flatMap(([name, value]) => ['--setenv', name, value]),
-  ...['--', order.program, ...order.words],
+  ...['--', options.program, ...options.words],
 ];
 
 /** An empty, read-only folder. A writable one could hold memory that no limit counts. */
@@ -114,24 +118,24 @@ const ignoreBroken = (stream: Readable | Writable): void => {
 
 /** The program's pid, as bubblewrap reports it. Signals go to the program, not to bubblewrap. */
 const listenForPid = (child: ChildProcess): (() => number | null) => {
-  let told = '';
+  let text = '';
   const information = streamAt(child, INFORMATION_FD);
   ignoreBroken(information);
   information.on('data', (bytes: Buffer) => {
-    told += bytes.toString('latin1');
+    text += bytes.toString('latin1');
   });
   return () => {
-    const pid = /"child-pid":\s*(\d+)/.exec(told)?.[1];
+    const pid = /"child-pid":\s*(\d+)/.exec(text)?.[1];
     return pid === undefined ? null : Number(pid);
   };
 };
 
-const keepStderr = (child: ChildProcess): (() => string) => {
-  let kept = '';
+const collectStderr = (child: ChildProcess): (() => string) => {
+  let stderr = '';
   child.stderr?.on('data', (bytes: Buffer) => {
-    kept = (kept + bytes.toString('latin1')).slice(-STDERR_KEPT);
+    stderr = (stderr + bytes.toString('latin1')).slice(-STDERR_KEPT);
   });
-  return () => Buffer.from(kept, 'latin1').toString('utf8').trim();
+  return () => Buffer.from(stderr, 'latin1').toString('utf8').trim();
 };
 
 const sendSignal = (pid: number, signal: NodeJS.Signals): void => {
@@ -154,12 +158,12 @@ const withoutOthers = (words: readonly string[]): readonly [ProgramPath, readonl
  * Starts the program. `ended` reports a missing or refusing bubblewrap. Call it from the main thread: the program ends
  * with the thread that started it.
  */
-export const startSandboxed = (order: SandboxedProgram): SandboxedProcess => {
-  const filter = systemCallFilter(process.arch);
-  const kilobytes = String(Math.ceil(order.memoryMax / 1024));
+export const startSandboxed = (options: SandboxedProgram): SandboxedProcess => {
+  const filter = programFilter(process.arch);
+  const kilobytes = String(Math.ceil(options.memoryMax / 1024));
   // The shell ends with NOT_FOUND if bwrap is missing, as for any missing program.
   const bubblewrap = ownPrograms().find('bwrap') ?? '/nonexistent/bwrap';
-  const words = ['-c', LIMITED, kilobytes, bubblewrap, ...wordsFor(order, filter !== null)];
+  const words = ['-c', LIMITED, kilobytes, bubblewrap, ...wordsFor(options, filter !== null)];
   const [program, inner] = withoutOthers(words);
   const child = startProgram(program, inner, {
     // A session and group of its own, without a terminal: a Ctrl-C there is ours to answer.
@@ -168,7 +172,7 @@ export const startSandboxed = (order: SandboxedProgram): SandboxedProcess => {
     stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'],
   });
   const pid = listenForPid(child);
-  const stderr = keepStderr(child);
+  const stderr = collectStderr(child);
   const channel = streamAt(child, CHANNEL_FD);
   const filterPipe = streamAt(child, FILTER_FD);
   const guard = streamAt(child, GUARD_FD);
@@ -215,31 +219,29 @@ export const whyNotStarted = ({ code, signal, stderr }: SandboxedEnd, program: s
       ? `bubblewrap (bwrap) is not installed. ${INSTALL}`
       : `bubblewrap (bwrap) is not used: ${refused}`;
   }
-  const said = stderr === '' ? `it ended with ${signal ?? `code ${code}`}` : stderr.replaceAll('\n', ' ');
+  const reason = stderr === '' ? `it ended with ${signal ?? `code ${code}`}` : stderr.replaceAll('\n', ' ');
   const isOwn = stderr.startsWith('bwrap:');
   if (isOwn && /unknown option/i.test(stderr))
-    return `bubblewrap is too old: ${said}. Install version 0.8 or newer`;
+    return `bubblewrap is too old: ${reason}. Install version 0.8 or newer`;
   if (isOwn && /namespace|uid map|permission|permitted|RTM_NEWADDR/i.test(stderr))
-    return `bubblewrap may not work here: ${said}. ${ALLOW_NAMESPACES}`;
-  return `${program} does not start behind bubblewrap: ${said}. Try another installation of it`;
+    return `bubblewrap may not work here: ${reason}. ${ALLOW_NAMESPACES}`;
+  return `${program} does not start behind bubblewrap: ${reason}. Try another installation of it`;
 };
 
 /** Tries the sandbox with a program that ends at once. Null if that works, otherwise the reason and what to do. */
-export const probeSandbox = async (order: SandboxedProgram): Promise<string | null> => {
+export const probeSandbox = async (options: SandboxedProgram): Promise<string | null> => {
   if (process.platform !== 'linux') return 'bubblewrap exists for Linux only';
-  const started = startSandboxed(order);
+  const started = startSandboxed(options);
   started.channel.resume();
   const end = await started.ended;
-  return end.code === 0 ? null : whyNotStarted(end, order.program);
+  return end.code === 0 ? null : whyNotStarted(end, options.program);
 };
-
-/** The shared libraries that a program needs to run. */
 
 /** Library folders to use if `ldd` is missing. */
 const LIBRARY_FOLDERS: readonly string[] = ['/lib', '/lib64', '/usr/lib', '/usr/lib64'];
 
 /** `libm.so.6 => /lib/…/libm.so.6 (0x…)` or `/lib64/ld-linux-x86-64.so.2 (0x…)`. */
-const libraryOf = (line: string): readonly string[] => {
+const findLibrary = (line: string): readonly string[] => {
   const found = /^\s*(?:\S+ => )?(\/\S+)(?: \(0x[0-9a-f]+\))?$/.exec(line)?.[1];
   return found === undefined ? [] : [found];
 };
@@ -253,5 +255,5 @@ export const librariesOf = async (program: string): Promise<readonly string[]> =
     ldd === null ? null : await askProgram(ldd, [program], { environment, searchPath: programs.folders });
   // There is no ldd, or the program is linked statically and may still load files from these folders.
   if (answer === null || answer.code !== 0) return LIBRARY_FOLDERS.filter((folder) => existsSync(folder));
-  return answer.output.split('\n').flatMap(libraryOf);
+  return answer.output.split('\n').flatMap(findLibrary);
 };

@@ -1,268 +1,200 @@
-/** Filters of system calls (seccomp): for commands, and for programs of models. */
-
 /**
- * The system calls that fenced commands may not make.
+ * Filters of system calls (seccomp), which the kernel runs for each call of a process and its
+ * children.
  *
- * 1. No new namespace, no mount, no administrative kernel interface. Most known escapes began there.
- * 2. Only sockets of the internet and local families and those of `ip` and `ss`.
- * 3. No injection of input into a terminal, and no setuid files.
+ * `commandFilter` is for fenced commands. They may start processes and debug their own, but:
+ * - No new namespace, no mount, no administrative kernel interface. Most known escapes began there.
+ * - Only sockets of the internet and local families and those of `ip` and `ss`.
+ * - No injection of input into a terminal, and no setuid files.
  *
- * Commands may start processes and debug their own.
+ * `programFilter` is for model code of `pawl ask`:
+ * - It can start threads but no processes. So its memory limit covers everything, and there is no
+ *   fork bomb.
+ * - It can't open sockets, make namespaces or read another program's memory. It can't send signals,
+ *   since the first process of a namespace ignores its own.
+ * - All of its memory is private and counted: no shared memory, no memory files.
  */
 
-type Call =
-  | 'ioctl'
-  | 'socket'
-  | 'clone'
-  | 'clone3'
-  | 'openat2'
-  | 'fchmod'
-  | 'fchmodat'
-  | 'fchmodat2'
-  | 'openat'
-  | 'mknodat';
+/** Calls that are younger than the common numbering of all architectures. */
+const NEWER = {
+  io_uring_setup: 425,
+  io_uring_enter: 426,
+  io_uring_register: 427,
+  open_tree: 428,
+  move_mount: 429,
+  fsopen: 430,
+  fsconfig: 431,
+  fsmount: 432,
+  fspick: 433,
+  clone3: 435,
+  openat2: 437,
+  mount_setattr: 442,
+  quotactl_fd: 443,
+  memfd_secret: 447,
+  fchmodat2: 452,
+  open_tree_attr: 467,
+};
 
-type Numbers = {
-  /** The kernel's audit number of the architecture. */
+const X64 = {
+  ...NEWER,
+  open: 2,
+  mmap: 9,
+  ioctl: 16,
+  shmget: 29,
+  socket: 41,
+  clone: 56,
+  fork: 57,
+  vfork: 58,
+  kill: 62,
+  creat: 85,
+  chmod: 90,
+  fchmod: 91,
+  ptrace: 101,
+  syslog: 103,
+  mknod: 133,
+  uselib: 134,
+  sysfs: 139,
+  vhangup: 153,
+  pivot_root: 155,
+  _sysctl: 156,
+  adjtimex: 159,
+  chroot: 161,
+  acct: 163,
+  settimeofday: 164,
+  mount: 165,
+  umount2: 166,
+  swapon: 167,
+  swapoff: 168,
+  reboot: 169,
+  iopl: 172,
+  ioperm: 173,
+  init_module: 175,
+  delete_module: 176,
+  quotactl: 179,
+  lookup_dcookie: 212,
+  clock_settime: 227,
+  mq_open: 240,
+  kexec_load: 246,
+  add_key: 248,
+  request_key: 249,
+  keyctl: 250,
+  openat: 257,
+  mknodat: 259,
+  fchmodat: 268,
+  unshare: 272,
+  perf_event_open: 298,
+  fanotify_init: 300,
+  open_by_handle_at: 304,
+  clock_adjtime: 305,
+  setns: 308,
+  process_vm_readv: 310,
+  process_vm_writev: 311,
+  finit_module: 313,
+  memfd_create: 319,
+  kexec_file_load: 320,
+  bpf: 321,
+  userfaultfd: 323,
+};
+
+type CallName = keyof typeof X64;
+type CallNumbers = Readonly<Partial<Record<CallName, number>>>;
+
+const ARM64: CallNumbers = {
+  ...NEWER,
+  lookup_dcookie: 18,
+  ioctl: 29,
+  mknodat: 33,
+  umount2: 39,
+  mount: 40,
+  pivot_root: 41,
+  chroot: 51,
+  fchmod: 52,
+  fchmodat: 53,
+  openat: 56,
+  vhangup: 58,
+  quotactl: 60,
+  acct: 89,
+  unshare: 97,
+  kexec_load: 104,
+  init_module: 105,
+  delete_module: 106,
+  clock_settime: 112,
+  syslog: 116,
+  ptrace: 117,
+  kill: 129,
+  reboot: 142,
+  settimeofday: 170,
+  adjtimex: 171,
+  mq_open: 180,
+  shmget: 194,
+  socket: 198,
+  add_key: 217,
+  request_key: 218,
+  keyctl: 219,
+  clone: 220,
+  mmap: 222,
+  swapon: 224,
+  swapoff: 225,
+  perf_event_open: 241,
+  fanotify_init: 262,
+  open_by_handle_at: 265,
+  clock_adjtime: 266,
+  setns: 268,
+  process_vm_readv: 270,
+  process_vm_writev: 271,
+  finit_module: 273,
+  memfd_create: 279,
+  bpf: 280,
+  userfaultfd: 282,
+  kexec_file_load: 294,
+};
+
+type Architecture = {
+  /** The kernel's audit number. */
   readonly audit: number;
-  readonly calls: Readonly<Record<Call, number>>;
-  /** Older calls with a file mode, and the index of that argument. */
-  readonly modes: readonly { readonly call: number; readonly at: number }[];
-  /** The old `open`; null if the architecture lacks it. */
-  readonly open: number | null;
-  readonly denied: readonly number[];
+  /** A call that is missing here does not exist on the architecture. */
+  readonly calls: CallNumbers;
   /** From this number on, calls belong to another ABI of the same architecture. */
   readonly foreignFrom: number | null;
 };
 
-/**
- * Denied on all architectures: open_tree … fspick, mount_setattr, quotactl_fd, open_tree_attr; io_uring_setup, _enter,
- * _register.
- */
-const NEWER = [428, 429, 430, 431, 432, 433, 442, 443, 467, 425, 426, 427];
-const SHARED_CALLS = { clone3: 435, openat2: 437, fchmodat2: 452 };
-
-/**
- * Denied beside those, in this order: unshare, setns, mount, umount2, pivot_root, chroot; swapon, swapoff, reboot,
- * kexec_load, kexec_file_load, init_module, finit_module, delete_module; bpf, perf_event_open, userfaultfd; keyctl,
- * add_key, request_key; open_by_handle_at, quotactl, acct, settimeofday, clock_settime, adjtimex, clock_adjtime;
- * syslog, fanotify_init, vhangup, lookup_dcookie; of x64 only: iopl, ioperm, uselib, sysfs, _sysctl.
- */
-const NUMBERS: Readonly<Record<string, Numbers>> = {
-  x64: {
-    audit: 0xc000003e,
-    calls: {
-      ioctl: 16,
-      socket: 41,
-      clone: 56,
-      fchmod: 91,
-      fchmodat: 268,
-      openat: 257,
-      mknodat: 259,
-      ...SHARED_CALLS,
-    },
-    // chmod, creat, mknod
-    modes: [
-      { call: 90, at: 1 },
-      { call: 85, at: 1 },
-      { call: 133, at: 1 },
-    ],
-    open: 2,
-    denied: [
-      ...[272, 308, 165, 166, 155, 161, 167, 168, 169, 246, 320, 175, 313, 176, 321, 298, 323, 250, 248, 249],
-      ...[304, 179, 163, 164, 227, 159, 305, 103, 300, 153, 212, 172, 173, 134, 139, 156, ...NEWER],
-    ],
-    foreignFrom: 0x40000000,
-  },
-  arm64: {
-    audit: 0xc00000b7,
-    calls: {
-      ioctl: 29,
-      socket: 198,
-      clone: 220,
-      fchmod: 52,
-      fchmodat: 53,
-      openat: 56,
-      mknodat: 33,
-      ...SHARED_CALLS,
-    },
-    modes: [],
-    open: null,
-    denied: [
-      ...[97, 268, 40, 39, 41, 51, 224, 225, 142, 104, 294, 105, 273, 106, 280, 241, 282, 219, 217, 218],
-      ...[265, 60, 89, 170, 112, 171, 266, 116, 262, 58, 18, ...NEWER],
-    ],
-    foreignFrom: null,
-  },
+const ARCHITECTURES: Readonly<Record<string, Architecture>> = {
+  x64: { audit: 0xc000003e, calls: X64, foreignFrom: 0x40000000 },
+  arm64: { audit: 0xc00000b7, calls: ARM64, foreignFrom: null },
 };
 
-/** NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. */
-const NEW_NAMESPACE = 0x7e020000;
-const SET_ID = 0o6000;
-/** O_CREAT, O_TMPFILE. Without them the mode argument is undefined. */
-const MAKES_FILE = 0x400040;
-/** TIOCSTI, TIOCLINUX. */
-const TYPING = [0x5412, 0x541c];
-const UNIX = 1;
-const INTERNET = [2, 10];
-const NETLINK = 16;
-/** ROUTE, which getifaddrs asks, and SOCK_DIAG, which `ss` asks. */
-const NETLINK_PROTOCOLS = [0, 4];
+type Denied = Readonly<Record<string, readonly CallName[]>>;
 
-/** The call fails with this error number. */
-const failWith = (errorNumber: number): number => 0x00050000 + errorNumber;
-
-const NO_SUCH_FAMILY = failWith(97);
-const NO_SUCH_PROTOCOL = failWith(93);
-
-const modeAt = (index: number): readonly Instruction[] => [
-  load(argumentAt(index)),
-  when(IF_ANY_BIT, SET_ID),
-  end(NOT_PERMITTED),
-  end(ALLOW),
-];
-
-const flagsAt = (index: number): readonly Instruction[] => [
-  load(argumentAt(index)),
-  unless(IF_ANY_BIT, MAKES_FILE),
-  end(ALLOW),
-  ...modeAt(index + 1),
-];
-
-const socketRules = (local: boolean): readonly Instruction[] => [
-  load(argumentAt(0)),
-  ...[...INTERNET, ...(local ? [UNIX] : [])].flatMap((family) => [when(IF_EQUAL, family), end(ALLOW)]),
-  ...(local ? [] : [when(IF_EQUAL, UNIX), end(NOT_PERMITTED)]),
-  unless(IF_EQUAL, NETLINK),
-  end(NO_SUCH_FAMILY),
-  load(argumentAt(2)),
-  ...NETLINK_PROTOCOLS.flatMap((protocol) => [when(IF_EQUAL, protocol), end(ALLOW)]),
-  end(NO_SUCH_PROTOCOL),
-];
-
-const instructionsFor = (numbers: Numbers, local: boolean): readonly Instruction[] => {
-  const { audit, calls, modes, open, denied, foreignFrom } = numbers;
-  return [
-    ...forArchitecture(audit),
-    ...(foreignFrom === null ? [] : [when(IF_AT_LEAST, foreignFrom), end(NOT_IMPLEMENTED)]),
-    ...denied.flatMap((number) => onCall(number, [end(NOT_PERMITTED)])),
-    ...[calls.clone3, calls.openat2].flatMap((number) => onCall(number, [end(NOT_IMPLEMENTED)])),
-    ...onCall(calls.clone, [
-      load(argumentAt(0)),
-      when(IF_ANY_BIT, NEW_NAMESPACE),
-      end(NOT_PERMITTED),
-      end(ALLOW),
-    ]),
-    ...onCall(calls.ioctl, [
-      load(argumentAt(1)),
-      ...TYPING.flatMap((request) => [when(IF_EQUAL, request), end(NOT_PERMITTED)]),
-      end(ALLOW),
-    ]),
-    ...onCall(calls.socket, socketRules(local)),
-    ...[
-      { call: calls.fchmod, at: 1 },
-      { call: calls.fchmodat, at: 2 },
-      { call: calls.fchmodat2, at: 2 },
-    ]
-      .concat([{ call: calls.mknodat, at: 2 }], modes)
-      .flatMap(({ call, at }) => onCall(call, modeAt(at))),
-    ...(open === null ? [] : onCall(open, flagsAt(1))),
-    ...onCall(calls.openat, flagsAt(2)),
-    end(ALLOW),
-  ];
+const DENIED_TO_COMMANDS: Denied = {
+  namespaces: ['unshare', 'setns'],
+  mounts: ['mount', 'umount2', 'pivot_root', 'chroot'],
+  machine: ['swapon', 'swapoff', 'reboot', 'kexec_load', 'kexec_file_load'],
+  kernelModules: ['init_module', 'finit_module', 'delete_module'],
+  kernelPrograms: ['bpf', 'perf_event_open', 'userfaultfd'],
+  keys: ['keyctl', 'add_key', 'request_key'],
+  files: ['open_by_handle_at', 'quotactl', 'acct'],
+  clock: ['settimeofday', 'clock_settime', 'adjtimex', 'clock_adjtime'],
+  system: ['syslog', 'fanotify_init', 'vhangup', 'lookup_dcookie'],
+  old: ['iopl', 'ioperm', 'uselib', 'sysfs', '_sysctl'],
+  newerMounts: ['open_tree', 'move_mount', 'fsopen', 'fsconfig', 'fsmount', 'fspick', 'mount_setattr'],
+  newerFiles: ['quotactl_fd', 'open_tree_attr'],
+  queues: ['io_uring_setup', 'io_uring_enter', 'io_uring_register'],
 };
 
-/**
- * The filter as bytes for the kernel; null for an unknown architecture. `local`: whether local sockets are allowed.
- * They are not where sockets of the host could be reached.
- */
-export const commandFilter = (
-  architecture: string,
-  { local }: { readonly local: boolean },
-): Buffer | null => {
-  const numbers = NUMBERS[architecture];
-  return numbers === undefined ? null : assemble(instructionsFor(numbers, local));
+const DENIED_TO_PROGRAMS: Denied = {
+  processes: ['fork', 'vfork'],
+  namespaces: ['unshare', 'setns'],
+  uncountedMemory: ['memfd_create', 'memfd_secret', 'shmget', 'mq_open'],
+  connections: ['socket', 'io_uring_setup'],
+  otherProcesses: ['kill', 'ptrace', 'process_vm_readv', 'process_vm_writev'],
+  kernelPrograms: ['bpf', 'perf_event_open', 'userfaultfd'],
+  keys: ['keyctl', 'add_key', 'request_key'],
 };
 
-/**
- * The system calls that a sandboxed program of `pawl ask` may not make, as a seccomp filter.
- *
- * 1. It can start threads but no processes. So its memory limit covers everything, and there is no fork bomb.
- * 2. It can't open sockets, make namespaces or read another program's memory. It can't send signals, since the first
- *    process of a namespace ignores its own.
- * 3. All of its memory is private and counted: no shared memory, no memory files.
- */
-
-type ProgramNumbers = {
-  /** The kernel's audit number of the architecture. */
-  readonly audit: number;
-  readonly clone: number;
-  readonly clone3: number;
-  readonly mmap: number;
-  readonly denied: readonly number[];
-  /** From this number on, calls belong to another ABI of the same architecture. */
-  readonly foreignFrom?: number;
-};
-
-/**
- * Denied, in this order: fork, vfork; unshare, setns; memfd_create, memfd_secret, shmget, mq_open; socket,
- * io_uring_setup; kill; ptrace, process_vm_readv, process_vm_writev, bpf, perf_event_open, userfaultfd; keyctl, add_key,
- * request_key.
- */
-const PROGRAM_NUMBERS: Readonly<Record<string, ProgramNumbers>> = {
-  x64: {
-    audit: 0xc000003e,
-    clone: 56,
-    clone3: 435,
-    mmap: 9,
-    denied: [57, 58, 272, 308, 319, 447, 29, 240, 41, 425, 62, 101, 310, 311, 321, 298, 323, 250, 248, 249],
-    foreignFrom: 0x40000000,
-  },
-  // arm64 has neither fork nor vfork.
-  arm64: {
-    audit: 0xc00000b7,
-    clone: 220,
-    clone3: 435,
-    mmap: 222,
-    denied: [97, 268, 279, 447, 194, 180, 198, 425, 129, 117, 270, 271, 280, 241, 282, 219, 217, 218],
-  },
-};
-
-const CLONE_THREAD = 0x10000;
-const SHARED_AND_NAMELESS = 0x01 | 0x20;
-
-const programInstructions = (numbers: ProgramNumbers): readonly Instruction[] => [
-  ...forArchitecture(numbers.audit),
-  ...(numbers.foreignFrom === undefined ? [] : [when(IF_AT_LEAST, numbers.foreignFrom), end(NOT_PERMITTED)]),
-  ...numbers.denied.flatMap((number) => onCall(number, [end(NOT_PERMITTED)])),
-  ...onCall(numbers.clone3, [end(NOT_IMPLEMENTED)]),
-  ...onCall(numbers.clone, [
-    load(argumentAt(0)),
-    when(IF_ANY_BIT, CLONE_THREAD),
-    end(ALLOW),
-    end(NOT_PERMITTED),
-  ]),
-  ...onCall(numbers.mmap, [
-    load(argumentAt(3)),
-    { code: AND, operand: SHARED_AND_NAMELESS },
-    when(IF_EQUAL, SHARED_AND_NAMELESS),
-    end(NOT_PERMITTED),
-  ]),
-  end(ALLOW),
-];
-
-/** The filter as bytes for the kernel; null for an unknown architecture. */
-export const systemCallFilter = (architecture: string): Buffer | null => {
-  const numbers = PROGRAM_NUMBERS[architecture];
-  if (numbers === undefined) return null;
-  return assemble(programInstructions(numbers));
-};
-
-/** Assembles programs in classic BPF, with which the kernel filters system calls (seccomp). */
+// Classic BPF, the language of the filters.
 
 const LOAD = 0x20;
 const RETURN = 0x06;
-
 const AND = 0x54;
 const IF_EQUAL = 0x15;
 const IF_AT_LEAST = 0x35;
@@ -275,10 +207,13 @@ const argumentAt = (index: number): number => 16 + 8 * index;
 
 const ALLOW = 0x7fff0000;
 const KILL = 0x80000000;
-
+/** The call fails with this error number. */
+const failWith = (errorNumber: number): number => 0x00050000 + errorNumber;
 const NOT_PERMITTED = failWith(1);
 /** The C library then tries the older call, whose flags the filter can check. */
 const NOT_IMPLEMENTED = failWith(38);
+const NO_SUCH_FAMILY = failWith(97);
+const NO_SUCH_PROTOCOL = failWith(93);
 
 type Instruction = {
   readonly code: number;
@@ -294,21 +229,35 @@ const end = (verdict: number): Instruction => ({ code: RETURN, operand: verdict 
 const when = (code: number, operand: number): Instruction => ({ code, operand, no: 1 });
 /** Runs the next instruction only if the comparison fails. */
 const unless = (code: number, operand: number): Instruction => ({ code, operand, yes: 1 });
+
 /**
  * Runs `then` for this call only. Instructions that load an argument overwrite the call's number, so they must end the
  * program.
  */
-const onCall = (number: number, then: readonly Instruction[]): readonly Instruction[] => [
-  { code: IF_EQUAL, operand: number, no: then.length },
-  ...then,
-];
+const onCall = (
+  { calls }: Architecture,
+  name: CallName,
+  then: readonly Instruction[],
+): readonly Instruction[] => {
+  const number = calls[name];
+  return number === undefined ? [] : [{ code: IF_EQUAL, operand: number, no: then.length }, ...then];
+};
 
-/** Kills calls of other architectures, and loads the call's number. */
-const forArchitecture = (audit: number): readonly Instruction[] => [
+const deny = (machine: Architecture, denied: Denied): readonly Instruction[] =>
+  Object.values(denied)
+    .flat()
+    .flatMap((name) => onCall(machine, name, [end(NOT_PERMITTED)]));
+
+/**
+ * Kills calls of other architectures, and loads the call's number. `foreign`: the verdict on
+ * another ABI.
+ */
+const begin = ({ audit, foreignFrom }: Architecture, foreign: number): readonly Instruction[] => [
   load(ARCHITECTURE_AT),
   unless(IF_EQUAL, audit),
   end(KILL),
   load(NUMBER_AT),
+  ...(foreignFrom === null ? [] : [when(IF_AT_LEAST, foreignFrom), end(foreign)]),
 ];
 
 const assemble = (instructions: readonly Instruction[]): Buffer => {
@@ -320,4 +269,102 @@ const assemble = (instructions: readonly Instruction[]): Buffer => {
     bytes.writeUInt32LE(operand, index * 8 + 4);
   }
   return bytes;
+};
+
+/** Flags of clone: NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. */
+const NEW_NAMESPACE = 0x7e020000;
+const CLONE_THREAD = 0x10000;
+const SET_ID = 0o6000;
+/** O_CREAT, O_TMPFILE. Without them the mode argument is undefined. */
+const MAKES_FILE = 0x400040;
+/** TIOCSTI, TIOCLINUX. */
+const TYPING = [0x5412, 0x541c];
+const UNIX = 1;
+const INTERNET = [2, 10];
+const NETLINK = 16;
+/** ROUTE, which getifaddrs asks, and SOCK_DIAG, which `ss` asks. */
+const NETLINK_PROTOCOLS = [0, 4];
+/** Flags of mmap: MAP_SHARED, MAP_ANONYMOUS. */
+const SHARED_AND_NAMELESS = 0x01 | 0x20;
+
+const checkMode = (argument: number): readonly Instruction[] => [
+  load(argumentAt(argument)),
+  when(IF_ANY_BIT, SET_ID),
+  end(NOT_PERMITTED),
+  end(ALLOW),
+];
+
+/** Of a call that opens a file: its flags, and the mode after them. */
+const checkFlags = (argument: number): readonly Instruction[] => [
+  load(argumentAt(argument)),
+  unless(IF_ANY_BIT, MAKES_FILE),
+  end(ALLOW),
+  ...checkMode(argument + 1),
+];
+
+const checkSocket = (local: boolean): readonly Instruction[] => [
+  load(argumentAt(0)),
+  ...[...INTERNET, ...(local ? [UNIX] : [])].flatMap((family) => [when(IF_EQUAL, family), end(ALLOW)]),
+  ...(local ? [] : [when(IF_EQUAL, UNIX), end(NOT_PERMITTED)]),
+  unless(IF_EQUAL, NETLINK),
+  end(NO_SUCH_FAMILY),
+  load(argumentAt(2)),
+  ...NETLINK_PROTOCOLS.flatMap((protocol) => [when(IF_EQUAL, protocol), end(ALLOW)]),
+  end(NO_SUCH_PROTOCOL),
+];
+
+/**
+ * The filter for commands as bytes for the kernel; null for an unknown architecture. `local`:
+ * whether local sockets are allowed. They are not where sockets of the host could be reached.
+ */
+export const commandFilter = (
+  architecture: string,
+  { local }: { readonly local: boolean },
+): Buffer | null => {
+  const machine = ARCHITECTURES[architecture];
+  if (machine === undefined) return null;
+  const on = (name: CallName, then: readonly Instruction[]) => onCall(machine, name, then);
+  return assemble([
+    ...begin(machine, NOT_IMPLEMENTED),
+    ...deny(machine, DENIED_TO_COMMANDS),
+    ...on('clone3', [end(NOT_IMPLEMENTED)]),
+    ...on('openat2', [end(NOT_IMPLEMENTED)]),
+    ...on('clone', [load(argumentAt(0)), when(IF_ANY_BIT, NEW_NAMESPACE), end(NOT_PERMITTED), end(ALLOW)]),
+    ...on('ioctl', [
+      load(argumentAt(1)),
+      ...TYPING.flatMap((request) => [when(IF_EQUAL, request), end(NOT_PERMITTED)]),
+      end(ALLOW),
+    ]),
+    ...on('socket', checkSocket(local)),
+    ...on('fchmod', checkMode(1)),
+    ...on('fchmodat', checkMode(2)),
+    ...on('fchmodat2', checkMode(2)),
+    ...on('mknodat', checkMode(2)),
+    ...on('chmod', checkMode(1)),
+    ...on('creat', checkMode(1)),
+    ...on('mknod', checkMode(1)),
+    ...on('open', checkFlags(1)),
+    ...on('openat', checkFlags(2)),
+    end(ALLOW),
+  ]);
+};
+
+/** The filter for programs of models as bytes for the kernel; null for an unknown architecture. */
+export const programFilter = (architecture: string): Buffer | null => {
+  const machine = ARCHITECTURES[architecture];
+  if (machine === undefined) return null;
+  const on = (name: CallName, then: readonly Instruction[]) => onCall(machine, name, then);
+  return assemble([
+    ...begin(machine, NOT_PERMITTED),
+    ...deny(machine, DENIED_TO_PROGRAMS),
+    ...on('clone3', [end(NOT_IMPLEMENTED)]),
+    ...on('clone', [load(argumentAt(0)), when(IF_ANY_BIT, CLONE_THREAD), end(ALLOW), end(NOT_PERMITTED)]),
+    ...on('mmap', [
+      load(argumentAt(3)),
+      { code: AND, operand: SHARED_AND_NAMELESS },
+      when(IF_EQUAL, SHARED_AND_NAMELESS),
+      end(NOT_PERMITTED),
+    ]),
+    end(ALLOW),
+  ]);
 };

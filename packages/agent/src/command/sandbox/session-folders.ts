@@ -1,11 +1,5 @@
-/**
- * The folders of one session: its home, its /tmp, and files that were set aside.
- *
- * Commands write to home and /tmp. So symlinks are not followed there, and nothing is mounted there that commands could
- * exchange.
- */
-
 import {
+  appendFileSync,
   chmodSync,
   closeSync,
   constants,
@@ -15,6 +9,7 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
+  readFileSync,
   readlinkSync,
   renameSync,
   rmdirSync,
@@ -26,10 +21,17 @@ import {
 import { type UserInfo, userInfo } from 'node:os';
 import path from 'node:path';
 import { statusOf } from '../../platform/files.js';
-import { readSmall } from './git-folders.js';
-import { historyFolder } from './git-history.js';
+import { bootId, pidNamespace } from '../../platform/process-identity.js';
 import type { HomeView } from './host.js';
-import { removeEmptyRecord } from './protected-files.js';
+import { inFolder, namesIn, readSmall } from './untrusted-files.js';
+
+/**
+ * The folder of one process of a session: the home and /tmp of its commands, copies of git's
+ * history, files that were set aside, and records for later processes.
+ *
+ * Commands write to home and /tmp. So symlinks are not followed there, and nothing is mounted there
+ * that commands could exchange.
+ */
 
 /** Path of the session's home inside the sandbox. */
 export const INNER_HOME = '/run/pawl/home';
@@ -48,7 +50,7 @@ export type SessionFolders = {
 const TEMPORARY_MODE = 0o1777;
 const OWN_MODE = 0o700;
 
-const foldersOf = (top: string): SessionFolders => ({
+const placesIn = (top: string): SessionFolders => ({
   home: path.join(top, 'home'),
   temporary: path.join(top, 'tmp'),
   setAside: path.join(top, 'set-aside'),
@@ -57,8 +59,12 @@ const foldersOf = (top: string): SessionFolders => ({
   users: path.join(top, 'passwd'),
 });
 
-/** The launcher's folder, removed with the session. */
+/** The launcher's folder. */
 export const commandsFolder = (top: string): string => path.join(top, 'commands');
+/** Folder of the copies of git's history. */
+export const historyFolder = (top: string): string => path.join(top, 'history');
+/** The record of the protected paths, for a later process. It is empty while no command runs. */
+export const protectedRecord = (top: string): string => path.join(top, 'protected.json');
 
 type Owner = Pick<UserInfo<string>, 'uid' | 'gid' | 'username' | 'shell'>;
 
@@ -97,7 +103,7 @@ export const makeFolders = (
   { links }: Pick<HomeView, 'links'>,
   gitSettings: string,
 ): SessionFolders => {
-  const folders = foldersOf(top);
+  const folders = placesIn(top);
   mkdirSync(top, { recursive: true, mode: OWN_MODE });
   chmodSync(top, OWN_MODE);
   mkdirSync(folders.home, { mode: OWN_MODE });
@@ -117,20 +123,12 @@ export const makeFolders = (
  */
 export const unlinkDownloads = (home: string, links: HomeView['links']): void => {
   for (const { at, to } of links.filter(({ isDownload }) => isDownload)) {
-    const parent = path.join(home, path.dirname(at));
-    let descriptor: number | null = null;
-    try {
-      descriptor = openSync(parent, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
-      const below = `/proc/self/fd/${descriptor}`;
+    inFolder(path.join(home, path.dirname(at)), (below) => {
       const link = `${below}/${path.basename(at)}`;
-      if (readlinkSync(below) !== parent || readlinkSync(link) !== to) continue;
+      if (readlinkSync(link) !== to) return; // a command has already replaced it
       unlinkSync(link);
       mkdirSync(link);
-    } catch {
-      // A command has already replaced the link.
-    } finally {
-      if (descriptor !== null) closeSync(descriptor);
-    }
+    });
   }
 };
 
@@ -148,7 +146,7 @@ export const makeFreshFolders = (
   session: SessionFolders,
   gitSettings: string,
 ): SessionFolders => {
-  const { home, temporary } = foldersOf(path.join(top, `fresh-${number}`));
+  const { home, temporary } = placesIn(path.join(top, `fresh-${number}`));
   mkdirSync(home, { recursive: true, mode: OWN_MODE });
   mkdirSync(temporary);
   chmodSync(temporary, TEMPORARY_MODE);
@@ -271,7 +269,7 @@ const removeTree = (folder: string): void => {
 
 /** Removes all folders that commands use, but not the files of the commands themselves. */
 export const removePrivateFolders = (top: string): void => {
-  const { home, temporary, closedFolder, closedFile, users } = foldersOf(top);
+  const { home, temporary, closedFolder, closedFile, users } = placesIn(top);
   for (const folder of [home, temporary, historyFolder(top)]) removeTree(folder);
   for (const place of [closedFolder, closedFile, users]) removeTree(place);
   for (const name of namesIn(top)) {
@@ -282,9 +280,8 @@ export const removePrivateFolders = (top: string): void => {
 /** Removes the session's folders. Files that were set aside stay, since the user may want them. */
 export const removeFolders = (top: string): void => {
   removePrivateFolders(top);
-  for (const name of [commandsFolder(top), path.join(top, 'session'), path.join(top, 'sent')])
-    removeTree(name);
-  removeEmptyRecord(top);
+  for (const place of [commandsFolder(top), sessionFile(top), sentFile(top)]) removeTree(place);
+  if (statusOf(protectedRecord(top))?.size === 0) rmSync(protectedRecord(top), { force: true });
   try {
     rmdirSync(top);
   } catch {
@@ -292,10 +289,83 @@ export const removeFolders = (top: string): void => {
   }
 };
 
-export const namesIn = (folder: string): readonly string[] => {
+/**
+ * Names the session of a folder, in its file `session`. Each process of a session has a folder of its own: so a later
+ * process finds the commands of one that was killed.
+ */
+export type SessionRecord = {
+  readonly sessionId: string;
+  /** Boot id and pid namespace. */
+  readonly machine: string;
+  /** Device and inode of the folder, when it was made; empty in a record of an earlier version. */
+  readonly folder: string;
+};
+
+/**
+ * Where the commands of a record ran. `here`: process numbers mean the same. `namespace`: this machine since its last
+ * start, in another pid namespace. `elsewhere`: another machine, or this one before it was restarted. `copy`: the folder
+ * is a copy of the one that the commands use.
+ */
+export type RecordOrigin = 'here' | 'namespace' | 'elsewhere' | 'copy';
+
+/** This machine since its last start, and this pid namespace. Null if that is unknown. */
+const thisMachine = (): string | null => {
+  const [boot, pids] = [bootId(), pidNamespace()];
+  return boot === '' || pids === '' ? null : `${boot} ${pids}`;
+};
+
+/** Device and inode: a copy has others. */
+const identifyFolder = (folder: string): string => {
+  const status = statusOf(folder);
+  return status === null ? '' : `${status.dev}:${status.ino}`;
+};
+
+export const findOrigin = (folder: string, record: SessionRecord): RecordOrigin => {
+  const machine = thisMachine();
+  const [boot] = record.machine.split(' ');
+  if (machine === null || boot !== machine.split(' ')[0]) return 'elsewhere';
+  if (record.folder !== '' && record.folder !== identifyFolder(folder)) return 'copy';
+  return record.machine === machine ? 'here' : 'namespace';
+};
+
+export const sessionFile = (folder: string): string => path.join(folder, 'session');
+
+/** Makes the folder and names its session in it. Without the record, an interrupted command counts as unknown. */
+export const recordSession = (folder: string, sessionId: string): void => {
+  const machine = thisMachine();
+  if (machine === null) return;
   try {
-    return readdirSync(folder);
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    writeFileSync(sessionFile(folder), `${sessionId}\n${machine}\n${identifyFolder(folder)}\n`);
   } catch {
-    return []; // it is not there
+    // The disk is full: the command itself will fail and say so.
+  }
+};
+
+/** Null if there is none. */
+export const readSession = (folder: string): SessionRecord | null => {
+  try {
+    const [sessionId = '', machine = '', place] = readFileSync(sessionFile(folder), 'utf8').split('\n');
+    return place === undefined ? null : { sessionId, machine, folder: place };
+  } catch {
+    return null; // it belongs to no session that can be resumed, or its process was killed before it began
+  }
+};
+
+const sentFile = (folder: string): string => path.join(folder, 'sent');
+
+/** A line of its own, also after one that a full disk has cut. */
+const sentLine = (call: string): string => JSON.stringify(call);
+
+/** Records that a call is about to leave this process. Throws if that can't be written: then the call must not leave it. */
+export const recordSent = (folder: string, call: string): void =>
+  appendFileSync(sentFile(folder), `\n${sentLine(call)}\n`);
+
+/** Whether a call has left the process of a folder. */
+export const hasSent = (folder: string, call: string): boolean => {
+  try {
+    return readFileSync(sentFile(folder), 'utf8').split('\n').includes(sentLine(call));
+  } catch {
+    return false; // none has left it
   }
 };

@@ -10,7 +10,7 @@ import type { ChildProcess } from 'node:child_process';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
-import type { PreparedCommand } from '../../command/command.js';
+import type { PreparedCommand } from '../../command/command-sandbox.js';
 import { createSessionSandbox } from '../../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import {

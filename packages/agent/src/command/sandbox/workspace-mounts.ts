@@ -1,0 +1,369 @@
+import { mkdirSync } from 'node:fs';
+import path from 'node:path';
+import { isWithin, realPathOf, statusOf } from '../../platform/files.js';
+import type { HistoryPurpose, RepositoryAccess } from '../../policy/repository-access.js';
+import { findRepository } from './git-folders.js';
+import type { GitHistory } from './git-history.js';
+import { type HomeView, type HostView, isOnHost } from './host.js';
+import { type Mount, pathDepth, readable, readableIfThere, writable, writableIfThere } from './mounts.js';
+import type { ProtectedFiles } from './protected-files.js';
+import type { ProtectedPath, Scan } from './protected-scan.js';
+import { isFolder, namesIn } from './untrusted-files.js';
+
+/**
+ * What one command gets of the workspace and its repository: mounts, and what is checked when it
+ * has ended.
+ */
+
+export type WorkspaceMounts = {
+  readonly mounts: readonly Mount[];
+  /** The same with read-only git folders, as most commands get them. */
+  readonly usualMounts: readonly Mount[];
+  readonly masked: readonly string[];
+  /** Reasons why git finds no repository inside the sandbox although there is one. */
+  readonly refusals: readonly string[];
+  /** Paths of `mounts` whose identity must be compared inside, since other commands could exchange them. */
+  readonly exchangeable: readonly string[];
+  /** Call it after the command. Returns lines about files that were set aside. */
+  end(): readonly string[];
+};
+
+/** What a command may change. */
+export type WorkspaceAccess = {
+  readonly isWritable: boolean;
+  readonly repository: RepositoryAccess;
+  readonly purpose: HistoryPurpose;
+};
+
+/** Paths with secrets are masked if they would be visible. */
+type VisibleMachine = {
+  readonly host: Pick<HostView, 'masked'>;
+  readonly home: Pick<HomeView, 'masked' | 'mounts'>;
+  readonly secrets: readonly string[];
+};
+
+type Repository = {
+  /** Real path of the git folder if it is not the workspace's own `.git`. */
+  readonly elsewhere: string | null;
+  readonly mounts: (isWritable: boolean) => readonly Mount[];
+  readonly refusals: readonly string[];
+};
+
+const NO_REPOSITORY: Repository = { elsewhere: null, mounts: () => [], refusals: [] };
+
+/** `secrets`: a repository that contains one of these paths is not shown, such as a whole home under git. */
+const viewRepository = (workspace: string, secrets: readonly string[]): Repository => {
+  const found = findRepository(workspace);
+  if (found.kind === 'none') return NO_REPOSITORY;
+  if (found.kind === 'refused') {
+    return { ...NO_REPOSITORY, refusals: [`git finds no repository here, since ${found.why}`] };
+  }
+  const { top, folder } = found.repository;
+  if (top === workspace && isWithin(folder, workspace)) {
+    return { ...NO_REPOSITORY, elsewhere: folder === path.join(top, '.git') ? null : folder };
+  }
+  if (secrets.some((secret) => isWithin(secret, top))) {
+    const why = `${top}, where it lies, holds secrets`;
+    return { ...NO_REPOSITORY, refusals: [`git finds no repository here, since ${why}`] };
+  }
+  const mounts = (isWritable: boolean): readonly Mount[] => [
+    ...(top === workspace ? [] : [readable(top)]),
+    isWritable ? writable(folder) : readable(folder),
+  ];
+  return { elsewhere: folder, mounts, refusals: [] };
+};
+
+/** Number of git folders that a command may change; further ones are read-only for it. */
+const CHANGED_MAX = 6;
+/** Files of packs that are mounted one by one, so that a command can add others. Each mount costs 0.2 ms. */
+const PACK_FILES_MAX = 120;
+
+/**
+ * Git folders with a history that the command did not make: those of repositories, and bare ones, which are recognized by
+ * their configuration. The folder of a linked worktree lies in that of its repository.
+ */
+const gitFoldersIn = (
+  { found }: Scan,
+  own: readonly string[],
+  workspace: string,
+  elsewhere: string | null,
+): readonly string[] => {
+  const all = [...found.values()];
+  const inside = all.filter((one) => one.kind === 'repository' && isFolder(one.path)).map((one) => one.path);
+  const known = [...(elsewhere === null ? [] : [elsewhere]), ...inside];
+  const configured = all
+    .filter((one) => one.inGit && path.basename(one.path) === 'config' && one.kind === 'file')
+    .map((one) => path.dirname(one.path));
+  const bare = configured.filter((folder) => !known.some((one) => isWithin(folder, one)));
+  const modules = configured.filter((folder) =>
+    known.some((one) => isWithin(folder, path.join(one, 'modules'))),
+  );
+  const others = bare.filter((folder) => folder !== workspace && !own.some((top) => isWithin(folder, top)));
+  return [
+    ...new Set([
+      ...known.filter((folder) => !own.some((top) => isWithin(folder, top))),
+      ...others,
+      ...modules,
+    ]),
+  ];
+};
+
+/** Folders above a git folder. As mounts they can't be renamed, so the git folder stays where it is. */
+const foldersAbove = (gitFolder: string, workspace: string): readonly string[] => {
+  if (!isWithin(gitFolder, workspace)) return [];
+  const parts = path.relative(workspace, path.dirname(gitFolder)).split(path.sep);
+  return parts[0] === '' ? [] : parts.map((_, index) => path.join(workspace, ...parts.slice(0, index + 1)));
+};
+
+/** A folder that is not there could be made by a command, as a link. */
+const makeObjectFolders = (gitFolder: string): void => {
+  if (!isFolder(path.join(gitFolder, 'objects'))) return;
+  for (const name of ['pack', 'info']) {
+    try {
+      mkdirSync(path.join(gitFolder, 'objects', name));
+    } catch {
+      // It is there, or the folder is closed to us, so to commands as well.
+    }
+  }
+};
+
+/** Mounts of a git folder that a command may change: packs stay as they are, and its parts can't be exchanged. */
+const changedGitMounts = (gitFolder: string, addsPacks: boolean): readonly Mount[] => {
+  const at = (name: string): string => path.join(gitFolder, name);
+  makeObjectFolders(gitFolder);
+  const packs = namesIn(at('objects/pack')).filter((name) => /^pack-/.test(name));
+  const parts = ['objects', 'refs', 'logs'].map(at).filter(isFolder);
+  const mounts = [writable(gitFolder), ...parts.map(writableIfThere)];
+  if (!addsPacks || packs.length > PACK_FILES_MAX)
+    return [...mounts, readableIfThere(at('objects/pack')), readableIfThere(at('objects/info'))];
+  return [
+    ...mounts,
+    writableIfThere(at('objects/pack')),
+    ...packs.map((name) => readableIfThere(at(`objects/pack/${name}`))),
+  ];
+};
+
+type GitMounts = {
+  readonly mounts: readonly Mount[];
+  /** Git folders that the command may change and whose history is copied. */
+  readonly guarded: readonly string[];
+};
+
+/** The mounts of the workspace, with git folders as the command may change them. */
+const withGitFolders = (
+  mounts: readonly Mount[],
+  gitFolders: readonly string[],
+  access: RepositoryAccess,
+  workspace: string,
+): GitMounts => {
+  if (access === 'approved') return { mounts, guarded: [] };
+  const isModule = (one: string): boolean =>
+    gitFolders.some((outer) => outer !== one && isWithin(one, outer));
+  const changed = access === 'read' ? [] : gitFolders.slice(0, CHANGED_MAX);
+  const guarded = changed.filter((one) => isFolder(path.join(one, 'objects')));
+  const closed = gitFolders.filter((one) => !guarded.includes(one) && !(access === 'read' && isModule(one)));
+  const others = mounts.filter(({ path: place }) => !closed.some((one) => isWithin(place, one)));
+  return {
+    mounts: [
+      ...guarded.flatMap((one) => foldersAbove(one, workspace)).map(writableIfThere),
+      ...guarded.flatMap((one) => changedGitMounts(one, access === 'writePacks')),
+      ...others,
+      ...closed.map(readableIfThere),
+    ],
+    guarded,
+  };
+};
+
+type PlannedMounts = GitMounts & {
+  readonly bound: ReadonlySet<string>;
+  readonly exchangeable: readonly string[];
+  /** As usualMounts in WorkspaceMounts. */
+  readonly usual: readonly Mount[];
+};
+
+/** Mounts of a workspace that the command may only read. */
+const readOnlyMounts = (workspace: string, repository: Repository): PlannedMounts => {
+  const mounts = [...repository.mounts(false), readable(workspace)];
+  return { bound: new Set<string>(), mounts, usual: mounts, guarded: [], exchangeable: [] };
+};
+
+type WritableWorkspace = {
+  readonly workspace: string;
+  readonly repository: Repository;
+  readonly scan: Scan;
+  /** As in ProtectedFiles. */
+  readonly own: readonly string[];
+};
+
+const writableMounts = (
+  { workspace, repository, scan, own }: WritableWorkspace,
+  access: RepositoryAccess,
+): PlannedMounts => {
+  const { mounts, bound, exchangeable } = protectedMounts(scan.found.values(), { workspace, own });
+  const gitFolders = gitFoldersIn(scan, own, workspace, repository.elsewhere);
+  const all = [...repository.mounts(true), writable(workspace), ...mounts];
+  const usual = withGitFolders(all, gitFolders, 'read', workspace).mounts;
+  const isUsual = access === 'read';
+  const git = isUsual ? { mounts: usual, guarded: [] } : withGitFolders(all, gitFolders, access, workspace);
+  return { bound, exchangeable, usual, ...git };
+};
+
+/** Gives the commands of a workspace their mounts, and checks what they have changed. */
+export class WorkspaceGuard {
+  readonly #workspace: string;
+  readonly #files: ProtectedFiles;
+  readonly #history: GitHistory;
+  #repository = NO_REPOSITORY;
+  /** Sockets that existed while no command ran, so no command made them. */
+  #ownSockets: readonly string[] = [];
+  /** Number of running commands that may write. */
+  #running = 0;
+
+  constructor(workspace: string, files: ProtectedFiles, history: GitHistory) {
+    this.#workspace = workspace;
+    this.#files = files;
+    this.#history = history;
+  }
+
+  mountsFor(
+    { isWritable, repository: access, purpose }: WorkspaceAccess,
+    view: VisibleMachine,
+    sockets: readonly string[],
+  ): WorkspaceMounts {
+    const workspace = this.#workspace;
+    const repository = viewRepository(workspace, view.secrets);
+    this.#repository = repository;
+    const scan = this.#files.look(repository.elsewhere);
+    if (this.#running === 0) this.#ownSockets = scan.sockets;
+    const { mounts, usual, bound, guarded, exchangeable } = isWritable
+      ? writableMounts({ workspace, repository, scan, own: this.#files.own() }, access)
+      : readOnlyMounts(workspace, repository);
+    const roots = [workspace, ...repository.mounts(isWritable).map((mount) => mount.path)];
+    const isSeen = (place: string): boolean => roots.some((root) => isWithin(place, root)) || isOnHost(place);
+    const masked = [
+      ...view.host.masked,
+      ...view.home.masked,
+      ...view.secrets.filter(isSeen),
+      ...sockets.filter(isSeen),
+      ...this.#ownSockets,
+    ];
+    const writer = { bound };
+    this.#history.begin(guarded); // first, since it fails where there is no room for copies
+    if (isWritable) {
+      this.#running += 1;
+      this.#files.begin(writer);
+    }
+    return {
+      mounts: [...view.home.mounts, ...mounts],
+      usualMounts: [...view.home.mounts, ...usual],
+      masked: [...new Set(masked)].filter((place) => statusOf(place) !== null),
+      refusals: repository.refusals,
+      exchangeable,
+      end: () => {
+        if (!isWritable) return [];
+        this.#running -= 1;
+        const lines = this.#history.end(guarded, purpose);
+        if (access === 'approved') this.#history.accept();
+        return [...this.#files.end(writer, this.#repository.elsewhere), ...lines];
+      },
+    };
+  }
+
+  /** While commands run, sets new protected paths aside. */
+  sweep(): void {
+    this.#files.sweep(this.#repository.elsewhere);
+  }
+
+  /** Accepts all changes: an unfenced command that the user allowed has ended. */
+  accept(): void {
+    this.#history.accept();
+    if (this.#running === 0) this.#files.accept(this.#repository.elsewhere);
+    else this.#files.acceptNew(this.#repository.elsewhere);
+  }
+
+  /** As in ProtectedFiles. */
+  settle(): readonly string[] {
+    this.#repository = viewRepository(this.#workspace, []);
+    return this.#files.settle(this.#repository.elsewhere);
+  }
+
+  /** The session ends, after all commands. */
+  close(): void {
+    this.#files.close(this.#repository.elsewhere);
+    this.#history.close();
+  }
+}
+
+/**
+ * The read-only mounts inside a writable workspace.
+ *
+ * A folder that contains something read-only is a separate mount, so that it can't be renamed. A new folder in its
+ * place would be writable.
+ */
+
+/** Each mount costs 0.2 ms. Paths beyond this number are only checked after a command. */
+const MOUNTS_MAX = 60;
+/** Number of repositories in which git works; further ones are entirely read-only. */
+const REPOSITORIES_MAX = 6;
+
+/** Makes the target of a symlink read-only if it lies in the workspace. */
+const linkTargetMounts = (link: string, workspace: string): readonly Mount[] => {
+  const real = realPathOf(link);
+  if (real === null || real === workspace || !isWithin(real, workspace)) return [];
+  return [readableIfThere(real)];
+};
+
+const protectingMounts = (found: ProtectedPath, workspace: string): readonly Mount[] => {
+  const parent = path.dirname(found.path);
+  if (found.kind === 'link') return linkTargetMounts(found.path, workspace);
+  if (found.kind === 'repository') {
+    return [statusOf(found.path)?.isDirectory() ? writableIfThere(found.path) : readableIfThere(found.path)];
+  }
+  const isPart = path.basename(parent).startsWith('.') && parent !== workspace && !found.inGit;
+  return [...(isPart ? [writableIfThere(parent)] : []), readableIfThere(found.path)];
+};
+
+export type ProtectedMounts = {
+  readonly mounts: readonly Mount[];
+  /** Paths that are read-only for the command. */
+  readonly bound: ReadonlySet<string>;
+  /** Mounted paths below folders that another command could exchange. */
+  readonly exchangeable: readonly string[];
+};
+
+/**
+ * `found`: the existing protected paths; if there are too many, the highest ones are mounted. `own`: folders whose
+ * repositories stay writable and are only checked afterwards.
+ */
+const protectedMounts = (
+  found: Iterable<ProtectedPath>,
+  { workspace, own }: { readonly workspace: string; readonly own: readonly string[] },
+): ProtectedMounts => {
+  const isOwn = ({ path: place, inGit, kind }: ProtectedPath): boolean =>
+    (inGit || kind === 'repository') && own.some((folder) => isWithin(place, folder));
+  const all = [...found]
+    .filter((one) => !isOwn(one))
+    .toSorted((one, other) => pathDepth(one.path) - pathDepth(other.path));
+  const repositories = all.filter(({ kind }) => kind === 'repository').map((one) => one.path);
+  const closed = repositories.slice(REPOSITORIES_MAX);
+  const mounts = new Map<string, Mount>();
+  const bound = new Set<string>();
+  for (const one of all) {
+    const outer = closed.find((repository) => isWithin(one.path, repository));
+    if (outer !== undefined) {
+      mounts.set(outer, readableIfThere(outer));
+      bound.add(one.path);
+      continue;
+    }
+    if (mounts.size >= MOUNTS_MAX) break;
+    for (const mount of protectingMounts(one, workspace)) {
+      if (!mounts.has(mount.path) || mount.words[0] === '--ro-bind-try') mounts.set(mount.path, mount);
+    }
+    if (one.kind !== 'link') bound.add(one.path);
+  }
+  const isFirm = (place: string): boolean =>
+    [workspace, path.join(workspace, '.git')].includes(path.dirname(place)) ||
+    (path.dirname(path.dirname(place)) === workspace && mounts.has(path.dirname(place)));
+  const exchangeable = [...mounts.keys()].filter((place) => isWithin(place, workspace) && !isFirm(place));
+  return { mounts: [...mounts.values()], bound, exchangeable };
+};
