@@ -3,7 +3,9 @@
 /** `pawl completion`: completion scripts for shells, generated from the parser's commands and flags. */
 
 import { modelForms } from '@pawl/agent/models/provider-table';
+import { writeResult } from '@pawl/terminal/write';
 import type { Command, Option } from 'commander';
+import { exitCodes } from '../process/exit-codes.js';
 import { usageStop } from '../settings/flags.js';
 import { flagName, settings } from '../settings/setting-table.js';
 
@@ -187,6 +189,12 @@ const scripts: Readonly<Record<string, (program: DescribedProgram) => string>> =
   bash: bashScript,
   zsh: zshScript,
   fish: fishScript,
+};
+
+/** `pawl completion`: prints the script for a shell. */
+export const printCompletion = (shell: string, program: Command): number => {
+  writeResult(completionScript(shell, describeProgram(program)));
+  return exitCodes.done;
 };
 
 /** The script for a shell. Throws a usage error for an unknown shell. */

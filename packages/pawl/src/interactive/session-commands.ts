@@ -14,8 +14,13 @@ import { diffSinceHead } from '@pawl/agent/workspace/uncommitted-files';
 import { cutLine, formatWhen, oneLine, paint, paintDiff } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { isBusy } from '@pawl/terminal/status-row';
-import { forkId } from '../headless/fork-session.js';
-import { findSession, foldStored, storedJournals, userSessions } from '../sessions/stored-sessions.js';
+import {
+  findSession,
+  foldStored,
+  forkStored,
+  storedJournals,
+  userSessions,
+} from '../sessions/stored-sessions.js';
 import { readSeq } from '../settings/flags.js';
 import { type Command, type CommandContext, NotNow } from './slash-command.js';
 
@@ -51,13 +56,6 @@ export const resume: Command = async (context, words) => {
   if (chosen !== undefined) await context.move({ resume: chosen.sessionId, said: '' });
 };
 
-/** Forks this session after line `seq` of its journal. Returns the id of the fork. */
-const forkHere = async ({ session }: CommandContext, seq: number): Promise<string> => {
-  const id = forkId(session.id);
-  await storedJournals().fork(session.id, seq, id, Date.now());
-  return id;
-};
-
 const forkText = (from: string, seq: number): string =>
   `a fork of ${from} at ${seq}; the files are as they are now · back: /resume ${from}`;
 
@@ -66,7 +64,7 @@ export const fork: Command = async (context, words) => {
   const last = (await storedJournals().peek(context.session.id)).seq;
   const seq = words === '' ? last : readSeq('/fork', words);
   if (seq > last) throw new NotNow(`The journal ends at ${last}.`);
-  const id = await forkHere(context, seq);
+  const id = await forkStored(context.session.id, seq);
   await context.move({
     resume: id,
     rights: liveRights(context.view.state),
@@ -107,7 +105,7 @@ export const editLast = async (context: CommandContext, typedOf: (text: string) 
   requireRest(context);
   const said = await findLastInput(context.session.id);
   if (said === null) throw new NotNow('This session has no message yet.');
-  const id = await forkHere(context, said.before);
+  const id = await forkStored(context.session.id, said.before);
   const text = said.texts.map(typedOf).join('\n');
   const rights = liveRights(context.view.state);
   await context.move({ resume: id, rights, said: forkText(context.session.id, said.before), text });

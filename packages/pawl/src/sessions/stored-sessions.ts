@@ -1,5 +1,6 @@
 /** Stored sessions: where they are, how one is found, listed, chosen and folded. */
 
+import { randomBytes } from 'node:crypto';
 import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -95,6 +96,13 @@ export const findInfo = async (given: string): Promise<SessionInfo> => {
 
 /** Finds a session's full id; see `findInfo`. */
 export const findSession = async (given: string): Promise<string> => (await findInfo(given)).sessionId;
+
+/** Copies a session up to line `seq` of its journal. Returns the copy's id, which sorts after the original's. */
+export const forkStored = async (sessionId: string, seq: number): Promise<string> => {
+  const forkId = `${sessionId.slice(0, 100)}-${randomBytes(2).toString('hex')}`;
+  await storedJournals().fork(sessionId, seq, forkId, Date.now());
+  return forkId;
+};
 
 /** Folds a stored journal up to entry `at`. Throws if it is damaged before that, or ends before it. */
 export const foldStoredBy = async <M extends MachineTypes>(
