@@ -36,7 +36,7 @@ const BOUNDARY = /[/\-_. :]/;
  * Score of `text` for a fuzzy search; null if `text` lacks the letters of `words` in this order. Higher for letters in a
  * row, letters at the start of a word and letters in the file's own name; lower for long texts.
  */
-const scoreOf = (words: string, text: string): number | null => {
+const scoreMatch = (words: string, text: string): number | null => {
   const [wanted, there] = [words.toLowerCase(), text.toLowerCase()];
   const name = there.lastIndexOf('/', there.length - 2) + 1;
   const whole = there.indexOf(wanted, name);
@@ -61,7 +61,7 @@ export const ranked = (words: string, choices: readonly Choice[]): readonly Choi
   words === ''
     ? choices.slice(0, CHOICES_MAX)
     : choices
-        .map((choice) => ({ choice, fit: scoreOf(words, choice.text) }))
+        .map((choice) => ({ choice, fit: scoreMatch(words, choice.text) }))
         .filter((rated): rated is typeof rated & { readonly fit: number } => rated.fit !== null)
         .sort((a, b) => b.fit - a.fit)
         .slice(0, CHOICES_MAX)
@@ -136,7 +136,7 @@ export type Picker = {
   readonly offer: CompletionList | null;
 };
 
-const offerOf = (all: readonly Choice[], words: string): CompletionList | null => {
+const listChoices = (all: readonly Choice[], words: string): CompletionList | null => {
   const choices = ranked(words, all);
   return choices.length === 0
     ? null
@@ -147,7 +147,7 @@ export const openPicker = (title: string, all: readonly Choice[]): Picker => ({
   title,
   all,
   words: '',
-  offer: offerOf(all, ''),
+  offer: listChoices(all, ''),
 });
 
 /** Result of a key: the changed picker, or the index of the selected choice. */
@@ -157,7 +157,7 @@ type PickerResult =
 
 const withWords = (picker: Picker, words: string): PickerResult => ({
   kind: 'open',
-  picker: { ...picker, words, offer: offerOf(picker.all, words) },
+  picker: { ...picker, words, offer: listChoices(picker.all, words) },
 });
 
 export const pick = (picker: Picker, pressed: Pressed): PickerResult => {

@@ -62,7 +62,7 @@ export class Composer {
   readonly #changed: () => void;
   readonly #namePaste: NamePaste;
   #editor: Editor = emptyEditor;
-  #history: History = historyOf([]);
+  #history: History = createHistory([]);
   #offer: CompletionList | null = null;
   #search: Search | null = null;
   #asking: AbortController | null = null;
@@ -297,18 +297,20 @@ type History = {
 
 const TEXTS_MAX = 1_000;
 
-const historyOf = (texts: readonly string[]): History => {
+const createHistory = (texts: readonly string[]): History => {
   const kept = texts.slice(-TEXTS_MAX);
   return { texts: kept, shown: kept.length, draft: '' };
 };
 
 /** Adds a sent text, unless it repeats the last one. */
 const addSent = (history: History, text: string): History =>
-  historyOf(text.trim() === '' || history.texts.at(-1) === text ? history.texts : [...history.texts, text]);
+  createHistory(
+    text.trim() === '' || history.texts.at(-1) === text ? history.texts : [...history.texts, text],
+  );
 
 /** Adds older texts, such as those of the history file, which arrive late. */
 const addEarlier = (history: History, texts: readonly string[]): History => {
-  const all = historyOf([...texts, ...history.texts]);
+  const all = createHistory([...texts, ...history.texts]);
   const behind = history.texts.length - history.shown;
   return { ...all, shown: all.texts.length - behind, draft: history.draft };
 };

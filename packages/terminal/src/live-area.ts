@@ -54,7 +54,7 @@ type Size = { readonly columns: number; readonly rows: number };
 export type Reflow = 'all' | 'aboveCursor' | 'none';
 
 /** How known terminals rewrap. Environment variables tell which terminal it is. */
-export const reflowOf = (environment: NodeJS.ProcessEnv): Reflow => {
+export const detectReflow = (environment: NodeJS.ProcessEnv): Reflow => {
   if (environment.XTERM_VERSION !== undefined || environment.STY !== undefined) return 'none';
   if (environment.TERM === 'linux') return 'none';
   return environment.TERM_PROGRAM === 'vscode' ? 'aboveCursor' : 'all';
@@ -283,7 +283,7 @@ export const createScreen = (plain: boolean): Screen => {
   return {
     area: plain
       ? createPlainArea(writeWindow)
-      : createLiveArea({ write: writeWindow, size, clock: systemClock, reflow: reflowOf(process.env) }),
+      : createLiveArea({ write: writeWindow, size, clock: systemClock, reflow: detectReflow(process.env) }),
     size,
     take: () => set(true),
     giveBack: () => set(false),

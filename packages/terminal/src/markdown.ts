@@ -26,7 +26,7 @@ export const loadMarkdown = async (): Promise<void> => {
 /** Stands for a code fence in the renderer's output; such rows are dropped. A private character, so no text contains it. */
 const FENCE_ROW = '\ue0f1';
 
-const themeOf = (look: Look, finished: boolean) => {
+const createTheme = (look: Look, finished: boolean) => {
   const style = (name: Style) => (text: string) => paint(look, name, keepStyles(text));
   return {
     heading: style('heading'),
@@ -104,7 +104,7 @@ export const renderMarkdown = (
   const code = codeRows(look, shown, columns, finished);
   if (code !== null) return code;
   if (component === null) return wrapText(shown, columns);
-  const rows = new component.Markdown(shown, 0, 0, themeOf(look, finished))
+  const rows = new component.Markdown(shown, 0, 0, createTheme(look, finished))
     .render(columns)
     .filter((row) => !row.includes(FENCE_ROW))
     .map(trimmed);
@@ -263,9 +263,9 @@ const FAMILIES: Readonly<Record<Exclude<Family, 'slash'>, string>> = {
   diff: 'diff patch',
   none: 'text txt plain plaintext markdown md log output csv tsv mermaid tree',
 };
-const familyOf = new Map<string, Family>();
+const FAMILY_BY_NAME = new Map<string, Family>();
 for (const [family, names] of Object.entries(FAMILIES)) {
-  for (const name of names.split(' ')) familyOf.set(name, family as Family); // the keys are of that type
+  for (const name of names.split(' ')) FAMILY_BY_NAME.set(name, family as Family); // the keys are of that type
 }
 
 const COMMENTS: Readonly<Record<'slash' | 'hash' | 'dash' | 'markup', string>> = {
@@ -302,7 +302,7 @@ const isKeyword = (word: string, family: Family): boolean =>
 
 const scanners = new Map<string, RegExp>();
 
-const scannerOf = (family: keyof typeof COMMENTS, language: string): RegExp => {
+const createScanner = (family: keyof typeof COMMENTS, language: string): RegExp => {
   const single = /^(rs|rust|ml|ocaml)$/.test(language) ? CHARACTER : SINGLE;
   const source = `(${COMMENTS[family]})|(${LONG_STRING}|${DOUBLE}|${single}|${BACKTICK})|(${NUMBER})|(${WORD})`;
   const known = scanners.get(source) ?? new RegExp(source, 'g');
@@ -312,10 +312,10 @@ const scannerOf = (family: keyof typeof COMMENTS, language: string): RegExp => {
 
 type Token = { readonly style: Style | null; readonly text: Safe };
 
-const tokensOf = (code: Safe, family: keyof typeof COMMENTS, language: string): readonly Token[] => {
+const tokenize = (code: Safe, family: keyof typeof COMMENTS, language: string): readonly Token[] => {
   const tokens: Token[] = [];
   let at = 0;
-  for (const found of code.matchAll(scannerOf(family, language))) {
+  for (const found of code.matchAll(createScanner(family, language))) {
     const [{ length }, comment, string, number] = found;
     const text = code.slice(found.index, found.index + length);
     if (found.index > at) tokens.push({ style: null, text: code.slice(at, found.index) });
@@ -338,12 +338,12 @@ const diffLine = (look: Look, line: Safe): Safe => {
 /** The coloured lines of `code`; unchanged for an unknown language. */
 export const highlightCode = (look: Look, code: Safe, language: string): readonly Safe[] => {
   const name = (/^[\w+#-]+/.exec(language)?.[0] ?? '').toLowerCase();
-  const family = name === '' ? 'none' : (familyOf.get(name) ?? 'slash');
+  const family = name === '' ? 'none' : (FAMILY_BY_NAME.get(name) ?? 'slash');
   const lines = code.split('\n');
   if (look.colour === 'no' || family === 'none') return lines;
   if (family === 'diff') return lines.map((line) => diffLine(look, line));
   // Each line ends its own colours, because lines are wrapped and cut one by one.
-  const coloured = tokensOf(code, family, name).map(({ style, text }) => {
+  const coloured = tokenize(code, family, name).map(({ style, text }) => {
     if (style === null) return text;
     const parts = text.split('\n').map((line) => paint(look, style, line));
     return joinSafe(parts, safe`\n`);

@@ -197,7 +197,7 @@ const LETTER = /^[\p{L}\p{M}]$/u;
 /** A character or a mark, and the most columns it can take. */
 type Piece = { readonly text: string; readonly columns: number; readonly mark: boolean };
 
-const markOf = (character: string): string => {
+const characterMark = (character: string): string => {
   const point = character.codePointAt(0) ?? 0;
   if (point < 0x20) return String.fromCodePoint(0x2400 + point);
   if (point === 0x7f) return '␡';
@@ -206,7 +206,7 @@ const markOf = (character: string): string => {
 
 const mark = (text: string): Piece => ({ text, columns: text.length, mark: true });
 const markCharacter = (character: string): Piece => {
-  const text = markOf(character);
+  const text = characterMark(character);
   // Some terminals draw pictures of control characters two columns wide.
   return { text, columns: text.length === 1 ? 2 : text.length + 2, mark: true };
 };
@@ -222,7 +222,7 @@ const blanks = (length: number, isEnd: boolean): readonly Piece[] => {
   return Array.from({ length }, () => ({ text: ' ', columns: 1, mark: false }));
 };
 
-const piecesOf = (line: string): readonly Piece[] => {
+const splitPieces = (line: string): readonly Piece[] => {
   const pieces: Piece[] = [];
   let run = 0;
   let combined = 0;
@@ -297,7 +297,7 @@ const revealLine = (line: string, columns: number, show: ShowMark): readonly Saf
   let row: Piece[] = [];
   let used = 0;
   const room = Math.max(BLANKS_MIN + 4, columns);
-  for (const whole of piecesOf(line)) {
+  for (const whole of splitPieces(line)) {
     for (const piece of whole.columns > room ? split(whole, room) : [whole]) {
       if (used + piece.columns > room) {
         // A space at the end of a row is invisible, so it starts the next row.

@@ -136,7 +136,7 @@ type StatusInput = { readonly streamed: number; readonly typing: boolean };
 const NOTHING_SEEN: StatusInput = { streamed: 0, typing: false };
 
 /** The parts in the order of the row. */
-const partsOf = (state: State, now: number, { streamed, typing }: StatusInput): readonly Part[] => {
+const statusParts = (state: State, now: number, { streamed, typing }: StatusInput): readonly Part[] => {
   const { queue, turn, settings } = state.session;
   const [first] = queue;
   return [
@@ -164,7 +164,7 @@ export const statusRow = (
   seen: StatusInput = NOTHING_SEEN,
 ): Safe => {
   const spinner = isMoving(state) ? safe`${spinnerAt(now)} ` : safe``;
-  let parts = partsOf(state, now, seen);
+  let parts = statusParts(state, now, seen);
   while (parts.length > 1 && columnsOf(spinner + joined(parts)) > columns) {
     const last = Math.max(...parts.map((part) => part.rank));
     parts = parts.filter((part) => part.rank !== last);

@@ -23,7 +23,7 @@ const lastLines = (lines: readonly Safe[]): Safe => {
   return indent(left > 0 ? [safe`… ${left} more lines`, ...lines.slice(-OUTPUT_LINES)] : lines);
 };
 
-const linesOf = (text: string): readonly Safe[] => harmless(text).trimEnd().split('\n');
+const textLines = (text: string): readonly Safe[] => harmless(text).trimEnd().split('\n');
 
 const indent = (lines: readonly Safe[]): Safe =>
   joinSafe(
@@ -57,13 +57,13 @@ const printResult = (action: ToolResult, { call, title, tookMs }: KnownCall, loo
   if (action.diff !== null)
     return { kind: 'lines', text, detail: indent(paintDiff(look, action.diff)), urgent };
   const shown = !good || (call?.traits.mutating ?? false) ? action.text : '';
-  const detail = shown.trim() === '' ? safe`` : paint(look, 'dim', lastLines(linesOf(shown)));
+  const detail = shown.trim() === '' ? safe`` : paint(look, 'dim', lastLines(textLines(shown)));
   return { kind: 'lines', text, detail, urgent };
 };
 
 /** A call that never ran, or that ran before the session was resumed. The first line of its result says why. */
 const printUnseenResult = (action: ToolResult, head: Safe, urgent: boolean, look: Look): PrintedPiece => {
-  const [why = safe``, ...more] = linesOf(action.text);
+  const [why = safe``, ...more] = textLines(action.text);
   const detail = more.length === 0 ? safe`` : paint(look, 'dim', lastLines(more));
   return { kind: 'lines', text: safe`${head.trimEnd()} · ${paint(look, 'dim', why)}`, detail, urgent };
 };
@@ -79,7 +79,7 @@ const printLine = (look: Look, style: Style, mark: Safe, said: string, urgent: b
 const printSummary = (text: string, summary: string, look: Look): PrintedPiece => ({
   kind: 'lines',
   text: paint(look, 'dim', safe`· ${harmless(text)}`),
-  detail: paint(look, 'dim', indent(linesOf(summary.trimStart()))),
+  detail: paint(look, 'dim', indent(textLines(summary.trimStart()))),
   urgent: true,
 });
 

@@ -133,7 +133,7 @@ const inOutput = (event: JsonObject, change: (text: string) => string): JsonObje
   return { ...event, outcome: Object.fromEntries(changed) };
 };
 
-const settingsOf = ({ settings }: Header, { comparable }: SessionReader): JsonObject =>
+const comparableSettings = ({ settings }: Header, { comparable }: SessionReader): JsonObject =>
   JSON.parse(comparable.text(JSON.stringify({ ...settings, workspace: null })));
 
 const headerDifferences = (a: Header, b: Header): readonly string[] => [
@@ -144,7 +144,7 @@ const headerDifferences = (a: Header, b: Header): readonly string[] => [
   ...(JSON.stringify(a.prices) === JSON.stringify(b.prices) ? [] : ['prices']),
 ];
 
-const partingOf = (step: JournalStep | null): PartingEvent | null =>
+const describeParting = (step: JournalStep | null): PartingEvent | null =>
   step && { seq: step.seq, type: step.event.type, before: step.before.name, after: step.state.name };
 
 type Pair<T> = { readonly a: T; readonly b: T };
@@ -199,9 +199,12 @@ export const compareSessions = async (a: SessionSource, b: SessionSource): Promi
   const common = { a: readers.a.seq, b: readers.b.seq };
   return {
     common,
-    settings: fieldDifferences(settingsOf(a.header, readers.a), settingsOf(b.header, readers.b)),
+    settings: fieldDifferences(
+      comparableSettings(a.header, readers.a),
+      comparableSettings(b.header, readers.b),
+    ),
     headers: headerDifferences(a.header, b.header),
-    parting: { a: partingOf(stepA), b: partingOf(stepB) },
+    parting: { a: describeParting(stepA), b: describeParting(stepB) },
     fields: found,
     durationsOnly,
     rest: { a: await readers.a.finish(stepA), b: await readers.b.finish(stepB) },

@@ -19,7 +19,7 @@ import { parse } from 'valibot';
 import { type JsonRecord, recordSchema } from '../headless/record-schema.js';
 import { exitCodes, listenToSignals, Stop } from '../process/exit-codes.js';
 import { packageFolder } from '../process/package-folder.js';
-import { chooseSandbox, ownCommand, prepareProject, printFacts, printLine, scriptedModelOf } from './demo.js';
+import { chooseSandbox, ownCommand, prepareProject, printFacts, printLine, scriptedModel } from './demo.js';
 
 const PROMPT = 'Run the slow check and tell me what it says.';
 /** Of the command in demo/crash-script.json. */
@@ -154,7 +154,7 @@ export const runCrashDemo = async (): Promise<number> => {
   printLine(paint(look, 'dim', makeSafe(`The model is a script, everything else is real. ${why}`)));
   printLine(safe`\n${paint(look, 'bold', safe`1. Pawl runs a command of ${STEPS} steps`)}`);
   printLine(safe`   > ${makeSafe(PROMPT)}`);
-  const words = ['--model', scriptedModelOf('crash-script.json'), '--preset', 'auto', '--sandbox', sandbox];
+  const words = ['--model', scriptedModel('crash-script.json'), '--preset', 'auto', '--sandbox', sandbox];
   await runUntilKill(folder, words, told);
   await watchAlone(folder, look);
   await resume(folder, told);

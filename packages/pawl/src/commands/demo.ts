@@ -111,7 +111,7 @@ export const runDemo = async (): Promise<number> => {
   const folder = prepareProject();
   const { sandbox, why } = await chooseSandbox(folder);
   const opened = await openFromFlags(
-    { model: scriptedModelOf('script.json'), workspace: folder, preset: 'auto', sandbox },
+    { model: scriptedModel('script.json'), workspace: folder, preset: 'auto', sandbox },
     'headless',
     { warn: (text) => writeError(safe`${warningText(text)}\n`), configured: false },
   );
@@ -162,8 +162,7 @@ export const prepareProject = (): string => {
 };
 
 /** The model's name for a script in the folder `demo`. */
-export const scriptedModelOf = (script: string): string =>
-  `scripted/${join(packageFolder(), 'demo', script)}`;
+export const scriptedModel = (script: string): string => `scripted/${join(packageFolder(), 'demo', script)}`;
 
 /** The command that starts this program again: in a clone, and under npx, `pawl` is not on the PATH. */
 export const ownCommand = (): string => {

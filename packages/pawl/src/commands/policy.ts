@@ -11,7 +11,7 @@ import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { exitCodes } from '../process/exit-codes.js';
 import { withConfig } from '../settings/configuration.js';
 import { realWorkspace, type Warn } from '../settings/connect-model.js';
-import { allowedHostsOf, presetOf, type RunFlags, sandboxOf, usageStop } from '../settings/flags.js';
+import { presetOf, type RunFlags, readAllowedHosts, readSandbox, usageStop } from '../settings/flags.js';
 
 export type PolicyFlags = RunFlags & { readonly needs?: string; readonly json?: true };
 
@@ -31,12 +31,12 @@ const policySettings = async (
 ): Promise<Pick<Settings, 'rules' | 'workspace'> & Partial<Settings>> => {
   const all = await withConfig(flags, workspace, { command: 'run', resumed: false, warn });
   const preset: Preset = presetOf(all) ?? 'careful';
-  const chosen: SandboxLevel | undefined = sandboxOf(all) ?? undefined;
+  const chosen: SandboxLevel | undefined = readSandbox(all) ?? undefined;
   const fenced = await probeUnlessOff(chosen, workspace);
   const rules: readonly PolicyRule[] = presetRules[preset];
   const wishes = chosen === undefined ? { preset } : { preset, sandbox: chosen };
   const { sandbox } = sandboxSettings(wishes, { sandbox: 'off', preset, formatter: 'off' }, fenced);
-  allowedHostsOf(all);
+  readAllowedHosts(all);
   return {
     rules,
     preset,

@@ -33,7 +33,7 @@ const tasksText = (tasks: number): readonly Safe[] => {
   return [makeSafe(tasks === 1 ? '(1 task)' : `(${tasks} tasks)`)];
 };
 
-const lineOf = ({ info, tasks }: Listed): Safe => {
+const sessionLine = ({ info, tasks }: Listed): Safe => {
   const { sessionId, kind, changedAt, workspace, title, parent, startedBy } = info;
   const asked = kind === 'ask' ? [safe`(pawl ask)`] : [];
   const fork = parent === null ? [] : [makeSafe(`(fork of ${parent.sessionId} at ${parent.seq})`)];
@@ -51,7 +51,7 @@ const lineOf = ({ info, tasks }: Listed): Safe => {
 const listSessions = async (flags: SessionsFlags): Promise<number> => {
   const found = await allSessions();
   if (flags.json) for (const info of found) writeJson(info);
-  else for (const listed of foldTasks(found)) writeOut(safe`${lineOf(listed)}\n`);
+  else for (const listed of foldTasks(found)) writeOut(safe`${sessionLine(listed)}\n`);
   if (found.length === 0) writeError(safe`No sessions yet. pawl demo creates one.\n`);
   return 0;
 };

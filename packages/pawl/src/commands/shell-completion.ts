@@ -235,15 +235,15 @@ export type DescribedProgram = DescribedCommand & { readonly commands: readonly 
 const providerWords = modelForms.map((form) => form.slice(0, form.indexOf('/') + 1));
 
 /** Values of flags that the table of settings does not describe. */
-const ownTakes: Readonly<Record<string, Takes>> = {
+const TAKES_BY_FLAG: Readonly<Record<string, Takes>> = {
   '--workspace': { kind: 'folder' },
   '--context': { kind: 'file' },
   '--resume': { kind: 'session' },
   '--view': { kind: 'words', words: ['minimal', 'minimal-head', 'loom', 'sketch', 'tools'] },
 };
 
-const takesOf = ({ long, required, optional }: Option): Takes => {
-  const own = ownTakes[long ?? ''];
+const flagTakes = ({ long, required, optional }: Option): Takes => {
+  const own = TAKES_BY_FLAG[long ?? ''];
   if (own !== undefined) return own;
   if (!required && !optional) return { kind: 'nothing' };
   const kind = settings.find((setting) => flagName(setting) === long)?.kind;
@@ -258,7 +258,7 @@ const describeFlag = (option: Option): DescribedFlag => ({
   short: option.short ?? null,
   written: option.flags,
   help: option.description,
-  takes: takesOf(option),
+  takes: flagTakes(option),
 });
 
 const helpFlag: DescribedFlag = {

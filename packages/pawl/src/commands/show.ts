@@ -125,7 +125,7 @@ const stepLine = (first: string, event: string, { from, to, action, origin }: Pr
   `${first.padStart(4)}  ${event.padEnd(22)} ${from} → ${to}${action === null ? '' : ` / ${action}`}${origin === undefined ? '' : ` (origin ${origin})`}`;
 
 /** One line for each step of the seed's machine. The first one carries the number of the journal line. */
-const linesOf = (
+const stepLines = (
   view: Projection,
   { seq, event }: JournalStep,
   steps: readonly ProjectionStep[],
@@ -143,7 +143,7 @@ const showPath = async (sessionId: string, at: number | undefined, view: Project
   await foldStored(sessionId, at, (step) => {
     const followed = checkRefinement(view, cursor, step.before, step.event, step);
     ({ cursor } = followed);
-    lines.push(...linesOf(view, step, followed.steps), ...followed.faults.map((fault) => `!     ${fault}`));
+    lines.push(...stepLines(view, step, followed.steps), ...followed.faults.map((fault) => `!     ${fault}`));
   });
   return makeSafe(lines.join('\n'));
 };

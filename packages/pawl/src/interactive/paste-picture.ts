@@ -103,7 +103,7 @@ type ClipboardPlace = {
   readonly signal: AbortSignal;
 };
 
-const readersOf = ({ platform, environment }: ClipboardPlace): readonly Reader[] => [
+const clipboardReaders = ({ platform, environment }: ClipboardPlace): readonly Reader[] => [
   ...(environment.WAYLAND_DISPLAY ? [wayland] : []),
   ...(environment.DISPLAY ? [x11] : []),
   ...(platform === 'darwin' ? macOs : []),
@@ -114,7 +114,7 @@ const firstLine = (text: string): string => text.split('\n')[0] ?? '';
 /** Rejects with half a sentence about why there is no picture. */
 export const readClipboard = async (place: ClipboardPlace): Promise<Buffer> => {
   const { environment, workspace, signal } = place;
-  const readers = readersOf(place);
+  const readers = clipboardReaders(place);
   if (readers.length === 0)
     throw new Error('there is no access to a clipboard, because neither WAYLAND_DISPLAY nor DISPLAY is set');
   const programs = searchPrograms({ environment, workspace });

@@ -440,7 +440,7 @@ export const readBudget = (words: string): Budget | null => {
 const stoppedBy = (state: State): Dimension | null =>
   state.name === 'WaitingForUserInput' && state.reason.kind === 'budget' ? state.reason.dimension : null;
 
-const namesOf: Readonly<Record<Unit, keyof Limits>> = {
+const LIMIT_NAMES: Readonly<Record<Unit, keyof Limits>> = {
   usd: 'usd',
   tokens: 'tokens',
   rounds: 'rounds',
@@ -453,7 +453,7 @@ export const budgetEvent = (state: State, { amount, unit }: Budget): Input => {
   const dimension: Dimension = unit ?? stopped ?? 'usd';
   const limit = readLimit(dimension === 'time' ? Math.ceil(amount * 60_000) : amount);
   if (dimension === stopped && amount > 0) return { type: 'ApproveBudget', dimension, limit };
-  const name = unit === null ? (dimension === 'time' ? 'timeMs' : dimension) : namesOf[unit];
+  const name = unit === null ? (dimension === 'time' ? 'timeMs' : dimension) : LIMIT_NAMES[unit];
   return { type: 'SettingsChanged', patch: { limits: { ...state.session.settings.limits, [name]: limit } } };
 };
 

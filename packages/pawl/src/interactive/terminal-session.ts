@@ -270,14 +270,14 @@ const PASTED_FILES_MAX = 20;
 const SHELL_WORDS = /(?:[^\s\\'"]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+/g;
 
 /** The words of the paste as a shell would divide them; none if a quote is not closed. */
-const shellWordsOf = (text: string): readonly string[] =>
+const splitShellWords = (text: string): readonly string[] =>
   text.replace(SHELL_WORDS, '').trim() === '' ? (text.match(SHELL_WORDS) ?? []) : [];
 
 const QUOTED = /\\(.)|'([^']*)'|"((?:[^"\\]|\\.)*)"/g;
 
 /** The text without shell quotes, if a shell would read it as one word. */
 const unquoted = (text: string): string | null =>
-  shellWordsOf(text)[0] === text
+  splitShellWords(text)[0] === text
     ? text.replace(
         QUOTED,
         (_, escaped?: string, single?: string, double?: string) =>
@@ -321,7 +321,7 @@ export const namePastesIn = (workspace: string, home: string): NamePaste => {
     return file === undefined ? null : pictureMention(asSeenFrom(workspace, file));
   };
   const namesOf = (pasted: string): string | null => {
-    const words = pasted.length > CHARACTERS_MAX ? [] : shellWordsOf(pasted);
+    const words = pasted.length > CHARACTERS_MAX ? [] : splitShellWords(pasted);
     if (words.length < 2 || words.length > PASTED_FILES_MAX) return null;
     const names = words.map(nameOf).filter((name) => name !== null);
     return names.length === words.length ? names.join(' ') : null;

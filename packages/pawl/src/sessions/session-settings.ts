@@ -17,21 +17,21 @@ import {
   warnOfUnknown,
 } from '../settings/connect-model.js';
 import {
-  afterToolsOf,
-  allowedHostsOf,
   effortOf,
   limitsOf,
-  onAskOf,
-  picturesOf,
   presetOf,
-  profileOf,
   type RunFlags,
-  sandboxOf,
+  readAfterTools,
+  readAllowedHosts,
+  readOnAsk,
+  readPictures,
+  readProfileName,
+  readSandbox,
 } from '../settings/flags.js';
 import type { RecordedSettings } from './stored-sessions.js';
 
 const readProfile = async (flags: RunFlags): Promise<Partial<Settings>> => {
-  const name = profileOf(flags);
+  const name = readProfileName(flags);
   return name === null ? {} : (await import('@pawl/verify/projections/all-projections')).profiles[name];
 };
 
@@ -39,14 +39,14 @@ const readProfile = async (flags: RunFlags): Promise<Partial<Settings>> => {
 export const refuseBadFlags = (flags: RunFlags): void => {
   for (const read of [
     limitsOf,
-    onAskOf,
+    readOnAsk,
     effortOf,
-    picturesOf,
+    readPictures,
     presetOf,
-    sandboxOf,
-    allowedHostsOf,
-    afterToolsOf,
-    profileOf,
+    readSandbox,
+    readAllowedHosts,
+    readAfterTools,
+    readProfileName,
   ])
     read(flags);
 };
@@ -56,9 +56,9 @@ export const refuseBadFlags = (flags: RunFlags): void => {
  * configuration file can't.
  */
 const chooseSandboxLevel = (given: RunFlags, all: RunFlags, preset: Preset): SandboxLevel | null => {
-  const chosen = sandboxOf(all);
+  const chosen = readSandbox(all);
   const widens = chosen === 'workspace' || chosen === 'workspace+net';
-  return preset === 'plan' && widens ? sandboxOf(given) : chosen;
+  return preset === 'plan' && widens ? readSandbox(given) : chosen;
 };
 
 /** Everything that is settled before a session is opened. */
@@ -133,7 +133,7 @@ export const chooseSettings = (given: RunFlags, prepared: PreparedSession, place
     presetOf(sessionFlags(given, place)) ??
     narrower('preset', presetOf(flags) ?? defaultPreset(place), before?.preset);
   const sandbox = chooseSandboxLevel(given, flags, preset);
-  const onAsk = preset === 'ci' ? 'deny' : onAskAt(place, onAskOf(flags));
+  const onAsk = preset === 'ci' ? 'deny' : onAskAt(place, readOnAsk(flags));
   return { preset, sandbox, settings: { ...settingsFrom(prepared, place, preset), onAsk } };
 };
 
@@ -158,7 +158,7 @@ export const chooseNewSession = async (
 
 /** Rules that also allow the hosts of `--allow-hosts`; nothing without that flag. */
 const rulesFrom = (flags: RunFlags, preset: Preset): Partial<Pick<Settings, 'rules'>> => {
-  const hosts = allowedHostsOf(flags);
+  const hosts = readAllowedHosts(flags);
   return hosts === null ? {} : { rules: allowHosts(presetRules[preset], hosts) };
 };
 
@@ -184,7 +184,7 @@ const settingsFrom = (
     ...(effort === null ? {} : { effort }),
     queueOnCancel: queueOnCancelAt(place, flags),
     ...profile,
-    ...afterToolsOf(flags),
+    ...readAfterTools(flags),
     ...rulesFrom(flags, preset),
     ...writtenFrom(flags),
     limits,

@@ -13,7 +13,7 @@ import { exitCodes } from '../process/exit-codes.js';
 type MessagePart = Message['parts'][number];
 
 /** A line for each picture, with the hash of its blob. */
-const picturesOf = (part: MessagePart): Safe =>
+const pictureLines = (part: MessagePart): Safe =>
   'images' in part
     ? makeSafe((part.images ?? []).map(({ mediaType, sha256 }) => `\n[${mediaType} blob:${sha256}]`).join(''))
     : safe``;
@@ -21,13 +21,13 @@ const picturesOf = (part: MessagePart): Safe =>
 const partLine = (look: Look, part: MessagePart): Safe => {
   switch (part.type) {
     case 'text':
-      return safe`${harmless(part.text)}${picturesOf(part)}`;
+      return safe`${harmless(part.text)}${pictureLines(part)}`;
     case 'reasoning':
       return paint(look, 'dim', harmless(part.text));
     case 'call':
       return safe`${paint(look, 'cyan', makeSafe(`→ ${part.tool}`))} ${harmless(part.rawInput ?? JSON.stringify(part.input))}`;
     case 'result':
-      return safe`${paint(look, part.failed ? 'red' : 'green', makeSafe(`← ${part.tool}`))} ${harmless(part.text)}${picturesOf(part)}`;
+      return safe`${paint(look, part.failed ? 'red' : 'green', makeSafe(`← ${part.tool}`))} ${harmless(part.text)}${pictureLines(part)}`;
     default:
       return part satisfies never;
   }

@@ -206,7 +206,7 @@ const refuseShared = (folder: string): void => {
 };
 
 /** The real reason why a folder can't be made. Node may report ENOENT, so the nearest existing parent is tried. */
-const reasonOf = (folder: string, error: unknown): string => {
+const explainUnwritable = (folder: string, error: unknown): string => {
   let above = folder;
   while (!existsSync(above) && above !== dirname(above)) above = dirname(above);
   try {
@@ -218,7 +218,7 @@ const reasonOf = (folder: string, error: unknown): string => {
 };
 
 const cannotKeep = (folder: string, error: unknown): string => {
-  const why = reasonOf(folder, error);
+  const why = explainUnwritable(folder, error);
   const parent = dirname(folder);
   return [
     `Pawl can't write its journal below ${parent}: ${why}.`,

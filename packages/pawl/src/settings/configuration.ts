@@ -17,9 +17,9 @@ import { describeRule } from '@pawl/agent/policy/rules';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { type ReadRule, readRules } from './permission-rules.js';
 import {
-  attributeOf,
   checkValue,
   checkVariable,
+  flagAttribute,
   flagName,
   type Setting,
   settings,
@@ -59,7 +59,7 @@ type Flags = Readonly<Record<string, unknown>>;
 const givenByFlags = (flags: Flags): readonly Given[] =>
   settings.flatMap((setting): Given[] => {
     const flag = flagName(setting);
-    const value = flags[attributeOf(setting)];
+    const value = flags[flagAttribute(setting)];
     if (flag === null || value === undefined) return [];
     return [{ setting, value: value as Value, origin: { layer: 'flag', flag } }]; // the parser returns text or a boolean
   });
@@ -131,12 +131,13 @@ export const variablesOf = (
 export const keysIn = (variables: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(variables).filter(([name]) => keyVariables.includes(name)));
 
-const isGivenByFlag = (setting: Setting, flags: Flags): boolean => flags[attributeOf(setting)] !== undefined;
+const isGivenByFlag = (setting: Setting, flags: Flags): boolean =>
+  flags[flagAttribute(setting)] !== undefined;
 
 /** A setting in the form of a flag. `false` is left out like a missing flag, except for `auto_commit`, which has `--no-`. */
 const asFlag = ({ setting, value }: Resolved): readonly (readonly [string, unknown])[] => {
   if (value === null) return [];
-  const name = attributeOf(setting);
+  const name = flagAttribute(setting);
   if (typeof value !== 'boolean') return [[name, asText(value)]];
   return value || setting.key === 'auto_commit' ? [[name, value]] : [];
 };
@@ -150,11 +151,11 @@ type GivenOptions = {
   readonly warn: (text: string) => void;
 };
 
-const commandOf = ({ key }: Setting): string => (key.startsWith('ask.') ? 'ask' : 'run');
+const settingCommand = ({ key }: Setting): string => (key.startsWith('ask.') ? 'ask' : 'run');
 
 const wantedIn = ({ command, resumed }: GivenOptions, { setting }: Resolved): boolean => {
   if (setting.key.startsWith('providers.')) return false;
-  const fits = commandOf(setting) === 'run' || command === 'ask';
+  const fits = settingCommand(setting) === 'run' || command === 'ask';
   return fits && !(resumed && setting.frozen);
 };
 
@@ -238,7 +239,7 @@ const LOOSER_TEXTS: Readonly<Record<Setting['kind']['type'], string>> = {
   names: 'a project may not set it',
 };
 
-const providerOf = (model: Value): string => String(model).split('/')[0] ?? '';
+const providerName = (model: Value): string => String(model).split('/')[0] ?? '';
 
 const outOfRange = ({ projectRange }: Setting, value: Value): string | null => {
   const [least, most] = projectRange ?? [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
@@ -269,8 +270,8 @@ const refusal = (
         ? null
         : 'a project may only raise it';
     case 'sameProvider': {
-      const provider = providerOf(current ?? builtInModel);
-      const isSame = providerOf(value) === provider && provider !== 'scripted';
+      const provider = providerName(current ?? builtInModel);
+      const isSame = providerName(value) === provider && provider !== 'scripted';
       return isSame ? null : LOOSER_TEXTS.model;
     }
     default:
@@ -457,7 +458,7 @@ const inHome = (rule: WrittenRule, environment: ProcessEnvironment): WrittenRule
   return { ...rule, pattern: path.join(environment.HOME || homedir(), rule.pattern.slice(2)) };
 };
 
-const folderOf = (file: string): string => path.dirname(path.dirname(file));
+const projectFolder = (file: string): string => path.dirname(path.dirname(file));
 
 const nearestHooks = (hooks: readonly ProjectHook[]): readonly ProjectHook[] => [
   ...new Map(hooks.map((hook) => [hook.declaration.name, hook])).values(),
@@ -487,7 +488,7 @@ export const loadConfig = async (workspace: string, environment: ProcessEnvironm
     userHooks: user.hooks,
     projectHooks: nearestHooks(
       projects.flatMap((file, index) =>
-        (project[index]?.hooks ?? []).map((declaration) => ({ declaration, folder: folderOf(file) })),
+        (project[index]?.hooks ?? []).map((declaration) => ({ declaration, folder: projectFolder(file) })),
       ),
     ),
     refused: ofProjects.filter(({ decision }) => decision === 'allow'),

@@ -9,7 +9,7 @@ import type { Model } from '@pawl/agent/ports/model';
 import { workspaceRefusal } from '@pawl/agent/session/refuse-workspace';
 import { type ExitCode, exitCodes, Stop } from '../process/exit-codes.js';
 import type { Configured } from './configuration.js';
-import { type PicturesWish, picturesOf, type RunFlags } from './flags.js';
+import { type PicturesWish, type RunFlags, readPictures } from './flags.js';
 
 const exitOfProblem: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
   noKey: exitCodes.configuration,
@@ -39,7 +39,7 @@ export const connectModel = async (
   };
   const chosen = await chooseModel(wanted, { ...process.env, ...flags.variables }, options);
   if (chosen.kind !== 'ok') throw new Stop(exitOfProblem[chosen.kind], 'configuration', chosen.message);
-  return withPictures(chosen.model, picturesOf(flags));
+  return withPictures(chosen.model, readPictures(flags));
 };
 
 const providerIn = (modelId: string): string => modelId.slice(0, modelId.indexOf('/'));
