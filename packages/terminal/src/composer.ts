@@ -231,10 +231,10 @@ export class Composer {
     }
     const takes = key.name === 'tab' || (key.name === 'enter' && !key.alt && !key.shift);
     if (!takes || (key.name === 'enter' && isTyped(text, cursor, offer))) return false;
-    const put = completed(text, cursor, offer);
+    const completion = completed(text, cursor, offer);
     this.#close();
-    this.#editor = withText(this.#editor, put.text, put.cursor);
-    if (put.text[put.cursor - 1] === '/') this.#complete();
+    this.#editor = withText(this.#editor, completion.text, completion.cursor);
+    if (completion.text[completion.cursor - 1] === '/') this.#complete();
     return true;
   }
 
@@ -298,8 +298,8 @@ type History = {
 const TEXTS_MAX = 1_000;
 
 const createHistory = (texts: readonly string[]): History => {
-  const kept = texts.slice(-TEXTS_MAX);
-  return { texts: kept, shown: kept.length, draft: '' };
+  const newest = texts.slice(-TEXTS_MAX);
+  return { texts: newest, shown: newest.length, draft: '' };
 };
 
 /** Adds a sent text, unless it repeats the last one. */
@@ -333,9 +333,9 @@ const leaveHistory = (history: History): History => ({ ...history, shown: histor
 /** Index of the newest text before `below` that contains `words`, or null. */
 const findBefore = (history: History, words: string, below = history.texts.length): number | null => {
   if (words === '') return null;
-  const wanted = words.toLowerCase();
+  const pattern = words.toLowerCase();
   for (let index = Math.min(below, history.texts.length) - 1; index >= 0; index -= 1) {
-    if (history.texts[index]?.toLowerCase().includes(wanted)) return index;
+    if (history.texts[index]?.toLowerCase().includes(pattern)) return index;
   }
   return null;
 };

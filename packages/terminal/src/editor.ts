@@ -207,14 +207,14 @@ export const breakLine = (editor: Editor): Editor => {
 
 /** Inserts a word at the cursor, with spaces around it where there are none. */
 export const insertWord = (editor: Editor, word: string): Editor => {
-  const [left, right] = [editor.text.slice(0, editor.cursor), editor.text.slice(editor.cursor)];
-  const begun = `${left}${/\S$/.test(left) ? ' ' : ''}${word}${/^\s/.test(right) ? '' : ' '}`;
-  return changed(editor, begun + right, begun.length);
+  const [head, tail] = [editor.text.slice(0, editor.cursor), editor.text.slice(editor.cursor)];
+  const start = `${head}${/\S$/.test(head) ? ' ' : ''}${word}${/^\s/.test(tail) ? '' : ' '}`;
+  return changed(editor, start + tail, start.length);
 };
 
 /** Inserts a paste without its control characters; a long one as a mark. */
-export const insertPaste = (editor: Editor, given: string): Editor => {
-  const text = withoutControls(given);
+export const insertPaste = (editor: Editor, pasted: string): Editor => {
+  const text = withoutControls(pasted);
   const long = text.length > FOLD_CHARACTERS || text.split('\n').length > FOLD_LINES;
   const number = editor.folds.length;
   if (!long || number >= MARKS) return text === '' ? editor : insert(editor, text);
@@ -223,8 +223,8 @@ export const insertPaste = (editor: Editor, given: string): Editor => {
 };
 
 /** Inserts a word for a paste. The first undo restores the pasted text, the second one removes it. */
-export const insertPasteAs = (editor: Editor, given: string, word: string): Editor => {
-  const raw = insertPaste(editor, given);
+export const insertPasteAs = (editor: Editor, pasted: string, word: string): Editor => {
+  const raw = insertPaste(editor, pasted);
   return { ...insertWord(editor, word), folds: raw.folds, past: remember(raw) };
 };
 
@@ -301,12 +301,12 @@ const append = (draft: Draft, at: number, piece: Piece): void => {
 };
 
 const cutAfter = (editor: Editor, draft: Draft, count: number, room: number): Draft => {
-  const kept = draftAt(draft.start);
+  const shortDraft = draftAt(draft.start);
   for (const [index, { at }] of draft.signs.slice(0, count).entries()) {
     const until = draft.signs[index + 1]?.at ?? at + 1;
-    append(kept, at, drawGrapheme(editor, at, until, room));
+    append(shortDraft, at, drawGrapheme(editor, at, until, room));
   }
-  return count === draft.signs.length ? draft : kept;
+  return count === draft.signs.length ? draft : shortDraft;
 };
 
 const layOut = (editor: Editor, room: number): readonly Row[] => {

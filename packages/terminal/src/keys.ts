@@ -136,8 +136,8 @@ const controlSequence = (text: string): Found => {
   if (/^\u001b\[\[?$/.test(text)) return INCOMPLETE;
   const whole = /^\u001b\[([0-?]*)[ -/]*([@-~])/.exec(text);
   if (whole !== null) return done(whole[0].length, readSequence(whole[1] ?? '', whole[2] ?? ''));
-  const begun = /^\u001b\[[0-?]*[ -/]*/.exec(text)?.[0] ?? '';
-  return begun.length === text.length ? INCOMPLETE : done(begun.length, null);
+  const start = /^\u001b\[[0-?]*[ -/]*/.exec(text)?.[0] ?? '';
+  return start.length === text.length ? INCOMPLETE : done(start.length, null);
 };
 
 /** `ESC O final`: keys of the number pad, and arrows in application mode. */
@@ -204,10 +204,10 @@ export const readKeys = (before: KeyReaderState, text: string): KeysRead => {
       paste = '';
       rest = rest.slice(PASTE_START.length);
     } else {
-      const found = nextToken(rest);
-      if (found.kind === 'incomplete') break;
-      if (found.key !== null) presses.push({ kind: 'key', key: found.key });
-      rest = rest.slice(found.length);
+      const token = nextToken(rest);
+      if (token.kind === 'incomplete') break;
+      if (token.key !== null) presses.push({ kind: 'key', key: token.key });
+      rest = rest.slice(token.length);
     }
   }
   const pending = rest.length > PENDING_MAX ? rest.slice(0, 2) : rest;

@@ -315,11 +315,11 @@ type Token = { readonly style: Style | null; readonly text: Safe };
 const tokenize = (code: Safe, family: keyof typeof COMMENTS, language: string): readonly Token[] => {
   const tokens: Token[] = [];
   let at = 0;
-  for (const found of code.matchAll(createScanner(family, language))) {
-    const [{ length }, comment, string, number] = found;
-    const text = code.slice(found.index, found.index + length);
-    if (found.index > at) tokens.push({ style: null, text: code.slice(at, found.index) });
-    at = found.index + length;
+  for (const match of code.matchAll(createScanner(family, language))) {
+    const [{ length }, comment, string, number] = match;
+    const text = code.slice(match.index, match.index + length);
+    if (match.index > at) tokens.push({ style: null, text: code.slice(at, match.index) });
+    at = match.index + length;
     if (comment !== undefined) tokens.push({ style: 'dim', text });
     else if (string !== undefined) tokens.push({ style: 'string', text });
     else if (number !== undefined) tokens.push({ style: 'number', text });

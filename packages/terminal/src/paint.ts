@@ -94,9 +94,9 @@ const LAST_LINES = 4;
 /** A prompt without its middle if it is long, for example because of a paste. */
 export const shortened = (text: string): string => {
   const lines = text.trim().split('\n');
-  const left = lines.length - FIRST_LINES - LAST_LINES;
-  if (left < 2) return text;
-  return [...lines.slice(0, FIRST_LINES), `… ${left} more lines`, ...lines.slice(-LAST_LINES)].join('\n');
+  const cut = lines.length - FIRST_LINES - LAST_LINES;
+  if (cut < 2) return text;
+  return [...lines.slice(0, FIRST_LINES), `… ${cut} more lines`, ...lines.slice(-LAST_LINES)].join('\n');
 };
 
 /** A unified diff with its added and removed lines coloured. */
@@ -281,10 +281,10 @@ export const watchBackground = (
     read(typed) {
       if (known !== 'unknown') return;
       pending = (pending + typed).slice(-REPLY_UNITS_MAX);
-      const found = REPLY.exec(pending);
+      const match = REPLY.exec(pending);
       // The last number is complete only if another character follows.
-      if (found === null || found.index + found[0].length === pending.length) return;
-      known = judgeBackground(found.slice(1));
+      if (match === null || match.index + match[0].length === pending.length) return;
+      known = judgeBackground(match.slice(1));
     },
     known: () => known,
   };
@@ -346,10 +346,10 @@ function* splitPieces(line: string): Generator<Piece> {
   let at = 0;
   while (at < line.length) {
     ESCAPE.lastIndex = at;
-    const found = ESCAPE.exec(line)?.[0];
-    if (found !== undefined) {
-      yield { text: found, columns: 0 };
-      at += found.length;
+    const sequence = ESCAPE.exec(line)?.[0];
+    if (sequence !== undefined) {
+      yield { text: sequence, columns: 0 };
+      at += sequence.length;
       continue;
     }
     const next = line.indexOf('\u001b', at + 1);
@@ -385,8 +385,8 @@ const colourWith = (on: readonly string[], sequence: string): readonly string[] 
   const code = /^\u001b\[([\d;]*)m$/.exec(sequence)?.[1];
   if (code === undefined) return on;
   if (code === '' || code === '0') return [];
-  const left = on.filter((other) => endCode(other) !== code);
-  return left.length < on.length || ENDS.has(code) ? left : [...on, code];
+  const others = on.filter((other) => endCode(other) !== code);
+  return others.length < on.length || ENDS.has(code) ? others : [...on, code];
 };
 
 const wrapLine = (line: string, columns: number): readonly string[] => {

@@ -57,14 +57,14 @@ const dimmed = (look: Look, lines: readonly Safe[]): readonly Safe[] =>
   lines.map((line) => paint(look, 'dim', cutLine(safe`${INDENT}${line}`, look.columns)));
 
 const lastLines = (look: Look, lines: readonly Safe[], limit: number): readonly Safe[] => {
-  const left = lines.length - limit;
-  return dimmed(look, left > 0 ? [moreLines(left), ...lines.slice(-limit)] : lines);
+  const more = lines.length - limit;
+  return dimmed(look, more > 0 ? [moreLines(more), ...lines.slice(-limit)] : lines);
 };
 
 const headAndTail = (lines: readonly Safe[]): readonly Safe[] => {
   if (lines.length <= SHORT_LINES) return lines;
-  const left = moreLines(lines.length - FIRST_LINES - LAST_LINES);
-  return [...lines.slice(0, FIRST_LINES), safe`${left} (Ctrl-O)`, ...lines.slice(-LAST_LINES)];
+  const more = moreLines(lines.length - FIRST_LINES - LAST_LINES);
+  return [...lines.slice(0, FIRST_LINES), safe`${more} (Ctrl-O)`, ...lines.slice(-LAST_LINES)];
 };
 
 const callHead = (result: ToolResult, title: string, notes: Safe, look: Look): Safe => {
@@ -108,11 +108,11 @@ export const callRows = (result: ToolResult, known: KnownCall, look: Look): Call
   const good = result.status === 'ok';
   if (!good && tookMs === null) return unseenCallRows(result, title, look);
   const notes = [callSummary(result, call), tookMs === null ? safe`` : formatSeconds(tookMs)];
-  const said = joinSafe(
+  const note = joinSafe(
     notes.filter((note) => note !== ''),
     safe` `,
   );
-  const head = callHead(result, title, said, look);
+  const head = callHead(result, title, note, look);
   const all = outputLines(result.text).map((line) => safe`${INDENT}${line}`);
   const whole = result.diff === null ? all : diffRows(look, result.diff, Number.POSITIVE_INFINITY).rows;
   return { rows: [head, ...rowsBelow(result, call, look)], whole: [head, ...whole] };

@@ -88,8 +88,8 @@ type Stream = keyof typeof WRITERS;
 /** Has the signature of `stream.write`: bytes or text, optional encoding, optional callback. */
 const writeInto =
   (stream: Stream) =>
-  (given: unknown, ...rest: readonly unknown[]): boolean => {
-    WRITERS[stream](makeSafe(given instanceof Uint8Array ? Buffer.from(given).toString('utf8') : `${given}`));
+  (chunk: unknown, ...rest: readonly unknown[]): boolean => {
+    WRITERS[stream](makeSafe(chunk instanceof Uint8Array ? Buffer.from(chunk).toString('utf8') : `${chunk}`));
     const written = rest.at(-1);
     if (typeof written === 'function') process.nextTick(written);
     return true;

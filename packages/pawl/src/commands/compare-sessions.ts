@@ -171,8 +171,13 @@ const compareEvents = async (
     : [a, b];
   const whole = fieldDifferences(wholeA, wholeB);
   if (whole.length === 0 || !isCommand) return { fields: whole, durationsOnly: false };
-  const left = fieldDifferences(inOutput(wholeA, withoutDurations), inOutput(wholeB, withoutDurations));
-  return left.length === 0 ? { fields: [], durationsOnly: true } : { fields: whole, durationsOnly: false };
+  const otherDifferences = fieldDifferences(
+    inOutput(wholeA, withoutDurations),
+    inOutput(wholeB, withoutDurations),
+  );
+  return otherDifferences.length === 0
+    ? { fields: [], durationsOnly: true }
+    : { fields: whole, durationsOnly: false };
 };
 
 export const compareSessions = async (a: SessionSource, b: SessionSource): Promise<SessionComparison> => {
@@ -182,13 +187,13 @@ export const compareSessions = async (a: SessionSource, b: SessionSource): Promi
     b: new SessionReader(b, otherFolder ? b.header.workspace : null),
   };
   let durationsOnly = 0;
-  let found: readonly FieldDifference[] = [];
+  let fields: readonly FieldDifference[] = [];
   let [stepA, stepB] = [await readers.a.next(), await readers.b.next()];
   while (stepA !== null && stepB !== null) {
     const events = { a: stepA.event, b: stepB.event };
     const compared = await compareEvents({ a, b }, readers, events);
     if (compared.fields.length > 0) {
-      found = compared.fields;
+      fields = compared.fields;
       break;
     }
     durationsOnly += compared.durationsOnly ? 1 : 0;
@@ -205,7 +210,7 @@ export const compareSessions = async (a: SessionSource, b: SessionSource): Promi
     ),
     headers: headerDifferences(a.header, b.header),
     parting: { a: describeParting(stepA), b: describeParting(stepB) },
-    fields: found,
+    fields: fields,
     durationsOnly,
     rest: { a: await readers.a.finish(stepA), b: await readers.b.finish(stepB) },
   };
@@ -308,7 +313,7 @@ const isObject = (value: Json | undefined): value is JsonObject =>
 
 const isList = (value: Json | undefined): value is readonly Json[] => Array.isArray(value);
 
-const own = (owner: JsonObject, name: string): Json | undefined =>
+const ownValue = (owner: JsonObject, name: string): Json | undefined =>
   Object.hasOwn(owner, name) ? owner[name] : undefined;
 
 /** Whether two values are the same scalar, or both are missing. */
@@ -322,7 +327,7 @@ function* walk(
   if (isSame(a, b)) return;
   if (isObject(a) && isObject(b)) {
     for (const name of new Set([...Object.keys(a), ...Object.keys(b)]))
-      yield* walk(field === '' ? name : `${field}.${name}`, own(a, name), own(b, name));
+      yield* walk(field === '' ? name : `${field}.${name}`, ownValue(a, name), ownValue(b, name));
   } else if (isList(a) && isList(b)) {
     for (let index = 0; index < Math.max(a.length, b.length); index += 1)
       yield* walk(`${field}[${index}]`, a[index], b[index]);

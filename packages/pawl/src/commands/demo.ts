@@ -28,8 +28,8 @@ const PROMPT = 'The tests fail. Find out why, repair it, and commit the repair.'
 /** Verifies the result (rule 1). Returns what is wrong; null if all is well. */
 const findFault = (folder: string): string | null => {
   const { NODE_TEST_CONTEXT: _, ...environment } = process.env; // set inside a test run; with it `node --test` does nothing
-  const own = { environment, searchPath: ownPrograms().folders };
-  const tests = askProgramSync(NODE_PROGRAM, ['--test'], { ...own, folder });
+  const options = { environment, searchPath: ownPrograms().folders };
+  const tests = askProgramSync(NODE_PROGRAM, ['--test'], { ...options, folder });
   if (tests?.code !== 0) return 'the tests of the sample project still fail';
   if (git(folder, ['rev-list', '--count', 'HEAD']).trim() !== '2') return 'the repair was not committed';
   return git(folder, ['status', '--porcelain']).trim() === '' ? null : 'the commit left changes behind';

@@ -150,8 +150,8 @@ const comparisonJson = (headers: Headers, compared: SessionComparison): object =
   };
 };
 
-const openSource = async (given: string): Promise<SessionSource> => {
-  const { sessionId, kind } = await findInfo(given);
+const openSource = async (id: string): Promise<SessionSource> => {
+  const { sessionId, kind } = await findInfo(id);
   if (kind !== 'agent') throw usageStop('pawl diff compares sessions of the agent, not runs of pawl ask.');
   const store = fileJournals({ folder: stateFolder(process.env) });
   const { header } = await store.replay(sessionId, { at: 0 });
@@ -263,11 +263,11 @@ const fieldLines = (look: Look, fields: readonly FieldDifference[]): readonly Sa
       fields.filter(({ field }) => field !== 'type'),
     );
   const inMessage = fields.some(({ field }) => field.startsWith('message.'));
-  const told = fields.filter((one) => !(inMessage && isRepeated(one)));
-  const left = told.length - FIELDS_SHOWN;
-  const lines = told.slice(0, FIELDS_SHOWN).flatMap((one) => differenceLines(look, one));
-  if (left <= 0) return lines;
-  const note = cutLine(safe`  … ${left} more: --json has all of them`, Math.max(20, look.columns));
+  const shownFields = fields.filter((one) => !(inMessage && isRepeated(one)));
+  const more = shownFields.length - FIELDS_SHOWN;
+  const lines = shownFields.slice(0, FIELDS_SHOWN).flatMap((one) => differenceLines(look, one));
+  if (more <= 0) return lines;
+  const note = cutLine(safe`  … ${more} more: --json has all of them`, Math.max(20, look.columns));
   return [...lines, paint(look, 'dim', note)];
 };
 

@@ -34,8 +34,8 @@ const policySettings = async (
   const chosen: SandboxLevel | undefined = readSandbox(all) ?? undefined;
   const fenced = await probeUnlessOff(chosen, workspace);
   const rules: readonly PolicyRule[] = presetRules[preset];
-  const wishes = chosen === undefined ? { preset } : { preset, sandbox: chosen };
-  const { sandbox } = sandboxSettings(wishes, { sandbox: 'off', preset, formatter: 'off' }, fenced);
+  const choice = chosen === undefined ? { preset } : { preset, sandbox: chosen };
+  const { sandbox } = sandboxSettings(choice, { sandbox: 'off', preset, formatter: 'off' }, fenced);
   readAllowedHosts(all);
   return {
     rules,
@@ -108,7 +108,7 @@ export const explainPolicy = async (
     throw usageStop(`There is no pawl policy ${what}, only pawl policy explain "command"`);
   if (text === undefined || text.trim() === '')
     throw usageStop('Which command? For example: pawl policy explain "npm test"');
-  const warn = (told: string): void => writeError(safe`${warningText(told)}\n`);
+  const warn = (message: string): void => writeError(safe`${warningText(message)}\n`);
   const needs = readNeeds(flags);
   const workspace = realWorkspace(flags.workspace ?? process.cwd());
   const settings = await policySettings(flags, workspace, warn);

@@ -243,8 +243,8 @@ const TAKES_BY_FLAG: Readonly<Record<string, Takes>> = {
 };
 
 const flagTakes = ({ long, required, optional }: Option): Takes => {
-  const own = TAKES_BY_FLAG[long ?? ''];
-  if (own !== undefined) return own;
+  const known = TAKES_BY_FLAG[long ?? ''];
+  if (known !== undefined) return known;
   if (!required && !optional) return { kind: 'nothing' };
   const kind = settings.find((setting) => flagName(setting) === long)?.kind;
   if (kind?.type === 'words') return { kind: 'words', words: kind.words };

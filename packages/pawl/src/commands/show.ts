@@ -103,11 +103,11 @@ const refuseCombined = ({ view, request, time, json }: Flags): void => {
  * `pawl show`: the conversation after an entry; with `--request` the exact last model request up to it; with `--view`
  * the path in the states of a seed system; with `--time` where time and money went.
  */
-export const showSession = async (given: string, flags: Flags): Promise<number> => {
+export const showSession = async (id: string, flags: Flags): Promise<number> => {
   refuseCombined(flags);
   const view = flags.view === undefined ? null : readView(flags.view);
   const at = flags.at === undefined ? undefined : readSeq('--at', flags.at);
-  const { sessionId, kind, parent } = await findInfo(given);
+  const { sessionId, kind, parent } = await findInfo(id);
   if (kind === 'ask' && (view !== null || flags.time))
     throw usageStop(`${flags.time ? '--time' : '--view'} is for sessions of the agent, not of pawl ask.`);
   if (flags.time)

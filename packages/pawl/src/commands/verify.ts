@@ -15,10 +15,10 @@ import { findInfo, foldStored, storedJournals } from '../sessions/stored-session
 import { readSeq } from '../settings/flags.js';
 
 /** A word with a slash or a file name's ending is a path; any other word is the id of a session. */
-const findJournalPath = async (given: string): Promise<string> => {
-  const isPath = given.includes('/') || given.endsWith('.jsonl') || given.endsWith('.pawl');
-  if (isPath || existsSync(given)) return path.resolve(given);
-  return journalPath(stateFolder(process.env), (await findInfo(given)).sessionId);
+const findJournalPath = async (idOrPath: string): Promise<string> => {
+  const isPath = idOrPath.includes('/') || idOrPath.endsWith('.jsonl') || idOrPath.endsWith('.pawl');
+  if (isPath || existsSync(idOrPath)) return path.resolve(idOrPath);
+  return journalPath(stateFolder(process.env), (await findInfo(idOrPath)).sessionId);
 };
 
 const faultText = ({ path: where, line, byte, why, seq }: NonNullable<Verification['fault']>): string => {
@@ -59,8 +59,8 @@ const replayStored = async ({ path: file, sessionId, kind }: Verification): Prom
 };
 
 /** `pawl verify`: names file, line and byte of the first fault. Changes nothing. */
-export const verifySession = async (given: string): Promise<number> => {
-  const verified = await verifyStored(await findJournalPath(given));
+export const verifySession = async (idOrPath: string): Promise<number> => {
+  const verified = await verifyStored(await findJournalPath(idOrPath));
   if (verified.fault !== null) throw new Stop(exitCodes.badInput, 'damaged', faultText(verified.fault));
   const replayed = await replayStored(verified);
   const [mismatch] = replayed?.mismatches ?? [];
@@ -95,9 +95,9 @@ const replayAgent = async (sessionId: string, at: number | undefined, json: bool
 };
 
 /** `pawl replay`: folds a journal, performs nothing, compares the recorded hashes, prints the path. */
-export const replaySession = async (given: string, flags: ReplayFlags): Promise<number> => {
+export const replaySession = async (id: string, flags: ReplayFlags): Promise<number> => {
   const at = flags.at === undefined ? undefined : readSeq('--at', flags.at);
-  const { sessionId, kind } = await findInfo(given);
+  const { sessionId, kind } = await findInfo(id);
   const json = flags.json ?? false;
   if (kind === 'agent') return replayAgent(sessionId, at, json);
   return (await import('./ask-show.js')).replayRun(sessionId, at, json);

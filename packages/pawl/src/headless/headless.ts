@@ -239,10 +239,10 @@ export const runHeadless = async (flags: RunFlags, prompt: Prompt): Promise<numb
   try {
     refuseEmpty(prompt);
     const steps = createEventBuffer<Stepped>();
-    const begun = await openForTurn(flags, steps);
-    const { workspace } = begun.opened.settings;
+    const turnSession = await openForTurn(flags, steps);
+    const { workspace } = turnSession.opened.settings;
     const outlet = flags.json ? jsonOutlet : textOutlet(workspace, flags.verbose ?? false);
-    const ending = await runOpened(begun, prompt, outlet, steps);
+    const ending = await runOpened(turnSession, prompt, outlet, steps);
     return ending.exit;
   } catch (fault) {
     const ending = endingOfError(fault);
@@ -328,23 +328,23 @@ const joinParts = (parts: readonly string[]): string =>
 /** Reads the prompt. `-` as the first or last word stands for stdin, which follows the other words after a blank line. */
 export const readPrompt = async (words: readonly string[]): Promise<Prompt> => {
   const waits = words.length === 0 || words[0] === '-' || words.at(-1) === '-';
-  const given = words
+  const typed = words
     .filter((word, index) => !(word === '-' && (index === 0 || index === words.length - 1)))
     .join(' ');
   if (waits) {
     if (process.stdin.isTTY)
       throw usageStop('There is no prompt. Write it after -p, or pipe it in: echo "prompt" | pawl -p -');
-    const text = joinParts([given, (await readStdin(null)) ?? '']);
-    return { text, typed: given.trim() === '' ? text : given };
+    const text = joinParts([typed, (await readStdin(null)) ?? '']);
+    return { text, typed: typed.trim() === '' ? text : typed };
   }
   // Piped text doesn't make up for an empty prompt: that is an error of the caller.
-  if (given.trim() === '' || !isPipedIn()) return { text: given, typed: given };
+  if (typed.trim() === '' || !isPipedIn()) return { text: typed, typed: typed };
   const piped = await readStdin(SILENCE_MS);
   if (piped === null)
     writeError(
       safe`pawl: stdin is a pipe without data, so it is ignored. To wait for it: pawl -p "prompt" - ; to silence this: < /dev/null\n`,
     );
-  return { text: joinParts([given, piped ?? '']), typed: given };
+  return { text: joinParts([typed, piped ?? '']), typed: typed };
 };
 
 /**

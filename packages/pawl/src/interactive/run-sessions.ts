@@ -57,13 +57,13 @@ const refuseWithoutTerminal = (): void => {
 const flagsForNext = (flags: RunFlags, { resume: other, model }: NextSession): RunFlags => {
   const { resume, continue: last, takeOver, ...rest } = flags;
   if (other === null) return model === undefined ? rest : { ...rest, model };
-  const { model: first, preset, profile, ...kept } = rest;
-  return kept;
+  const { model: first, preset, profile, ...others } = rest;
+  return others;
 };
 
 const openNextSession = async (
   flags: RunFlags,
-  { resume, rights, said, text = '' }: NextSession,
+  { resume, rights, notice, text = '' }: NextSession,
 ): Promise<StartedSession> => {
   const [steps, warnings]: [StartedSession['steps'], StartedSession['warnings']] = [
     createEventBuffer(),
@@ -77,7 +77,7 @@ const openNextSession = async (
   };
   const opened = await openFromFlags(flags, 'terminal', early);
   if (!opened.resumed) await opened.session.send({ type: 'Start' });
-  return { opened, steps, warnings, notice: said, draft: text };
+  return { opened, steps, warnings, notice, draft: text };
 };
 
 const STARTING = { rows: [safe``, safe`starting`, safe`> `], cursor: { row: 2, column: 2 } };
@@ -103,7 +103,7 @@ export const runTerminal = async (flags: RunFlags): Promise<number> => {
   screen.area.draw(STARTING);
   const begin = async (): Promise<StartedSession> => {
     await askAboutProject(screen, plain, chosen);
-    return openNextSession(chosen, { resume: null, said: '' });
+    return openNextSession(chosen, { resume: null, notice: '' });
   };
   let started = await begin().catch((error: unknown) => {
     screen.area.clear();
@@ -274,11 +274,13 @@ const createViewHandlers = (
       sending = sending.then(prepare);
     },
     cancel: () => send({ type: 'CancelTurn' }),
-    answer: (batchId, callId, given) => send({ type: 'ApprovalAnswered', batchId, callId, ...given }),
-    runCommand(wish) {
-      terminal.history.add(wish.kind === 'shell' ? `!${wish.command}` : `/${wish.name} ${wish.words}`.trim());
-      if (wish.kind === 'shell') void userCommands.run(wish.command);
-      else void commands().then(({ runCommand }) => runCommand(context, wish.name, wish.words));
+    answer: (batchId, callId, scoped) => send({ type: 'ApprovalAnswered', batchId, callId, ...scoped }),
+    runCommand(command) {
+      terminal.history.add(
+        command.kind === 'shell' ? `!${command.command}` : `/${command.name} ${command.words}`.trim(),
+      );
+      if (command.kind === 'shell') void userCommands.run(command.command);
+      else void commands().then(({ runCommand }) => runCommand(context, command.name, command.words));
     },
     stopUserCommand: () => userCommands.stop(),
     withoutShellOutput: (texts) => texts.map((text) => shellOutputs.detach(text)),
@@ -451,9 +453,9 @@ let commandCount = 0;
 
 /** The user's commands get all environment variables, including secrets, except the keys of model providers. */
 const ownSandbox = (): SessionSandbox => {
-  const own = process.env;
-  const passEnvironment = Object.keys(own).filter((name) => !keyVariables.includes(name));
-  return createSessionSandbox({ environment: own, passEnvironment });
+  const environment = process.env;
+  const passEnvironment = Object.keys(environment).filter((name) => !keyVariables.includes(name));
+  return createSessionSandbox({ environment: environment, passEnvironment });
 };
 
 const startUserCommand = (
@@ -565,7 +567,7 @@ const SESSIONS_SEARCHED = 50;
 
 /** For a new session: the last one in this folder, and how to resume it. */
 export const lastSessionNote = async (look: Look, workspace: string, sessionId: string): Promise<Safe> => {
-  let left = SESSIONS_SEARCHED;
+  let remaining = SESSIONS_SEARCHED;
   for await (const info of storedJournals().list()) {
     const { kind, title, changedAt } = info;
     const isOther = info.sessionId !== sessionId && kind === 'agent' && title !== '';
@@ -574,7 +576,7 @@ export const lastSessionNote = async (look: Look, workspace: string, sessionId: 
         look,
         safe`last here: "${oneLine(title, 30)}", ${formatWhen(changedAt)} · /resume continues it`,
       );
-    if (--left === 0) return safe``;
+    if (--remaining === 0) return safe``;
   }
   return safe``;
 };

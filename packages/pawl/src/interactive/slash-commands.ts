@@ -57,16 +57,16 @@ const groupRows = (
   return [paint(look, 'heading', heading), ...rows];
 };
 
-const helpRows = (look: Look, own: readonly Choice[]): readonly Safe[] => [
+const helpRows = (look: Look, prompts: readonly Choice[]): readonly Safe[] => [
   ...groupRows(look, safe`Commands`, slashHelp),
   safe``,
-  ...(own.length === 0
+  ...(prompts.length === 0
     ? []
     : [
         ...groupRows(
           look,
           safe`Skills and commands of your own`,
-          own.map(({ text, about }) => [`/${text}`, about.slice(0, ABOUT_MAX)] as const),
+          prompts.map(({ text, about }) => [`/${text}`, about.slice(0, ABOUT_MAX)] as const),
         ),
         safe``,
       ]),
@@ -130,12 +130,12 @@ const permissions: Command = async ({ view, session, look }, words) => {
     throw new NotNow(
       '/permissions shows the rules and your permissions; /permissions revoke 1 takes one back.',
     );
-  const left = grantsWithout(grants, revoke[1] ?? '');
-  if (left === null) throw new NotNow(`You have no permission ${revoke[1]}. /permissions lists them.`);
-  await session.send({ type: 'SettingsChanged', patch: {}, grants: left });
-  const taken = grants.filter((grant) => !left.includes(grant)).map((grant) => grantText(grant));
+  const remaining = grantsWithout(grants, revoke[1] ?? '');
+  if (remaining === null) throw new NotNow(`You have no permission ${revoke[1]}. /permissions lists them.`);
+  await session.send({ type: 'SettingsChanged', patch: {}, grants: remaining });
+  const revoked = grants.filter((grant) => !remaining.includes(grant)).map((grant) => grantText(grant));
   view.print(
-    taken.length === 0 ? safe`  Nothing was allowed.` : makeSafe(`  asks again for: ${taken.join(', ')}`),
+    revoked.length === 0 ? safe`  Nothing was allowed.` : makeSafe(`  asks again for: ${revoked.join(', ')}`),
   );
 };
 
@@ -186,14 +186,14 @@ const jobs: Command = async ({ view, session }, words) => {
       all.length === 0 ? '  Nothing runs in the background.' : [...all.map(jobRow), hint].join('\n'),
     );
   }
-  const wish = /^(read|kill)\s+(?:job-)?(\d+)$/i.exec(words);
-  if (wish === null)
+  const request = /^(read|kill)\s+(?:job-)?(\d+)$/i.exec(words);
+  if (request === null)
     throw new NotNow(
       '/jobs lists the background commands; /jobs read 1 shows the output of one, /jobs kill 1 ends it.',
     );
-  const job = all.find(({ jobId }) => jobId === `job-${wish[2]}`);
-  if (job === undefined) throw new NotNow(`There is no job-${wish[2]}. /jobs lists them.`);
-  if (wish[1]?.toLowerCase() === 'kill') await job.kill();
+  const job = all.find(({ jobId }) => jobId === `job-${request[2]}`);
+  if (job === undefined) throw new NotNow(`There is no job-${request[2]}. /jobs lists them.`);
+  if (request[1]?.toLowerCase() === 'kill') await job.kill();
   else say(indentOutput(job.output()) || '    (no output yet)');
   say(jobRow(job));
 };
@@ -207,10 +207,10 @@ const mcp: Command = async ({ view, servers }, words) => {
     return say(servers.status().map(serverRow).join('\n'));
   }
   const all = servers.status();
-  const found = all.find(({ name }) => name.toLowerCase() === words.toLowerCase());
-  if (found === undefined)
+  const server = all.find(({ name }) => name.toLowerCase() === words.toLowerCase());
+  if (server === undefined)
     throw new NotNow(`There is no MCP server ${words}. There are ${all.map(({ name }) => name).join(', ')}.`);
-  say([serverRow(found), ...found.tools.map((tool) => `    ${oneLine(tool, WHY_MAX)}`)].join('\n'));
+  say([serverRow(server), ...server.tools.map((tool) => `    ${oneLine(tool, WHY_MAX)}`)].join('\n'));
 };
 
 /** `/inspect`: prints the address at which a browser shows this session while it works. */
@@ -319,10 +319,10 @@ const pickEffort = async ({ view }: CommandContext, now: Effort): Promise<Effort
 };
 
 const readEffort = (words: string): Effort => {
-  const found = EFFORTS.find((name) => name === words.toLowerCase());
-  if (found === undefined)
+  const effortName = EFFORTS.find((name) => name === words.toLowerCase());
+  if (effortName === undefined)
     throw new NotNow(`There is no effort '${words}'. There are ${EFFORTS.join(', ')}.`);
-  return found;
+  return effortName;
 };
 
 /** `/preset`: shows or changes the preset of this session. */
@@ -336,10 +336,10 @@ const pickPreset = async ({ view }: CommandContext, now: Preset | undefined): Pr
 };
 
 const readPreset = (words: string): Preset => {
-  const found = presetNames.find((name) => name === words.toLowerCase());
-  if (found === undefined)
+  const presetName = presetNames.find((name) => name === words.toLowerCase());
+  if (presetName === undefined)
     throw new NotNow(`There is no preset '${words}'. There are ${presetNames.join(', ')}.`);
-  return found;
+  return presetName;
 };
 
 /** `/permissions`: lists the rules and the user's own grants, and revokes grants. */
@@ -427,9 +427,9 @@ type Budget = { readonly amount: number; readonly unit: Unit | null };
 
 /** Parses `5`, `$5`, `200k tokens`, `30 rounds`, `10 minutes`; null for anything else. */
 export const readBudget = (words: string): Budget | null => {
-  const found = /^(\$?)\s*(\d+(?:\.\d+)?)\s*(?:(k|m)(?![a-z]))?\s*(\$|[a-z]+)?$/i.exec(words.trim());
-  if (found === null) return null;
-  const [, sign = '', digits = '', factor = '', word = ''] = found;
+  const match = /^(\$?)\s*(\d+(?:\.\d+)?)\s*(?:(k|m)(?![a-z]))?\s*(\$|[a-z]+)?$/i.exec(words.trim());
+  if (match === null) return null;
+  const [, sign = '', digits = '', factor = '', word = ''] = match;
   const amount = Number(digits) * (FACTORS[factor.toLowerCase()] ?? 1);
   const unit = UNITS[(sign || word).toLowerCase()] ?? null;
   if (unit === null && word !== '') return null;
@@ -501,8 +501,8 @@ const connectionText = (connection: ConnectionStatus): string => {
 };
 
 const serverRow = ({ name, connection, tools, declined }: ServerStatus): string => {
-  const asked = declined === 0 ? '' : `  ${plural(declined, 'question')} declined`;
-  return `  ${name}  ${plural(tools.length, 'tool')}  ${connectionText(connection)}${asked}`;
+  const questions = declined === 0 ? '' : `  ${plural(declined, 'question')} declined`;
+  return `  ${name}  ${plural(tools.length, 'tool')}  ${connectionText(connection)}${questions}`;
 };
 
 const MCP_HINT = `  /mcp NAME lists the tools of one; /mcp connect tries again what failed. Tools that a server has changed, and

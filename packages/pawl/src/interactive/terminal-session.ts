@@ -115,9 +115,9 @@ export const openTerminalSession = (screen: Screen, plain: boolean, workspace: s
       return commands;
     },
     files: async (words: string, signal: AbortSignal) => {
-      const own = mentions();
-      const found = await files(words, signal);
-      return own.length === 0 ? found : ranked(words, [...own, ...found]);
+      const mentionChoices = mentions();
+      const fileChoices = await files(words, signal);
+      return mentionChoices.length === 0 ? fileChoices : ranked(words, [...mentionChoices, ...fileChoices]);
     },
   };
   const composer = new Composer(completer, () => listener?.redraw(), namePaste);
@@ -304,8 +304,8 @@ export const pathsMeant = (pasted: string, home: string): readonly string[] => {
 };
 
 const isFile = (file: string): boolean => {
-  const found = attemptNow(() => statSync(file).isFile());
-  return found.kind === 'done' && found.value; // an inaccessible path is not treated as a file
+  const result = attemptNow(() => statSync(file).isFile());
+  return result.kind === 'done' && result.value; // an inaccessible path is not treated as a file
 };
 
 /** Relative inside the workspace, absolute outside. */

@@ -233,17 +233,17 @@ export class InteractiveView {
     if (composed.kind === 'paste') this.#handlers.pastePicture();
     if (composed.kind !== 'submit' || this.serverForms.take(composed.text)) return;
     const mode = composed.mode === 'now' ? 'steer' : 'followUp';
-    const wish = readTypedInput(composed.text, mode, this.#composer.commandNames);
-    if (wish.kind === 'refused') this.#warn(`${wish.why} Up brings your line back.`);
+    const input = readTypedInput(composed.text, mode, this.#composer.commandNames);
+    if (input.kind === 'refused') this.#warn(`${input.why} Up brings your line back.`);
     // Enter on an empty line during the wait before a retry.
-    const retriesNow = wish.kind === 'nothing' && this.#state.name === 'Error';
+    const retriesNow = input.kind === 'nothing' && this.#state.name === 'Error';
     if (retriesNow) this.#handlers.runCommand({ kind: 'command', name: 'retry', words: '' });
-    if (wish.kind === 'refused' || wish.kind === 'nothing') return;
+    if (input.kind === 'refused' || input.kind === 'nothing') return;
     const shown = paintTyped(this.#look, composed.shown);
-    if (wish.kind === 'say' && isBusy(this.#state)) this.#sent = [...this.#sent, shown];
+    if (input.kind === 'say' && isBusy(this.#state)) this.#sent = [...this.#sent, shown];
     else this.print(shown);
-    if (wish.kind === 'say') this.#handlers.say(wish.text, wish.mode);
-    else this.#handlers.runCommand(wish);
+    if (input.kind === 'say') this.#handlers.say(input.text, input.mode);
+    else this.#handlers.runCommand(input);
   }
 
   /** Prints the oldest of the sent texts. */
@@ -619,7 +619,7 @@ const withReasoning = (steps: readonly JournalStep[]): readonly JournalStep[] =>
 
 /** The lines as they were printed originally. `transcript` is then ready for the live steps. */
 const renderRecentTurns = (
-  { before, steps, left }: RecentTurns,
+  { before, steps, earlierTurns }: RecentTurns,
   transcript: Transcript,
   look: Look,
 ): Safe => {
@@ -631,7 +631,7 @@ const renderRecentTurns = (
     return text === '' ? typed : [...typed, text];
   });
   const rows = joinSafe(lines, safe`\n`).split('\n');
-  const isCut = left === 'some' || rows.length > RESUMED_ROWS_MAX;
+  const isCut = earlierTurns === 'some' || rows.length > RESUMED_ROWS_MAX;
   const note = isCut
     ? [safe``, paint(look, 'dim', safe`… earlier turns are not shown; /export FILE writes all of them`)]
     : [];

@@ -55,10 +55,10 @@ export const refuseBadFlags = (flags: RunFlags): void => {
  * The sandbox level that the user chose. Only a flag can widen the read-only level of the preset `plan`; a level in a
  * configuration file can't.
  */
-const chooseSandboxLevel = (given: RunFlags, all: RunFlags, preset: Preset): SandboxLevel | null => {
+const chooseSandboxLevel = (typedFlags: RunFlags, all: RunFlags, preset: Preset): SandboxLevel | null => {
   const chosen = readSandbox(all);
   const widens = chosen === 'workspace' || chosen === 'workspace+net';
-  return preset === 'plan' && widens ? readSandbox(given) : chosen;
+  return preset === 'plan' && widens ? readSandbox(typedFlags) : chosen;
 };
 
 /** Everything that is settled before a session is opened. */
@@ -84,38 +84,38 @@ type PrepareOptions = {
 /**
  * The flags that a user gives for one session. Those of a program that opens sessions for others hold like a configuration.
  */
-const sessionFlags = (given: RunFlags, place: Place): RunFlags =>
-  place === 'terminal' || place === 'headless' ? given : {};
+const sessionFlags = (typedFlags: RunFlags, place: Place): RunFlags =>
+  place === 'terminal' || place === 'headless' ? typedFlags : {};
 
 /** The limits of flags and configuration. What a resumed session had counts where it is tighter and no flag is given. */
-const limitsFrom = (fresh: Limits, before: Settings | null, wishes: Partial<Limits>): Limits =>
-  before === null ? fresh : { ...narrowerLimits(fresh, before.limits), ...wishes };
+const limitsFrom = (fresh: Limits, before: Settings | null, flagLimits: Partial<Limits>): Limits =>
+  before === null ? fresh : { ...narrowerLimits(fresh, before.limits), ...flagLimits };
 
 /** Checks flags, configuration, model and limits before a session exists. Throws a `Stop`. */
 export const prepareFromFlags = async (
-  given: RunFlags,
+  typedFlags: RunFlags,
   folder: string,
   { resume, place, warn, configured }: PrepareOptions,
   recorded: RecordedSettings | null,
 ): Promise<PreparedSession> => {
   const before = recorded?.origin === 'own' ? recorded.settings : null;
   const workspace = sessionWorkspace(
-    given.workspace === undefined && before !== null ? before.workspace : folder,
+    typedFlags.workspace === undefined && before !== null ? before.workspace : folder,
   );
   const flags: RunFlags & Configured = configured
-    ? await withConfig(given, workspace, {
+    ? await withConfig(typedFlags, workspace, {
         command: 'run',
         resumed: resume !== null && before !== null,
         warn,
       })
-    : given;
+    : typedFlags;
   const profile = await readProfile(flags);
   const model = await connectModel(flags.model ?? before?.model, flags, process.cwd());
   warnOfUnknown(model, warn);
   warnOfEffort(model, effortOf(flags) ?? before?.effort ?? null, warn);
   const ofProfile = limitsOfProfile(profile, model, flags, warn);
   const fresh = { ...defaultLimits(place), ...ofProfile, ...limitsOf(flags) };
-  const limits = limitsFrom(fresh, before, { ...ofProfile, ...limitsOf(sessionFlags(given, place)) });
+  const limits = limitsFrom(fresh, before, { ...ofProfile, ...limitsOf(sessionFlags(typedFlags, place)) });
   refuseUnpriced(model, limits, flags);
   return { flags, workspace, before, model, limits, profile };
 };
@@ -127,31 +127,35 @@ type ChosenSettings = {
   readonly settings: Partial<Settings>;
 };
 
-export const chooseSettings = (given: RunFlags, prepared: PreparedSession, place: Place): ChosenSettings => {
+export const chooseSettings = (
+  typedFlags: RunFlags,
+  prepared: PreparedSession,
+  place: Place,
+): ChosenSettings => {
   const { flags, before } = prepared;
   const preset =
-    presetOf(sessionFlags(given, place)) ??
+    presetOf(sessionFlags(typedFlags, place)) ??
     narrower('preset', presetOf(flags) ?? defaultPreset(place), before?.preset);
-  const sandbox = chooseSandboxLevel(given, flags, preset);
+  const sandbox = chooseSandboxLevel(typedFlags, flags, preset);
   const onAsk = preset === 'ci' ? 'deny' : onAskAt(place, readOnAsk(flags));
   return { preset, sandbox, settings: { ...settingsFrom(prepared, place, preset), onAsk } };
 };
 
 /** Everything of a new session that another part opens. Throws a `Stop`. */
 export const chooseNewSession = async (
-  given: RunFlags,
+  typedFlags: RunFlags,
   folder: string,
   place: Place,
   warn: Warn,
 ): Promise<Pick<PreparedSession, 'flags' | 'model'> & ChosenSettings> => {
-  refuseBadFlags(given);
+  refuseBadFlags(typedFlags);
   const prepared = await prepareFromFlags(
-    given,
+    typedFlags,
     folder,
     { resume: null, place, warn, configured: true },
     null,
   );
-  return { ...prepared, ...chooseSettings(given, prepared, place) };
+  return { ...prepared, ...chooseSettings(typedFlags, prepared, place) };
 };
 
 /** The settings of a session, from its flags and the configuration. */

@@ -28,7 +28,7 @@ const withPictures = (model: Model, pictures: PicturesWish): Model =>
 
 /** Connects the named model, or the default one. The path of a scripted model is relative to `folder`. */
 export const connectModel = async (
-  wanted: string | undefined,
+  modelId: string | undefined,
   flags: Pick<RunFlags, 'baseUrl' | 'pictures'> & Pick<Configured, 'variables' | 'reasoningSummaries'>,
   folder: string,
 ): Promise<Model> => {
@@ -37,7 +37,7 @@ export const connectModel = async (
     ...(flags.baseUrl === undefined ? {} : { baseUrl: flags.baseUrl }),
     ...(flags.reasoningSummaries === 'off' ? { summaries: 'off' as const } : {}),
   };
-  const chosen = await chooseModel(wanted, { ...process.env, ...flags.variables }, options);
+  const chosen = await chooseModel(modelId, { ...process.env, ...flags.variables }, options);
   if (chosen.kind !== 'ok') throw new Stop(exitOfProblem[chosen.kind], 'configuration', chosen.message);
   return withPictures(chosen.model, readPictures(flags));
 };
@@ -47,10 +47,10 @@ const providerIn = (modelId: string): string => modelId.slice(0, modelId.indexOf
 /** Connects later models of a session. `--base-url` applies only to models of the first one's provider. */
 export const connectOthers =
   (first: Model, flags: Parameters<typeof connectModel>[1], folder: string, warn: Warn) =>
-  async (wanted: string): Promise<Model> => {
+  async (modelId: string): Promise<Model> => {
     const { baseUrl: _, ...elsewhere } = flags;
-    const isThere = providerIn(wanted) === providerIn(first.id);
-    const model = await connectModel(wanted, isThere ? flags : elsewhere, folder);
+    const isThere = providerIn(modelId) === providerIn(first.id);
+    const model = await connectModel(modelId, isThere ? flags : elsewhere, folder);
     warnOfUnknown(model, warn);
     return model;
   };

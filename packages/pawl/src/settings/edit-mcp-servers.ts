@@ -139,8 +139,8 @@ export const removeServer = (text: string, name: string, format: TomlFormat): Ed
     wasOurs = isOurs;
   }
   edited = joinBlank(edited, text.slice(from));
-  const { [name]: _, ...left } = servers;
-  if (!changesOnlyServers(before, parsed(edited, format), left))
+  const { [name]: _, ...others } = servers;
+  if (!changesOnlyServers(before, parsed(edited, format), others))
     return refused(`it names ${name} in a form that can't be cut out. Remove it by hand.`);
   return { kind: 'edited', text: edited };
 };

@@ -116,9 +116,9 @@ export const limitsOf = (flags: RunFlags): Partial<Limits> => ({
 });
 
 export const chooseWord = <Word extends string>(flag: string, text: string, words: readonly Word[]): Word => {
-  const found = words.find((word) => word === text);
-  if (found === undefined) throw usageStop(`${flag} needs one of ${words.join(', ')}, not '${text}'.`);
-  return found;
+  const known = words.find((word) => word === text);
+  if (known === undefined) throw usageStop(`${flag} needs one of ${words.join(', ')}, not '${text}'.`);
+  return known;
 };
 
 export const presetOf = (flags: RunFlags): Preset | null =>

@@ -53,13 +53,13 @@ const words = (...list: readonly string[]): ValueKind => ({ type: 'words', words
 
 type Row = Omit<Setting, 'variable' | 'frozen' | 'builtIn' | 'tightest' | 'projectRange'> & Partial<Setting>;
 
-const row = (given: Row): Setting => ({
-  variable: `PAWL_${given.key.toUpperCase().replaceAll('.', '_')}`,
+const row = (fields: Row): Setting => ({
+  variable: `PAWL_${fields.key.toUpperCase().replaceAll('.', '_')}`,
   frozen: true,
   builtIn: 'none',
   tightest: null,
   projectRange: null,
-  ...given,
+  ...fields,
 });
 
 /** Settings of model calls: requests, retries and waiting times. Part of the table. */
@@ -406,9 +406,9 @@ const ofProviders: readonly Setting[] = providers.flatMap(
 export const settings: readonly Setting[] = [...common, ...asking, ...ofProviders];
 
 export const settingOf = (key: string): Setting => {
-  const found = settings.find((setting) => setting.key === key);
-  if (found === undefined) throw new Error(`there is no setting ${key}`);
-  return found;
+  const setting = settings.find((setting) => setting.key === key);
+  if (setting === undefined) throw new Error(`there is no setting ${key}`);
+  return setting;
 };
 
 /** `--max-usd` of `--max-usd <amount>`; null for a setting without a flag. */
