@@ -411,31 +411,32 @@ const shellOutputText = ({ command, output }: ShellOutput): string =>
  */
 export class ShellOutputs {
   #waiting: readonly ShellOutput[] = [];
-  /** Keyed by the sent text. */
-  readonly #sent = new Map<
-    string,
-    { readonly text: string; readonly shellOutputs: readonly ShellOutput[] }
-  >();
+  /** Sent texts that differ from what was typed, oldest first. Equal texts have an entry each. */
+  #sent: readonly {
+    readonly whole: string;
+    readonly text: string;
+    readonly outputs: readonly ShellOutput[];
+  }[] = [];
 
-  add(aside: ShellOutput): void {
-    this.#waiting = [...this.#waiting, aside];
+  add(output: ShellOutput): void {
+    this.#waiting = [...this.#waiting, output];
   }
 
   /** The text to send: the pending outputs, then `message`, which was made from the typed text. */
   attach(text: string, message = text): string {
     if (this.#waiting.length === 0 && message === text) return text;
     const whole = [...this.#waiting.map(shellOutputText), message].join('\n');
-    this.#sent.set(whole, { text, shellOutputs: this.#waiting });
+    this.#sent = [...this.#sent, { whole, text, outputs: this.#waiting }];
     this.#waiting = [];
     return whole;
   }
 
   /** The typed text, without the outputs and the skill that were attached to it. */
   detach(whole: string): string {
-    const sent = this.#sent.get(whole);
+    const sent = this.#sent.find((one) => one.whole === whole);
     if (sent === undefined) return whole;
-    this.#sent.delete(whole);
-    this.#waiting = [...sent.shellOutputs, ...this.#waiting];
+    this.#sent = this.#sent.filter((one) => one !== sent);
+    this.#waiting = [...sent.outputs, ...this.#waiting];
     return sent.text;
   }
 }
