@@ -12,7 +12,7 @@ import { applyKey, type Editor, editorFrame, emptyEditor, insertPaste, wholeText
 import type { Pressed } from './keys.js';
 import type { Frame } from './live-area.js';
 import { cutLine, type Look, oneLine, paint, wrapWords } from './paint.js';
-import { contentRows, letterOf, questionRows } from './question-rows.js';
+import { contentRows, letterOf, nearPath, questionRows } from './question-rows.js';
 import { makeSafe, type Safe, safe } from './safe-text.js';
 
 /** An answer to one question. A yes to all is one answer for each. */
@@ -306,7 +306,7 @@ const LISTED_MAX = 5;
 const REASON_ROWS = 3;
 
 const nearPaths = ({ paths, folder }: ApprovalDescription): string =>
-  paths.map((path) => (path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : path)).join(' ');
+  paths.map((path) => nearPath(path, folder)).join(' ');
 
 /** A question in a few words, for the list of the other questions. */
 const questionTitle = (description: ApprovalDescription): string => {
@@ -640,7 +640,7 @@ class ReadingWindow {
     this.scroll(this.#height);
   }
 
-  /** Scrolls at most to the first unread row (rule 1). */
+  /** Scrolls at most to the first unread row, so that none is skipped. */
   scroll(by: number): void {
     this.#top = Math.max(0, Math.min(this.#top + by, this.#last, this.#seen));
   }

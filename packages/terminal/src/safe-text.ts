@@ -166,12 +166,13 @@ const marks = new Map<string, string>();
 const markFor = (character: string): string => {
   const known = marks.get(character);
   if (known !== undefined) return known;
-  const mark = makeMark(character);
+  const mark = visibleMark(character);
   if (marks.size < MARKS_KEPT) marks.set(character, mark);
   return mark;
 };
 
-const makeMark = (character: string): string => {
+/** The visible mark of a character that a terminal obeys or nobody sees. */
+export const visibleMark = (character: string): string => {
   const point = character.codePointAt(0) ?? 0;
   if (point < 0x20) return String.fromCodePoint(0x2400 + point);
   if (point === 0x7f) return '␡';

@@ -121,7 +121,7 @@ const resume = async (folder: string, report: DemoReport): Promise<void> => {
     throw broken(`The resumed session failed with exit code ${code ?? 'unknown'}. ${second.errors()}`);
 };
 
-/** Rule 2. Returns what is wrong; null if all is well. */
+/** Checks that the command ran once and that the model got all its output. Null if all is well. */
 const findFault = (folder: string, { result }: SeenRecords): string | null => {
   const starts = linesIn(folder, 'starts.txt').length;
   if (starts !== 1) return `the command was started ${plural(starts, 'time')}`;

@@ -25,7 +25,7 @@ import { consult } from '../settings/configuration.js';
 
 const PROMPT = 'The tests fail. Find out why, repair it, and commit the repair.';
 
-/** Verifies the result (rule 1). Returns what is wrong; null if all is well. */
+/** Runs the tests and counts the commits. Returns what is wrong; null if all is well. */
 const findFault = (folder: string): string | null => {
   const { NODE_TEST_CONTEXT: _, ...environment } = process.env; // set inside a test run; with it `node --test` does nothing
   const options = { environment, searchPath: ownPrograms().folders };

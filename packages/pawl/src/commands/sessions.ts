@@ -65,7 +65,7 @@ export const runSessions = async (
   if (what === 'delete') {
     if (id === undefined)
       throw usageStop('It is written as: pawl sessions delete ID. pawl sessions lists them.');
-    return (await import('./sessions.js')).deleteFrom(id, flags);
+    return deleteSession(id, flags);
   }
   if (what !== undefined && what !== 'list')
     throw usageStop(`pawl sessions has list and delete, not '${what}'. To look at one: pawl show ID`);
@@ -86,7 +86,7 @@ const confirm = async ({ sessionId, changedAt, workspace, title }: SessionInfo):
   throw new Stop(exitCodes.usage, 'cancelled', 'Nothing was deleted.');
 };
 
-export const deleteFrom = async (id: string, { yes }: { readonly yes?: true }): Promise<number> => {
+const deleteSession = async (id: string, { yes }: { readonly yes?: true }): Promise<number> => {
   const info = await findInfo(id);
   if (yes !== true) await confirm(info);
   const [sessionId = id, ...tasks] = await storedJournals().delete(info.sessionId);

@@ -8,12 +8,10 @@ import { formatWhen, lookOf, paint } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe, safeJson } from '@pawl/terminal/safe-text';
 import { writeOut } from '@pawl/terminal/write';
 import type { Projection, ProjectionStep } from '@pawl/verify/projections/projection';
-import { checkRefinement } from '@pawl/verify/projections/refinement-check';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { messageLines } from '../sessions/session-text.js';
 import { findInfo, foldStored, storedBlobs } from '../sessions/stored-sessions.js';
 import { readSeq, usageStop } from '../settings/flags.js';
-import { readView } from './machine.js';
 
 type Flags = {
   readonly at?: string;
@@ -105,7 +103,7 @@ const refuseCombined = ({ view, request, time, json }: Flags): void => {
  */
 export const showSession = async (id: string, flags: Flags): Promise<number> => {
   refuseCombined(flags);
-  const view = flags.view === undefined ? null : readView(flags.view);
+  const view = flags.view === undefined ? null : (await import('./machine.js')).readView(flags.view);
   const at = flags.at === undefined ? undefined : readSeq('--at', flags.at);
   const { sessionId, kind, parent } = await findInfo(id);
   if (kind === 'ask' && (view !== null || flags.time))
@@ -138,6 +136,7 @@ const stepLines = (
 
 /** The path up to entry `at`. Steps that the seed's machine does not allow are marked with `!`. */
 const showPath = async (sessionId: string, at: number | undefined, view: Projection): Promise<Safe> => {
+  const { checkRefinement } = await import('@pawl/verify/projections/refinement-check');
   const lines: string[] = [];
   let { begin: cursor } = view;
   await foldStored(sessionId, at, (step) => {

@@ -2,6 +2,7 @@
 
 import { fstatSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { JudgedCall } from '@pawl/agent/machine/call';
 import { messagesOf } from '@pawl/agent/machine/conversation';
 import { costOf, type SessionData, type State } from '@pawl/agent/machine/state';
@@ -103,11 +104,6 @@ const resultText = (state: State): string => {
   return last.parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('');
 };
 
-const pause = (delayMs: number): Promise<void> =>
-  new Promise((resolve) => {
-    setTimeout(resolve, delayMs).unref();
-  });
-
 type Turn = { readonly ending: ExitEnding; readonly state: State };
 
 type UserInput = Extract<Input, { readonly type: 'UserInput' }>;
@@ -143,7 +139,7 @@ const runTurn = async (opened: Opened, prompt: Prompt, outlet: Outlet, steps: St
     interrupt: () => void session.cancel().catch(() => undefined), // rejects after the end: there is nothing to cancel
     interruptAgain() {
       endWith(INTERRUPTED);
-      void pause(HARD_END_MS).then(() => process.exit(exitCodes.interrupted));
+      void pause(HARD_END_MS, undefined, { ref: false }).then(() => process.exit(exitCodes.interrupted));
     },
     terminate: () => endWith(TERMINATED),
   });

@@ -1,6 +1,7 @@
 /** `pawl` in a terminal: runs sessions one after the other, each from its first paint until the user leaves it. */
 
 import { homedir } from 'node:os';
+import { setTimeout as pause } from 'node:timers/promises';
 import { createSessionSandbox, type SessionSandbox } from '@pawl/agent/command/session-sandbox';
 import type { State } from '@pawl/agent/machine/state';
 import { keyVariables } from '@pawl/agent/models/provider-table';
@@ -144,9 +145,6 @@ type SessionExit =
 
 const HARD_END_MS = 2_000;
 
-const pause = (delayMs: number): Promise<void> =>
-  new Promise((resolve) => void setTimeout(resolve, delayMs).unref());
-
 /** Calls `tick` once per spinner picture while it is on. When off it holds no timer. */
 const createTicker = (tick: () => void) => {
   let timer: NodeJS.Timeout | null = null;
@@ -173,7 +171,9 @@ const createSessionCloser = (session: Session): SessionCloser => {
     exited: Promise.race([finished, session.ended.then(() => finished)]),
     exit(sessionExit) {
       const closed = session.close().catch(() => undefined); // `ended` rejects with the same fault
-      void Promise.race([closed, pause(HARD_END_MS)]).then(() => finish?.(sessionExit));
+      void Promise.race([closed, pause(HARD_END_MS, undefined, { ref: false })]).then(() =>
+        finish?.(sessionExit),
+      );
     },
   };
 };

@@ -96,7 +96,7 @@ const model: Command = async (context, words) => {
 const effort: Command = async (context, words) => {
   const { view, session } = context;
   const { effort: now = 'auto' } = view.state.session.settings;
-  const chosen = words === '' ? await pickEffort(context, now) : readEffort(words);
+  const chosen = await chooseName(context, words, EFFORT, now);
   if (chosen === null || chosen === now) return view.print(safe`  effort ${makeSafe(now)} holds.`);
   await session.send({ type: 'SettingsChanged', patch: { effort: chosen } });
   view.print(
@@ -109,7 +109,7 @@ const effort: Command = async (context, words) => {
 
 const preset: Command = async (context, words) => {
   const { settings } = context.view.state.session;
-  const chosen = words === '' ? await pickPreset(context, settings.preset) : readPreset(words);
+  const chosen = await chooseName(context, words, PRESET, settings.preset);
   if (chosen === null || chosen === settings.preset)
     return context.view.print(makeSafe(`  The preset is ${settings.preset ?? 'unnamed'}.`));
   const patch = await presetSettings(settings, chosen);
@@ -299,10 +299,7 @@ const findModel = async (context: CommandContext, words: string): Promise<string
   return pickModel(context, like);
 };
 
-/** `/effort`: shows or changes how much the model is to think. */
-
-const EFFORTS: readonly Effort[] = ['auto', 'low', 'medium', 'high'];
-
+/** How much the model is to think. */
 const aboutEfforts: Readonly<Record<Effort, string>> = {
   auto: 'as the model sees fit',
   low: 'quick and cheap',
@@ -310,36 +307,46 @@ const aboutEfforts: Readonly<Record<Effort, string>> = {
   high: 'longest, and most expensive',
 };
 
-const pickEffort = async ({ view }: CommandContext, now: Effort): Promise<Effort | null> => {
-  const choices = EFFORTS.map((name) => ({
+const EFFORT: NamedSetting<Effort> = {
+  kind: 'effort',
+  title: 'Effort:',
+  names: ['auto', 'low', 'medium', 'high'],
+  about: aboutEfforts,
+};
+
+const PRESET: NamedSetting<Preset> = {
+  kind: 'preset',
+  title: 'Preset:',
+  names: presetNames,
+  about: aboutPresets,
+};
+
+/** A kind of settings that have a name, such as `effort`: its names and what each means. */
+type NamedSetting<Name extends string> = {
+  readonly kind: string;
+  readonly title: string;
+  readonly names: readonly Name[];
+  readonly about: Readonly<Record<Name, string>>;
+};
+
+/** The name that the words say, or else the one that the user picks; null if none is picked. */
+const chooseName = async <Name extends string>(
+  { view }: CommandContext,
+  words: string,
+  { kind, title, names, about }: NamedSetting<Name>,
+  current: Name | undefined,
+): Promise<Name | null> => {
+  if (words !== '') {
+    const chosen = names.find((name) => name === words.toLowerCase());
+    if (chosen === undefined)
+      throw new NotNow(`There is no ${kind} '${words}'. There are ${names.join(', ')}.`);
+    return chosen;
+  }
+  const choices = names.map((name) => ({
     text: name,
-    about: name === now ? `${aboutEfforts[name]} (now)` : aboutEfforts[name],
+    about: name === current ? `${about[name]} (now)` : about[name],
   }));
-  return EFFORTS[(await view.pick('Effort:', choices)) ?? -1] ?? null;
-};
-
-const readEffort = (words: string): Effort => {
-  const effortName = EFFORTS.find((name) => name === words.toLowerCase());
-  if (effortName === undefined)
-    throw new NotNow(`There is no effort '${words}'. There are ${EFFORTS.join(', ')}.`);
-  return effortName;
-};
-
-/** `/preset`: shows or changes the preset of this session. */
-
-const pickPreset = async ({ view }: CommandContext, now: Preset | undefined): Promise<Preset | null> => {
-  const choices = presetNames.map((name) => ({
-    text: name,
-    about: name === now ? `${aboutPresets[name]} (now)` : aboutPresets[name],
-  }));
-  return presetNames[(await view.pick('Preset:', choices)) ?? -1] ?? null;
-};
-
-const readPreset = (words: string): Preset => {
-  const presetName = presetNames.find((name) => name === words.toLowerCase());
-  if (presetName === undefined)
-    throw new NotNow(`There is no preset '${words}'. There are ${presetNames.join(', ')}.`);
-  return presetName;
+  return names[(await view.pick(title, choices)) ?? -1] ?? null;
 };
 
 /** `/permissions`: lists the rules and the user's own grants, and revokes grants. */

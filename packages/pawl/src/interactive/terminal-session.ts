@@ -179,7 +179,7 @@ const historyText = (line: string): readonly string[] => {
   }
 };
 
-/** No lines if the file is missing or unreadable (rule 3). */
+/** No lines if the file is missing or unreadable: history is a convenience. */
 const historyLines = (file: string): readonly string[] =>
   readTextOrEmptySync(file, 2 * HISTORY_BYTES_MAX)
     .split('\n')
@@ -201,7 +201,7 @@ export const openHistory = (stateFolder: string, workspace: string): HistoryFile
         if ((status?.size ?? 0) > HISTORY_BYTES_MAX) renameSync(file, old);
         appendFileSync(file, `${JSON.stringify({ text })}\n`, { mode: 0o600 });
       } catch {
-        // rule 3: the text itself was sent
+        // history is a convenience, and the text itself was sent
       }
     },
   };

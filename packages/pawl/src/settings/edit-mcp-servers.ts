@@ -54,7 +54,7 @@ const isSame = (one: unknown, other: unknown): boolean => {
   );
 };
 
-/** Whether `after` says what `before` says, with `servers` in the place of its servers (rule 2). */
+/** Whether `after` says what `before` says, with `servers` in the place of its servers. */
 const changesOnlyServers = (
   before: ParsedTable,
   after: ParsedTable | null,
