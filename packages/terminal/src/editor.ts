@@ -83,8 +83,6 @@ const moved = (editor: Editor, cursor: number): Editor => ({ ...editor, cursor, 
 export const withText = (editor: Editor, text: string, cursor = text.length): Editor =>
   changed(editor, text, Math.min(cursor, text.length));
 
-const withCursor = (editor: Editor, cursor: number): Editor => moved(editor, cursor);
-
 /** The editor after its text was sent. */
 export const afterSend = (editor: Editor): Editor => ({ ...emptyEditor, killed: editor.killed });
 
@@ -343,7 +341,7 @@ export const movedByRow = (editor: Editor, by: -1 | 1, columns: number): Editor 
   const column = findColumn(here, editor.cursor);
   const sign = there.signs.find((candidate) => candidate.column >= column);
   const last = rows[index + by + 1]?.start === there.end ? there.signs.at(-1)?.at : there.end;
-  return withCursor(editor, sign?.at ?? last ?? there.end);
+  return moved(editor, sign?.at ?? last ?? there.end);
 };
 
 /** At most `rowsMax` rows around the cursor. `↑` and `↓` stand where rows are left out. */

@@ -270,9 +270,6 @@ const CODES: Readonly<Record<number, string>> = {
 /** Characters of the number pad, in the order of their codes from 57399. */
 const PAD = '0123456789./*-+';
 const PAD_FIRST = 57_399;
-/** Codes of keys without a character. */
-const isPrivate = (code: number): boolean => code >= 57_344 && code <= 63_743;
-
 /** The mask is the bits of shift, alt and control, plus one. Super and hyper belong to the window system. */
 const readModifiers = (mask: number): Modifiers => ({
   shift: ((mask - 1) & 1) !== 0,
@@ -292,7 +289,8 @@ const readKeyCode = (code: number, shifted: number, modifiers: Modifiers): Key |
   if (name !== undefined) return namedKey(name, modifiers);
   const pad = PAD[code - PAD_FIRST];
   if (pad !== undefined) return textKey(pad);
-  const character = isPrivate(code) ? '' : readCharacter(code);
+  const isPrivate = code >= 57_344 && code <= 63_743; // keys without a character
+  const character = isPrivate ? '' : readCharacter(code);
   if (character === '') return null;
   if (modifiers.control || modifiers.alt) return namedKey(character.toLowerCase(), modifiers);
   return textKey(modifiers.shift ? readCharacter(shifted) || character.toUpperCase() : character);

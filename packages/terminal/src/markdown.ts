@@ -65,10 +65,7 @@ const CODE_INDENT = safe`  `;
 /** The code before the closing fence; null if more text follows the fence. */
 const withoutClosing = (body: string, mark: string): string | null => {
   const lines = body.split('\n');
-  const end = lines.findIndex((line) => {
-    const bare = line.trim();
-    return bare.length >= mark.length && bare === (mark[0] ?? '').repeat(bare.length);
-  });
+  const end = lines.findIndex((line) => closesFence(line, mark));
   if (end < 0) return body;
   return lines.slice(end + 1).some((line) => line.trim() !== '') ? null : lines.slice(0, end).join('\n');
 };
@@ -142,7 +139,7 @@ const fenceIn = (line: string, list: boolean): Inside | null => {
   return mark === undefined ? null : { kind: 'fence', mark, list };
 };
 
-const closes = (line: string, mark: string): boolean => {
+const closesFence = (line: string, mark: string): boolean => {
   const bare = line.trim();
   return bare.length >= mark.length && bare === (mark[0] ?? '').repeat(bare.length);
 };
@@ -184,7 +181,7 @@ const stepOver = (inside: Inside, line: string): Step => {
     case 'list':
       return inList(line, inside.blank);
     case 'fence':
-      if (!closes(line, inside.mark)) return { inside, ends: 'no' };
+      if (!closesFence(line, inside.mark)) return { inside, ends: 'no' };
       return inside.list ? { inside: LIST, ends: 'no' } : { inside: NOTHING, ends: 'after' };
     default:
       return inside satisfies never;

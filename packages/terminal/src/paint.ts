@@ -457,14 +457,12 @@ export const splitGraphemes = (text: string): readonly string[] =>
 
 const NO_WIDTH = /^[\p{Mark}\p{Default_Ignorable_Code_Point}\p{Control}]$/u;
 
-const codePointColumns = (character: string): number =>
-  NO_WIDTH.test(character) ? 0 : eastAsianWidth(character.codePointAt(0) ?? 0);
-
 const graphemeColumns = (sign: string): number => {
   if (sign >= ' ' && sign <= '~' && sign.length === 1) return 1;
   if (COMPOSED.test(sign)) return 2;
   let columns = 0;
-  for (const character of sign) columns += codePointColumns(character);
+  for (const character of sign)
+    columns += NO_WIDTH.test(character) ? 0 : eastAsianWidth(character.codePointAt(0) ?? 0);
   return columns;
 };
 

@@ -354,10 +354,6 @@ const REASONING_ROWS = 2;
 
 const TITLE = '· thought: ';
 
-/** The first words, without the Markdown marks of reasoning summaries. */
-const beginning = (text: Safe, columns: number): Safe =>
-  oneLine(text.replace(/[*_`#]+/g, ''), Math.max(8, columns));
-
 const createReasoningRow = (look: Look): ReasoningRow => {
   let text = '';
   return {
@@ -379,7 +375,12 @@ const createReasoningRow = (look: Look): ReasoningRow => {
       text = '';
       if (whole === '') return null;
       return {
-        row: paint(look, 'dim', safe`· thought: ${beginning(whole, look.columns - TITLE.length - 3)}`),
+        // the first words, without the Markdown marks of reasoning summaries
+        row: paint(
+          look,
+          'dim',
+          safe`· thought: ${oneLine(whole.replace(/[*_`#]+/g, ''), Math.max(8, look.columns - TITLE.length - 3))}`,
+        ),
         whole: wrapWords(whole, look.columns - 2).map((row) => paint(look, 'dim', safe`│ ${row}`)),
       };
     },

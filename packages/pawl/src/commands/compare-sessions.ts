@@ -316,15 +316,12 @@ const isList = (value: Json | undefined): value is readonly Json[] => Array.isAr
 const ownValue = (owner: JsonObject, name: string): Json | undefined =>
   Object.hasOwn(owner, name) ? owner[name] : undefined;
 
-/** Whether two values are the same scalar, or both are missing. */
-const isSame = (a: Json | undefined, b: Json | undefined): boolean => Object.is(a, b) || a === b;
-
 function* walk(
   field: string,
   a: Json | undefined,
   b: Json | undefined,
 ): Generator<FieldDifference, undefined> {
-  if (isSame(a, b)) return;
+  if (Object.is(a, b) || a === b) return; // the same scalar, or both are missing
   if (isObject(a) && isObject(b)) {
     for (const name of new Set([...Object.keys(a), ...Object.keys(b)]))
       yield* walk(field === '' ? name : `${field}.${name}`, ownValue(a, name), ownValue(b, name));

@@ -24,7 +24,7 @@ import {
   readProfileName,
   readSandbox,
 } from '../settings/flags.js';
-import { type Setting, showValue } from '../settings/setting-table.js';
+import { showValue } from '../settings/setting-table.js';
 
 type ShownSetting = {
   readonly key: string;
@@ -34,8 +34,6 @@ type ShownSetting = {
   readonly overruled: readonly Overruled[];
 };
 
-const builtInText = ({ key, builtIn }: Setting): string => (key === 'model' ? DEFAULT_MODEL : builtIn);
-
 const show = (
   { setting, value, origin, overruled }: Resolved,
   environment: NodeJS.ProcessEnv,
@@ -43,7 +41,8 @@ const show = (
   const { key, variable } = setting;
   const fromProvider = key.startsWith('providers.') && (environment[variable] ?? '') !== '';
   if (!fromProvider) {
-    const text = value === null ? builtInText(setting) : showValue(value);
+    const builtIn = key === 'model' ? DEFAULT_MODEL : setting.builtIn;
+    const text = value === null ? builtIn : showValue(value);
     return { key, value: text, origin, overruled };
   }
   const text =

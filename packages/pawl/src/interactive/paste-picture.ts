@@ -109,8 +109,6 @@ const clipboardReaders = ({ platform, environment }: ClipboardPlace): readonly R
   ...(platform === 'darwin' ? macOs : []),
 ];
 
-const firstLine = (text: string): string => text.split('\n')[0] ?? '';
-
 /** Rejects with half a sentence about why there is no picture. */
 export const readClipboard = async (place: ClipboardPlace): Promise<Buffer> => {
   const { environment, workspace, signal } = place;
@@ -136,7 +134,7 @@ export const readClipboard = async (place: ClipboardPlace): Promise<Buffer> => {
     });
     const picture = code === 0 ? decode(output) : output.subarray(0, 0);
     if (picture.length > 0) return picture;
-    const reason = errors === '' ? '' : ` (${firstLine(errors)})`;
+    const reason = errors === '' ? '' : ` (${errors.split('\n')[0]})`;
     throw new Error(`${program} finds no picture in the clipboard${reason}`);
   }
   const packages = readers.map((reader) => reader.package).join(' or ');

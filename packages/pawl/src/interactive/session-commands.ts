@@ -218,14 +218,12 @@ const conversationMarkdown = (title: string, messages: readonly Message[]): stri
     .join('\n\n')
     .concat('\n');
 
-const isSummary = (part: Part): boolean => 'origin' in part && part.origin === 'summary';
-
 /** The messages that a compaction removed. If the summary shares its message with unanswered text, that message stays. */
 const compactedMessages = (
   before: readonly Message[],
   [first, ...others]: readonly Message[],
 ): readonly Message[] => {
-  const joins = first?.parts.some((part) => !isSummary(part)) ?? false;
+  const joins = first?.parts.some((part) => !('origin' in part && part.origin === 'summary')) ?? false;
   return before.slice(0, before.length - others.length - (joins ? 1 : 0));
 };
 

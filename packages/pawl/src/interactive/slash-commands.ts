@@ -194,7 +194,7 @@ const jobs: Command = async ({ view, session }, words) => {
   const job = all.find(({ jobId }) => jobId === `job-${request[2]}`);
   if (job === undefined) throw new NotNow(`There is no job-${request[2]}. /jobs lists them.`);
   if (request[1]?.toLowerCase() === 'kill') await job.kill();
-  else say(indentOutput(job.output()) || '    (no output yet)');
+  else say(job.output().trimEnd().replace(/^/gm, '    ') || '    (no output yet)');
   say(jobRow(job));
 };
 
@@ -359,11 +359,11 @@ const commandPlaces: Readonly<Record<CommandPlace, string>> = {
   mcpServer: 'tools of MCP servers',
 };
 
-const hostsText = (hosts: readonly string[]): string =>
-  hosts.includes('*') ? 'hosts of the network' : hosts.join(', ');
-
 const policyRuleText = ({ decision, tool, where, touches, runs, hosts, why }: PolicyRule): string => {
-  if (hosts !== undefined) return `  ${decision.padEnd(5)}  ${hostsText(hosts)}: ${why}`;
+  if (hosts !== undefined) {
+    const names = hosts.includes('*') ? 'hosts of the network' : hosts.join(', ');
+    return `  ${decision.padEnd(5)}  ${names}: ${why}`;
+  }
   const does =
     runs === undefined
       ? { reads: 'reading', mutates: 'changes', anything: 'anything' }[touches]
@@ -488,8 +488,6 @@ const COMMAND_COLUMNS = 50;
 const jobRow = ({ jobId, command, status }: Job): string => {
   return `  ${jobId}  ${status()}  ${oneLine(command, COMMAND_COLUMNS)}`;
 };
-
-const indentOutput = (text: string): string => text.trimEnd().replace(/^/gm, '    ');
 
 /** `/mcp`: the MCP servers of the session, the tools of one, and connecting again. */
 

@@ -100,15 +100,7 @@ type OpenOptions = Resuming & {
  * Keeps V8's young generation at its size after the start. A session mostly waits and allocates few long-lived objects;
  * further growth would cost 16 MB after some hundred rounds without a gain (bench: rounds).
  */
-const stopGrowing = (): void => setFlagsFromString('--semi-space-growth-factor=1');
-
-/** Of servers with one name, the last one counts. */
-const byName = (servers: readonly McpServer[]): readonly McpServer[] => [
-  ...new Map(servers.map((one) => [one.name, one])).values(),
-];
-
-/** Probes the sandbox while the session is prepared: the first probe in a home folder takes 50 ms. */
-const startProbe = (workspace: string): void => void probeSandbox(process.env, workspace, 'kept');
+const KEEP_YOUNG_GENERATION = '--semi-space-growth-factor=1';
 
 /** The journal reserves space for the end of the session, unless the disk has too little. */
 const warnWithoutReserve = (journal: string, warn: Warn): void => {
@@ -132,9 +124,12 @@ const openHeld = async (
       `The session works in its own folder, ${oneLine(workspace, Number.POSITIVE_INFINITY)}, and not in this one.`,
     );
   const { preset, sandbox, settings } = chooseSettings(typedFlags, prepared, place);
-  if (sandbox !== 'off') startProbe(workspace);
+  // Probes while the session is prepared: the first probe in a home folder takes 50 ms.
+  if (sandbox !== 'off') void probeSandbox(process.env, workspace, 'kept');
   const stateFolder = openStateFolder(process.env);
-  const mcpServers = byName([...servers, ...(flags.mcpServers ?? [])]);
+  // Of servers with one name, the last one counts.
+  const serversByName = new Map([...servers, ...(flags.mcpServers ?? [])].map((one) => [one.name, one]));
+  const mcpServers = [...serversByName.values()];
   const tools = await optionalTools(
     { ...flags, mcpServers },
     { model, stateFolder, workspace, resume, place, warn },
@@ -165,7 +160,7 @@ const openHeld = async (
   const session = await agent.open(options);
   tools.attend(session);
   spans.attend(session);
-  stopGrowing();
+  setFlagsFromString(KEEP_YOUNG_GENERATION);
   if (held?.origin === 'foreign') warn(foreignText(session.id));
   const state = await session.state();
   const journal = journalPath(stateFolder, session.id);
@@ -463,14 +458,12 @@ type HooksPlace = {
   readonly tellNotRun: (text: string) => void;
 };
 
-/** A hook that starts Pawl must not start itself again through it. */
-const isInHook = (): boolean => (process.env.PAWL_HOOK ?? '') !== '';
-
 const openHooks = async (
   { userHooks = [], projectHooks = [] }: Configured,
   { workspace, stateFolder, warn, tellNotRun }: HooksPlace,
 ): Promise<readonly CommandHook[]> => {
-  if (isInHook()) return [];
+  // A hook that starts Pawl must not start itself again through it.
+  if ((process.env.PAWL_HOOK ?? '') !== '') return [];
   const ownHooks = userHooks.filter(({ enabled }) => enabled).map((hook) => ({ ...hook, folder: null }));
   if (projectHooks.length === 0) return ownHooks;
   const [{ allowedHooks }, { openTrust }] = await Promise.all([

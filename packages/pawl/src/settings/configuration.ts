@@ -51,9 +51,6 @@ export type Configured = {
   readonly projectHooks?: readonly ProjectHook[];
 };
 
-const faultLines = (faults: readonly PlacedFault[]): string =>
-  faults.map(({ where, text }) => `${where}: ${text}`).join('\n');
-
 type Flags = Readonly<Record<string, unknown>>;
 
 const flagValues = (flags: Flags): readonly SourceValue[] =>
@@ -131,9 +128,6 @@ export const variablesOf = (
 export const keysIn = (variables: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(variables).filter(([name]) => keyVariables.includes(name)));
 
-const isGivenByFlag = (setting: Setting, flags: Flags): boolean =>
-  flags[flagAttribute(setting)] !== undefined;
-
 /** A setting in the form of a flag. `false` is left out like a missing flag, except for `auto_commit`, which has `--no-`. */
 const asFlag = ({ setting, value }: Resolved): readonly (readonly [string, unknown])[] => {
   if (value === null) return [];
@@ -151,11 +145,9 @@ type ConfigOptions = {
   readonly warn: (text: string) => void;
 };
 
-const settingCommand = ({ key }: Setting): string => (key.startsWith('ask.') ? 'ask' : 'run');
-
 const wantedIn = ({ command, resumed }: ConfigOptions, { setting }: Resolved): boolean => {
   if (setting.key.startsWith('providers.')) return false;
-  const fits = settingCommand(setting) === 'run' || command === 'ask';
+  const fits = command === 'ask' || !setting.key.startsWith('ask.');
   return fits && !(resumed && setting.frozen);
 };
 
@@ -173,7 +165,7 @@ export const withConfig = async <F extends Flags>(
     throw new Stop(
       exitCodes.configuration,
       'configuration',
-      `The configuration is faulty.\n${faultLines(faults)}`,
+      ['The configuration is faulty.', ...faults.map(({ where, text }) => `${where}: ${text}`)].join('\n'),
     );
   for (const { key, value, origin, why } of refusedOf(resolved)) {
     const where = origin.layer === 'project' ? `${origin.file}:${origin.line}` : '';
@@ -183,7 +175,9 @@ export const withConfig = async <F extends Flags>(
     options.warn(`${describeRule(rule)} is ignored: a project may only ask and deny.`);
   for (const file of mcpRefused)
     options.warn(`${file}: [mcp.servers] is ignored: a project names its servers in .mcp.json.`);
-  const open = resolved.filter((one) => wantedIn(options, one) && !isGivenByFlag(one.setting, typedFlags));
+  const open = resolved.filter(
+    (one) => wantedIn(options, one) && typedFlags[flagAttribute(one.setting)] === undefined,
+  );
   const filled = Object.fromEntries(open.flatMap(asFlag));
   const variables = variablesOf(resolved, process.env);
   const tables = { writtenRules: rules, mcpServers, userHooks, projectHooks };
@@ -458,8 +452,6 @@ const inHome = (rule: WrittenRule, environment: ProcessEnvironment): WrittenRule
   return { ...rule, pattern: path.join(environment.HOME || homedir(), rule.pattern.slice(2)) };
 };
 
-const projectFolder = (file: string): string => path.dirname(path.dirname(file));
-
 const nearestHooks = (hooks: readonly ProjectHook[]): readonly ProjectHook[] => [
   ...new Map(hooks.map((hook) => [hook.declaration.name, hook])).values(),
 ];
@@ -488,7 +480,10 @@ export const loadConfig = async (workspace: string, environment: ProcessEnvironm
     userHooks: user.hooks,
     projectHooks: nearestHooks(
       projects.flatMap((file, index) =>
-        (project[index]?.hooks ?? []).map((declaration) => ({ declaration, folder: projectFolder(file) })),
+        (project[index]?.hooks ?? []).map((declaration) => ({
+          declaration,
+          folder: path.dirname(path.dirname(file)),
+        })),
       ),
     ),
     refused: ofProjects.filter(({ decision }) => decision === 'allow'),
@@ -518,8 +513,6 @@ const tables = new Set(
   }),
 );
 
-const looksLikeSecret = (name: string): boolean => /key|token|secret|password|credential/i.test(name);
-
 /** Longer than any setting's name, so longer keys get no suggestion. */
 const NAME_MAX = 60;
 /** Faults to show. Further ones are counted. */
@@ -532,7 +525,7 @@ const unknownKey = (key: string): string => {
   const names = [...settings.map((setting) => setting.key), ...tables, 'rules', 'mcp', 'hook'];
   const close = key.length > NAME_MAX ? undefined : nearestWord(key, names);
   if (close !== undefined) return `there is no setting ${key}. Did you mean ${close}?`;
-  if (looksLikeSecret(name)) {
+  if (/key|token|secret|password|credential/i.test(name)) {
     return `${shorten(key)} is no setting: keys do not belong into a file that is copied and shown. Set the variable of the provider, for example ${defaultProvider.keyVariables[0]}, or name a file in your own config.toml: providers.${defaultProvider.name}.api_key_file.`;
   }
   return `there is no setting ${shorten(key)}. pawl config lists them.`;

@@ -64,8 +64,6 @@ const changesOnlyServers = (
   return old !== null && now !== null && isSame(now.rest, old.rest) && isSame(now.servers, servers);
 };
 
-const detectLineEnd = (text: string): string => (text.includes('\r\n') ? '\r\n' : '\n');
-
 /** `name = value` as one line: tables are written inline. */
 const serializeLine = (name: string, value: unknown, format: TomlFormat): string => {
   const assign = (key: string, one: unknown): string => format.stringify({ [key]: one }).trim();
@@ -90,7 +88,7 @@ export const addServer = (
     return refused(`it already has an MCP server ${same}. First: pawl mcp remove ${same}`);
   const [fault] = readMcpTable({ servers: { [name]: server } }).faults;
   if (fault !== undefined) return refused(fault.text);
-  const lineEnd = detectLineEnd(text);
+  const lineEnd = text.includes('\r\n') ? '\r\n' : '\n';
   const lines = [
     `[mcp.servers.${name}]`,
     ...Object.entries(server).map(([key, value]) => serializeLine(key, value, format)),
@@ -101,9 +99,6 @@ export const addServer = (
     return refused(`it has its servers in a form that can't be extended. Add ${name} by hand.`);
   return { kind: 'edited', text: edited };
 };
-
-const startsWith = (names: readonly string[], start: readonly string[]): boolean =>
-  start.every((name, index) => names[index] === name);
 
 /** The whole lines of a statement, with a comment behind it. */
 const lineSpan = (text: string, { start, end }: TomlStatement): readonly [from: number, to: number] => {
@@ -130,7 +125,7 @@ export const removeServer = (text: string, name: string, format: TomlFormat): Ed
   let from = 0;
   let wasOurs = false;
   for (const statement of findStatements(text, format.parse)) {
-    const isOurs = startsWith(statement.names, ['mcp', 'servers', name]);
+    const isOurs = ['mcp', 'servers', name].every((part, index) => statement.names[index] === part);
     const [start, end] = lineSpan(text, statement);
     if (isOurs) {
       if (!wasOurs) edited += text.slice(from, start);

@@ -437,8 +437,6 @@ const showWrongValue = (raw: unknown): string => {
   return Array.isArray(raw) ? 'a list' : 'a table';
 };
 
-const quoteWords = (words: readonly string[]): string => words.map((word) => `"${word}"`).join(', ');
-
 /** Checks a list of hosts, or hosts separated by commas. */
 const checkHosts = (raw: unknown): CheckedValue => {
   const hosts = typeof raw === 'string' ? raw.split(',').map((host) => host.trim()) : raw;
@@ -478,7 +476,7 @@ export const checkValue = (kind: ValueKind, raw: unknown): CheckedValue => {
     case 'words':
       return typeof raw === 'string' && kind.words.includes(raw)
         ? ok(raw)
-        : bad(`is one of ${quoteWords(kind.words)}, not ${showWrongValue(raw)}`);
+        : bad(`is one of ${kind.words.map((word) => `"${word}"`).join(', ')}, not ${showWrongValue(raw)}`);
     case 'number': {
       const fits =
         typeof raw === 'number' && raw > 0 && (kind.whole ? Number.isSafeInteger(raw) : raw < 1e12);
