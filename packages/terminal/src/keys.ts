@@ -123,14 +123,14 @@ type Token = {
   readonly length: number;
   readonly key: Key | null;
 };
-type Found = Token | { readonly kind: 'incomplete' };
+type TokenResult = Token | { readonly kind: 'incomplete' };
 
 const done = (length: number, key: Key | null): Token => ({ kind: 'done', length, key });
-const INCOMPLETE: Found = { kind: 'incomplete' };
+const INCOMPLETE: TokenResult = { kind: 'incomplete' };
 
 const withAlt = (key: Key | null): Key | null => (key === null ? null : { ...key, alt: true });
 
-const controlSequence = (text: string): Found => {
+const controlSequence = (text: string): TokenResult => {
   const linux = /^\u001b\[\[([A-E])/.exec(text);
   if (linux !== null) return done(linux[0].length, null);
   if (/^\u001b\[\[?$/.test(text)) return INCOMPLETE;
@@ -141,14 +141,14 @@ const controlSequence = (text: string): Found => {
 };
 
 /** `ESC O final`: keys of the number pad, and arrows in application mode. */
-const shiftedSequence = (text: string): Found => {
+const shiftedSequence = (text: string): TokenResult => {
   const whole = /^\u001bO(\d*)([A-Za-z])/.exec(text);
   if (whole !== null) return done(whole[0].length, readSequence(`1;${whole[1] || 1}`, whole[2] ?? ''));
   return /^\u001bO\d*$/.test(text) ? INCOMPLETE : done(2, namedKey('o', { ...NO_MODIFIERS, alt: true }));
 };
 
 /** A string (OSC, DCS, SOS, PM, APC) up to its terminator. Any other control character ends it too. */
-const stringSequence = (text: string): Found => {
+const stringSequence = (text: string): TokenResult => {
   const end = text.slice(2).search(/[\u0000-\u001f\u009c]/);
   if (end < 0) return INCOMPLETE;
   const at = end + 2;
@@ -157,7 +157,7 @@ const stringSequence = (text: string): Found => {
   return done(text[at + 1] === '\\' ? at + 2 : at, null);
 };
 
-const escapeSequence = (text: string): Found => {
+const escapeSequence = (text: string): TokenResult => {
   const second = text[1];
   if (second === undefined) return INCOMPLETE;
   if (second === '[') return controlSequence(text);
@@ -174,7 +174,7 @@ const escapeSequence = (text: string): Found => {
   return done(1 + letter.length, namedKey(letter.toLowerCase(), { control: false, alt: true, shift }));
 };
 
-const nextToken = (text: string): Found => {
+const nextToken = (text: string): TokenResult => {
   const typed = /^[^\u0000-\u001f\u007f-\u009f]+/.exec(text)?.[0];
   if (typed !== undefined) return done(typed.length, textKey(typed));
   const [first = ''] = text;

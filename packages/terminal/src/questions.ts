@@ -202,14 +202,14 @@ export class Questions {
   answer(answer: ApprovalChoice['answer'], reason = ''): void {
     const current = this.#current;
     if (current === null || this.#arming.phase !== 'armed') return;
-    if (answer === 'no') this.#give([{ question: current.question, answer, reason }]);
-    else this.#give([{ question: current.question, answer }]);
+    if (answer === 'no') this.#close([{ question: current.question, answer, reason }]);
+    else this.#close([{ question: current.question, answer }]);
   }
 
   /** Allows all open questions once. */
   answerAll(): void {
     if (this.#arming.phase === 'armed')
-      this.#give(this.#open.map(({ question }) => ({ question, answer: 'once' })));
+      this.#close(this.#open.map(({ question }) => ({ question, answer: 'once' })));
   }
 
   offers(answer: ApprovalChoice['answer']): boolean {
@@ -255,7 +255,7 @@ export class Questions {
       const isNarrow = window.columns < COLUMNS_MIN;
       this.#advice = isNarrow ? 'the window is too narrow' : 'read to the end first: ↓ or space';
       current.reading.nextPage();
-    } else this.#give([{ question: current.question, answer }]);
+    } else this.#close([{ question: current.question, answer }]);
   }
 
   #takeAll(window: WindowSize): void {
@@ -269,12 +269,12 @@ export class Questions {
   #takeReason({ question }: OpenQuestion, reason: Editor, pressed: Pressed): void {
     if (pressed.kind === 'paste') this.#reason = insertPaste(reason, pressed.text);
     else if (pressed.key.name === 'enter' && !pressed.key.alt)
-      this.#give([{ question, answer: 'no', reason: wholeText(reason).trim() }]);
+      this.#close([{ question, answer: 'no', reason: wholeText(reason).trim() }]);
     else if (pressed.key.name === 'backspace' && wholeText(reason) === '') this.#reason = null;
     else this.#reason = applyKey(reason, pressed.key);
   }
 
-  #give(answers: readonly AnsweredQuestion[]): void {
+  #close(answers: readonly AnsweredQuestion[]): void {
     this.#reason = null;
     this.#setOpen(
       this.#open.filter(({ question }) => !answers.some((one) => one.question === question)),

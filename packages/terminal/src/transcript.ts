@@ -134,11 +134,11 @@ export class Transcript {
       this.#endAnswer(stepped);
     }
     const resumed = resumedNote(stepped);
-    if (resumed !== '') this.#say('dim', safe`·`, resumed);
-    for (const action of actions) this.#tell(action, stepped);
-    this.#tellStart(stepped);
-    if (before !== null) this.#tellGrants(before, stepped);
-    this.#tellTurnEnd(stepped);
+    if (resumed !== '') this.#putNote('dim', safe`·`, resumed);
+    for (const action of actions) this.#putAction(action, stepped);
+    this.#putStart(stepped);
+    if (before !== null) this.#putGrants(before, stepped);
+    this.#putTurnEnd(stepped);
     return joinSafe(this.#lines, safe`\n`);
   }
 
@@ -182,7 +182,7 @@ export class Transcript {
     if (rows.length > 0) this.#last = kind;
   }
 
-  #say(style: Style, mark: Safe, message: string): void {
+  #putNote(style: Style, mark: Safe, message: string): void {
     const rows = wrapWords(harmless(message), this.#look.columns - 2);
     this.#put(
       'note',
@@ -207,25 +207,25 @@ export class Transcript {
     if (!this.#answers) return;
     this.#answers = false;
     if (actions.some((action) => action.type === 'RetractPartial')) {
-      if (this.#answer.drop() === 'yes') this.#say('dim', safe`·`, VOID);
+      if (this.#answer.drop() === 'yes') this.#putNote('dim', safe`·`, VOID);
       return;
     }
     for (const block of this.#answer.finish()) this.#put('answer', block);
-    if (event.type !== 'LlmCompleted') this.#say('dim', safe`·`, CUT_OFF);
+    if (event.type !== 'LlmCompleted') this.#putNote('dim', safe`·`, CUT_OFF);
   }
 
-  #tell(action: Action, stepped: Stepped): void {
+  #putAction(action: Action, stepped: Stepped): void {
     if (action.type === 'DisplayToolResult') this.#fold(action, stepped);
-    if (action.type === 'DisplayWarning') this.#say('yellow', safe`!`, action.text);
+    if (action.type === 'DisplayWarning') this.#putNote('yellow', safe`!`, action.text);
     // The status row shows queued messages.
     if (action.type === 'DisplayNotice' && action.kind !== 'queued') {
-      for (const line of action.text.split('\n')) this.#say('dim', safe`·`, line);
+      for (const line of action.text.split('\n')) this.#putNote('dim', safe`·`, line);
       if (action.summary !== undefined) this.#summarise(action.summary);
     }
     if (action.type !== 'DisplayError') return;
-    this.#say('red', safe`!`, action.text);
+    this.#putNote('red', safe`!`, action.text);
     const hint = hintFor(stepped.state);
-    if (hint !== '') this.#say('dim', safe` `, hint);
+    if (hint !== '') this.#putNote('dim', safe` `, hint);
   }
 
   /** Prints the start of the summary that replaced the messages. `expand` has the rest. */
@@ -261,7 +261,7 @@ export class Transcript {
       this.#streamed = 0;
   }
 
-  #tellGrants(before: State, { event, state: { session } }: Stepped): void {
+  #putGrants(before: State, { event, state: { session } }: Stepped): void {
     if (event.type !== 'ApprovalAnswered') return;
     for (const grant of session.grants.filter((each) => !before.session.grants.includes(each))) {
       const text = `· allowed (/permissions revokes it): ${describeGrant(grant, this.#workspace)}`;
@@ -269,7 +269,7 @@ export class Transcript {
     }
   }
 
-  #tellTurnEnd(stepped: Stepped): void {
+  #putTurnEnd(stepped: Stepped): void {
     const line = this.#turnEnds.see(stepped);
     // A horizontal rule means nothing to a screen reader.
     if (line === null || this.#look.plain === 'yes') return;
@@ -278,7 +278,7 @@ export class Transcript {
   }
 
   /** A plain terminal prints one line when a call starts. */
-  #tellStart({ event }: Stepped): void {
+  #putStart({ event }: Stepped): void {
     if (this.#look.plain !== 'yes' || event.type !== 'ToolStarted') return;
     const call = this.#calls.get(event.callId);
     if (call !== undefined) this.#put('call', [makeSafe(`▸ ${call.tool} ${titleOf(call, this.#workspace)}`)]);

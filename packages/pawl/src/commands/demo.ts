@@ -20,7 +20,7 @@ import { writeError, writeOut } from '@pawl/terminal/write';
 import { endingOf, exitCodes, listenToSignals, Stop } from '../process/exit-codes.js';
 import { packageFolder } from '../process/package-folder.js';
 import { type Opened, openFromFlags } from '../sessions/open-session.js';
-import { countStates, moved, pathLine } from '../sessions/session-text.js';
+import { changesState, countStates, pathLine } from '../sessions/session-text.js';
 import { consult } from '../settings/configuration.js';
 
 const PROMPT = 'The tests fail. Find out why, repair it, and commit the repair.';
@@ -37,14 +37,14 @@ const findFault = (folder: string): string | null => {
 
 /** Prints model text as it streams, tool results in full, and each transition. */
 const createTeller = (look: Look, workspace: string): ((stepped: Stepped) => void) => {
-  const story = createStepPrinter(look, workspace);
+  const printStep = createStepPrinter(look, workspace);
   let open = false;
   const endText = (): void => {
     if (open) writeOut(safe`\n`);
     open = false;
   };
   return (stepped) => {
-    const pieces = story(stepped);
+    const pieces = printStep(stepped);
     for (const piece of pieces) {
       if (piece.kind === 'stream') {
         writeOut(open ? piece.text : safe`\n${piece.text}`);
@@ -54,7 +54,7 @@ const createTeller = (look: Look, workspace: string): ((stepped: Stepped) => voi
         printLine(withDetail(piece));
       }
     }
-    if (!moved(stepped)) return;
+    if (!changesState(stepped)) return;
     endText();
     printLine(paint(look, 'dim', makeSafe(pathLine(stepped))));
   };

@@ -10,7 +10,7 @@ import type { Stepped } from '@pawl/agent/ports/session';
 import { makeSafe, type Safe, safeJson } from '@pawl/terminal/safe-text';
 import { writeOut } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
-import { moved, pathLine, printReplay, statesOf } from '../sessions/session-text.js';
+import { changesState, pathLine, printReplay, statesOf } from '../sessions/session-text.js';
 import { findInfo, foldStored, storedJournals } from '../sessions/stored-sessions.js';
 import { readSeq } from '../settings/flags.js';
 
@@ -89,7 +89,7 @@ const stepLine = (stepped: Stepped, json: boolean): Safe =>
 const replayAgent = async (sessionId: string, at: number | undefined, json: boolean): Promise<number> => {
   const lines: Safe[] = [];
   const folded = await foldStored(sessionId, at, (stepped) => {
-    if (moved(stepped)) lines.push(stepLine(stepped, json));
+    if (changesState(stepped)) lines.push(stepLine(stepped, json));
   });
   return printReplay(lines, folded);
 };

@@ -71,14 +71,14 @@ const jsonOutlet: Outlet = {
 /** Text output. Warnings and errors are always printed, other lines only in a terminal or with --verbose. */
 const textOutlet = (workspace: string, verbose: boolean): Outlet => {
   const look = lookOf(process.stderr, process.env);
-  const story = createStepPrinter(look, workspace);
+  const printStep = createStepPrinter(look, workspace);
   const watched = process.stderr.isTTY || verbose;
   return {
     begin({ session: { tornTail } }) {
       if (tornTail !== null) printLine(tornText(tornTail));
     },
     see(stepped) {
-      for (const piece of story(stepped)) {
+      for (const piece of printStep(stepped)) {
         if (piece.kind !== 'lines') continue;
         if (watched || piece.urgent) printLine(verbose ? withDetail(piece) : piece.text);
       }
@@ -358,12 +358,12 @@ type Unapproved = {
   advice(sessionId: string, goesOn: boolean): string;
 };
 
-type Lack = 'nobody' | 'sandbox';
+type MissingPermission = 'nobody' | 'sandbox';
 
 const TITLES_MAX = 10;
 
 /** What a denied call lacked; null if it was denied for another reason. */
-const missingPermission = ({ settings, grants }: SessionData, call: JudgedCall): Lack | null => {
+const missingPermission = ({ settings, grants }: SessionData, call: JudgedCall): MissingPermission | null => {
   const decisionWith = (change: Partial<typeof settings>) =>
     decide({ ...settings, ...change }, grants, call).decision;
   if (placeOf(settings, call) === 'missing') {
@@ -380,7 +380,7 @@ const listTitles = (titles: readonly string[]): string => {
 
 const createUnapproved = (workspace: string): Unapproved => {
   const calls = createJudgedCalls(workspace);
-  const denied: Record<Lack, string[]> = { nobody: [], sandbox: [] };
+  const denied: Record<MissingPermission, string[]> = { nobody: [], sandbox: [] };
   let autoAllows: 'yes' | 'no' = 'yes';
   const nobodyText = (sessionId: string, goesOn: boolean): readonly string[] => {
     const what = denied.nobody.length === 0 ? 'a call' : listTitles(denied.nobody);

@@ -6,7 +6,7 @@ import type { Usage } from '@pawl/agent/machine/usage';
 import { type ApprovalRequest, describeQuestion } from '@pawl/agent/policy/approval-question';
 import type { Stepped } from '@pawl/agent/ports/session';
 import type { ExitEnding } from '../process/exit-codes.js';
-import { walked } from '../sessions/session-text.js';
+import { transitions } from '../sessions/session-text.js';
 import type { JsonRecord } from './record-schema.js';
 
 /** Token counts without the price. */
@@ -171,7 +171,7 @@ export const recordsOf = (stepped: Stepped): readonly JsonRecord[] => {
   const { event, seq, state } = stepped;
   const { workspace } = state.session.settings;
   const happened = recordOfEvent(stepped);
-  const edges = walked(stepped);
+  const edges = transitions(stepped);
   const moved: readonly JsonRecord[] =
     edges.length > 0
       ? [

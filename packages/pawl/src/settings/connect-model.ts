@@ -9,7 +9,7 @@ import type { Model } from '@pawl/agent/ports/model';
 import { workspaceRefusal } from '@pawl/agent/session/refuse-workspace';
 import { type ExitCode, exitCodes, Stop } from '../process/exit-codes.js';
 import type { Configured } from './configuration.js';
-import { type PicturesWish, type RunFlags, readPictures } from './flags.js';
+import { type PicturesChoice, type RunFlags, readPictures } from './flags.js';
 
 const exitOfProblem: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
   noKey: exitCodes.configuration,
@@ -23,7 +23,7 @@ const exitOfProblem: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
 };
 
 /** The model with the user's answer to whether it accepts pictures. */
-const withPictures = (model: Model, pictures: PicturesWish): Model =>
+const withPictures = (model: Model, pictures: PicturesChoice): Model =>
   pictures === 'auto' ? model : { ...model, facts: { ...model.facts, images: pictures } };
 
 /** Connects the named model, or the default one. The path of a scripted model is relative to `folder`. */

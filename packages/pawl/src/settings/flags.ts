@@ -143,10 +143,10 @@ export const effortOf = ({ effort }: Pick<RunFlags, 'effort'>): Effort | null =>
   effort === undefined ? null : chooseWord<Effort>('--effort', effort, ['auto', 'low', 'medium', 'high']);
 
 /** Whether pictures are sent to the model; `auto`: only if it is known to accept them. */
-export type PicturesWish = 'auto' | 'yes' | 'no';
+export type PicturesChoice = 'auto' | 'yes' | 'no';
 
-export const readPictures = ({ pictures = 'auto' }: Pick<RunFlags, 'pictures'>): PicturesWish =>
-  chooseWord<PicturesWish>('--pictures', pictures, ['auto', 'yes', 'no']);
+export const readPictures = ({ pictures = 'auto' }: Pick<RunFlags, 'pictures'>): PicturesChoice =>
+  chooseWord<PicturesChoice>('--pictures', pictures, ['auto', 'yes', 'no']);
 
 /** Hosts that need no approval; null without the flag. */
 export const readAllowedHosts = ({ allowHosts }: RunFlags): readonly string[] | null => {
