@@ -21,8 +21,7 @@ const ALLOWED: ReadonlySet<string> = new Set([
   'packages/pawl/src/commands/doctor.ts', // shows whether the clock is right
 
   // note when something happened
-  'packages/pawl/src/interactive/session-commands.ts',
-  'packages/pawl/src/headless/fork-session.ts',
+  'packages/pawl/src/sessions/stored-sessions.ts',
   'packages/agent/src/extensions/trust.ts',
 ]);
 

@@ -41,19 +41,19 @@ const keep = (turns: number, stepsEach: number) => {
 
 test('a short session is kept whole', () => {
   const { past, last } = keep(3, 10);
-  assert.deepEqual([past.steps.length, past.steps.at(-1)?.seq, past.left], [30, last, 'none']);
+  assert.deepEqual([past.steps.length, past.steps.at(-1)?.seq, past.earlierTurns], [30, last, 'none']);
 });
 
 test('only the last four of many turns are shown', () => {
   const { past, last } = keep(9, 10);
-  assert.deepEqual([past.steps.length, past.steps.at(-1)?.seq, past.left], [40, last, 'some']);
+  assert.deepEqual([past.steps.length, past.steps.at(-1)?.seq, past.earlierTurns], [40, last, 'some']);
   assert.equal(past.before.session.counters.turn, 5);
 });
 
 test('a very long turn shows its end, without a gap', () => {
   const { past, last } = keep(1, 9_500);
   assert.ok(past.steps.length >= 1_000 && past.steps.length <= 2_000, String(past.steps.length));
-  assert.deepEqual([past.steps.at(-1)?.seq, past.left], [last, 'some']);
+  assert.deepEqual([past.steps.at(-1)?.seq, past.earlierTurns], [last, 'some']);
   assert.ok(past.steps.every(({ seq }, index) => seq === last - past.steps.length + 1 + index));
 });
 
@@ -61,9 +61,15 @@ test('a fold that begins in the middle has left earlier turns out, and one that 
   const kept = collectRecentTurns();
   kept.see(stepOf(7, 301));
   kept.see(stepOf(8, 302, 7));
-  assert.deepEqual([kept.past()?.steps.map(({ seq }) => seq), kept.past()?.left], [[301, 302], 'some']);
+  assert.deepEqual(
+    [kept.past()?.steps.map(({ seq }) => seq), kept.past()?.earlierTurns],
+    [[301, 302], 'some'],
+  );
   for (let seq = 1; seq <= 4; seq++) kept.see(stepOf(seq - 1, seq, Math.max(0, seq - 2)));
-  assert.deepEqual([kept.past()?.steps.map(({ seq }) => seq), kept.past()?.left], [[2, 3, 4], 'none']);
+  assert.deepEqual(
+    [kept.past()?.steps.map(({ seq }) => seq), kept.past()?.earlierTurns],
+    [[2, 3, 4], 'none'],
+  );
 });
 
 /** The texts that a resumed session gives back to the input line, after these events. */

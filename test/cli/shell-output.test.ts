@@ -24,6 +24,14 @@ test('a text that comes back comes as it was typed; what was run goes out with t
   assert.equal(shellOutputs.detach('another'), 'another');
 });
 
+test('two equal texts come back as they were typed, each', () => {
+  const shellOutputs = new ShellOutputs();
+  const sent = shellOutputs.attach('/review', '/review\n\nThe text of the skill.');
+  assert.equal(shellOutputs.attach('/review', '/review\n\nThe text of the skill.'), sent);
+  assert.equal(shellOutputs.detach(sent), '/review');
+  assert.equal(shellOutputs.detach(sent), '/review');
+});
+
 test('head and tail of a long output are sent', () => {
   const shellOutputs = new ShellOutputs();
   shellOutputs.add({ command: 'yes', output: `begin\n${'y\n'.repeat(50_000)}end` });

@@ -2,7 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Stepped } from '../../packages/agent/src/ports/session.js';
 import type { Edge } from '../../packages/machine/src/kernel/table.js';
-import { countStates, moved, pathLine, statesOf } from '../../packages/pawl/src/sessions/session-text.js';
+import {
+  changesState,
+  countStates,
+  pathLine,
+  statesOf,
+} from '../../packages/pawl/src/sessions/session-text.js';
 
 const edge = (from: string, to: string, kind: Edge['kind']): Edge => ({
   id: `${from}/x/0`,
@@ -33,7 +38,7 @@ const rows: readonly (readonly [string, Stepped, readonly string[]])[] = [
 for (const [title, given, then] of rows) {
   test(`the states of a path where ${title}`, () => {
     assert.deepEqual(statesOf(given), then);
-    assert.equal(moved(given), then.length > 0);
+    assert.equal(changesState(given), then.length > 0);
   });
 }
 

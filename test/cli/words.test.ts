@@ -4,7 +4,7 @@ import { stateFolder } from '../../packages/agent/src/platform/environment.js';
 import { nearestWord } from '../../packages/agent/src/platform/text.js';
 import { readAnswer } from '../../packages/pawl/src/interactive/view.js';
 import { readTypedInput } from '../../packages/pawl/src/sessions/typed-input.js';
-import { afterToolsOf, limitsOf, presetOf } from '../../packages/pawl/src/settings/flags.js';
+import { limitsOf, presetOf, readAfterTools } from '../../packages/pawl/src/settings/flags.js';
 import {
   formatCost,
   formatSeconds,
@@ -111,24 +111,24 @@ test('limits are read from flags: minutes become milliseconds, what is missing i
 });
 
 test('flags set what happens after tools; contradictory flags are refused', () => {
-  assert.deepEqual(afterToolsOf({}), {});
-  assert.deepEqual(afterToolsOf({ hooks: 'always', formatter: 'on', autoCommit: true }), {
+  assert.deepEqual(readAfterTools({}), {});
+  assert.deepEqual(readAfterTools({ hooks: 'always', formatter: 'on', autoCommit: true }), {
     hooks: 'always',
     formatter: 'onChanges',
     autoCommit: 'on',
   });
-  assert.deepEqual(afterToolsOf({ hooks: 'never', formatter: 'off', autoCommit: false }), {
+  assert.deepEqual(readAfterTools({ hooks: 'never', formatter: 'off', autoCommit: false }), {
     hooks: 'never',
     formatter: 'off',
     autoCommit: 'off',
   });
   assert.throws(
-    () => afterToolsOf({ hooks: 'no' }),
+    () => readAfterTools({ hooks: 'no' }),
     /--hooks needs one of mutating, mutatingOk, always, never, not 'no'/,
   );
-  assert.throws(() => afterToolsOf({ formatter: 'prettier' }), /--formatter needs one of on, off/);
-  assert.throws(() => afterToolsOf({ hooks: 'never', autoCommit: true }), /--auto-commit does nothing/);
-  assert.throws(() => afterToolsOf({ hooks: 'never', formatter: 'on' }), /--formatter on does nothing/);
+  assert.throws(() => readAfterTools({ formatter: 'prettier' }), /--formatter needs one of on, off/);
+  assert.throws(() => readAfterTools({ hooks: 'never', autoCommit: true }), /--auto-commit does nothing/);
+  assert.throws(() => readAfterTools({ hooks: 'never', formatter: 'on' }), /--formatter on does nothing/);
 });
 
 const folders: readonly (readonly [NodeJS.ProcessEnv, string])[] = [

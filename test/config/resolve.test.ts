@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  type Given,
   type Layers,
   refusedOf,
   resolve,
+  type SourceValue,
 } from '../../packages/pawl/src/settings/configuration.js';
 import { settingOf, settings, type Value } from '../../packages/pawl/src/settings/setting-table.js';
 
@@ -12,22 +12,22 @@ const BUILT_IN_MODEL = 'anthropic/built-in';
 const none: Layers = { user: [], project: [], environment: [], flags: [] };
 
 const from = {
-  user: (key: string, value: Value): Given => ({
+  user: (key: string, value: Value): SourceValue => ({
     setting: settingOf(key),
     value,
     origin: { layer: 'user', file: '/u', line: 1 },
   }),
-  project: (key: string, value: Value, file = '/p'): Given => ({
+  project: (key: string, value: Value, file = '/p'): SourceValue => ({
     setting: settingOf(key),
     value,
     origin: { layer: 'project', file, line: 1 },
   }),
-  environment: (key: string, value: Value): Given => ({
+  environment: (key: string, value: Value): SourceValue => ({
     setting: settingOf(key),
     value,
     origin: { layer: 'environment', variable: settingOf(key).variable },
   }),
-  flags: (key: string, value: Value): Given => ({
+  flags: (key: string, value: Value): SourceValue => ({
     setting: settingOf(key),
     value,
     origin: { layer: 'flag', flag: key },

@@ -115,8 +115,8 @@ const approve = async (window: ReturnType<typeof openWindow>) => {
   let left = questions.height({ colour: 'no', columns: screen.size().columns }, screen.size().columns);
   for (let page = 0; page < 20_000 && answers.length === 0; page += 1) {
     await window.settle();
-    const fresh = left - questions.left;
-    left = questions.left;
+    const fresh = left - questions.unreadRows;
+    left = questions.unreadRows;
     const body = bodyOf(screen.now());
     assert.ok(fresh <= body.length, 'no more is said to be read than stands on the screen');
     if (fresh > 0) seen.push(...body.slice(-fresh));

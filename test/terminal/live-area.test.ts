@@ -2,7 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { fakeClock } from '../../packages/pawl/src/testing.js';
-import { createLiveArea, type Frame, type Reflow, reflowOf } from '../../packages/terminal/src/live-area.js';
+import {
+  createLiveArea,
+  detectReflow,
+  type Frame,
+  type Reflow,
+} from '../../packages/terminal/src/live-area.js';
 import { columnsOf, wrapText } from '../../packages/terminal/src/paint.js';
 import { keepStyles } from '../../packages/terminal/src/safe-text.js';
 import { createEmulator } from './screen.js';
@@ -216,11 +221,11 @@ for (const [title, windows] of sizes) {
 }
 
 test('variables tell how a terminal rewraps long rows', () => {
-  assert.equal(reflowOf({ TERM: 'xterm-256color', XTERM_VERSION: 'XTerm(390)' }), 'none');
-  assert.equal(reflowOf({ TERM: 'linux' }), 'none');
-  assert.equal(reflowOf({ TERM: 'screen', STY: '1.pts' }), 'none');
-  assert.equal(reflowOf({ TERM: 'xterm-256color', TERM_PROGRAM: 'vscode' }), 'aboveCursor');
-  assert.equal(reflowOf({ TERM: 'xterm-kitty' }), 'all');
+  assert.equal(detectReflow({ TERM: 'xterm-256color', XTERM_VERSION: 'XTerm(390)' }), 'none');
+  assert.equal(detectReflow({ TERM: 'linux' }), 'none');
+  assert.equal(detectReflow({ TERM: 'screen', STY: '1.pts' }), 'none');
+  assert.equal(detectReflow({ TERM: 'xterm-256color', TERM_PROGRAM: 'vscode' }), 'aboveCursor');
+  assert.equal(detectReflow({ TERM: 'xterm-kitty' }), 'all');
 });
 
 const anyRow = fc.string({ unit: fc.constantFrom('a', 'b', ' ', '日', 'é', '\u001b[1m'), maxLength: 30 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   type Background,
-  backdropOf,
+  backdropCode,
   codeOf,
   columnsOf,
   type Depth,
@@ -67,10 +67,10 @@ test('a window without a size gets the usual one', () => {
 });
 
 test('there are no backdrops where they could make text unreadable', () => {
-  assert.equal(backdropOf('added', 'unknown', 'true'), null);
-  assert.equal(backdropOf('added', 'dark', 'sixteen'), null);
+  assert.equal(backdropCode('added', 'unknown', 'true'), null);
+  assert.equal(backdropCode('added', 'dark', 'sixteen'), null);
   for (const background of ['dark', 'light'] as const)
-    assert.match(backdropOf('added', background, 'indexed') ?? '', /^48;5;\d+$/);
+    assert.match(backdropCode('added', background, 'indexed') ?? '', /^48;5;\d+$/);
 });
 
 test('long texts of a resumed session are shown without their middle', () => {
@@ -100,10 +100,10 @@ test('rows of a diff, with the library', async (context) => {
     const { rows } = diffRows(look('dark', 'true'), DIFF, 24);
     const removed = rows[1] ?? '';
     const added = rows[3] ?? '';
-    assert.ok(removed.includes(`\u001b[${backdropOf('removedWord', 'dark', 'true')}m-\u001b[49m`), removed);
-    assert.ok(added.includes(`\u001b[${backdropOf('addedWord', 'dark', 'true')}m+\u001b[49m`), added);
+    assert.ok(removed.includes(`\u001b[${backdropCode('removedWord', 'dark', 'true')}m-\u001b[49m`), removed);
+    assert.ok(added.includes(`\u001b[${backdropCode('addedWord', 'dark', 'true')}m+\u001b[49m`), added);
     // control: a line without a counterpart has no such words
-    assert.ok(!rows[2]?.includes(backdropOf('addedWord', 'dark', 'true') ?? '?'), rows[2]);
+    assert.ok(!rows[2]?.includes(backdropCode('addedWord', 'dark', 'true') ?? '?'), rows[2]);
   });
   await context.test('changed lines end at the same column, unchanged ones have no backdrop', () => {
     const { rows } = diffRows(look('light', 'indexed'), DIFF, 24);

@@ -41,7 +41,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
     'test/terminal/stray-output.test.ts, test/e2e/hostile-window.test.ts',
   'packages/pawl/src/commands/machine-check.ts': 'prints what it computes from the table',
   'packages/pawl/src/commands/machine.ts': 'prints the table',
-  'packages/pawl/src/commands/command-list.ts': 'prints scripts made from our own flags',
+  'packages/pawl/src/commands/shell-completion.ts': 'prints scripts made from our own flags',
   'packages/pawl/src/headless/headless.ts': 'one constant sentence',
   ...Object.fromEntries(
     ['demo', 'crash-demo'].map((name) => [

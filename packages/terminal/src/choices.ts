@@ -36,16 +36,16 @@ const BOUNDARY = /[/\-_. :]/;
  * Score of `text` for a fuzzy search; null if `text` lacks the letters of `words` in this order. Higher for letters in a
  * row, letters at the start of a word and letters in the file's own name; lower for long texts.
  */
-const scoreOf = (words: string, text: string): number | null => {
-  const [wanted, there] = [words.toLowerCase(), text.toLowerCase()];
+const scoreMatch = (words: string, text: string): number | null => {
+  const [pattern, there] = [words.toLowerCase(), text.toLowerCase()];
   const name = there.lastIndexOf('/', there.length - 2) + 1;
-  const whole = there.indexOf(wanted, name);
+  const whole = there.indexOf(pattern, name);
   if (whole >= 0) return 1_000 - text.length / 10 + (whole === name ? 100 : 0);
-  const anywhere = there.indexOf(wanted);
+  const anywhere = there.indexOf(pattern);
   if (anywhere >= 0) return 500 - text.length / 10;
   let fit = 0;
   let at = -1;
-  for (const letter of wanted) {
+  for (const letter of pattern) {
     const next = there.indexOf(letter, at + 1);
     if (next < 0) return null;
     fit += next === at + 1 ? 8 : BOUNDARY.test(there[next - 1] ?? '/') ? 6 : 1;
@@ -61,7 +61,7 @@ export const ranked = (words: string, choices: readonly Choice[]): readonly Choi
   words === ''
     ? choices.slice(0, CHOICES_MAX)
     : choices
-        .map((choice) => ({ choice, fit: scoreOf(words, choice.text) }))
+        .map((choice) => ({ choice, fit: scoreMatch(words, choice.text) }))
         .filter((rated): rated is typeof rated & { readonly fit: number } => rated.fit !== null)
         .sort((a, b) => b.fit - a.fit)
         .slice(0, CHOICES_MAX)
@@ -89,14 +89,14 @@ export const completed = (
   const word = choices[chosen]?.text ?? '';
   // A path that contains a quote can't be quoted.
   const quote = stem.kind === 'file' && (stem.quoted || /\s/.test(word)) && !word.includes('"') ? '"' : '';
-  const begun = (stem.kind === 'command' ? '/' : '@') + quote + word;
+  const start = (stem.kind === 'command' ? '/' : '@') + quote + word;
   const rest = text.slice(cursor).slice(stem.quoted && text[cursor] === '"' ? 1 : 0);
   // After a folder the user types on, inside the quotes; after anything else comes a space.
   const isFolder = word.endsWith('/');
   const after = isFolder || /^\s/.test(rest) ? '' : ' ';
   return {
-    text: text.slice(0, stem.start) + begun + quote + after + rest,
-    cursor: stem.start + begun.length + (isFolder ? 0 : quote.length + after.length),
+    text: text.slice(0, stem.start) + start + quote + after + rest,
+    cursor: stem.start + start.length + (isFolder ? 0 : quote.length + after.length),
   };
 };
 
@@ -136,7 +136,7 @@ export type Picker = {
   readonly offer: CompletionList | null;
 };
 
-const offerOf = (all: readonly Choice[], words: string): CompletionList | null => {
+const listChoices = (all: readonly Choice[], words: string): CompletionList | null => {
   const choices = ranked(words, all);
   return choices.length === 0
     ? null
@@ -147,7 +147,7 @@ export const openPicker = (title: string, all: readonly Choice[]): Picker => ({
   title,
   all,
   words: '',
-  offer: offerOf(all, ''),
+  offer: listChoices(all, ''),
 });
 
 /** Result of a key: the changed picker, or the index of the selected choice. */
@@ -157,7 +157,7 @@ type PickerResult =
 
 const withWords = (picker: Picker, words: string): PickerResult => ({
   kind: 'open',
-  picker: { ...picker, words, offer: offerOf(picker.all, words) },
+  picker: { ...picker, words, offer: listChoices(picker.all, words) },
 });
 
 export const pick = (picker: Picker, pressed: Pressed): PickerResult => {
@@ -170,8 +170,8 @@ export const pick = (picker: Picker, pressed: Pressed): PickerResult => {
   if (offer === null) return same;
   if (name === 'up' || name === 'down')
     return { kind: 'open', picker: { ...picker, offer: chosenBy(offer, name === 'up' ? -1 : 1) } };
-  const taken = offer.choices[offer.chosen];
-  return name === 'enter' && taken !== undefined ? { kind: 'taken', index: all.indexOf(taken) } : same;
+  const choice = offer.choices[offer.chosen];
+  return name === 'enter' && choice !== undefined ? { kind: 'taken', index: all.indexOf(choice) } : same;
 };
 
 export const pickerFrame = (picker: Picker, columns: number, mark: (row: Safe) => Safe): Frame => {

@@ -62,7 +62,7 @@ export class Composer {
   readonly #changed: () => void;
   readonly #namePaste: NamePaste;
   #editor: Editor = emptyEditor;
-  #history: History = historyOf([]);
+  #history: History = createHistory([]);
   #offer: CompletionList | null = null;
   #search: Search | null = null;
   #asking: AbortController | null = null;
@@ -231,10 +231,10 @@ export class Composer {
     }
     const takes = key.name === 'tab' || (key.name === 'enter' && !key.alt && !key.shift);
     if (!takes || (key.name === 'enter' && isTyped(text, cursor, offer))) return false;
-    const put = completed(text, cursor, offer);
+    const completion = completed(text, cursor, offer);
     this.#close();
-    this.#editor = withText(this.#editor, put.text, put.cursor);
-    if (put.text[put.cursor - 1] === '/') this.#complete();
+    this.#editor = withText(this.#editor, completion.text, completion.cursor);
+    if (completion.text[completion.cursor - 1] === '/') this.#complete();
     return true;
   }
 
@@ -297,18 +297,20 @@ type History = {
 
 const TEXTS_MAX = 1_000;
 
-const historyOf = (texts: readonly string[]): History => {
-  const kept = texts.slice(-TEXTS_MAX);
-  return { texts: kept, shown: kept.length, draft: '' };
+const createHistory = (texts: readonly string[]): History => {
+  const newest = texts.slice(-TEXTS_MAX);
+  return { texts: newest, shown: newest.length, draft: '' };
 };
 
 /** Adds a sent text, unless it repeats the last one. */
 const addSent = (history: History, text: string): History =>
-  historyOf(text.trim() === '' || history.texts.at(-1) === text ? history.texts : [...history.texts, text]);
+  createHistory(
+    text.trim() === '' || history.texts.at(-1) === text ? history.texts : [...history.texts, text],
+  );
 
 /** Adds older texts, such as those of the history file, which arrive late. */
 const addEarlier = (history: History, texts: readonly string[]): History => {
-  const all = historyOf([...texts, ...history.texts]);
+  const all = createHistory([...texts, ...history.texts]);
   const behind = history.texts.length - history.shown;
   return { ...all, shown: all.texts.length - behind, draft: history.draft };
 };
@@ -331,9 +333,9 @@ const leaveHistory = (history: History): History => ({ ...history, shown: histor
 /** Index of the newest text before `below` that contains `words`, or null. */
 const findBefore = (history: History, words: string, below = history.texts.length): number | null => {
   if (words === '') return null;
-  const wanted = words.toLowerCase();
+  const pattern = words.toLowerCase();
   for (let index = Math.min(below, history.texts.length) - 1; index >= 0; index -= 1) {
-    if (history.texts[index]?.toLowerCase().includes(wanted)) return index;
+    if (history.texts[index]?.toLowerCase().includes(pattern)) return index;
   }
   return null;
 };

@@ -2,7 +2,7 @@
 
 import type { Key } from './keys.js';
 import type { Frame } from './live-area.js';
-import { columnsOf, graphemeEnd, graphemeStart, graphemesOf } from './paint.js';
+import { columnsOf, graphemeEnd, graphemeStart, splitGraphemes } from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 
 /**
@@ -51,7 +51,7 @@ const foldAt = (editor: Editor, mark: string): string => editor.folds[mark.charC
 export const wholeText = (editor: Editor): string =>
   editor.text.replace(MARK, (mark) => foldAt(editor, mark));
 
-const labelOf = (editor: Editor, mark: string): string => {
+const pasteLabel = (editor: Editor, mark: string): string => {
   const fold = foldAt(editor, mark);
   const lines = fold.split('\n').length;
   const size = lines > FOLD_LINES ? `+${lines} lines` : `${fold.length} characters`;
@@ -62,7 +62,7 @@ const isMark = (sign: string): boolean => /^[\ufdd0-\ufdef]$/.test(sign);
 
 /** The text for the screen, with labels in place of marks. */
 export const shownText = (editor: Editor): string =>
-  editor.text.replace(MARK, (mark) => labelOf(editor, mark));
+  editor.text.replace(MARK, (mark) => pasteLabel(editor, mark));
 
 const remember = (editor: Editor): readonly Moment[] => [
   ...editor.past.slice(-PAST_MAX + 1),
@@ -82,8 +82,6 @@ const moved = (editor: Editor, cursor: number): Editor => ({ ...editor, cursor, 
 /** Replaces the text. Undo brings the old text back. */
 export const withText = (editor: Editor, text: string, cursor = text.length): Editor =>
   changed(editor, text, Math.min(cursor, text.length));
-
-const withCursor = (editor: Editor, cursor: number): Editor => moved(editor, cursor);
 
 /** The editor after its text was sent. */
 export const afterSend = (editor: Editor): Editor => ({ ...emptyEditor, killed: editor.killed });
@@ -180,7 +178,7 @@ const plain: Readonly<Record<string, Change>> = {
   delete: eraseRight,
 };
 
-const changeOf = ({ name, control, alt }: Key): Change | undefined => {
+const findChange = ({ name, control, alt }: Key): Change | undefined => {
   if (control && alt) return undefined;
   if (control) return controls[name];
   return alt ? alts[name] : plain[name];
@@ -195,7 +193,7 @@ const withoutControls = (text: string): string =>
 /** The editor after a key; unchanged for unknown keys. The composer handles Enter, Escape, Tab, Up and Down. */
 export const applyKey = (editor: Editor, key: Key): Editor => {
   if (key.text !== '') return typeText(editor, withoutControls(key.text));
-  return changeOf(key)?.(editor) ?? editor;
+  return findChange(key)?.(editor) ?? editor;
 };
 
 /** Breaks the line at the cursor. A backslash before the cursor, typed to ask for the break, is removed. */
@@ -207,14 +205,14 @@ export const breakLine = (editor: Editor): Editor => {
 
 /** Inserts a word at the cursor, with spaces around it where there are none. */
 export const insertWord = (editor: Editor, word: string): Editor => {
-  const [left, right] = [editor.text.slice(0, editor.cursor), editor.text.slice(editor.cursor)];
-  const begun = `${left}${/\S$/.test(left) ? ' ' : ''}${word}${/^\s/.test(right) ? '' : ' '}`;
-  return changed(editor, begun + right, begun.length);
+  const [head, tail] = [editor.text.slice(0, editor.cursor), editor.text.slice(editor.cursor)];
+  const start = `${head}${/\S$/.test(head) ? ' ' : ''}${word}${/^\s/.test(tail) ? '' : ' '}`;
+  return changed(editor, start + tail, start.length);
 };
 
 /** Inserts a paste without its control characters; a long one as a mark. */
-export const insertPaste = (editor: Editor, given: string): Editor => {
-  const text = withoutControls(given);
+export const insertPaste = (editor: Editor, pasted: string): Editor => {
+  const text = withoutControls(pasted);
   const long = text.length > FOLD_CHARACTERS || text.split('\n').length > FOLD_LINES;
   const number = editor.folds.length;
   if (!long || number >= MARKS) return text === '' ? editor : insert(editor, text);
@@ -223,8 +221,8 @@ export const insertPaste = (editor: Editor, given: string): Editor => {
 };
 
 /** Inserts a word for a paste. The first undo restores the pasted text, the second one removes it. */
-export const insertPasteAs = (editor: Editor, given: string, word: string): Editor => {
-  const raw = insertPaste(editor, given);
+export const insertPasteAs = (editor: Editor, pasted: string, word: string): Editor => {
+  const raw = insertPaste(editor, pasted);
   return { ...insertWord(editor, word), folds: raw.folds, past: remember(raw) };
 };
 
@@ -247,7 +245,7 @@ const draftAt = (start: number): Draft => ({ shown: safe``, start, signs: [], co
 type Piece = { readonly text: Safe; readonly columns: number };
 
 /** One grapheme as it is displayed: an invisible character as its mark, a folded paste as its label. */
-const shownOf = (editor: Editor, from: number, until: number, room: number): Piece => {
+const drawGrapheme = (editor: Editor, from: number, until: number, room: number): Piece => {
   const sign = editor.text.slice(from, until);
   if (sign === '\t') return { text: safe`    `, columns: 4 };
   if (!isMark(sign)) {
@@ -257,7 +255,7 @@ const shownOf = (editor: Editor, from: number, until: number, room: number): Pie
     const shown = columnsOf(text) > room ? safe`·` : text;
     return { text: shown, columns: columnsOf(shown) };
   }
-  const label = makeSafe(labelOf(editor, sign)).slice(0, room);
+  const label = makeSafe(pasteLabel(editor, sign)).slice(0, room);
   return { text: label, columns: label.length };
 };
 
@@ -272,8 +270,8 @@ const layLine = (editor: Editor, start: number, end: number, room: number): read
   let at = start;
   let draft = draftAt(start);
   const close = (rowEnd: number): void => void rows.push({ ...draft, end: rowEnd });
-  for (const sign of graphemesOf(editor.text.slice(start, end))) {
-    const piece = shownOf(editor, at, at + sign.length, room);
+  for (const sign of splitGraphemes(editor.text.slice(start, end))) {
+    const piece = drawGrapheme(editor, at, at + sign.length, room);
     while (draft.columns + piece.columns > room && draft.signs.length > 0) {
       const count = breakPoint(editor.text, draft);
       const moved = draft.signs.slice(count);
@@ -281,7 +279,7 @@ const layLine = (editor: Editor, start: number, end: number, room: number): read
       const next = draftAt(first?.at ?? at);
       for (const [index, { at: from }] of moved.entries()) {
         const until = moved[index + 1]?.at ?? at;
-        append(next, from, shownOf(editor, from, until, room));
+        append(next, from, drawGrapheme(editor, from, until, room));
       }
       draft = cutAfter(editor, draft, count, room);
       close(next.start);
@@ -301,12 +299,12 @@ const append = (draft: Draft, at: number, piece: Piece): void => {
 };
 
 const cutAfter = (editor: Editor, draft: Draft, count: number, room: number): Draft => {
-  const kept = draftAt(draft.start);
+  const shortDraft = draftAt(draft.start);
   for (const [index, { at }] of draft.signs.slice(0, count).entries()) {
     const until = draft.signs[index + 1]?.at ?? at + 1;
-    append(kept, at, shownOf(editor, at, until, room));
+    append(shortDraft, at, drawGrapheme(editor, at, until, room));
   }
-  return count === draft.signs.length ? draft : kept;
+  return count === draft.signs.length ? draft : shortDraft;
 };
 
 const layOut = (editor: Editor, room: number): readonly Row[] => {
@@ -320,13 +318,13 @@ const layOut = (editor: Editor, room: number): readonly Row[] => {
 };
 
 /** The row of the cursor; where two rows meet at it, the lower one. */
-const rowOf = (rows: readonly Row[], cursor: number): number =>
+const findRow = (rows: readonly Row[], cursor: number): number =>
   Math.max(
     0,
     rows.findLastIndex((row) => row.start <= cursor),
   );
 
-const columnOf = (row: Row, cursor: number): number =>
+const findColumn = (row: Row, cursor: number): number =>
   row.signs.find(({ at }) => at >= cursor)?.column ?? row.columns;
 
 /** Columns of the prompt and the cursor. */
@@ -337,13 +335,13 @@ const roomIn = (columns: number): number => Math.max(4, columns - PROMPT - 1);
 /** Moves the cursor one row up or down; null at the first or last row. */
 export const movedByRow = (editor: Editor, by: -1 | 1, columns: number): Editor | null => {
   const rows = layOut(editor, roomIn(columns));
-  const index = rowOf(rows, editor.cursor);
+  const index = findRow(rows, editor.cursor);
   const [here, there] = [rows[index], rows[index + by]];
   if (here === undefined || there === undefined) return null;
-  const column = columnOf(here, editor.cursor);
+  const column = findColumn(here, editor.cursor);
   const sign = there.signs.find((candidate) => candidate.column >= column);
   const last = rows[index + by + 1]?.start === there.end ? there.signs.at(-1)?.at : there.end;
-  return withCursor(editor, sign?.at ?? last ?? there.end);
+  return moved(editor, sign?.at ?? last ?? there.end);
 };
 
 /** At most `rowsMax` rows around the cursor. `↑` and `↓` stand where rows are left out. */
@@ -354,7 +352,7 @@ export const editorFrame = (
   prompt = safe`>`,
 ): Frame & { readonly cursor: NonNullable<Frame['cursor']> } => {
   const rows = layOut(editor, roomIn(columns));
-  const at = rowOf(rows, editor.cursor);
+  const at = findRow(rows, editor.cursor);
   const first = Math.max(0, Math.min(at - Math.floor(rowsMax / 2), rows.length - rowsMax));
   const shown = rows.slice(first, first + rowsMax);
   const markOf = (index: number): Safe => {
@@ -367,7 +365,7 @@ export const editorFrame = (
     rows: shown.map((each, index) => safe`${markOf(index)} ${each.shown}`),
     cursor: {
       row: at - first,
-      column: PROMPT + (row === undefined ? 0 : columnOf(row, editor.cursor)),
+      column: PROMPT + (row === undefined ? 0 : findColumn(row, editor.cursor)),
     },
   };
 };

@@ -68,7 +68,7 @@ export const readKeyboard = (
   };
 };
 
-const pressOf = (name: string, control: boolean): Pressed => ({
+const pressedKey = (name: string, control: boolean): Pressed => ({
   kind: 'key',
   key: namedKey(name, { ...NO_MODIFIERS, control }),
 });
@@ -82,15 +82,15 @@ export const readLines = (
   { take }: Pick<KeyboardHandlers, 'take'>,
 ): (() => void) => {
   const lines = createInterface({ input, terminal: false });
-  const empty = (): void => take(pressOf('u', true)); // the user can't see older text in the line
+  const empty = (): void => take(pressedKey('u', true)); // the user can't see older text in the line
   lines.on('line', (text) => {
     empty();
     take({ kind: 'paste', text });
-    take(pressOf('enter', false));
+    take(pressedKey('enter', false));
   });
   lines.on('close', () => {
     empty();
-    take(pressOf('d', true));
+    take(pressedKey('d', true));
   });
   return () => lines.close();
 };
@@ -123,32 +123,32 @@ type Token = {
   readonly length: number;
   readonly key: Key | null;
 };
-type Found = Token | { readonly kind: 'incomplete' };
+type TokenResult = Token | { readonly kind: 'incomplete' };
 
 const done = (length: number, key: Key | null): Token => ({ kind: 'done', length, key });
-const INCOMPLETE: Found = { kind: 'incomplete' };
+const INCOMPLETE: TokenResult = { kind: 'incomplete' };
 
 const withAlt = (key: Key | null): Key | null => (key === null ? null : { ...key, alt: true });
 
-const controlSequence = (text: string): Found => {
+const controlSequence = (text: string): TokenResult => {
   const linux = /^\u001b\[\[([A-E])/.exec(text);
   if (linux !== null) return done(linux[0].length, null);
   if (/^\u001b\[\[?$/.test(text)) return INCOMPLETE;
   const whole = /^\u001b\[([0-?]*)[ -/]*([@-~])/.exec(text);
-  if (whole !== null) return done(whole[0].length, keyOfSequence(whole[1] ?? '', whole[2] ?? ''));
-  const begun = /^\u001b\[[0-?]*[ -/]*/.exec(text)?.[0] ?? '';
-  return begun.length === text.length ? INCOMPLETE : done(begun.length, null);
+  if (whole !== null) return done(whole[0].length, readSequence(whole[1] ?? '', whole[2] ?? ''));
+  const start = /^\u001b\[[0-?]*[ -/]*/.exec(text)?.[0] ?? '';
+  return start.length === text.length ? INCOMPLETE : done(start.length, null);
 };
 
 /** `ESC O final`: keys of the number pad, and arrows in application mode. */
-const shiftedSequence = (text: string): Found => {
+const shiftedSequence = (text: string): TokenResult => {
   const whole = /^\u001bO(\d*)([A-Za-z])/.exec(text);
-  if (whole !== null) return done(whole[0].length, keyOfSequence(`1;${whole[1] || 1}`, whole[2] ?? ''));
+  if (whole !== null) return done(whole[0].length, readSequence(`1;${whole[1] || 1}`, whole[2] ?? ''));
   return /^\u001bO\d*$/.test(text) ? INCOMPLETE : done(2, namedKey('o', { ...NO_MODIFIERS, alt: true }));
 };
 
 /** A string (OSC, DCS, SOS, PM, APC) up to its terminator. Any other control character ends it too. */
-const stringSequence = (text: string): Found => {
+const stringSequence = (text: string): TokenResult => {
   const end = text.slice(2).search(/[\u0000-\u001f\u009c]/);
   if (end < 0) return INCOMPLETE;
   const at = end + 2;
@@ -157,7 +157,7 @@ const stringSequence = (text: string): Found => {
   return done(text[at + 1] === '\\' ? at + 2 : at, null);
 };
 
-const escapeSequence = (text: string): Found => {
+const escapeSequence = (text: string): TokenResult => {
   const second = text[1];
   if (second === undefined) return INCOMPLETE;
   if (second === '[') return controlSequence(text);
@@ -168,17 +168,17 @@ const escapeSequence = (text: string): Found => {
     const inner = text[2] === '[' ? controlSequence(text.slice(1)) : shiftedSequence(text.slice(1));
     return inner.kind === 'incomplete' ? inner : done(inner.length + 1, withAlt(inner.key));
   }
-  if (second < ' ' || second === '\u007f') return done(2, keyOfControl(second, true));
+  if (second < ' ' || second === '\u007f') return done(2, readControl(second, true));
   const [letter = second] = text.slice(1);
   const shift = letter !== letter.toLowerCase();
   return done(1 + letter.length, namedKey(letter.toLowerCase(), { control: false, alt: true, shift }));
 };
 
-const nextToken = (text: string): Found => {
+const nextToken = (text: string): TokenResult => {
   const typed = /^[^\u0000-\u001f\u007f-\u009f]+/.exec(text)?.[0];
   if (typed !== undefined) return done(typed.length, textKey(typed));
   const [first = ''] = text;
-  return first === ESCAPE ? escapeSequence(text) : done(1, keyOfControl(first, false));
+  return first === ESCAPE ? escapeSequence(text) : done(1, readControl(first, false));
 };
 
 type KeysRead = { readonly reading: KeyReaderState; readonly presses: readonly Pressed[] };
@@ -204,10 +204,10 @@ export const readKeys = (before: KeyReaderState, text: string): KeysRead => {
       paste = '';
       rest = rest.slice(PASTE_START.length);
     } else {
-      const found = nextToken(rest);
-      if (found.kind === 'incomplete') break;
-      if (found.key !== null) presses.push({ kind: 'key', key: found.key });
-      rest = rest.slice(found.length);
+      const token = nextToken(rest);
+      if (token.kind === 'incomplete') break;
+      if (token.key !== null) presses.push({ kind: 'key', key: token.key });
+      rest = rest.slice(token.length);
     }
   }
   const pending = rest.length > PENDING_MAX ? rest.slice(0, 2) : rest;
@@ -270,11 +270,8 @@ const CODES: Readonly<Record<number, string>> = {
 /** Characters of the number pad, in the order of their codes from 57399. */
 const PAD = '0123456789./*-+';
 const PAD_FIRST = 57_399;
-/** Codes of keys without a character. */
-const isPrivate = (code: number): boolean => code >= 57_344 && code <= 63_743;
-
 /** The mask is the bits of shift, alt and control, plus one. Super and hyper belong to the window system. */
-const modifiersOf = (mask: number): Modifiers => ({
+const readModifiers = (mask: number): Modifiers => ({
   shift: ((mask - 1) & 1) !== 0,
   alt: ((mask - 1) & 2) !== 0,
   control: ((mask - 1) & 4) !== 0,
@@ -282,39 +279,40 @@ const modifiersOf = (mask: number): Modifiers => ({
 
 const RELEASED = 3;
 
-const characterOf = (code: number): string =>
+const readCharacter = (code: number): string =>
   code >= 32 && code !== 127 && !(code >= 128 && code < 160) && code <= 0x10ffff
     ? String.fromCodePoint(code)
     : '';
 
-const keyOfCode = (code: number, shifted: number, modifiers: Modifiers): Key | null => {
+const readKeyCode = (code: number, shifted: number, modifiers: Modifiers): Key | null => {
   const name = CODES[code];
   if (name !== undefined) return namedKey(name, modifiers);
   const pad = PAD[code - PAD_FIRST];
   if (pad !== undefined) return textKey(pad);
-  const character = isPrivate(code) ? '' : characterOf(code);
+  const isPrivate = code >= 57_344 && code <= 63_743; // keys without a character
+  const character = isPrivate ? '' : readCharacter(code);
   if (character === '') return null;
   if (modifiers.control || modifiers.alt) return namedKey(character.toLowerCase(), modifiers);
-  return textKey(modifiers.shift ? characterOf(shifted) || character.toUpperCase() : character);
+  return textKey(modifiers.shift ? readCharacter(shifted) || character.toUpperCase() : character);
 };
 
 /** Kitty's `CSI code:shifted:base ; modifiers:event ; text u`. */
-const keyOfKitty = (fields: readonly string[]): Key | null => {
+const readKittyKey = (fields: readonly string[]): Key | null => {
   const [code = 0, shifted = 0] = (fields[0] ?? '').split(':').map(Number);
   const [mask = 1, happened = 1] = (fields[1] ?? '').split(':').map((part) => Number(part || 1));
-  return happened === RELEASED ? null : keyOfCode(code, shifted, modifiersOf(mask));
+  return happened === RELEASED ? null : readKeyCode(code, shifted, readModifiers(mask));
 };
 
 /** The key of a control sequence (`CSI parameters final`); null for replies, mouse and focus events. */
-const keyOfSequence = (parameters: string, final: string): Key | null => {
+const readSequence = (parameters: string, final: string): Key | null => {
   const fields = parameters.split(';');
   if (/[^\d:;]/.test(parameters)) return null;
-  if (final === 'u') return keyOfKitty(fields);
+  if (final === 'u') return readKittyKey(fields);
   const [mask = 1, happened = 1] = (fields[1] ?? '').split(':').map((part) => Number(part || 1));
   if (happened === RELEASED) return null;
-  const modifiers = modifiersOf(mask);
+  const modifiers = readModifiers(mask);
   if (final === '~') {
-    if (fields[0] === '27') return keyOfCode(Number(fields[2]), 0, modifiers);
+    if (fields[0] === '27') return readKeyCode(Number(fields[2]), 0, modifiers);
     const name = NUMBERS[Number(fields[0])];
     return name === undefined ? null : namedKey(name, modifiers);
   }
@@ -326,7 +324,7 @@ const keyOfSequence = (parameters: string, final: string): Key | null => {
 };
 
 /** The key of a control character. */
-const keyOfControl = (character: string, alt: boolean): Key | null => {
+const readControl = (character: string, alt: boolean): Key | null => {
   const code = character.charCodeAt(0);
   if (code === 13) return namedKey('enter', { ...NO_MODIFIERS, alt });
   if (code === 9) return namedKey('tab', { ...NO_MODIFIERS, alt });

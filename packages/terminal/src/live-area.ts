@@ -54,7 +54,7 @@ type Size = { readonly columns: number; readonly rows: number };
 export type Reflow = 'all' | 'aboveCursor' | 'none';
 
 /** How known terminals rewrap. Environment variables tell which terminal it is. */
-export const reflowOf = (environment: NodeJS.ProcessEnv): Reflow => {
+export const detectReflow = (environment: NodeJS.ProcessEnv): Reflow => {
   if (environment.XTERM_VERSION !== undefined || environment.STY !== undefined) return 'none';
   if (environment.TERM === 'linux') return 'none';
   return environment.TERM_PROGRAM === 'vscode' ? 'aboveCursor' : 'all';
@@ -88,8 +88,8 @@ const vertical = (from: number, to: number): Safe => {
 
 /** A row with a style reset at its end. Only styles may control the terminal here. */
 const closed = (row: Safe): Safe => {
-  const kept = keepStyles(row);
-  return kept.includes('\u001b') ? safe`${kept}${CLOSE_STYLES}` : kept;
+  const safeRow = keepStyles(row);
+  return safeRow.includes('\u001b') ? safe`${safeRow}${CLOSE_STYLES}` : safeRow;
 };
 
 /** The drawn frame, and the window size at that time. */
@@ -139,16 +139,16 @@ const alreadyShown = (lines: readonly Safe[], rows: readonly Safe[]): number => 
 };
 
 class DrawnArea implements LiveArea {
-  readonly #needs: LiveAreaOptions;
+  readonly #options: LiveAreaOptions;
   #shown: Shown;
-  #wanted: Frame | (() => Frame) = EMPTY;
+  #frame: Frame | (() => Frame) = EMPTY;
   #lines: readonly Safe[] = [];
   #drawnAt = Number.NEGATIVE_INFINITY;
   #cancelTimer: (() => void) | null = null;
 
-  constructor(needs: LiveAreaOptions) {
-    this.#needs = needs;
-    this.#shown = { rows: [], row: 0, column: 0, hidden: false, size: needs.size() };
+  constructor(options: LiveAreaOptions) {
+    this.#options = options;
+    this.#shown = { rows: [], row: 0, column: 0, hidden: false, size: options.size() };
   }
 
   print(text: Safe): void {
@@ -157,18 +157,18 @@ class DrawnArea implements LiveArea {
   }
 
   draw(frame: Frame | (() => Frame)): void {
-    this.#wanted = frame;
-    if (this.#needs.clock.now() - this.#drawnAt >= FRAME_MS) this.#flush();
+    this.#frame = frame;
+    if (this.#options.clock.now() - this.#drawnAt >= FRAME_MS) this.#flush();
     else this.#soon();
   }
 
   clear(): void {
-    this.#wanted = EMPTY;
+    this.#frame = EMPTY;
     this.#flush();
   }
 
   #soon(): void {
-    const { clock } = this.#needs;
+    const { clock } = this.#options;
     const waitMs = Math.max(0, this.#drawnAt + FRAME_MS - clock.now());
     this.#cancelTimer ??= clock.after(waitMs, () => this.#flush());
   }
@@ -176,13 +176,13 @@ class DrawnArea implements LiveArea {
   #flush(): void {
     this.#cancelTimer?.();
     this.#cancelTimer = null;
-    const size = this.#needs.size();
+    const size = this.#options.size();
     const moved = this.#followWindow(size);
     const printed = this.#printLines();
     const change = joinSafe([moved, printed, this.#drawRows(size)]);
     if (change === '') return;
-    this.#drawnAt = this.#needs.clock.now();
-    this.#needs.write(safe`${BEGIN_UPDATE}${change}${END_UPDATE}`);
+    this.#drawnAt = this.#options.clock.now();
+    this.#options.write(safe`${BEGIN_UPDATE}${change}${END_UPDATE}`);
   }
 
   /** After a change of the window's size: erases the area wherever it moved to. It is then drawn again. */
@@ -191,37 +191,37 @@ class DrawnArea implements LiveArea {
     if (before.size.columns === size.columns && before.size.rows === size.rows) return safe``;
     this.#shown = { ...before, rows: [], row: 0, column: 0, size };
     if (before.rows.length === 0) return safe``;
-    const up = Math.min(size.rows - 1, rowsAboveCursor(before, size, this.#needs.reflow));
+    const up = Math.min(size.rows - 1, rowsAboveCursor(before, size, this.#options.reflow));
     return safe`${vertical(up, 0)}${ERASE_BELOW}`;
   }
 
   #printLines(): Safe {
     if (this.#lines.length === 0) return safe``;
-    const kept = alreadyShown(this.#lines, this.#shown.rows);
-    const rest = this.#lines.slice(kept);
+    const shownLines = alreadyShown(this.#lines, this.#shown.rows);
+    const rest = this.#lines.slice(shownLines);
     this.#lines = [];
-    const room = this.#makeRoom(kept, rest.length === 0);
+    const room = this.#makeRoom(shownLines, rest.length === 0);
     return joinSafe([room, ...rest.map((line) => safe`${closed(line)}${NEXT_ROW}`)]);
   }
 
   /** Moves to the row of the first new line. Rows that are already right become scroll-back unchanged. */
-  #makeRoom(kept: number, all: boolean): Safe {
+  #makeRoom(shownLines: number, all: boolean): Safe {
     const { rows, row } = this.#shown;
-    if (all && kept < rows.length) {
-      this.#shown = { ...this.#shown, rows: rows.slice(kept), row: row - kept };
+    if (all && shownLines < rows.length) {
+      this.#shown = { ...this.#shown, rows: rows.slice(shownLines), row: row - shownLines };
       return safe``;
     }
     this.#shown = { ...this.#shown, rows: [], row: 0, column: 0 };
     if (rows.length === 0) return ROW_START;
-    return kept < rows.length
-      ? safe`${vertical(row, kept)}${ERASE_BELOW}`
+    return shownLines < rows.length
+      ? safe`${vertical(row, shownLines)}${ERASE_BELOW}`
       : safe`${vertical(row, rows.length - 1)}${NEXT_ROW}`;
   }
 
   #drawRows(size: Size): Safe {
     const before = this.#shown;
-    const wanted = typeof this.#wanted === 'function' ? this.#wanted() : this.#wanted;
-    const frame = fit(wanted, Math.max(1, size.rows - 1));
+    const next = typeof this.#frame === 'function' ? this.#frame() : this.#frame;
+    const frame = fit(next, Math.max(1, size.rows - 1));
     const { text, row } = changeRows(before, frame);
     const hidden = frame.cursor === null && frame.rows.length > 0;
     const cursor = frame.cursor ?? { row, column: NOWHERE };
@@ -237,7 +237,7 @@ class DrawnArea implements LiveArea {
   }
 }
 
-export const createLiveArea = (needs: LiveAreaOptions): LiveArea => new DrawnArea(needs);
+export const createLiveArea = (options: LiveAreaOptions): LiveArea => new DrawnArea(options);
 
 /** Rows that already fit the width of the screen, and the cursor's place in them. */
 export type Frame = {
@@ -267,10 +267,10 @@ export type Screen = {
 /** `plain`: whole lines, and no escapes. */
 export const createScreen = (plain: boolean): Screen => {
   const size = () => windowSize(process.stdout.columns, process.stdout.rows);
-  let taken = false;
+  let isTaken = false;
   const set = (ours: boolean): void => {
-    if (plain || taken === ours) return;
-    taken = ours;
+    if (plain || isTaken === ours) return;
+    isTaken = ours;
     try {
       process.stdin.setRawMode(ours);
     } catch {
@@ -283,7 +283,7 @@ export const createScreen = (plain: boolean): Screen => {
   return {
     area: plain
       ? createPlainArea(writeWindow)
-      : createLiveArea({ write: writeWindow, size, clock: systemClock, reflow: reflowOf(process.env) }),
+      : createLiveArea({ write: writeWindow, size, clock: systemClock, reflow: detectReflow(process.env) }),
     size,
     take: () => set(true),
     giveBack: () => set(false),

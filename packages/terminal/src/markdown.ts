@@ -26,7 +26,7 @@ export const loadMarkdown = async (): Promise<void> => {
 /** Stands for a code fence in the renderer's output; such rows are dropped. A private character, so no text contains it. */
 const FENCE_ROW = '\ue0f1';
 
-const themeOf = (look: Look, finished: boolean) => {
+const createTheme = (look: Look, finished: boolean) => {
   const style = (name: Style) => (text: string) => paint(look, name, keepStyles(text));
   return {
     heading: style('heading'),
@@ -65,10 +65,7 @@ const CODE_INDENT = safe`  `;
 /** The code before the closing fence; null if more text follows the fence. */
 const withoutClosing = (body: string, mark: string): string | null => {
   const lines = body.split('\n');
-  const end = lines.findIndex((line) => {
-    const bare = line.trim();
-    return bare.length >= mark.length && bare === (mark[0] ?? '').repeat(bare.length);
-  });
+  const end = lines.findIndex((line) => closesFence(line, mark));
   if (end < 0) return body;
   return lines.slice(end + 1).some((line) => line.trim() !== '') ? null : lines.slice(0, end).join('\n');
 };
@@ -104,7 +101,7 @@ export const renderMarkdown = (
   const code = codeRows(look, shown, columns, finished);
   if (code !== null) return code;
   if (component === null) return wrapText(shown, columns);
-  const rows = new component.Markdown(shown, 0, 0, themeOf(look, finished))
+  const rows = new component.Markdown(shown, 0, 0, createTheme(look, finished))
     .render(columns)
     .filter((row) => !row.includes(FENCE_ROW))
     .map(trimmed);
@@ -142,7 +139,7 @@ const fenceIn = (line: string, list: boolean): Inside | null => {
   return mark === undefined ? null : { kind: 'fence', mark, list };
 };
 
-const closes = (line: string, mark: string): boolean => {
+const closesFence = (line: string, mark: string): boolean => {
   const bare = line.trim();
   return bare.length >= mark.length && bare === (mark[0] ?? '').repeat(bare.length);
 };
@@ -184,7 +181,7 @@ const stepOver = (inside: Inside, line: string): Step => {
     case 'list':
       return inList(line, inside.blank);
     case 'fence':
-      if (!closes(line, inside.mark)) return { inside, ends: 'no' };
+      if (!closesFence(line, inside.mark)) return { inside, ends: 'no' };
       return inside.list ? { inside: LIST, ends: 'no' } : { inside: NOTHING, ends: 'after' };
     default:
       return inside satisfies never;
@@ -263,9 +260,9 @@ const FAMILIES: Readonly<Record<Exclude<Family, 'slash'>, string>> = {
   diff: 'diff patch',
   none: 'text txt plain plaintext markdown md log output csv tsv mermaid tree',
 };
-const familyOf = new Map<string, Family>();
+const FAMILY_BY_NAME = new Map<string, Family>();
 for (const [family, names] of Object.entries(FAMILIES)) {
-  for (const name of names.split(' ')) familyOf.set(name, family as Family); // the keys are of that type
+  for (const name of names.split(' ')) FAMILY_BY_NAME.set(name, family as Family); // the keys are of that type
 }
 
 const COMMENTS: Readonly<Record<'slash' | 'hash' | 'dash' | 'markup', string>> = {
@@ -302,7 +299,7 @@ const isKeyword = (word: string, family: Family): boolean =>
 
 const scanners = new Map<string, RegExp>();
 
-const scannerOf = (family: keyof typeof COMMENTS, language: string): RegExp => {
+const createScanner = (family: keyof typeof COMMENTS, language: string): RegExp => {
   const single = /^(rs|rust|ml|ocaml)$/.test(language) ? CHARACTER : SINGLE;
   const source = `(${COMMENTS[family]})|(${LONG_STRING}|${DOUBLE}|${single}|${BACKTICK})|(${NUMBER})|(${WORD})`;
   const known = scanners.get(source) ?? new RegExp(source, 'g');
@@ -312,14 +309,14 @@ const scannerOf = (family: keyof typeof COMMENTS, language: string): RegExp => {
 
 type Token = { readonly style: Style | null; readonly text: Safe };
 
-const tokensOf = (code: Safe, family: keyof typeof COMMENTS, language: string): readonly Token[] => {
+const tokenize = (code: Safe, family: keyof typeof COMMENTS, language: string): readonly Token[] => {
   const tokens: Token[] = [];
   let at = 0;
-  for (const found of code.matchAll(scannerOf(family, language))) {
-    const [{ length }, comment, string, number] = found;
-    const text = code.slice(found.index, found.index + length);
-    if (found.index > at) tokens.push({ style: null, text: code.slice(at, found.index) });
-    at = found.index + length;
+  for (const match of code.matchAll(createScanner(family, language))) {
+    const [{ length }, comment, string, number] = match;
+    const text = code.slice(match.index, match.index + length);
+    if (match.index > at) tokens.push({ style: null, text: code.slice(at, match.index) });
+    at = match.index + length;
     if (comment !== undefined) tokens.push({ style: 'dim', text });
     else if (string !== undefined) tokens.push({ style: 'string', text });
     else if (number !== undefined) tokens.push({ style: 'number', text });
@@ -338,12 +335,12 @@ const diffLine = (look: Look, line: Safe): Safe => {
 /** The coloured lines of `code`; unchanged for an unknown language. */
 export const highlightCode = (look: Look, code: Safe, language: string): readonly Safe[] => {
   const name = (/^[\w+#-]+/.exec(language)?.[0] ?? '').toLowerCase();
-  const family = name === '' ? 'none' : (familyOf.get(name) ?? 'slash');
+  const family = name === '' ? 'none' : (FAMILY_BY_NAME.get(name) ?? 'slash');
   const lines = code.split('\n');
   if (look.colour === 'no' || family === 'none') return lines;
   if (family === 'diff') return lines.map((line) => diffLine(look, line));
   // Each line ends its own colours, because lines are wrapped and cut one by one.
-  const coloured = tokensOf(code, family, name).map(({ style, text }) => {
+  const coloured = tokenize(code, family, name).map(({ style, text }) => {
     if (style === null) return text;
     const parts = text.split('\n').map((line) => paint(look, style, line));
     return joinSafe(parts, safe`\n`);

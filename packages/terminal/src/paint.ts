@@ -46,7 +46,7 @@ export const lookOf = (stream: NodeJS.WriteStream, environment: NodeJS.ProcessEn
 export const paint = (look: Look, style: Style, text: Safe): Safe => {
   if (look.colour === 'no' || text === '') return text;
   const code = codeOf(style, look.background ?? 'unknown', look.depth);
-  return styleSafe(text, code, endOf(code));
+  return styleSafe(text, code, endCode(code));
 };
 
 /** Untrusted text, made safe. A lone carriage return, as in a progress bar, starts a new line. */
@@ -60,12 +60,12 @@ export const oneLine = (text: string, columns: number): Safe => {
 
 /** Whether the terminal can draw background colours. */
 export const hasBackdrops = ({ colour, background = 'unknown', depth = 'sixteen' }: Look): boolean =>
-  colour === 'yes' && backdropOf('typed', background, depth) !== null;
+  colour === 'yes' && backdropCode('typed', background, depth) !== null;
 
 /** Text on a background colour; unchanged if there are none. */
 export const paintOn = (look: Look, backdrop: Backdrop, text: Safe): Safe => {
-  const code = backdropOf(backdrop, look.background ?? 'unknown', look.depth ?? 'sixteen');
-  return look.colour === 'no' || code === null || text === '' ? text : styleSafe(text, code, endOf(code));
+  const code = backdropCode(backdrop, look.background ?? 'unknown', look.depth ?? 'sixteen');
+  return look.colour === 'no' || code === null || text === '' ? text : styleSafe(text, code, endCode(code));
 };
 
 /** Text padded with spaces to `columns`. */
@@ -94,9 +94,9 @@ const LAST_LINES = 4;
 /** A prompt without its middle if it is long, for example because of a paste. */
 export const shortened = (text: string): string => {
   const lines = text.trim().split('\n');
-  const left = lines.length - FIRST_LINES - LAST_LINES;
-  if (left < 2) return text;
-  return [...lines.slice(0, FIRST_LINES), `… ${left} more lines`, ...lines.slice(-LAST_LINES)].join('\n');
+  const cut = lines.length - FIRST_LINES - LAST_LINES;
+  if (cut < 2) return text;
+  return [...lines.slice(0, FIRST_LINES), `… ${cut} more lines`, ...lines.slice(-LAST_LINES)].join('\n');
 };
 
 /** A unified diff with its added and removed lines coloured. */
@@ -227,11 +227,11 @@ const BACKDROPS: Readonly<Record<Exclude<Background, 'unknown'>, Backdrops>> = {
 };
 
 /** null if text could become unreadable: on an unknown background, or with sixteen colours. */
-export const backdropOf = (backdrop: Backdrop, background: Background, depth: Depth): string | null =>
+export const backdropCode = (backdrop: Backdrop, background: Background, depth: Depth): string | null =>
   background === 'unknown' || depth === 'sixteen' ? null : BACKDROPS[background][backdrop][depth];
 
 /** The code that ends only the style of `code`. */
-const endOf = (code: string): string => {
+const endCode = (code: string): string => {
   const first = Number(code.split(';')[0]);
   if (first === 1 || first === 2) return '22';
   if (first === 3 || first === 4 || first === 7 || first === 9) return String(first + 20);
@@ -252,7 +252,7 @@ const REPLY_UNITS_MAX = 64;
 const LIGHT_FROM = 128;
 
 /** Judges a colour by its perceived brightness. */
-const lightOf = (parts: readonly string[]): Background => {
+const judgeBackground = (parts: readonly string[]): Background => {
   const [red = 0, green = 0, blue = 0] = parts.map(
     (part) => (Number.parseInt(part, 16) / (16 ** part.length - 1)) * 255,
   );
@@ -281,10 +281,10 @@ export const watchBackground = (
     read(typed) {
       if (known !== 'unknown') return;
       pending = (pending + typed).slice(-REPLY_UNITS_MAX);
-      const found = REPLY.exec(pending);
+      const match = REPLY.exec(pending);
       // The last number is complete only if another character follows.
-      if (found === null || found.index + found[0].length === pending.length) return;
-      known = lightOf(found.slice(1));
+      if (match === null || match.index + match[0].length === pending.length) return;
+      known = judgeBackground(match.slice(1));
     },
     known: () => known,
   };
@@ -329,32 +329,32 @@ const COMPOSED = /[\u200d\ufe0f\u{1f1e6}-\u{1f1ff}\u{1f3fb}-\u{1f3ff}]/u;
 const PLAIN = /^[ -~]*$/;
 
 /** The graphemes of text without escapes. */
-const piecesOfText = (text: string): Iterable<string> => (COMPOSED.test(text) ? graphemesOf(text) : text);
+const textGraphemes = (text: string): Iterable<string> => (COMPOSED.test(text) ? splitGraphemes(text) : text);
 
 export const columnsOf = (text: string): number => {
   const bare = text.includes('\u001b') ? text.replace(ESCAPES, '') : text;
   if (PLAIN.test(bare)) return bare.length;
   let columns = 0;
-  for (const sign of piecesOfText(bare)) columns += columnsOfGrapheme(sign);
+  for (const sign of textGraphemes(bare)) columns += graphemeColumns(sign);
   return columns;
 };
 
 type Piece = { readonly text: string; readonly columns: number };
 
 /** Escapes and graphemes, in order. */
-function* piecesOf(line: string): Generator<Piece> {
+function* splitPieces(line: string): Generator<Piece> {
   let at = 0;
   while (at < line.length) {
     ESCAPE.lastIndex = at;
-    const found = ESCAPE.exec(line)?.[0];
-    if (found !== undefined) {
-      yield { text: found, columns: 0 };
-      at += found.length;
+    const sequence = ESCAPE.exec(line)?.[0];
+    if (sequence !== undefined) {
+      yield { text: sequence, columns: 0 };
+      at += sequence.length;
       continue;
     }
     const next = line.indexOf('\u001b', at + 1);
     const plain = line.slice(at, next < 0 ? line.length : next);
-    for (const sign of piecesOfText(plain)) yield { text: sign, columns: columnsOfGrapheme(sign) };
+    for (const sign of textGraphemes(plain)) yield { text: sign, columns: graphemeColumns(sign) };
     at += plain.length;
   }
 }
@@ -368,7 +368,7 @@ const cutText = (text: string, columns: number): string => {
   if (columnsOf(flat) <= columns) return flat;
   let cut = '';
   let used = 0;
-  for (const piece of piecesOf(flat)) {
+  for (const piece of splitPieces(flat)) {
     if (used + piece.columns > columns - 1) break;
     cut += piece.text;
     used += piece.columns;
@@ -385,8 +385,8 @@ const colourWith = (on: readonly string[], sequence: string): readonly string[] 
   const code = /^\u001b\[([\d;]*)m$/.exec(sequence)?.[1];
   if (code === undefined) return on;
   if (code === '' || code === '0') return [];
-  const left = on.filter((other) => endOf(other) !== code);
-  return left.length < on.length || ENDS.has(code) ? left : [...on, code];
+  const others = on.filter((other) => endCode(other) !== code);
+  return others.length < on.length || ENDS.has(code) ? others : [...on, code];
 };
 
 const wrapLine = (line: string, columns: number): readonly string[] => {
@@ -395,7 +395,7 @@ const wrapLine = (line: string, columns: number): readonly string[] => {
   let row = '';
   let used = 0;
   let on: readonly string[] = [];
-  for (const piece of piecesOf(line)) {
+  for (const piece of splitPieces(line)) {
     if (used + piece.columns > columns) {
       rows.push(on.length === 0 ? row : row + CLOSE_STYLES);
       row = on.map(beginStyle).join('');
@@ -452,32 +452,32 @@ const graphemesBeyondAscii = (text: string): readonly string[] => {
 const ASCII = /^[\u0000-\u007f]*$/;
 
 /** The graphemes of a text. Each has one or more code points. */
-export const graphemesOf = (text: string): readonly string[] =>
+export const splitGraphemes = (text: string): readonly string[] =>
   ASCII.test(text) ? text.split('') : graphemesBeyondAscii(text);
 
 const NO_WIDTH = /^[\p{Mark}\p{Default_Ignorable_Code_Point}\p{Control}]$/u;
 
-const columnsOfPoint = (character: string): number =>
-  NO_WIDTH.test(character) ? 0 : eastAsianWidth(character.codePointAt(0) ?? 0);
-
-const columnsOfGrapheme = (sign: string): number => {
+const graphemeColumns = (sign: string): number => {
   if (sign >= ' ' && sign <= '~' && sign.length === 1) return 1;
   if (COMPOSED.test(sign)) return 2;
   let columns = 0;
-  for (const character of sign) columns += columnsOfPoint(character);
+  for (const character of sign)
+    columns += NO_WIDTH.test(character) ? 0 : eastAsianWidth(character.codePointAt(0) ?? 0);
   return columns;
 };
 
 /** End of the grapheme at `at`; at the end of the text its length. */
 export const graphemeEnd = (text: string, at: number): number => {
   const lineEnd = text.indexOf('\n', at);
-  const [first] = graphemesOf(text.slice(at, lineEnd === at ? at + 1 : lineEnd < 0 ? text.length : lineEnd));
+  const [first] = splitGraphemes(
+    text.slice(at, lineEnd === at ? at + 1 : lineEnd < 0 ? text.length : lineEnd),
+  );
   return Math.min(text.length, at + (first?.length ?? 0));
 };
 
 /** Start of the grapheme that ends at `at`; at the start of the text 0. */
 export const graphemeStart = (text: string, at: number): number => {
   const lineStart = at > 0 && text[at - 1] === '\n' ? at - 1 : text.lastIndexOf('\n', at - 1) + 1;
-  const last = graphemesOf(text.slice(lineStart, at)).at(-1);
+  const last = splitGraphemes(text.slice(lineStart, at)).at(-1);
   return Math.max(0, at - (last?.length ?? 0));
 };

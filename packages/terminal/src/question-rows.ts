@@ -6,7 +6,7 @@
 
 import type { ApprovalChoice, ApprovalDescription, OddCharacter } from '@pawl/agent/policy/approval-question';
 import { hasBackdrops, type Look, padded, paint, paintOn } from './paint.js';
-import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
+import { joinSafe, makeSafe, type Safe, safe, visibleMark } from './safe-text.js';
 
 /** Bars at the start of a line, and of its continuation. */
 const LINE_BAR = safe`│ `;
@@ -92,7 +92,8 @@ const NEEDS = {
   outside: 'leaves the sandbox and the workspace: it can do what you can do',
 } as const;
 
-const nearPath = (path: string, folder: string): string =>
+/** A path in the folder from there on; any other one whole. */
+export const nearPath = (path: string, folder: string): string =>
   path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : path;
 
 /** Facts about the call, one line each. */
@@ -197,16 +198,9 @@ const LETTER = /^[\p{L}\p{M}]$/u;
 /** A character or a mark, and the most columns it can take. */
 type Piece = { readonly text: string; readonly columns: number; readonly mark: boolean };
 
-const markOf = (character: string): string => {
-  const point = character.codePointAt(0) ?? 0;
-  if (point < 0x20) return String.fromCodePoint(0x2400 + point);
-  if (point === 0x7f) return '␡';
-  return `⟨U+${point.toString(16).toUpperCase().padStart(4, '0')}⟩`;
-};
-
 const mark = (text: string): Piece => ({ text, columns: text.length, mark: true });
 const markCharacter = (character: string): Piece => {
-  const text = markOf(character);
+  const text = visibleMark(character);
   // Some terminals draw pictures of control characters two columns wide.
   return { text, columns: text.length === 1 ? 2 : text.length + 2, mark: true };
 };
@@ -222,7 +216,7 @@ const blanks = (length: number, isEnd: boolean): readonly Piece[] => {
   return Array.from({ length }, () => ({ text: ' ', columns: 1, mark: false }));
 };
 
-const piecesOf = (line: string): readonly Piece[] => {
+const splitPieces = (line: string): readonly Piece[] => {
   const pieces: Piece[] = [];
   let run = 0;
   let combined = 0;
@@ -297,7 +291,7 @@ const revealLine = (line: string, columns: number, show: ShowMark): readonly Saf
   let row: Piece[] = [];
   let used = 0;
   const room = Math.max(BLANKS_MIN + 4, columns);
-  for (const whole of piecesOf(line)) {
+  for (const whole of splitPieces(line)) {
     for (const piece of whole.columns > room ? split(whole, room) : [whole]) {
       if (used + piece.columns > room) {
         // A space at the end of a row is invisible, so it starts the next row.

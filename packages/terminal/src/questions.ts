@@ -12,7 +12,7 @@ import { applyKey, type Editor, editorFrame, emptyEditor, insertPaste, wholeText
 import type { Pressed } from './keys.js';
 import type { Frame } from './live-area.js';
 import { cutLine, type Look, oneLine, paint, wrapWords } from './paint.js';
-import { contentRows, letterOf, questionRows } from './question-rows.js';
+import { contentRows, letterOf, nearPath, questionRows } from './question-rows.js';
 import { makeSafe, type Safe, safe } from './safe-text.js';
 
 /** An answer to one question. A yes to all is one answer for each. */
@@ -57,24 +57,24 @@ export class Questions {
   readonly #arming: ArmingDelay;
   readonly #handlers: QuestionHandlers;
   readonly #guard: ReadingGuard;
-  #asked: readonly OpenQuestion[] = [];
+  #open: readonly OpenQuestion[] = [];
   #current: OpenQuestion | null = null;
   #reason: Editor | null = null;
   #advice = '';
   #drawn: WindowSize | null = null;
   /** The rows of the last layout. */
-  #layout: { readonly asked: OpenQuestion; readonly key: string; readonly rows: readonly Safe[] } | null =
+  #layout: { readonly question: OpenQuestion; readonly key: string; readonly rows: readonly Safe[] } | null =
     null;
 
-  constructor(clock: Clock, wishes: QuestionHandlers, guard: ReadingGuard = 'on') {
+  constructor(clock: Clock, handlers: QuestionHandlers, guard: ReadingGuard = 'on') {
     this.#arming = new ArmingDelay(clock, {
-      isTyping: () => wishes.isTyping(),
-      shown: () => wishes.changed(),
+      isTyping: () => handlers.isTyping(),
+      shown: () => handlers.changed(),
       armed: () => {
-        if (this.#current !== null) wishes.open(this.#current.question);
+        if (this.#current !== null) handlers.open(this.#current.question);
       },
     });
-    this.#handlers = wishes;
+    this.#handlers = handlers;
     this.#guard = guard;
   }
 
@@ -94,12 +94,12 @@ export class Questions {
 
   /** All open questions, in the order of the calls. */
   get all(): readonly ApprovalDescription[] {
-    return this.#asked.map(({ description }) => description);
+    return this.#open.map(({ description }) => description);
   }
 
   /** Number of the question in focus, from 1. */
   get position(): number {
-    return this.#current === null ? 0 : this.#asked.indexOf(this.#current) + 1;
+    return this.#current === null ? 0 : this.#open.indexOf(this.#current) + 1;
   }
 
   /** Why the last key did nothing; empty if it did something. */
@@ -122,24 +122,24 @@ export class Questions {
 
   see({ actions, state }: Stepped): void {
     if (state.name !== 'ExecutingTools') {
-      this.#keep([], false);
+      this.#setOpen([], false);
       return;
     }
     const { workspace } = state.session.settings;
-    let kept = this.#asked;
+    let open = this.#open;
     for (const action of actions) {
       if (action.type === 'RequestApproval') {
         const description = describeQuestion(action, workspace);
-        kept = [...kept, { question: action, description, reading: new ReadingWindow() }];
+        open = [...open, { question: action, description, reading: new ReadingWindow() }];
       }
       if (action.type === 'WithdrawApproval')
-        kept = kept.filter(({ question }) => question.call.callId !== action.callId);
+        open = open.filter(({ question }) => question.call.callId !== action.callId);
     }
-    const order = (state.calls ?? []).map(({ judged }) => judged.callId);
-    const placeOf = ({ question }: OpenQuestion): number => order.indexOf(question.call.callId);
+    const callIds = (state.calls ?? []).map(({ judged }) => judged.callId);
+    const placeOf = ({ question }: OpenQuestion): number => callIds.indexOf(question.call.callId);
     const isIncomplete = (state.calls ?? []).some(({ status }) => status === 'previewing');
-    this.#keep(
-      kept.toSorted((one, other) => placeOf(one) - placeOf(other)),
+    this.#setOpen(
+      open.toSorted((one, other) => placeOf(one) - placeOf(other)),
       isIncomplete,
     );
   }
@@ -161,16 +161,16 @@ export class Questions {
     return this.#current === null ? 0 : this.#lay(this.#current, look, columns).length;
   }
 
-  #lay(asked: OpenQuestion, look: Look, columns: number): readonly Safe[] {
+  #lay(open: OpenQuestion, look: Look, columns: number): readonly Safe[] {
     const key = `${columns} ${look.colour} ${look.background}`;
-    if (this.#layout?.asked !== asked || this.#layout.key !== key)
-      this.#layout = { asked, key, rows: questionRows(asked.description, look, columns) };
+    if (this.#layout?.question !== open || this.#layout.key !== key)
+      this.#layout = { question: open, key, rows: questionRows(open.description, look, columns) };
     return this.#layout.rows;
   }
 
   /** Number of unread rows. */
-  get left(): number {
-    return this.#current?.reading.left ?? 0;
+  get unreadRows(): number {
+    return this.#current?.reading.unreadRows ?? 0;
   }
 
   #isRead({ reading }: OpenQuestion, window: WindowSize): boolean {
@@ -202,14 +202,14 @@ export class Questions {
   answer(answer: ApprovalChoice['answer'], reason = ''): void {
     const current = this.#current;
     if (current === null || this.#arming.phase !== 'armed') return;
-    if (answer === 'no') this.#give([{ question: current.question, answer, reason }]);
-    else this.#give([{ question: current.question, answer }]);
+    if (answer === 'no') this.#close([{ question: current.question, answer, reason }]);
+    else this.#close([{ question: current.question, answer }]);
   }
 
   /** Allows all open questions once. */
   answerAll(): void {
     if (this.#arming.phase === 'armed')
-      this.#give(this.#asked.map(({ question }) => ({ question, answer: 'once' })));
+      this.#close(this.#open.map(({ question }) => ({ question, answer: 'once' })));
   }
 
   offers(answer: ApprovalChoice['answer']): boolean {
@@ -227,7 +227,7 @@ export class Questions {
 
   #focusNext(by: number): void {
     const index = this.position - 1 + by;
-    this.#current = this.#asked[(index + this.#asked.length) % this.#asked.length] ?? this.#current;
+    this.#current = this.#open[(index + this.#open.length) % this.#open.length] ?? this.#current;
   }
 
   #takeLetter(current: OpenQuestion, letter: string, window: WindowSize): void {
@@ -240,7 +240,7 @@ export class Questions {
     const answer = choices.find(
       (one) => letterOf(one.answer) === (/^[YN]$/.test(letter) ? letter.toLowerCase() : letter),
     )?.answer;
-    if (letter === 'A' && this.#asked.length > 1) {
+    if (letter === 'A' && this.#open.length > 1) {
       this.#takeAll(window);
       return;
     }
@@ -255,11 +255,11 @@ export class Questions {
       const isNarrow = window.columns < COLUMNS_MIN;
       this.#advice = isNarrow ? 'the window is too narrow' : 'read to the end first: ↓ or space';
       current.reading.nextPage();
-    } else this.#give([{ question: current.question, answer }]);
+    } else this.#close([{ question: current.question, answer }]);
   }
 
   #takeAll(window: WindowSize): void {
-    const unread = this.#asked.find((asked) => !this.#isRead(asked, window));
+    const unread = this.#open.find((one) => !this.#isRead(one, window));
     if (unread !== undefined) {
       this.#advice = 'read all of them to the end first: tab and ↓';
       this.#current = unread;
@@ -269,30 +269,30 @@ export class Questions {
   #takeReason({ question }: OpenQuestion, reason: Editor, pressed: Pressed): void {
     if (pressed.kind === 'paste') this.#reason = insertPaste(reason, pressed.text);
     else if (pressed.key.name === 'enter' && !pressed.key.alt)
-      this.#give([{ question, answer: 'no', reason: wholeText(reason).trim() }]);
+      this.#close([{ question, answer: 'no', reason: wholeText(reason).trim() }]);
     else if (pressed.key.name === 'backspace' && wholeText(reason) === '') this.#reason = null;
     else this.#reason = applyKey(reason, pressed.key);
   }
 
-  #give(answers: readonly AnsweredQuestion[]): void {
+  #close(answers: readonly AnsweredQuestion[]): void {
     this.#reason = null;
-    this.#keep(
-      this.#asked.filter(({ question }) => !answers.some((one) => one.question === question)),
+    this.#setOpen(
+      this.#open.filter(({ question }) => !answers.some((one) => one.question === question)),
       false,
     );
     this.#handlers.answered(answers);
   }
 
-  #keep(kept: readonly OpenQuestion[], isIncomplete: boolean): void {
+  #setOpen(open: readonly OpenQuestion[], isIncomplete: boolean): void {
     const before = this.#current;
-    this.#asked = kept;
-    if (before !== null && kept.includes(before)) return;
+    this.#open = open;
+    if (before !== null && open.includes(before)) return;
     const { replied } = this;
     this.#reason = null;
     this.#advice = '';
     if (replied !== '') this.#handlers.unanswered(replied);
     // While the list is incomplete, no question is in focus: the first one may still change.
-    this.#current = isIncomplete ? null : (kept[0] ?? null);
+    this.#current = isIncomplete ? null : (open[0] ?? null);
     if (this.#current === null) this.#arming.stop();
     else this.#arming.begin();
   }
@@ -306,7 +306,7 @@ const LISTED_MAX = 5;
 const REASON_ROWS = 3;
 
 const nearPaths = ({ paths, folder }: ApprovalDescription): string =>
-  paths.map((path) => (path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : path)).join(' ');
+  paths.map((path) => nearPath(path, folder)).join(' ');
 
 /** A question in a few words, for the list of the other questions. */
 const questionTitle = (description: ApprovalDescription): string => {
@@ -321,8 +321,8 @@ const questionList = (questions: Questions, look: Look, window: WindowSize): rea
     const title = oneLine(`${index + 1} ${questionTitle(description)}`, window.columns - 5);
     return safe`  ${paint(look, 'dim', cutLine(safe`${marker} ${title}`, window.columns - 3))}`;
   });
-  const left = questions.all.length - LISTED_MAX;
-  return [...rows, ...(left > 0 ? [paint(look, 'dim', safe`    … ${left} more`)] : [])];
+  const more = questions.all.length - LISTED_MAX;
+  return [...rows, ...(more > 0 ? [paint(look, 'dim', safe`    … ${more} more`)] : [])];
 };
 
 const SUBJECT_TEXTS = {
@@ -345,13 +345,14 @@ const questionHead = (questions: Questions, look: Look, { columns }: WindowSize)
 
 /** One row with the keys that work now. */
 const questionKeys = (questions: Questions, look: Look, window: WindowSize): Safe => {
-  const { description, advice, left } = questions;
+  const { description, advice, unreadRows } = questions;
   if (description === null) return safe``;
   if (advice !== '') return paint(look, 'yellow', cutLine(safe`  ${makeSafe(advice)}`, window.columns - 1));
   const letters = makeSafe(description.choices.map(({ answer }) => letterOf(answer)).join(' '));
   const several = questions.all.length > 1;
   const all = several ? safe` · A yes to all ${questions.all.length} · tab next` : safe``;
-  const more = left > 0 ? safe`↓ ${left} more ${left === 1 ? safe`row` : safe`rows`} · ` : safe``;
+  const more =
+    unreadRows > 0 ? safe`↓ ${unreadRows} more ${unreadRows === 1 ? safe`row` : safe`rows`} · ` : safe``;
   return paint(look, 'dim', cutLine(safe`  ${more}${letters}${all} · Escape stops`, window.columns - 1));
 };
 
@@ -373,11 +374,11 @@ export const questionFrame = (
   const head = room - footRows >= 2 ? [questionHead(questions, look, window)] : [];
   const list = questionList(questions, look, window);
   const listed = room - footRows - head.length - list.length >= 3 ? list : [];
-  const left = room - footRows - head.length - listed.length;
-  const body = questions.rows(look, Math.min(left, questions.height(look, window.columns)), window);
+  const bodyRows = room - footRows - head.length - listed.length;
+  const body = questions.rows(look, Math.min(bodyRows, questions.height(look, window.columns)), window);
   // The number of unread rows is known only now.
   const foot = (typed === null ? [questionKeys(questions, look, window)] : typed.rows).slice(0, footRows);
-  const spare = left - body.length;
+  const spare = bodyRows - body.length;
   const upper = spare > 0 ? above.slice(-spare) : [];
   const rows = [...upper, ...head, ...body, ...listed, ...foot];
   const cursor = typed?.cursor ?? null;
@@ -413,15 +414,15 @@ type ContentHandlers = { answered(answer: ContentAnswer): void; changed(): void 
  * 2. A yes counts only after every row was on the screen, at the current size of the window.
  */
 export class ContentQuestion {
-  readonly #asked: ContentToRead;
+  readonly #content: ContentToRead;
   readonly #handlers: ContentHandlers;
   readonly #arming: ArmingDelay;
   readonly #reading = new ReadingWindow();
   #advice = '';
   #drawn: WindowSize | null = null;
 
-  constructor(asked: ContentToRead, clock: Clock, handlers: ContentHandlers) {
-    this.#asked = asked;
+  constructor(content: ContentToRead, clock: Clock, handlers: ContentHandlers) {
+    this.#content = content;
     this.#handlers = handlers;
     const changed = (): void => handlers.changed();
     this.#arming = new ArmingDelay(clock, { isTyping: () => false, shown: changed, armed: changed });
@@ -437,7 +438,7 @@ export class ContentQuestion {
     if (this.#arming.phase === 'hidden') return { rows: [], cursor: null };
     if (this.#drawn !== null && !isSameSize(this.#drawn, window)) this.#advice = ''; // about the old size
     this.#drawn = window;
-    const { title } = this.#asked;
+    const { title } = this.#content;
     const head = safe`${paint(look, 'yellow', safe`?`)} ${paint(look, 'bold', oneLine(title, window.columns - 3))}`;
     const all = this.rows(look, window.columns);
     const height = Math.max(1, window.rows - 2 - this.#footHeight(all.length, window));
@@ -447,7 +448,7 @@ export class ContentQuestion {
 
   /** All rows below the title. */
   rows(look: Look, columns: number): readonly Safe[] {
-    const { content, kind, meaning } = this.#asked;
+    const { content, kind, meaning } = this.#content;
     const below = wrapWords(makeSafe(meaning), columns - 4).map((row) => safe`  ${paint(look, 'dim', row)}`);
     return [...contentRows(content, kind, look, columns), ...below];
   }
@@ -461,15 +462,15 @@ export class ContentQuestion {
     if (this.#advice !== '')
       return [paint(look, 'yellow', cutLine(safe`  ${makeSafe(this.#advice)}`, columns - 1))];
     if (this.#arming.phase !== 'armed') return [paint(look, 'dim', safe`  read it first`)];
-    return wrapWords(this.#keys(this.#reading.left), columns - 3).map(
+    return wrapWords(this.#keys(this.#reading.unreadRows), columns - 3).map(
       (row) => safe`  ${paint(look, 'dim', row)}`,
     );
   }
 
   /** `left`: rows below the window. */
-  #keys(left: number): Safe {
-    const more = left > 0 ? safe`↓ ${left} more ${left === 1 ? safe`row` : safe`rows`} · ` : safe``;
-    const { yes = ALLOW } = this.#asked;
+  #keys(unread: number): Safe {
+    const more = unread > 0 ? safe`↓ ${unread} more ${unread === 1 ? safe`row` : safe`rows`} · ` : safe``;
+    const { yes = ALLOW } = this.#content;
     const others =
       yes.length > 1 ? 'n never · Escape later' : 'n never run this · Escape ask again next time';
     return safe`${more}${makeSafe([...yes.map(({ key, means }) => `${key} ${means}`), others].join(' · '))}`;
@@ -492,7 +493,7 @@ export class ContentQuestion {
   }
 
   #sayYes(typed: string, window: WindowSize): void {
-    const yes = (this.#asked.yes ?? ALLOW).find(({ key }) => key === typed.toLowerCase());
+    const yes = (this.#content.yes ?? ALLOW).find(({ key }) => key === typed.toLowerCase());
     if (yes === undefined) this.#advice = `'${typed.slice(0, 10)}' is no answer`;
     else if (window.columns < COLUMNS_MIN) this.#advice = 'the window is too narrow';
     else if (this.#reading.isRead(window)) this.#handlers.answered(yes);
@@ -534,9 +535,9 @@ class ArmingDelay {
   /** Number of the current delay. A timer of an earlier delay does nothing. */
   #round = 0;
 
-  constructor(clock: Clock, wishes: ArmingHandlers) {
+  constructor(clock: Clock, handlers: ArmingHandlers) {
     this.#clock = clock;
-    this.#handlers = wishes;
+    this.#handlers = handlers;
   }
 
   get phase(): ArmingPhase {
@@ -567,9 +568,9 @@ class ArmingDelay {
     const isTyping = this.#phase === 'shown' && this.#handlers.isTyping();
     const quietMs = isTyping ? QUIET_TYPING_MS : QUIET_MS;
     const since = this.#phase === 'hidden' ? this.#lastKeyAt : Math.max(this.#shownAt, this.#lastKeyAt);
-    const left = since + quietMs - this.#clock.now();
-    if (left > 0) {
-      this.#clock.after(left, () => this.#wait(round));
+    const waitMs = since + quietMs - this.#clock.now();
+    if (waitMs > 0) {
+      this.#clock.after(waitMs, () => this.#wait(round));
       return;
     }
     if (this.#phase !== 'hidden') {
@@ -639,19 +640,19 @@ class ReadingWindow {
     this.scroll(this.#height);
   }
 
-  /** Scrolls at most to the first unread row (rule 1). */
+  /** Scrolls at most to the first unread row, so that none is skipped. */
   scroll(by: number): void {
     this.#top = Math.max(0, Math.min(this.#top + by, this.#last, this.#seen));
   }
 
   /** Unread rows. */
-  get left(): number {
+  get unreadRows(): number {
     return Math.max(0, this.#total - this.#seen);
   }
 
   /** Whether all rows were on a screen of this size. */
   isRead(window: WindowSize): boolean {
-    return this.#fits(window) && this.#total > 0 && this.left === 0;
+    return this.#fits(window) && this.#total > 0 && this.unreadRows === 0;
   }
 
   get #last(): number {

@@ -134,10 +134,10 @@ const joins = (text: string, at: number): boolean => {
   return text[at] === '\u200d' && pictograph.test(before) && pictograph.test(after) && after !== '\ufe0f';
 };
 
-const selectsVariant = (text: string, found: string, at: number): boolean => {
+const selectsVariant = (text: string, character: string, at: number): boolean => {
   const { emoji, han } = loadSigns();
   const before = signBefore(text, at);
-  if (found !== '\ufe0e' && found !== '\ufe0f') return han.test(before);
+  if (character !== '\ufe0e' && character !== '\ufe0f') return han.test(before);
   // A digit is part of an emoji only in a keycap.
   return emoji.test(before) && (!/^[\d#*]$/.test(before) || text[at + 1] === '\u20e3');
 };
@@ -151,11 +151,11 @@ const isTagOfFlag = (text: string, at: number): boolean => {
 };
 
 /** Whether an invisible character is used as intended. */
-const isInPlace = (text: string, found: string, at: number): boolean => {
-  const point = found.codePointAt(0) ?? 0;
+const isInPlace = (text: string, character: string, at: number): boolean => {
+  const point = character.codePointAt(0) ?? 0;
   if (point === 0x200c || point === 0x200d) return joins(text, at);
   if ((point >= 0xfe00 && point <= 0xfe0f) || (point >= 0xe0100 && point <= 0xe01ef))
-    return selectsVariant(text, found, at);
+    return selectsVariant(text, character, at);
   if (point >= 0x180b && point <= 0x180f && point !== 0x180e)
     return loadSigns().mongolian.test(signBefore(text, at));
   return point >= 0xe0020 && point <= 0xe007f && isTagOfFlag(text, at);
@@ -166,12 +166,13 @@ const marks = new Map<string, string>();
 const markFor = (character: string): string => {
   const known = marks.get(character);
   if (known !== undefined) return known;
-  const mark = makeMark(character);
+  const mark = visibleMark(character);
   if (marks.size < MARKS_KEPT) marks.set(character, mark);
   return mark;
 };
 
-const makeMark = (character: string): string => {
+/** The visible mark of a character that a terminal obeys or nobody sees. */
+export const visibleMark = (character: string): string => {
   const point = character.codePointAt(0) ?? 0;
   if (point < 0x20) return String.fromCodePoint(0x2400 + point);
   if (point === 0x7f) return '␡';
@@ -181,18 +182,18 @@ const makeMark = (character: string): string => {
 /** `text` with marks for characters that a terminal obeys or nobody sees. `show` can style the marks. */
 const markInvisible = (text: string, show?: (mark: string) => string): string => {
   if (!SUSPICIOUS.test(text)) return text;
-  return text.replace(MARKED, (found: string, at: number) => {
-    if (found === '\r\n') return '\n';
-    if (isInPlace(text, found, at)) return found;
-    return show === undefined ? markFor(found) : show(markFor(found));
+  return text.replace(MARKED, (character: string, at: number) => {
+    if (character === '\r\n') return '\n';
+    if (isInPlace(text, character, at)) return character;
+    return show === undefined ? markFor(character) : show(markFor(character));
   });
 };
 
 /** Escapes the same characters in JSON as `\uXXXX`. The value stays the same, and no terminal obeys it. */
 export const escapeInJson = (json: string): string => {
   if (!SUSPICIOUS.test(json)) return json;
-  return json.replace(MARKED, (found: string) =>
-    found
+  return json.replace(MARKED, (character: string) =>
+    character
       .split('')
       .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
       .join(''),

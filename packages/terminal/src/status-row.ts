@@ -5,19 +5,19 @@ import { tokensOf } from '@pawl/agent/machine/usage';
 import { columnsOf, cutLine, formatCost, formatSeconds, formatTokens, oneLine } from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 
-const sayState = (state: State, now: number): Safe => {
+const stateText = (state: State, now: number): Safe => {
   switch (state.name) {
     case 'Ready':
     case 'WaitingForUserInput':
-      return sayWaiting(state);
+      return waitingText(state);
     case 'CallingLlm':
       return state.call.mode === 'draining'
         ? safe`stopping`
-        : sayCalling(state.partial !== '', state.attempt);
+        : callingText(state.partial !== '', state.attempt);
     case 'Error':
       return safe`retrying in ${secondsLeft(state.dueAt - now)}s (Enter: now)`;
     case 'ExecutingTools':
-      return sayTools(state);
+      return toolsText(state);
     case 'PostToolsHook':
       return phaseWords[state.phase];
     case 'Compacting':
@@ -38,19 +38,19 @@ const phaseWords: Readonly<Record<HookPhase, Safe>> = {
   AutoCommitting: safe`committing`,
 };
 
-const sayCalling = (streams: boolean, attempt: number): Safe => {
+const callingText = (streams: boolean, attempt: number): Safe => {
   const what = streams ? safe`answering` : safe`thinking`;
   return attempt > 1 ? safe`${what} (attempt ${attempt})` : what;
 };
 
-const sayTools = (state: Extract<State, { name: 'ExecutingTools' }>): Safe => {
+const toolsText = (state: Extract<State, { name: 'ExecutingTools' }>): Safe => {
   if (state.phase.mode === 'cancelling') return safe`stopping what runs`;
   if (state.calls.some((call) => call.status === 'awaitingApproval')) return safe`needs your answer`;
   const running = state.calls.filter((call) => call.status === 'running' || call.status === 'starting');
   return makeSafe(`running ${running.map((call) => call.judged.tool).join(', ')}`).trim();
 };
 
-const sayWaiting = (state: State): Safe => {
+const waitingText = (state: State): Safe => {
   if (state.name !== 'WaitingForUserInput') return safe`ready`;
   switch (state.reason.kind) {
     case 'cancelled':
@@ -82,14 +82,14 @@ const spinnerAt = (now: number): Safe => {
   return SPINNER.slice(index, index + 1);
 };
 
-const sayMoney = (state: State): Safe => {
+const costText = (state: State): Safe => {
   const { usd } = state.session.settings.limits;
   return usd !== 'unlimited'
     ? safe`${formatCost(costOf(state))} of $${makeSafe(usd.toFixed(2))}`
     : formatCost(costOf(state));
 };
 
-const sayContext = ({ session }: State): Safe => {
+const contextText = ({ session }: State): Safe => {
   const share = session.contextTokens / Math.max(1, session.settings.windowTokens);
   return safe`${Math.round(100 * share)}% of context`;
 };
@@ -98,7 +98,7 @@ const sayContext = ({ session }: State): Safe => {
 const SIGNS_A_TOKEN = 4;
 
 /** Tokens of the session, plus an estimate for the reply that is streaming. */
-const sayTokens = ({ session: { usage } }: State, streamed: number): Safe => {
+const tokensText = ({ session: { usage } }: State, streamed: number): Safe => {
   const counted = tokensOf(usage);
   return streamed === 0
     ? safe`${formatTokens(counted)} tokens`
@@ -106,7 +106,7 @@ const sayTokens = ({ session: { usage } }: State, streamed: number): Safe => {
 };
 
 /** The keys that are useful in this state. */
-const sayKeys = (state: State, typing: boolean): Safe => {
+const keysText = (state: State, typing: boolean): Safe => {
   if (isMoving(state))
     return typing ? safe`Enter: with the next step · Alt+Enter: after the turn` : safe`Escape stops`;
   if (state.name === 'WaitingForUserInput' && state.reason.kind === 'error') return safe``; // the text of the state already names /retry
@@ -115,7 +115,7 @@ const sayKeys = (state: State, typing: boolean): Safe => {
 };
 
 /** Shown only if commands run without a sandbox. */
-const saySandbox = (sandbox: Settings['sandbox']): Safe => {
+const sandboxText = (sandbox: Settings['sandbox']): Safe => {
   if (sandbox === 'missing') return safe`no sandbox`;
   return sandbox === 'off' ? safe`sandbox off` : safe``;
 };
@@ -136,20 +136,20 @@ type StatusInput = { readonly streamed: number; readonly typing: boolean };
 const NOTHING_SEEN: StatusInput = { streamed: 0, typing: false };
 
 /** The parts in the order of the row. */
-const partsOf = (state: State, now: number, { streamed, typing }: StatusInput): readonly Part[] => {
+const statusParts = (state: State, now: number, { streamed, typing }: StatusInput): readonly Part[] => {
   const { queue, turn, settings } = state.session;
   const [first] = queue;
   return [
-    { text: sayState(state, now), rank: 0 },
+    { text: stateText(state, now), rank: 0 },
     { text: isBusy(state) ? formatSeconds(now - turn.startedAt) : safe``, rank: 1 },
     { text: queue.length > 0 ? safe`${queue.length} waiting` : safe``, rank: 2 },
     { text: cutLine(oneLine(first?.text ?? '', QUEUED_COLUMNS), QUEUED_COLUMNS), rank: 5, before: safe`: ` },
-    { text: saySandbox(settings.sandbox), rank: 1.5 },
+    { text: sandboxText(settings.sandbox), rank: 1.5 },
     { text: makeSafe(settings.model), rank: 8 },
-    { text: sayTokens(state, streamed), rank: 6 },
-    { text: sayMoney(state), rank: 3 },
-    { text: sayContext(state), rank: 4 },
-    { text: sayKeys(state, typing), rank: 7 },
+    { text: tokensText(state, streamed), rank: 6 },
+    { text: costText(state), rank: 3 },
+    { text: contextText(state), rank: 4 },
+    { text: keysText(state, typing), rank: 7 },
   ].filter((part) => part.text !== '');
 };
 
@@ -164,7 +164,7 @@ export const statusRow = (
   seen: StatusInput = NOTHING_SEEN,
 ): Safe => {
   const spinner = isMoving(state) ? safe`${spinnerAt(now)} ` : safe``;
-  let parts = partsOf(state, now, seen);
+  let parts = statusParts(state, now, seen);
   while (parts.length > 1 && columnsOf(spinner + joined(parts)) > columns) {
     const last = Math.max(...parts.map((part) => part.rank));
     parts = parts.filter((part) => part.rank !== last);

@@ -19,11 +19,11 @@ const OUTPUT_LINES = 6;
 
 /** The last lines, indented. */
 const lastLines = (lines: readonly Safe[]): Safe => {
-  const left = lines.length - OUTPUT_LINES;
-  return indent(left > 0 ? [safe`… ${left} more lines`, ...lines.slice(-OUTPUT_LINES)] : lines);
+  const more = lines.length - OUTPUT_LINES;
+  return indent(more > 0 ? [safe`… ${more} more lines`, ...lines.slice(-OUTPUT_LINES)] : lines);
 };
 
-const linesOf = (text: string): readonly Safe[] => harmless(text).trimEnd().split('\n');
+const textLines = (text: string): readonly Safe[] => harmless(text).trimEnd().split('\n');
 
 const indent = (lines: readonly Safe[]): Safe =>
   joinSafe(
@@ -57,20 +57,20 @@ const printResult = (action: ToolResult, { call, title, tookMs }: KnownCall, loo
   if (action.diff !== null)
     return { kind: 'lines', text, detail: indent(paintDiff(look, action.diff)), urgent };
   const shown = !good || (call?.traits.mutating ?? false) ? action.text : '';
-  const detail = shown.trim() === '' ? safe`` : paint(look, 'dim', lastLines(linesOf(shown)));
+  const detail = shown.trim() === '' ? safe`` : paint(look, 'dim', lastLines(textLines(shown)));
   return { kind: 'lines', text, detail, urgent };
 };
 
 /** A call that never ran, or that ran before the session was resumed. The first line of its result says why. */
 const printUnseenResult = (action: ToolResult, head: Safe, urgent: boolean, look: Look): PrintedPiece => {
-  const [why = safe``, ...more] = linesOf(action.text);
+  const [why = safe``, ...more] = textLines(action.text);
   const detail = more.length === 0 ? safe`` : paint(look, 'dim', lastLines(more));
   return { kind: 'lines', text: safe`${head.trimEnd()} · ${paint(look, 'dim', why)}`, detail, urgent };
 };
 
-const printLine = (look: Look, style: Style, mark: Safe, said: string, urgent: boolean): PrintedPiece => ({
+const printLine = (look: Look, style: Style, mark: Safe, message: string, urgent: boolean): PrintedPiece => ({
   kind: 'lines',
-  text: paint(look, style, safe`${mark} ${harmless(said)}`),
+  text: paint(look, style, safe`${mark} ${harmless(message)}`),
   detail: safe``,
   urgent,
 });
@@ -79,7 +79,7 @@ const printLine = (look: Look, style: Style, mark: Safe, said: string, urgent: b
 const printSummary = (text: string, summary: string, look: Look): PrintedPiece => ({
   kind: 'lines',
   text: paint(look, 'dim', safe`· ${harmless(text)}`),
-  detail: paint(look, 'dim', indent(linesOf(summary.trimStart()))),
+  detail: paint(look, 'dim', indent(textLines(summary.trimStart()))),
   urgent: true,
 });
 
@@ -110,8 +110,8 @@ export const createStepPrinter = (look: Look, workspace: string): StepPrinter =>
 
   const knownOf = (result: ToolResult, { event }: Stepped): KnownCall => {
     const { callId } = result;
-    const began = startedAt.get(callId);
-    const tookMs = began === undefined ? null : event.at - began;
+    const startMs = startedAt.get(callId);
+    const tookMs = startMs === undefined ? null : event.at - startMs;
     return { call: calls.get(callId), title: calls.title(result), tookMs };
   };
 
@@ -122,14 +122,14 @@ export const createStepPrinter = (look: Look, workspace: string): StepPrinter =>
     if (event.type === 'ToolStarted') startedAt.set(event.callId, event.at);
     const resumed = resumedNote(stepped);
     const again = resumed === '' ? [] : [printLine(look, 'dim', safe`·`, resumed, true)];
-    const told = actions
+    const pieces = actions
       .map((action) =>
         action.type === 'DisplayToolResult'
           ? printResult(action, knownOf(action, stepped), look)
           : printAction(action, look),
       )
       .filter((piece) => piece !== null);
-    return [...again, ...told];
+    return [...again, ...pieces];
   };
 };
 

@@ -39,7 +39,7 @@ const INDENT = safe`    `;
 
 const moreLines = (count: number): Safe => (count === 1 ? safe`… 1 more line` : safe`… ${count} more lines`);
 
-const linesOf = (text: string): readonly Safe[] => {
+const outputLines = (text: string): readonly Safe[] => {
   const whole = harmless(text).trimEnd();
   return whole === '' ? [] : whole.split('\n');
 };
@@ -48,7 +48,7 @@ const linesOf = (text: string): readonly Safe[] => {
 const isRemark = (line: string): boolean => /^\[.*\]$/.test(line);
 
 const countText = (text: string): Safe => {
-  const count = linesOf(text).filter((line) => !isRemark(line)).length;
+  const count = outputLines(text).filter((line) => !isRemark(line)).length;
   if (count === 0) return safe``;
   return count === 1 ? safe`1 line` : safe`${count} lines`;
 };
@@ -57,17 +57,17 @@ const dimmed = (look: Look, lines: readonly Safe[]): readonly Safe[] =>
   lines.map((line) => paint(look, 'dim', cutLine(safe`${INDENT}${line}`, look.columns)));
 
 const lastLines = (look: Look, lines: readonly Safe[], limit: number): readonly Safe[] => {
-  const left = lines.length - limit;
-  return dimmed(look, left > 0 ? [moreLines(left), ...lines.slice(-limit)] : lines);
+  const more = lines.length - limit;
+  return dimmed(look, more > 0 ? [moreLines(more), ...lines.slice(-limit)] : lines);
 };
 
 const headAndTail = (lines: readonly Safe[]): readonly Safe[] => {
   if (lines.length <= SHORT_LINES) return lines;
-  const left = moreLines(lines.length - FIRST_LINES - LAST_LINES);
-  return [...lines.slice(0, FIRST_LINES), safe`${left} (Ctrl-O)`, ...lines.slice(-LAST_LINES)];
+  const more = moreLines(lines.length - FIRST_LINES - LAST_LINES);
+  return [...lines.slice(0, FIRST_LINES), safe`${more} (Ctrl-O)`, ...lines.slice(-LAST_LINES)];
 };
 
-const headOf = (result: ToolResult, title: string, notes: Safe, look: Look): Safe => {
+const callHead = (result: ToolResult, title: string, notes: Safe, look: Look): Safe => {
   const mark = result.status === 'ok' ? paint(look, 'green', safe`✓`) : paint(look, 'red', safe`✗`);
   const tool = makeSafe(result.tool);
   const room = look.columns - tool.length - notes.length - 4;
@@ -77,45 +77,45 @@ const headOf = (result: ToolResult, title: string, notes: Safe, look: Look): Saf
 
 /** A call that never ran, or that ran unseen. The first line of its result says why. */
 const unseenCallRows = (result: ToolResult, title: string, look: Look): CallRows => {
-  const [why = safe``, ...more] = linesOf(result.text);
+  const [why = safe``, ...more] = outputLines(result.text);
   const room = look.columns - result.tool.length - why.length - 7;
-  const head = headOf(result, oneLine(title, Math.max(20, room)), safe``, look);
+  const head = callHead(result, oneLine(title, Math.max(20, room)), safe``, look);
   const rows = [safe`${head} · ${paint(look, 'dim', why)}`, ...lastLines(look, more, FAILED_LINES)];
   return { rows, whole: [safe`${head} · ${why}`, ...dimmed(look, more)] };
 };
 
 /** The tool's own summary; otherwise the heading of a list, or a count of lines. */
-const summaryOf = ({ status, summary, diff, text }: ToolResult, call: JudgedCall | undefined): Safe => {
+const callSummary = ({ status, summary, diff, text }: ToolResult, call: JudgedCall | undefined): Safe => {
   if (status !== 'ok') return makeSafe(status);
   if (summary !== undefined) return oneLine(summary, SUMMARY_COLUMNS);
   if (diff !== null) return safe``;
-  return call?.traits.shown === 'list' ? (linesOf(text)[0] ?? safe``) : countText(text);
+  return call?.traits.shown === 'list' ? (outputLines(text)[0] ?? safe``) : countText(text);
 };
 
-const belowOf = (result: ToolResult, call: JudgedCall | undefined, look: Look): readonly Safe[] => {
+const rowsBelow = (result: ToolResult, call: JudgedCall | undefined, look: Look): readonly Safe[] => {
   if (result.diff !== null) {
     const { rows, left } = diffRows(look, result.diff, DIFF_LINES);
     return left > 0 ? [...rows, ...dimmed(look, [moreLines(left)])] : rows;
   }
-  if (result.status !== 'ok') return lastLines(look, linesOf(result.text), FAILED_LINES);
+  if (result.status !== 'ok') return lastLines(look, outputLines(result.text), FAILED_LINES);
   // For a call that only reads, the summary is enough.
   if (!(call?.traits.mutating ?? false)) return [];
-  return dimmed(look, headAndTail(linesOf(result.text).filter((line) => !isRemark(line))));
+  return dimmed(look, headAndTail(outputLines(result.text).filter((line) => !isRemark(line))));
 };
 
 export const callRows = (result: ToolResult, known: KnownCall, look: Look): CallRows => {
   const { call, title, tookMs } = known;
   const good = result.status === 'ok';
   if (!good && tookMs === null) return unseenCallRows(result, title, look);
-  const notes = [summaryOf(result, call), tookMs === null ? safe`` : formatSeconds(tookMs)];
-  const said = joinSafe(
+  const notes = [callSummary(result, call), tookMs === null ? safe`` : formatSeconds(tookMs)];
+  const note = joinSafe(
     notes.filter((note) => note !== ''),
     safe` `,
   );
-  const head = headOf(result, title, said, look);
-  const all = linesOf(result.text).map((line) => safe`${INDENT}${line}`);
+  const head = callHead(result, title, note, look);
+  const all = outputLines(result.text).map((line) => safe`${INDENT}${line}`);
   const whole = result.diff === null ? all : diffRows(look, result.diff, Number.POSITIVE_INFINITY).rows;
-  return { rows: [head, ...belowOf(result, call, look)], whole: [head, ...whole] };
+  return { rows: [head, ...rowsBelow(result, call, look)], whole: [head, ...whole] };
 };
 
 /** Rows of a diff, and the number of lines left out. */

@@ -80,7 +80,7 @@ export class Transcript {
   readonly #calls: JudgedCalls;
   readonly #running: RunningCalls;
   readonly #answer: AnswerStream;
-  readonly #thought: ReasoningRow;
+  readonly #reasoning: ReasoningRow;
   readonly #turnEnds: TurnSummaries = createTurnSummaries();
   #state: State | null = null;
   #last: EntryKind | 'end' = 'end';
@@ -99,7 +99,7 @@ export class Transcript {
     this.#calls = createJudgedCalls(workspace);
     this.#running = createRunningCalls(look, this.#calls, workspace);
     this.#answer = createAnswerStream(look);
-    this.#thought = createReasoningRow(look);
+    this.#reasoning = createReasoningRow(look);
   }
 
   /** Starts from an existing state: that of a resumed session. */
@@ -123,22 +123,22 @@ export class Transcript {
     this.#calls.see(stepped);
     this.#running.see(stepped);
     if (event.type === 'UserInput') this.#last = 'end';
-    if (event.type === 'ReasoningDelta') this.#thought.add(event.text);
+    if (event.type === 'ReasoningDelta') this.#reasoning.add(event.text);
     for (const action of actions) {
       if (action.type === 'DisplayText') this.#stream(action.text);
     }
-    const left = path.some((edge) => edge.from === 'CallingLlm' && edge.to !== 'CallingLlm');
+    const leavesModel = path.some((edge) => edge.from === 'CallingLlm' && edge.to !== 'CallingLlm');
     // A reply that was cut off by the end of the program is requested again, not continued.
-    if (left || event.type === 'Resumed') {
-      this.#endThought();
+    if (leavesModel || event.type === 'Resumed') {
+      this.#endReasoning();
       this.#endAnswer(stepped);
     }
     const resumed = resumedNote(stepped);
-    if (resumed !== '') this.#say('dim', safe`·`, resumed);
-    for (const action of actions) this.#tell(action, stepped);
-    this.#tellStart(stepped);
-    if (before !== null) this.#tellGrants(before, stepped);
-    this.#tellTurnEnd(stepped);
+    if (resumed !== '') this.#putNote('dim', safe`·`, resumed);
+    for (const action of actions) this.#putAction(action, stepped);
+    this.#putStart(stepped);
+    if (before !== null) this.#putGrants(before, stepped);
+    this.#putTurnEnd(stepped);
     return joinSafe(this.#lines, safe`\n`);
   }
 
@@ -149,7 +149,7 @@ export class Transcript {
     const running = state === null ? [] : this.#running.rows(state, columns, now);
     return [
       ...lastRows([
-        ...this.#apart('note', this.#thought.rows(columns)),
+        ...this.#apart('note', this.#reasoning.rows(columns)),
         ...this.#apart('answer', this.#answer.live(columns)),
         ...this.#apart('call', running),
       ]),
@@ -182,8 +182,8 @@ export class Transcript {
     if (rows.length > 0) this.#last = kind;
   }
 
-  #say(style: Style, mark: Safe, said: string): void {
-    const rows = wrapWords(harmless(said), this.#look.columns - 2);
+  #putNote(style: Style, mark: Safe, message: string): void {
+    const rows = wrapWords(harmless(message), this.#look.columns - 2);
     this.#put(
       'note',
       rows.map((row, index) => paint(this.#look, style, safe`${index === 0 ? mark : safe` `} ${row}`)),
@@ -191,13 +191,13 @@ export class Transcript {
   }
 
   #stream(text: string): void {
-    this.#endThought();
+    this.#endReasoning();
     this.#answers = true;
     for (const block of this.#answer.add(text)) this.#put('answer', block);
   }
 
-  #endThought(): void {
-    const ended = this.#thought.end();
+  #endReasoning(): void {
+    const ended = this.#reasoning.end();
     if (ended === null) return;
     this.#folded = ended.whole;
     this.#put('note', [ended.row]);
@@ -207,35 +207,35 @@ export class Transcript {
     if (!this.#answers) return;
     this.#answers = false;
     if (actions.some((action) => action.type === 'RetractPartial')) {
-      if (this.#answer.drop() === 'yes') this.#say('dim', safe`·`, VOID);
+      if (this.#answer.drop() === 'yes') this.#putNote('dim', safe`·`, VOID);
       return;
     }
     for (const block of this.#answer.finish()) this.#put('answer', block);
-    if (event.type !== 'LlmCompleted') this.#say('dim', safe`·`, CUT_OFF);
+    if (event.type !== 'LlmCompleted') this.#putNote('dim', safe`·`, CUT_OFF);
   }
 
-  #tell(action: Action, stepped: Stepped): void {
+  #putAction(action: Action, stepped: Stepped): void {
     if (action.type === 'DisplayToolResult') this.#fold(action, stepped);
-    if (action.type === 'DisplayWarning') this.#say('yellow', safe`!`, action.text);
+    if (action.type === 'DisplayWarning') this.#putNote('yellow', safe`!`, action.text);
     // The status row shows queued messages.
     if (action.type === 'DisplayNotice' && action.kind !== 'queued') {
-      for (const line of action.text.split('\n')) this.#say('dim', safe`·`, line);
+      for (const line of action.text.split('\n')) this.#putNote('dim', safe`·`, line);
       if (action.summary !== undefined) this.#summarise(action.summary);
     }
     if (action.type !== 'DisplayError') return;
-    this.#say('red', safe`!`, action.text);
+    this.#putNote('red', safe`!`, action.text);
     const hint = hintFor(stepped.state);
-    if (hint !== '') this.#say('dim', safe` `, hint);
+    if (hint !== '') this.#putNote('dim', safe` `, hint);
   }
 
   /** Prints the start of the summary that replaced the messages. `expand` has the rest. */
   #summarise(summary: string): void {
     const rows = wrapWords(harmless(summary).trim(), this.#look.columns - 2);
-    const left = rows.length - SUMMARY_ROWS;
-    const shown = left > 0 ? [...rows.slice(0, SUMMARY_ROWS), safe`… ${left} more`] : rows;
+    const more = rows.length - SUMMARY_ROWS;
+    const shown = more > 0 ? [...rows.slice(0, SUMMARY_ROWS), safe`… ${more} more`] : rows;
     const quoted = (all: readonly Safe[]) => all.map((row) => paint(this.#look, 'dim', safe`│ ${row}`));
     this.#put('note', quoted(shown));
-    this.#folded = left > 0 ? quoted(rows) : [];
+    this.#folded = more > 0 ? quoted(rows) : [];
   }
 
   #fold(result: ToolResult, { event }: Stepped): void {
@@ -261,7 +261,7 @@ export class Transcript {
       this.#streamed = 0;
   }
 
-  #tellGrants(before: State, { event, state: { session } }: Stepped): void {
+  #putGrants(before: State, { event, state: { session } }: Stepped): void {
     if (event.type !== 'ApprovalAnswered') return;
     for (const grant of session.grants.filter((each) => !before.session.grants.includes(each))) {
       const text = `· allowed (/permissions revokes it): ${describeGrant(grant, this.#workspace)}`;
@@ -269,7 +269,7 @@ export class Transcript {
     }
   }
 
-  #tellTurnEnd(stepped: Stepped): void {
+  #putTurnEnd(stepped: Stepped): void {
     const line = this.#turnEnds.see(stepped);
     // A horizontal rule means nothing to a screen reader.
     if (line === null || this.#look.plain === 'yes') return;
@@ -278,7 +278,7 @@ export class Transcript {
   }
 
   /** A plain terminal prints one line when a call starts. */
-  #tellStart({ event }: Stepped): void {
+  #putStart({ event }: Stepped): void {
     if (this.#look.plain !== 'yes' || event.type !== 'ToolStarted') return;
     const call = this.#calls.get(event.callId);
     if (call !== undefined) this.#put('call', [makeSafe(`▸ ${call.tool} ${titleOf(call, this.#workspace)}`)]);
@@ -317,26 +317,26 @@ const endOfBlock = (text: string): string => {
 
 const createAnswerStream = (look: Look): AnswerStream => {
   const blocks = createBlocks();
-  let begun = false;
-  const given = (texts: readonly string[]): readonly Block[] => {
+  let hasRows = false;
+  const renderBlocks = (texts: readonly string[]): readonly Block[] => {
     const rendered = texts
       .map((text) => renderMarkdown(look, text, look.columns, true))
       .filter((rows) => rows.length > 0);
-    begun ||= rendered.length > 0;
+    hasRows ||= rendered.length > 0;
     return rendered;
   };
   return {
-    add: (text) => given(blocks.add(text)),
+    add: (text) => renderBlocks(blocks.add(text)),
     live: (columns) => renderMarkdown(look, clearPart(endOfBlock(blocks.rest())), columns, false),
     finish() {
-      const rest = given([blocks.take()]);
-      begun = false;
+      const rest = renderBlocks([blocks.take()]);
+      hasRows = false;
       return rest;
     },
     drop() {
       blocks.take();
-      const shown = begun;
-      begun = false;
+      const shown = hasRows;
+      hasRows = false;
       return shown ? 'yes' : 'no';
     },
   };
@@ -353,10 +353,6 @@ type ReasoningRow = {
 const REASONING_ROWS = 2;
 
 const TITLE = '· thought: ';
-
-/** The first words, without the Markdown marks of reasoning summaries. */
-const beginning = (text: Safe, columns: number): Safe =>
-  oneLine(text.replace(/[*_`#]+/g, ''), Math.max(8, columns));
 
 const createReasoningRow = (look: Look): ReasoningRow => {
   let text = '';
@@ -379,7 +375,12 @@ const createReasoningRow = (look: Look): ReasoningRow => {
       text = '';
       if (whole === '') return null;
       return {
-        row: paint(look, 'dim', safe`· thought: ${beginning(whole, look.columns - TITLE.length - 3)}`),
+        // the first words, without the Markdown marks of reasoning summaries
+        row: paint(
+          look,
+          'dim',
+          safe`· thought: ${oneLine(whole.replace(/[*_`#]+/g, ''), Math.max(8, look.columns - TITLE.length - 3))}`,
+        ),
         whole: wrapWords(whole, look.columns - 2).map((row) => paint(look, 'dim', safe`│ ${row}`)),
       };
     },
@@ -413,17 +414,17 @@ const createRunningCalls = (look: Look, calls: JudgedCalls, workspace: string): 
   const callRows = (callId: string, columns: number, now: number): readonly Safe[] => {
     const call = calls.get(callId);
     if (call === undefined) return [];
-    const began = startedAt.get(callId);
-    const time = began === undefined ? safe`` : formatSeconds(now - began);
+    const startMs = startedAt.get(callId);
+    const time = startMs === undefined ? safe`` : formatSeconds(now - startMs);
     const tool = makeSafe(call.tool);
     const title = oneLine(titleOf(call, workspace), columns - tool.length - time.length - 4);
-    const said = lastLine(output.get(callId) ?? '');
+    const lastOutput = lastLine(output.get(callId) ?? '');
     return [
       cutLine(
         safe`${paint(look, 'cyan', safe`▸`)} ${paint(look, 'bold', tool)} ${title} ${paint(look, 'dim', time)}`,
         columns,
       ),
-      ...(said === '' ? [] : [paint(look, 'dim', cutLine(safe`    ${said}`, columns))]),
+      ...(lastOutput === '' ? [] : [paint(look, 'dim', cutLine(safe`    ${lastOutput}`, columns))]),
     ];
   };
 
@@ -450,13 +451,13 @@ const createRunningCalls = (look: Look, calls: JudgedCalls, workspace: string): 
       }
       if (state.name !== 'ExecutingTools') return [];
       const running = state.calls.filter((call) => call.status === 'running' || call.status === 'starting');
-      const left = running.length - CALLS_MAX;
+      const more = running.length - CALLS_MAX;
       const rows = running.slice(0, CALLS_MAX).flatMap((call) => callRows(call.judged.callId, columns, now));
-      return left > 0 ? [...rows, paint(look, 'dim', safe`  … ${left} more`)] : rows;
+      return more > 0 ? [...rows, paint(look, 'dim', safe`  … ${more} more`)] : rows;
     },
     tookMs(callId, now) {
-      const began = startedAt.get(callId);
-      return began === undefined ? null : now - began;
+      const startMs = startedAt.get(callId);
+      return startMs === undefined ? null : now - startMs;
     },
   };
 };
@@ -482,8 +483,8 @@ const todoRows = (
 ): readonly Safe[] => {
   if (items.length === 0) return [];
   const open = items.filter((line) => !isDone(line));
-  const left = open.length - TODOS_MAX;
-  const rows = [head, ...open.slice(0, TODOS_MAX), ...(left > 0 ? [safe`… ${left} more`] : [])];
+  const more = open.length - TODOS_MAX;
+  const rows = [head, ...open.slice(0, TODOS_MAX), ...(more > 0 ? [safe`… ${more} more`] : [])];
   return rows.map((row, index) => {
     const text = cutLine(index === 0 ? row : safe`  ${row}`, Math.min(columns, TODO_COLUMNS_MAX));
     return row.startsWith('[>]') ? text : paint(look, 'dim', text);
@@ -515,12 +516,12 @@ const turnStartIn = ({ session: { counters, turn, usage } }: State): TurnStart =
   costUsd: usage.unpriced > 0 ? null : usage.costUsd,
 });
 
-const turnSummary = (begun: TurnStart, { event, state: { session } }: Stepped): Safe => {
+const turnSummary = (start: TurnStart, { event, state: { session } }: Stepped): Safe => {
   const { usage } = session;
-  const tokens = tokensOf(usage) - begun.tokens;
-  const costUsd = usage.unpriced > 0 || begun.costUsd === null ? 0 : usage.costUsd - begun.costUsd;
+  const tokens = tokensOf(usage) - start.tokens;
+  const costUsd = usage.unpriced > 0 || start.costUsd === null ? 0 : usage.costUsd - start.costUsd;
   const parts = [
-    formatSeconds(event.at - begun.at),
+    formatSeconds(event.at - start.at),
     tokens > 0 ? safe`${formatTokens(tokens)} tokens` : safe``,
     costUsd > 0 ? formatCost(costUsd) : safe``,
   ].filter((part) => part !== '');
@@ -528,17 +529,17 @@ const turnSummary = (begun: TurnStart, { event, state: { session } }: Stepped): 
 };
 
 const createTurnSummaries = (): TurnSummaries => {
-  let begun: TurnStart | null = null;
+  let start: TurnStart | null = null;
   return {
     startFrom(state) {
-      begun = turnStartIn(state);
+      start = turnStartIn(state);
     },
     see(stepped) {
       const { event, path, state } = stepped;
       const ended = path.some(({ from, to }) => to === 'WaitingForUserInput' && ENDS.includes(from));
-      const line = ended && begun !== null && event.type !== 'Resumed' ? turnSummary(begun, stepped) : null;
+      const line = ended && start !== null && event.type !== 'Resumed' ? turnSummary(start, stepped) : null;
       // A step can end one turn and begin the next. The new turn has spent nothing yet.
-      if (begun?.turn !== state.session.counters.turn) begun = turnStartIn(state);
+      if (start?.turn !== state.session.counters.turn) start = turnStartIn(state);
       return line;
     },
   };

@@ -6,7 +6,7 @@
  * 3. A function returns after all is written, so an exit loses nothing.
  */
 
-import { fstatSync, type Stats, writeSync } from 'node:fs';
+import { fstatSync, writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { keepStyles, makeSafe, type Safe, safe, safeJson } from './safe-text.js';
 
@@ -16,8 +16,6 @@ const STDERR = 2;
 let output = STDOUT;
 /** Pause between attempts to write to a slow reader. */
 const PAUSE_MS = 5;
-
-const isPipe = (status: Stats): boolean => status.isFIFO() || status.isSocket();
 
 const writeWhole = (descriptor: number, content: string | Buffer): void => {
   let rest = typeof content === 'string' ? Buffer.from(content, 'utf8') : content;
@@ -60,7 +58,9 @@ export const writeJson = (value: unknown, indent = 0): void => writeOut(safe`${s
 
 /** Writes bytes to stdout without waiting for a slow reader: the promise resolves once they are written. */
 const openStdout = async (): Promise<(bytes: Uint8Array) => Promise<void>> => {
-  if (!isPipe(fstatSync(STDOUT))) return async (bytes) => writeWhole(STDOUT, Buffer.from(bytes));
+  const status = fstatSync(STDOUT);
+  const isPipe = status.isFIFO() || status.isSocket();
+  if (!isPipe) return async (bytes) => writeWhole(STDOUT, Buffer.from(bytes));
   const { Socket } = await import('node:net');
   const socket = new Socket({ fd: STDOUT, readable: false, writable: true });
   socket.on('error', () => undefined); // each write reports it
@@ -88,8 +88,8 @@ type Stream = keyof typeof WRITERS;
 /** Has the signature of `stream.write`: bytes or text, optional encoding, optional callback. */
 const writeInto =
   (stream: Stream) =>
-  (given: unknown, ...rest: readonly unknown[]): boolean => {
-    WRITERS[stream](makeSafe(given instanceof Uint8Array ? Buffer.from(given).toString('utf8') : `${given}`));
+  (chunk: unknown, ...rest: readonly unknown[]): boolean => {
+    WRITERS[stream](makeSafe(chunk instanceof Uint8Array ? Buffer.from(chunk).toString('utf8') : `${chunk}`));
     const written = rest.at(-1);
     if (typeof written === 'function') process.nextTick(written);
     return true;

@@ -287,7 +287,7 @@ export const commandSurfaces: readonly Surface[] = [
   { name: 'import', covers: TRANSFER, commands: ['import'], show: afterTurn('import', 'script.json') },
   {
     name: 'fork',
-    covers: ['packages/pawl/src/headless/fork-session.ts'],
+    covers: ['packages/pawl/src/commands/fork.ts'],
     commands: ['fork'],
     show: afterTurn('fork', 'ID', '--at', '2'),
   },

@@ -7,14 +7,11 @@ import { attemptNow } from '@pawl/agent/platform/attempt';
 import { homeFolder } from '@pawl/agent/platform/environment';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeOut } from '@pawl/terminal/write';
-import { Command, CommanderError } from 'commander';
-import { acpFlags } from '../editor/acp-flags.js';
-import type { Prompt } from '../headless/headless.js';
+import { CommanderError, Command as Parser } from 'commander';
 import { endingOfError, exitCodes, Stop } from '../process/exit-codes.js';
 import { flushSpans } from '../sessions/flush-at-exit.js';
 import { type RunFlags, runFlags, usageStop } from '../settings/flags.js';
-import { type AskFlags, askFlags } from './ask-flags.js';
-import { addReadingCommands, addServe, addSetupCommands, type End } from './command-list.js';
+import { commands, type Flag, type PawlCommand, runAgent } from './command-list.js';
 
 /** Prints an error and returns its exit code. A closed pipe is not reported: the reader has gone. */
 export const reportError = (error: unknown): number => {
@@ -85,27 +82,7 @@ export const runCommandLine = async (words: readonly string[]): Promise<number> 
   return exit;
 };
 
-/** All commands and flags. A command's modules are loaded only when it runs, to keep the start quick. */
-
-const addRunFlags = (command: Command): Command => {
-  for (const [flag, meaning] of runFlags) command.option(flag, meaning);
-  return command;
-};
-
-/** The prompt from `-p TEXT`, from words after the flags, or from stdin; undefined starts a session in the terminal. */
-const readPromptFrom = async (flags: RunFlags, words: readonly string[]): Promise<Prompt | undefined> => {
-  const given = typeof flags.print === 'string' ? [flags.print, ...words] : words;
-  if (given.length === 0 && flags.print === undefined) return undefined;
-  return (await import('../headless/headless.js')).readPrompt(given);
-};
-
-const runAgent = async (flags: RunFlags, prompt: Prompt | undefined): Promise<number> => {
-  if (prompt !== undefined) return (await import('../headless/headless.js')).runHeadless(flags, prompt);
-  if (flags.json) throw usageStop('--json needs a prompt: pawl -p "prompt" --json');
-  return (await import('../interactive/run-sessions.js')).runTerminal(flags);
-};
-
-const runWithoutCommand = async (program: Command, words: readonly string[]): Promise<number> => {
+const runWithoutCommand = async (program: Parser, words: readonly string[]): Promise<number> => {
   const flags = program.opts<RunFlags>();
   const [word] = words;
   if (word === 'help' && words.length === 1 && flags.print === undefined) {
@@ -114,10 +91,10 @@ const runWithoutCommand = async (program: Command, words: readonly string[]): Pr
   }
   if (word !== undefined && flags.print === undefined) {
     throw usageStop(
-      `unknown command '${word}'.${await suggestFor(program, word)}\nTo give a prompt: pawl -p "${words.join(' ')}"`,
+      `unknown command '${word}'.${await suggestFor(word)}\nTo give a prompt: pawl -p "${words.join(' ')}"`,
     );
   }
-  return runAgent(flags, await readPromptFrom(flags, words));
+  return runAgent(flags, words);
 };
 
 const KEY_ADVICE = `Set the key in the environment: export ${defaultProvider.keyVariables[0]}=…`;
@@ -159,68 +136,47 @@ ${describeStep(
   pawl doctor                      check that everything is set up
 `;
 
-const suggestFor = async (program: Command, word: string): Promise<string> => {
+const suggestFor = async (word: string): Promise<string> => {
   if (Object.hasOwn(wordAdvice, word)) return ` ${wordAdvice[word]}`;
-  const { nearestWord: closestTo } = await import('@pawl/agent/platform/text');
-  const close = closestTo(
+  const { nearestWord } = await import('@pawl/agent/platform/text');
+  const close = nearestWord(
     word,
-    program.commands.map((command) => command.name()),
+    commands.map(({ name }) => name),
   );
   return close === undefined ? ' pawl --help lists them.' : ` Did you mean '${close}'?`;
 };
 
-const addRunners = (program: Command, end: End): void => {
-  addRunFlags(program.command('run [prompt...]'))
-    .description('the same as pawl -p')
-    .action(async (words: readonly string[], own: RunFlags, command: Command) => {
-      const flags = { print: true as const, ...command.optsWithGlobals<RunFlags>(), ...own };
-      end(await runAgent(flags, await readPromptFrom(flags, words)));
-    });
-  program
-    .command('demo')
-    .description('watch the agent repair a small project; needs no key and no network')
-    .option(
-      '--crash',
-      'kill Pawl in the middle of a command instead, and resume: the command went on, and its result is found',
-    )
-    .action(async ({ crash }: { readonly crash?: true }) =>
-      end(
-        crash
-          ? await (await import('./crash-demo.js')).runCrashDemo()
-          : await (await import('./demo.js')).runDemo(),
-      ),
-    );
-  const ask = program.command('ask [question...]');
-  for (const [flag, meaning] of askFlags) ask.option(flag, meaning);
-  ask
-    .description("ask a question about inputs far larger than the model's context window")
-    .action(async (words: readonly string[], own: AskFlags, command: Command) => {
-      const flags = { ...command.optsWithGlobals<AskFlags>(), ...own };
-      end(await (await import('./ask.js')).runAsk(flags, words));
-    });
-  const acp = program.command('acp');
-  for (const [flag, meaning] of acpFlags) acp.option(flag, meaning);
-  acp
-    .description('be the agent of an editor that speaks the Agent Client Protocol (docs/editors.md)')
-    .action(async (own: RunFlags, command: Command) => {
-      const flags = { ...command.optsWithGlobals<RunFlags>(), ...own };
-      end(await (await import('../editor/acp-command.js')).runAcp(flags));
-    });
-  addRunFlags(program.command('fork <id> [prompt...]'))
-    .description('start a new session from a line of an old one')
-    .requiredOption('--at <seq>', 'the last line of the journal that both sessions share')
-    .action(
-      async (id: string, words: readonly string[], own: RunFlags & { at: string }, command: Command) => {
-        const flags = { ...command.optsWithGlobals<RunFlags>(), ...own };
-        const prompt = await readPromptFrom(flags, words);
-        end(await (await import('../headless/fork-session.js')).forkSession(id, flags.at, flags, prompt));
-      },
-    );
+/** Sets the exit code of the program. */
+type End = (exit: number) => void;
+
+/** Collects the values of a repeated flag. */
+const collectValues = (value: string, before: readonly string[] = []): readonly string[] => [
+  ...before,
+  value,
+];
+
+const addFlags = (parser: Parser, flags: readonly Flag[]): Parser => {
+  for (const [form, help, count] of flags) {
+    if (count === 'required') parser.requiredOption(form, help);
+    else if (count === 'repeated') parser.option(form, help, collectValues);
+    else parser.option(form, help);
+  }
+  return parser;
+};
+
+const addCommand = (program: Parser, { name, words, summary, flags, run }: PawlCommand, end: End): void => {
+  const parser = addFlags(program.command(`${name} ${words}`.trim()), flags).description(summary);
+  parser.action(async () => {
+    const ownFlags = parser.opts();
+    const allFlags = { ...parser.optsWithGlobals(), ...ownFlags };
+    end(await run({ words: parser.args, flags: allFlags, ownFlags, program }));
+  });
+  parser.copyInheritedSettings(program);
 };
 
 /** Builds the parser. Man page and completion are generated from it. */
-export const buildProgram = (end: End): Command => {
-  const program = addRunFlags(new Command('pawl'))
+export const buildProgram = (end: End): Parser => {
+  const program = addFlags(new Parser('pawl'), runFlags)
     .description("A coding agent that can't lose its place.")
     .enablePositionalOptions()
     .argument('[words...]', 'the prompt, with -p')
@@ -240,11 +196,7 @@ export const buildProgram = (end: End): Command => {
           : await runWithoutCommand(program, words),
       );
     });
-  addRunners(program, end);
-  addServe(program, end);
-  addReadingCommands(program, end);
-  addSetupCommands(program, end);
-  for (const command of program.commands) command.copyInheritedSettings(program);
+  for (const command of commands) addCommand(program, command, end);
   return program;
 };
 

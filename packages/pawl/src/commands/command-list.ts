@@ -1,9 +1,8 @@
-/** Every command with its flags and the code that runs it, which is loaded when the command runs. */
-
-import { writeResult } from '@pawl/terminal/write';
-import type { Command } from 'commander';
-import { exitCodes } from '../process/exit-codes.js';
-import { type ConfigFlags, configFlags } from '../settings/flags.js';
+import type { Command as Parser } from 'commander';
+import { acpFlags } from '../editor/acp-flags.js';
+import type { Prompt } from '../headless/headless.js';
+import { type ConfigFlags, configFlags, type RunFlags, runFlags, usageStop } from '../settings/flags.js';
+import { type AskFlags, askFlags } from './ask-flags.js';
 import type { DoctorFlags } from './doctor.js';
 import type { HooksFlags } from './hooks.js';
 import type { McpFlags } from './mcp.js';
@@ -13,8 +12,203 @@ import type { SessionsFlags } from './sessions.js';
 import type { SkillsFlags } from './skills.js';
 import type { TrustFlags } from './trust.js';
 
+/**
+ * The list of commands. Parser, help, completion, manual page and documentation are made from it. The code of a command is
+ * loaded when it runs, to keep the start quick.
+ */
+
+/** A flag in the form of help, and its meaning. */
+export type Flag = readonly [form: string, help: string, count?: 'required' | 'repeated'];
+
+export type PawlCommandContext<Flags> = {
+  /** The arguments of the command, in order. */
+  readonly words: readonly string[];
+  /** The flags of the command, and those of the program that stand before its name. */
+  readonly flags: Flags;
+  /** The flags of the command alone. */
+  readonly ownFlags: Flags;
+  /** The parser of the whole program. */
+  readonly program: Parser;
+};
+
+export type PawlCommand<Flags extends object = object> = {
+  readonly name: string;
+  /** Arguments in the form that help shows: `<id>`, `[prompt...]`. */
+  readonly words: string;
+  readonly summary: string;
+  readonly flags: readonly Flag[];
+  /** Returns the exit code. */
+  run(context: PawlCommandContext<Flags>): Promise<number>;
+};
+
+const workspaceFlag = (help: string): Flag => ['--workspace <folder>', help];
+const PROJECT = workspaceFlag('the folder of the project (default: this one)');
+
+/** The prompt from `-p TEXT`, from words after the flags, or from stdin; undefined if there is none. */
+const readPrompt = async (flags: RunFlags, words: readonly string[]): Promise<Prompt | undefined> => {
+  const parts = typeof flags.print === 'string' ? [flags.print, ...words] : words;
+  if (parts.length === 0 && flags.print === undefined) return undefined;
+  return (await import('../headless/headless.js')).readPrompt(parts);
+};
+
+/** Runs the agent: one turn for a prompt, sessions in the terminal without one. */
+export const runAgent = async (flags: RunFlags, words: readonly string[]): Promise<number> => {
+  const prompt = await readPrompt(flags, words);
+  if (prompt !== undefined) return (await import('../headless/headless.js')).runHeadless(flags, prompt);
+  if (flags.json) throw usageStop('--json needs a prompt: pawl -p "prompt" --json');
+  return (await import('../interactive/run-sessions.js')).runTerminal(flags);
+};
+
+const run: PawlCommand<RunFlags> = {
+  name: 'run',
+  words: '[prompt...]',
+  summary: 'the same as pawl -p',
+  flags: runFlags,
+  run: ({ flags, words }) => runAgent({ print: true, ...flags }, words),
+};
+
+const demo: PawlCommand<{ readonly crash?: true }> = {
+  name: 'demo',
+  words: '',
+  summary: 'watch the agent repair a small project; needs no key and no network',
+  flags: [
+    [
+      '--crash',
+      'kill Pawl in the middle of a command instead, and resume: the command went on, and its result is found',
+    ],
+  ],
+  run: async ({ ownFlags: { crash } }) =>
+    crash ? (await import('./crash-demo.js')).runCrashDemo() : (await import('./demo.js')).runDemo(),
+};
+
+const ask: PawlCommand<AskFlags> = {
+  name: 'ask',
+  words: '[question...]',
+  summary: "ask a question about inputs far larger than the model's context window",
+  flags: askFlags,
+  run: async ({ flags, words }) => (await import('./ask.js')).runAsk(flags, words),
+};
+
+const acp: PawlCommand<RunFlags> = {
+  name: 'acp',
+  words: '',
+  summary: 'be the agent of an editor that speaks the Agent Client Protocol (docs/editors.md)',
+  flags: acpFlags,
+  run: async ({ flags }) => (await import('../editor/acp-command.js')).runAcp(flags),
+};
+
+const fork: PawlCommand<RunFlags & { readonly at: string }> = {
+  name: 'fork',
+  words: '<id> [prompt...]',
+  summary: 'start a new session from a line of an old one',
+  flags: [...runFlags, ['--at <seq>', 'the last line of the journal that both sessions share', 'required']],
+  run: async ({ flags, words: [id = '', ...words] }) => {
+    const prompt = await readPrompt(flags, words);
+    return (await import('./fork.js')).forkSession(id, flags, prompt);
+  },
+};
+
+const serve: PawlCommand<ServeFlags> = {
+  name: 'serve',
+  words: '',
+  summary: 'run sessions for other programs, over HTTP with a token (docs/serve.md)',
+  flags: [
+    ...singleFlags,
+    ...repeatedFlags.map(([form, help]): Flag => [form, help, 'repeated']),
+    ...sessionFlags,
+  ],
+  run: async ({ flags }) => (await import('./serve-node.js')).runServe(flags),
+};
+
+const sessions: PawlCommand<SessionsFlags> = {
+  name: 'sessions',
+  words: '[what] [id]',
+  summary: 'list the sessions, newest first (list); delete one with the tasks that it started (delete ID)',
+  flags: [
+    ['--stats', 'sums over all sessions: by model, tool and day'],
+    ['--json', 'as JSON lines; with --stats as one JSON object'],
+    ['--yes', 'delete without a question'],
+  ],
+  run: async ({ ownFlags, words: [what, id] }) =>
+    (await import('./sessions.js')).runSessions(what, id, ownFlags),
+};
+
 type AtFlags = { readonly at?: string; readonly json?: true };
-type ShowFlags = AtFlags & { readonly request?: true; readonly view?: string; readonly time?: true };
+
+const show: PawlCommand<AtFlags & { readonly request?: true; readonly view?: string; readonly time?: true }> =
+  {
+    name: 'show',
+    words: '<id>',
+    summary: 'print the conversation of a session, or the request that the model got',
+    flags: [
+      ['--at <seq>', 'the state after this line of the journal'],
+      ['--request', 'the exact request to the model, as JSON'],
+      ['--time', 'where time and money went: by state, tool and request, and all of it in order'],
+      ['--json', 'with --time: the figures as JSON'],
+      [
+        '--view <name>',
+        'the path through the states of a seed system (minimal, minimal-head, loom, sketch, tools)',
+      ],
+    ],
+    run: async ({ ownFlags, words: [id = ''] }) => (await import('./show.js')).showSession(id, ownFlags),
+  };
+
+const replay: PawlCommand<AtFlags> = {
+  name: 'replay',
+  words: '<id>',
+  summary:
+    'recompute a session from its journal without performing anything, check its hashes, and print the path through the states',
+  flags: [
+    ['--at <seq>', 'stop after this line of the journal'],
+    ['--json', 'the path as JSON lines'],
+  ],
+  run: async ({ ownFlags, words: [id = ''] }) => (await import('./verify.js')).replaySession(id, ownFlags),
+};
+
+const diff: PawlCommand<{ readonly json?: true }> = {
+  name: 'diff',
+  words: '<a> <b>',
+  summary: 'show where two sessions part, what differs there, and what follows; exit code 1 if they differ',
+  flags: [['--json', 'all fields that differ, and the figures, as one JSON object']],
+  run: async ({ ownFlags, words: [a = '', b = ''] }) =>
+    (await import('./diff.js')).diffSessions(a, b, ownFlags.json === true),
+};
+
+const inspect: PawlCommand = {
+  name: 'inspect',
+  words: '[id]',
+  summary: 'show a session in a browser while it runs or later, or the list of all (docs/inspector.md)',
+  flags: [],
+  run: async ({ words: [id] }) => (await import('./inspect.js')).inspectSessions(id),
+};
+
+const verify: PawlCommand = {
+  name: 'verify',
+  words: '<id>',
+  summary: 'check every line of a session, or of a file; name the first fault',
+  flags: [],
+  run: async ({ words: [id = ''] }) => (await import('./verify.js')).verifySession(id),
+};
+
+const exportSession: PawlCommand<{ readonly html?: string }> = {
+  name: 'export',
+  words: '<id> [file]',
+  summary: 'write a session with its blobs to one file (ID.pawl)',
+  flags: [['--html <file>', 'as a page for a browser, with secrets replaced; it needs no server']],
+  run: async ({ ownFlags: { html }, words: [id = '', file] }) =>
+    html === undefined
+      ? (await import('./transfer.js')).exportTo(id, file)
+      : (await import('./inspect.js')).exportPage(id, html, file),
+};
+
+const importSession: PawlCommand = {
+  name: 'import',
+  words: '<file>',
+  summary: 'store a session from an exported file, or from a journal; performs nothing, replaces nothing',
+  flags: [],
+  run: async ({ words: [file = ''] }) => (await import('./transfer.js')).importFrom(file),
+};
+
 type MachineFlags = {
   readonly table?: true;
   readonly json?: true;
@@ -23,280 +217,158 @@ type MachineFlags = {
   readonly bounds?: string;
 };
 
-/** Sets the exit code of the program. */
-export type End = (exit: number) => void;
-
-const addTransfers = (program: Command, end: End): void => {
-  program
-    .command('verify <id>')
-    .description('check every line of a session, or of a file; name the first fault')
-    .action(async (given: string) => end(await (await import('./verify.js')).verifySession(given)));
-  program
-    .command('export <id> [file]')
-    .description('write a session with its blobs to one file (ID.pawl)')
-    .option('--html <file>', 'as a page for a browser, with secrets replaced; it needs no server')
-    .action(async (id: string, file: string | undefined, { html }: { readonly html?: string }) =>
-      end(
-        html === undefined
-          ? await (await import('./transfer.js')).exportTo(id, file)
-          : await (await import('./inspect.js')).exportPage(id, html, file),
-      ),
-    );
-  program
-    .command('import <file>')
-    .description(
-      'store a session from an exported file, or from a journal; performs nothing, replaces nothing',
-    )
-    .action(async (file: string) => end(await (await import('./transfer.js')).importFrom(file)));
+const machine: PawlCommand<MachineFlags> = {
+  name: 'machine',
+  words: '',
+  summary: 'print the state machine as a diagram or table',
+  flags: [
+    ['--mermaid', 'as a Mermaid diagram (default)'],
+    ['--table', 'as a Markdown table'],
+    ['--json', 'as JSON edges'],
+    ['--view <name>', "a seed system's own states (minimal, minimal-head, loom, sketch, tools)"],
+    ['--check', 'explore every path within bounds and check every step'],
+    ['--bounds <name=number,...>', 'limits for --check'],
+  ],
+  run: async ({ ownFlags }) =>
+    ownFlags.check || ownFlags.bounds !== undefined
+      ? (await import('./machine-check.js')).checkMachine(ownFlags)
+      : (await import('./machine.js')).showMachine(ownFlags),
 };
 
-const addList = (program: Command, end: End): void => {
-  program
-    .command('sessions [what] [id]')
-    .description(
-      'list the sessions, newest first (list); delete one with the tasks that it started (delete ID)',
-    )
-    .option('--stats', 'sums over all sessions: by model, tool and day')
-    .option('--json', 'as JSON lines; with --stats as one JSON object')
-    .option('--yes', 'delete without a question')
-    .action(async (what: string | undefined, id: string | undefined, flags: SessionsFlags) =>
-      end(await (await import('./sessions.js')).runSessions(what, id, flags)),
-    );
+const config: PawlCommand<ConfigFlags> = {
+  name: 'config',
+  words: '',
+  summary: 'print every setting and its source',
+  flags: configFlags,
+  run: async ({ flags }) => (await import('./config.js')).showConfig(flags),
 };
 
-const addDiff = (program: Command, end: End): void => {
-  program
-    .command('diff <a> <b>')
-    .description(
-      'show where two sessions part, what differs there, and what follows; exit code 1 if they differ',
-    )
-    .option('--json', 'all fields that differ, and the figures, as one JSON object')
-    .action(async (a: string, b: string, flags: AtFlags) =>
-      end(await (await import('./diff.js')).diffSessions(a, b, flags.json === true)),
-    );
+const doctor: PawlCommand<DoctorFlags> = {
+  name: 'doctor',
+  words: '',
+  summary: "check the agent's surroundings; name each problem and its repair",
+  flags: [
+    ['--online', "also send a request to the provider's server"],
+    ['--model <provider/name>', 'the model to check'],
+    workspaceFlag('the folder to check (default: this one)'),
+    ['--json', 'as JSON'],
+  ],
+  run: async ({ flags }) => (await import('./doctor.js')).runDoctor(flags),
 };
 
-/** Adds the commands that run nothing: `sessions`, `show`, `replay`, `diff`, `verify`, `inspect`, `export`, `import`, `machine`. */
-export const addReadingCommands = (program: Command, end: End): void => {
-  addList(program, end);
-  program
-    .command('show <id>')
-    .description('print the conversation of a session, or the request that the model got')
-    .option('--at <seq>', 'the state after this line of the journal')
-    .option('--request', 'the exact request to the model, as JSON')
-    .option('--time', 'where time and money went: by state, tool and request, and all of it in order')
-    .option('--json', 'with --time: the figures as JSON')
-    .option(
-      '--view <name>',
-      'the path through the states of a seed system (minimal, minimal-head, loom, sketch, tools)',
-    )
-    .action(async (id: string, flags: ShowFlags) =>
-      end(await (await import('./show.js')).showSession(id, flags)),
-    );
-  program
-    .command('replay <id>')
-    .description(
-      'recompute a session from its journal without performing anything, check its hashes, and print the path through the states',
-    )
-    .option('--at <seq>', 'stop after this line of the journal')
-    .option('--json', 'the path as JSON lines')
-    .action(async (id: string, flags: AtFlags) =>
-      end(await (await import('./verify.js')).replaySession(id, flags)),
-    );
-  addDiff(program, end);
-  program
-    .command('inspect [id]')
-    .description('show a session in a browser while it runs or later, or the list of all (docs/inspector.md)')
-    .action(async (id?: string) => end(await (await import('./inspect.js')).inspectSessions(id)));
-  addTransfers(program, end);
-  program
-    .command('machine')
-    .description('print the state machine as a diagram or table')
-    .option('--mermaid', 'as a Mermaid diagram (default)')
-    .option('--table', 'as a Markdown table')
-    .option('--json', 'as JSON edges')
-    .option('--view <name>', "a seed system's own states (minimal, minimal-head, loom, sketch, tools)")
-    .option('--check', 'explore every path within bounds and check every step')
-    .option('--bounds <name=number,...>', 'limits for --check')
-    .action(async (flags: MachineFlags) =>
-      end(
-        flags.check || flags.bounds !== undefined
-          ? await (await import('./machine-check.js')).checkMachine(flags)
-          : await (await import('./machine.js')).showMachine(flags),
-      ),
-    );
-};
-
-const addTrust = (program: Command, end: End): void => {
-  program
-    .command('trust [words...]')
-    .description('what this project may run on your machine: list, allow KIND NAME, revoke KIND NAME')
-    .option('--all', 'list the answers for all projects')
-    .option('--workspace <folder>', 'the folder of the project (default: this one)')
-    .option(
-      '--sandbox <level>',
-      'where an MCP server may run: read-only (default), read-only+net, workspace, workspace+net, or off: as you',
-    )
-    .action(async (words: readonly string[], own: TrustFlags, command: Command) => {
-      const [{ runTrust }, { serverSource }, { hookSource }] = await Promise.all([
-        import('./trust.js'),
-        import('../sessions/project-trust.js'),
-        import('../sessions/project-trust.js'),
-      ]);
-      const flags = { ...command.optsWithGlobals<TrustFlags>(), ...own };
-      end(await runTrust(words, flags, [serverSource, hookSource]));
-    });
-};
-
-const addHooks = (program: Command, end: End): void => {
-  program
-    .command('hooks [what]')
-    .description('list your own hooks and those of this project (list)')
-    .option('--workspace <folder>', 'the folder of the project (default: this one)')
-    .action(async (what: string | undefined, own: HooksFlags, command: Command) =>
-      end(
-        await (await import('./hooks.js')).runHooks(what, {
-          ...command.optsWithGlobals<HooksFlags>(),
-          ...own,
-        }),
-      ),
-    );
-};
-
-const addSkills = (program: Command, end: End): void => {
-  program
-    .command('skills [what] [folder]')
-    .description(
-      'list the skills and commands of this folder and of yours (list); check a skill strictly (check)',
-    )
-    .option('--workspace <folder>', 'the folder to list (default: this one)')
-    .action(
-      async (what: string | undefined, folder: string | undefined, own: SkillsFlags, command: Command) =>
-        end(
-          await (await import('./skills.js')).runSkills(what, folder, {
-            ...command.optsWithGlobals<SkillsFlags>(),
-            ...own,
-          }),
-        ),
-    );
-};
-
-/** Collects the values of a flag that may be given several times. */
-const collected = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
-
-const addMcp = (program: Command, end: End): void => {
-  program
-    .command('mcp [what] [name] [words...]')
-    .description(
-      'list the MCP servers of your configuration (list); connect one or all, and show their tools (test); add one to your config.toml (add NAME -- COMMAND ARGS, or add NAME --url URL) or remove it (remove); log in at one over HTTP (login NAME), or forget the login (logout NAME); be an MCP server for other agents (serve)',
-    )
-    .option('--url <url>', 'the address of the server to add')
-    .option('--header <line>', 'a header for the server to add: "Name: value"; may be repeated', collected)
-    .option(
-      '--env <variable>',
-      'a variable for the program of the server to add: NAME=value; may be repeated',
-      collected,
-    )
-    .option('--oauth-client-id <id>', 'how Pawl is registered at the login of the server to add')
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
-    .option('--oauth-client-secret <variable>', 'the secret of that client, by its variable: "${NAME}"')
-    .option(
-      '--oauth-redirect-port <port>',
-      'the port of the redirect to 127.0.0.1 that it is registered with',
-    )
-    .option('--workspace <folder>', 'the folder to start them in (default: this one)')
-    .option('--model <provider/name>', 'the model of the sessions of serve')
-    .option('--http [port]', 'serve over HTTP on 127.0.0.1, with a token, instead of stdin and stdout')
-    .action(
-      async (
-        what: string | undefined,
-        name: string | undefined,
-        words: readonly string[],
-        own: McpFlags,
-        command: Command,
-      ) =>
-        end(
-          await (await import('./mcp.js')).runMcp(what, name, words, {
-            ...command.optsWithGlobals<McpFlags>(),
-            ...own,
-          }),
-        ),
-    );
-};
-
-/** Adds the commands for the setup: `config`, `doctor`, `policy`, `skills`, `mcp`, `trust`, `completion`. */
-export const addSetupCommands = (program: Command, end: End): void => {
-  const config = program.command('config').description('print every setting and its source');
-  for (const [flag, meaning] of configFlags) config.option(flag, meaning);
-  config.action(async (own: ConfigFlags, command: Command) =>
-    end(
-      await (await import('./config.js')).showConfig({
-        ...command.optsWithGlobals<ConfigFlags>(),
-        ...own,
-      }),
-    ),
-  );
-  program
-    .command('doctor')
-    .description("check the agent's surroundings; name each problem and its repair")
-    .option('--online', "also send a request to the provider's server")
-    .option('--model <provider/name>', 'the model to check')
-    .option('--workspace <folder>', 'the folder to check (default: this one)')
-    .option('--json', 'as JSON')
-    .action(async (own: DoctorFlags, command: Command) =>
-      end(
-        await (await import('./doctor.js')).runDoctor({
-          ...command.optsWithGlobals<DoctorFlags>(),
-          ...own,
-        }),
-      ),
-    );
-  program
-    .command('policy [explain] [command]')
-    .description('print which rule decides about a command, why, and where it would run, without running it')
-    .option(
+const policy: PawlCommand<PolicyFlags> = {
+  name: 'policy',
+  words: '[explain] [command]',
+  summary: 'print which rule decides about a command, why, and where it would run, without running it',
+  flags: [
+    [
       '--needs <what>',
       'assume that the command needs to leave the sandbox for: network, outside or repository',
-    )
-    .option('--preset <name>', 'plan, careful (default), auto or ci')
-    .option('--sandbox <level>', 'workspace, workspace+net, read-only or off')
-    .option('--workspace <folder>', 'the folder to check (default: this one)')
-    .option('--json', 'as JSON')
-    .action(async (what: string | undefined, text: string | undefined, own: PolicyFlags, command: Command) =>
-      end(
-        await (await import('./policy.js')).explainPolicy(what, text, {
-          ...command.optsWithGlobals<PolicyFlags>(),
-          ...own,
-        }),
-      ),
-    );
-  addHooks(program, end);
-  addSkills(program, end);
-  addMcp(program, end);
-  addTrust(program, end);
-  program
-    .command('completion <shell>')
-    .description('print a script that completes commands and flags in bash, zsh or fish')
-    .action(async (shell: string) => {
-      const [{ completionScript }, { describeProgram }] = await Promise.all([
-        import('./shell-completion.js'),
-        import('./shell-completion.js'),
-      ]);
-      writeResult(completionScript(shell, describeProgram(program)));
-      end(exitCodes.done);
-    });
+    ],
+    ['--preset <name>', 'plan, careful (default), auto or ci'],
+    ['--sandbox <level>', 'workspace, workspace+net, read-only or off'],
+    workspaceFlag('the folder to check (default: this one)'),
+    ['--json', 'as JSON'],
+  ],
+  run: async ({ flags, words: [what, text] }) =>
+    (await import('./policy.js')).explainPolicy(what, text, flags),
 };
 
-/** Adds the command `serve`. */
-export const addServe = (program: Command, end: End): void => {
-  const serve = program.command('serve');
-  for (const [flag, meaning] of singleFlags) serve.option(flag, meaning);
-  for (const [flag, meaning] of repeatedFlags) serve.option(flag, meaning, collected);
-  for (const [flag, meaning] of sessionFlags) serve.option(flag, meaning);
-  serve
-    .description('run sessions for other programs, over HTTP with a token (docs/serve.md)')
-    .action(async (own: ServeFlags, command: Command) => {
-      const flags = { ...command.optsWithGlobals<ServeFlags>(), ...own };
-      end(await (await import('./serve-node.js')).runServe(flags));
-    });
+const hooks: PawlCommand<HooksFlags> = {
+  name: 'hooks',
+  words: '[what]',
+  summary: 'list your own hooks and those of this project (list)',
+  flags: [PROJECT],
+  run: async ({ flags, words: [what] }) => (await import('./hooks.js')).runHooks(what, flags),
 };
+
+const skills: PawlCommand<SkillsFlags> = {
+  name: 'skills',
+  words: '[what] [folder]',
+  summary: 'list the skills and commands of this folder and of yours (list); check a skill strictly (check)',
+  flags: [workspaceFlag('the folder to list (default: this one)')],
+  run: async ({ flags, words: [what, folder] }) =>
+    (await import('./skills.js')).runSkills(what, folder, flags),
+};
+
+const mcp: PawlCommand<McpFlags> = {
+  name: 'mcp',
+  words: '[what] [name] [words...]',
+  summary:
+    'list the MCP servers of your configuration (list); connect one or all, and show their tools (test); add one to your config.toml (add NAME -- COMMAND ARGS, or add NAME --url URL) or remove it (remove); log in at one over HTTP (login NAME), or forget the login (logout NAME); be an MCP server for other agents (serve)',
+  flags: [
+    ['--url <url>', 'the address of the server to add'],
+    ['--header <line>', 'a header for the server to add: "Name: value"; may be repeated', 'repeated'],
+    [
+      '--env <variable>',
+      'a variable for the program of the server to add: NAME=value; may be repeated',
+      'repeated',
+    ],
+    ['--oauth-client-id <id>', 'how Pawl is registered at the login of the server to add'],
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
+    ['--oauth-client-secret <variable>', 'the secret of that client, by its variable: "${NAME}"'],
+    ['--oauth-redirect-port <port>', 'the port of the redirect to 127.0.0.1 that it is registered with'],
+    workspaceFlag('the folder to start them in (default: this one)'),
+    ['--model <provider/name>', 'the model of the sessions of serve'],
+    ['--http [port]', 'serve over HTTP on 127.0.0.1, with a token, instead of stdin and stdout'],
+  ],
+  run: async ({ flags, words: [what, name, ...words] }) =>
+    (await import('./mcp.js')).runMcp(what, name, words, flags),
+};
+
+const trust: PawlCommand<TrustFlags> = {
+  name: 'trust',
+  words: '[words...]',
+  summary: 'what this project may run on your machine: list, allow KIND NAME, revoke KIND NAME',
+  flags: [
+    ['--all', 'list the answers for all projects'],
+    PROJECT,
+    [
+      '--sandbox <level>',
+      'where an MCP server may run: read-only (default), read-only+net, workspace, workspace+net, or off: as you',
+    ],
+  ],
+  run: async ({ flags, words }) => {
+    const [{ runTrust }, { serverSource, hookSource }] = await Promise.all([
+      import('./trust.js'),
+      import('../sessions/project-trust.js'),
+    ]);
+    return runTrust(words, flags, [serverSource, hookSource]);
+  },
+};
+
+const completion: PawlCommand = {
+  name: 'completion',
+  words: '<shell>',
+  summary: 'print a script that completes commands and flags in bash, zsh or fish',
+  flags: [],
+  run: async ({ program, words: [shell = ''] }) =>
+    (await import('./shell-completion.js')).printCompletion(shell, program),
+};
+
+/** All commands, in the order of help. */
+export const commands: readonly PawlCommand[] = [
+  run,
+  demo,
+  ask,
+  acp,
+  fork,
+  serve,
+  sessions,
+  show,
+  replay,
+  diff,
+  inspect,
+  verify,
+  exportSession,
+  importSession,
+  machine,
+  config,
+  doctor,
+  policy,
+  hooks,
+  skills,
+  mcp,
+  trust,
+  completion,
+];

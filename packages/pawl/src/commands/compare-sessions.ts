@@ -133,7 +133,7 @@ const inOutput = (event: JsonObject, change: (text: string) => string): JsonObje
   return { ...event, outcome: Object.fromEntries(changed) };
 };
 
-const settingsOf = ({ settings }: Header, { comparable }: SessionReader): JsonObject =>
+const comparableSettings = ({ settings }: Header, { comparable }: SessionReader): JsonObject =>
   JSON.parse(comparable.text(JSON.stringify({ ...settings, workspace: null })));
 
 const headerDifferences = (a: Header, b: Header): readonly string[] => [
@@ -144,7 +144,7 @@ const headerDifferences = (a: Header, b: Header): readonly string[] => [
   ...(JSON.stringify(a.prices) === JSON.stringify(b.prices) ? [] : ['prices']),
 ];
 
-const partingOf = (step: JournalStep | null): PartingEvent | null =>
+const describeParting = (step: JournalStep | null): PartingEvent | null =>
   step && { seq: step.seq, type: step.event.type, before: step.before.name, after: step.state.name };
 
 type Pair<T> = { readonly a: T; readonly b: T };
@@ -171,8 +171,13 @@ const compareEvents = async (
     : [a, b];
   const whole = fieldDifferences(wholeA, wholeB);
   if (whole.length === 0 || !isCommand) return { fields: whole, durationsOnly: false };
-  const left = fieldDifferences(inOutput(wholeA, withoutDurations), inOutput(wholeB, withoutDurations));
-  return left.length === 0 ? { fields: [], durationsOnly: true } : { fields: whole, durationsOnly: false };
+  const otherDifferences = fieldDifferences(
+    inOutput(wholeA, withoutDurations),
+    inOutput(wholeB, withoutDurations),
+  );
+  return otherDifferences.length === 0
+    ? { fields: [], durationsOnly: true }
+    : { fields: whole, durationsOnly: false };
 };
 
 export const compareSessions = async (a: SessionSource, b: SessionSource): Promise<SessionComparison> => {
@@ -182,13 +187,13 @@ export const compareSessions = async (a: SessionSource, b: SessionSource): Promi
     b: new SessionReader(b, otherFolder ? b.header.workspace : null),
   };
   let durationsOnly = 0;
-  let found: readonly FieldDifference[] = [];
+  let fields: readonly FieldDifference[] = [];
   let [stepA, stepB] = [await readers.a.next(), await readers.b.next()];
   while (stepA !== null && stepB !== null) {
     const events = { a: stepA.event, b: stepB.event };
     const compared = await compareEvents({ a, b }, readers, events);
     if (compared.fields.length > 0) {
-      found = compared.fields;
+      fields = compared.fields;
       break;
     }
     durationsOnly += compared.durationsOnly ? 1 : 0;
@@ -199,10 +204,13 @@ export const compareSessions = async (a: SessionSource, b: SessionSource): Promi
   const common = { a: readers.a.seq, b: readers.b.seq };
   return {
     common,
-    settings: fieldDifferences(settingsOf(a.header, readers.a), settingsOf(b.header, readers.b)),
+    settings: fieldDifferences(
+      comparableSettings(a.header, readers.a),
+      comparableSettings(b.header, readers.b),
+    ),
     headers: headerDifferences(a.header, b.header),
-    parting: { a: partingOf(stepA), b: partingOf(stepB) },
-    fields: found,
+    parting: { a: describeParting(stepA), b: describeParting(stepB) },
+    fields: fields,
     durationsOnly,
     rest: { a: await readers.a.finish(stepA), b: await readers.b.finish(stepB) },
   };
@@ -305,21 +313,18 @@ const isObject = (value: Json | undefined): value is JsonObject =>
 
 const isList = (value: Json | undefined): value is readonly Json[] => Array.isArray(value);
 
-const own = (owner: JsonObject, name: string): Json | undefined =>
+const ownValue = (owner: JsonObject, name: string): Json | undefined =>
   Object.hasOwn(owner, name) ? owner[name] : undefined;
-
-/** Whether two values are the same scalar, or both are missing. */
-const isSame = (a: Json | undefined, b: Json | undefined): boolean => Object.is(a, b) || a === b;
 
 function* walk(
   field: string,
   a: Json | undefined,
   b: Json | undefined,
 ): Generator<FieldDifference, undefined> {
-  if (isSame(a, b)) return;
+  if (Object.is(a, b) || a === b) return; // the same scalar, or both are missing
   if (isObject(a) && isObject(b)) {
     for (const name of new Set([...Object.keys(a), ...Object.keys(b)]))
-      yield* walk(field === '' ? name : `${field}.${name}`, own(a, name), own(b, name));
+      yield* walk(field === '' ? name : `${field}.${name}`, ownValue(a, name), ownValue(b, name));
   } else if (isList(a) && isList(b)) {
     for (let index = 0; index < Math.max(a.length, b.length); index += 1)
       yield* walk(`${field}[${index}]`, a[index], b[index]);

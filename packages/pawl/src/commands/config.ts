@@ -15,16 +15,16 @@ import {
 } from '../settings/configuration.js';
 import { realWorkspace } from '../settings/connect-model.js';
 import {
-  afterToolsOf,
-  allowedHostsOf,
   type ConfigFlags,
   limitsOf,
-  onAskOf,
   presetOf,
-  profileOf,
-  sandboxOf,
+  readAfterTools,
+  readAllowedHosts,
+  readOnAsk,
+  readProfileName,
+  readSandbox,
 } from '../settings/flags.js';
-import { type Setting, showValue } from '../settings/setting-table.js';
+import { showValue } from '../settings/setting-table.js';
 
 type ShownSetting = {
   readonly key: string;
@@ -34,8 +34,6 @@ type ShownSetting = {
   readonly overruled: readonly Overruled[];
 };
 
-const builtInOf = ({ key, builtIn }: Setting): string => (key === 'model' ? DEFAULT_MODEL : builtIn);
-
 const show = (
   { setting, value, origin, overruled }: Resolved,
   environment: NodeJS.ProcessEnv,
@@ -43,7 +41,8 @@ const show = (
   const { key, variable } = setting;
   const fromProvider = key.startsWith('providers.') && (environment[variable] ?? '') !== '';
   if (!fromProvider) {
-    const text = value === null ? builtInOf(setting) : showValue(value);
+    const builtIn = key === 'model' ? DEFAULT_MODEL : setting.builtIn;
+    const text = value === null ? builtIn : showValue(value);
     return { key, value: text, origin, overruled };
   }
   const text =
@@ -106,7 +105,15 @@ const report = ({ files, faults }: Consulted): number => {
 
 /** Prints every setting. The exit code tells whether the configuration is free of faults. */
 export const showConfig = async (flags: ConfigFlags): Promise<number> => {
-  for (const read of [limitsOf, onAskOf, presetOf, sandboxOf, allowedHostsOf, afterToolsOf, profileOf])
+  for (const read of [
+    limitsOf,
+    readOnAsk,
+    presetOf,
+    readSandbox,
+    readAllowedHosts,
+    readAfterTools,
+    readProfileName,
+  ])
     read(flags);
   const workspace = realWorkspace(flags.workspace ?? process.cwd());
   const { origin, json, workspace: _, ...tried } = flags;

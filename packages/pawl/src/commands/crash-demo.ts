@@ -19,7 +19,7 @@ import { parse } from 'valibot';
 import { type JsonRecord, recordSchema } from '../headless/record-schema.js';
 import { exitCodes, listenToSignals, Stop } from '../process/exit-codes.js';
 import { packageFolder } from '../process/package-folder.js';
-import { chooseSandbox, ownCommand, prepareProject, printFacts, printLine, scriptedModelOf } from './demo.js';
+import { chooseSandbox, ownCommand, prepareProject, printFacts, printLine, scriptedModel } from './demo.js';
 
 const PROMPT = 'Run the slow check and tell me what it says.';
 /** Of the command in demo/crash-script.json. */
@@ -71,8 +71,8 @@ const createTeller =
   };
 
 /** The first process: it is killed in the middle of the command. */
-const runUntilKill = async (folder: string, words: readonly string[], told: DemoReport): Promise<void> => {
-  const tell = createTeller(told);
+const runUntilKill = async (folder: string, words: readonly string[], report: DemoReport): Promise<void> => {
+  const tell = createTeller(report);
   let printed = '';
   const first: PawlProcess = startPawl(folder, ['-p', PROMPT, ...words], (record) => {
     tell(record);
@@ -84,7 +84,7 @@ const runUntilKill = async (folder: string, words: readonly string[], told: Demo
   const code = await first.ended;
   if (code !== null) throw broken(`Pawl ended before it was killed: exit code ${code}. ${first.errors()}`);
   printLine(
-    safe`\n${paint(told.look, 'bold', safe`2. Pawl is killed (kill -9 ${first.pid}), without a warning`)}`,
+    safe`\n${paint(report.look, 'bold', safe`2. Pawl is killed (kill -9 ${first.pid}), without a warning`)}`,
   );
 };
 
@@ -101,13 +101,13 @@ const watchAlone = async (folder: string, look: Look): Promise<void> => {
   }
 };
 
-const resume = async (folder: string, told: DemoReport): Promise<void> => {
-  const { look, seen } = told;
+const resume = async (folder: string, report: DemoReport): Promise<void> => {
+  const { look, seen } = report;
   const words = ['--resume', seen.sessionId];
   printLine(
     safe`\n${paint(look, 'bold', safe`3. The session is resumed: pawl --resume ${makeSafe(seen.sessionId)}`)}`,
   );
-  const tell = createTeller(told);
+  const tell = createTeller(report);
   const second = startPawl(folder, [...words, '-p', 'Go on.'], (record) => {
     if (record.type === 'session') {
       const done = linesIn(folder, 'steps.txt').length;
@@ -121,7 +121,7 @@ const resume = async (folder: string, told: DemoReport): Promise<void> => {
     throw broken(`The resumed session failed with exit code ${code ?? 'unknown'}. ${second.errors()}`);
 };
 
-/** Rule 2. Returns what is wrong; null if all is well. */
+/** Checks that the command ran once and that the model got all its output. Null if all is well. */
 const findFault = (folder: string, { result }: SeenRecords): string | null => {
   const starts = linesIn(folder, 'starts.txt').length;
   if (starts !== 1) return `the command was started ${plural(starts, 'time')}`;
@@ -149,15 +149,15 @@ export const runCrashDemo = async (): Promise<number> => {
   const folder = prepareProject();
   const { sandbox, why } = await chooseSandbox(folder);
   const seen: SeenRecords = { sessionId: '', journal: '', result: '', reply: '' };
-  const told = { look, seen };
+  const report = { look, seen };
   printLine(safe`${paint(look, 'bold', safe`A command that outlives a killed Pawl`)} in ${makeSafe(folder)}`);
   printLine(paint(look, 'dim', makeSafe(`The model is a script, everything else is real. ${why}`)));
   printLine(safe`\n${paint(look, 'bold', safe`1. Pawl runs a command of ${STEPS} steps`)}`);
   printLine(safe`   > ${makeSafe(PROMPT)}`);
-  const words = ['--model', scriptedModelOf('crash-script.json'), '--preset', 'auto', '--sandbox', sandbox];
-  await runUntilKill(folder, words, told);
+  const words = ['--model', scriptedModel('crash-script.json'), '--preset', 'auto', '--sandbox', sandbox];
+  await runUntilKill(folder, words, report);
   await watchAlone(folder, look);
-  await resume(folder, told);
+  await resume(folder, report);
   const fault = findFault(folder, seen);
   if (fault !== null) {
     writeError(safe`pawl: ${makeSafe(fault)}.\n`);

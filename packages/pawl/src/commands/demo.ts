@@ -20,16 +20,16 @@ import { writeError, writeOut } from '@pawl/terminal/write';
 import { endingOf, exitCodes, listenToSignals, Stop } from '../process/exit-codes.js';
 import { packageFolder } from '../process/package-folder.js';
 import { type Opened, openFromFlags } from '../sessions/open-session.js';
-import { countStates, moved, pathLine } from '../sessions/session-text.js';
+import { changesState, countStates, pathLine } from '../sessions/session-text.js';
 import { consult } from '../settings/configuration.js';
 
 const PROMPT = 'The tests fail. Find out why, repair it, and commit the repair.';
 
-/** Verifies the result (rule 1). Returns what is wrong; null if all is well. */
+/** Runs the tests and counts the commits. Returns what is wrong; null if all is well. */
 const findFault = (folder: string): string | null => {
   const { NODE_TEST_CONTEXT: _, ...environment } = process.env; // set inside a test run; with it `node --test` does nothing
-  const own = { environment, searchPath: ownPrograms().folders };
-  const tests = askProgramSync(NODE_PROGRAM, ['--test'], { ...own, folder });
+  const options = { environment, searchPath: ownPrograms().folders };
+  const tests = askProgramSync(NODE_PROGRAM, ['--test'], { ...options, folder });
   if (tests?.code !== 0) return 'the tests of the sample project still fail';
   if (git(folder, ['rev-list', '--count', 'HEAD']).trim() !== '2') return 'the repair was not committed';
   return git(folder, ['status', '--porcelain']).trim() === '' ? null : 'the commit left changes behind';
@@ -37,14 +37,14 @@ const findFault = (folder: string): string | null => {
 
 /** Prints model text as it streams, tool results in full, and each transition. */
 const createTeller = (look: Look, workspace: string): ((stepped: Stepped) => void) => {
-  const story = createStepPrinter(look, workspace);
+  const printStep = createStepPrinter(look, workspace);
   let open = false;
   const endText = (): void => {
     if (open) writeOut(safe`\n`);
     open = false;
   };
   return (stepped) => {
-    const pieces = story(stepped);
+    const pieces = printStep(stepped);
     for (const piece of pieces) {
       if (piece.kind === 'stream') {
         writeOut(open ? piece.text : safe`\n${piece.text}`);
@@ -54,7 +54,7 @@ const createTeller = (look: Look, workspace: string): ((stepped: Stepped) => voi
         printLine(withDetail(piece));
       }
     }
-    if (!moved(stepped)) return;
+    if (!changesState(stepped)) return;
     endText();
     printLine(paint(look, 'dim', makeSafe(pathLine(stepped))));
   };
@@ -111,7 +111,7 @@ export const runDemo = async (): Promise<number> => {
   const folder = prepareProject();
   const { sandbox, why } = await chooseSandbox(folder);
   const opened = await openFromFlags(
-    { model: scriptedModelOf('script.json'), workspace: folder, preset: 'auto', sandbox },
+    { model: scriptedModel('script.json'), workspace: folder, preset: 'auto', sandbox },
     'headless',
     { warn: (text) => writeError(safe`${warningText(text)}\n`), configured: false },
   );
@@ -162,8 +162,7 @@ export const prepareProject = (): string => {
 };
 
 /** The model's name for a script in the folder `demo`. */
-export const scriptedModelOf = (script: string): string =>
-  `scripted/${join(packageFolder(), 'demo', script)}`;
+export const scriptedModel = (script: string): string => `scripted/${join(packageFolder(), 'demo', script)}`;
 
 /** The command that starts this program again: in a clone, and under npx, `pawl` is not on the PATH. */
 export const ownCommand = (): string => {

@@ -83,7 +83,7 @@ const restText = (rest: SessionRest): Safe => {
   return joinSafe(parts, safe` · `);
 };
 
-const notesOf = ({ headers, durationsOnly }: SessionComparison): readonly string[] => [
+const comparisonNotes = ({ headers, durationsOnly }: SessionComparison): readonly string[] => [
   ...(headers.length === 0 ? [] : [`Also different, and not counted: ${headers.join(', ')}.`]),
   ...(durationsOnly === 0
     ? []
@@ -117,13 +117,13 @@ export const diffText = (look: Look, headers: Headers, compared: SessionComparis
     ],
     fields.length === 0 ? [] : [title('What differs'), ...fieldLines(look, fields)],
     parts ? [title('From there on'), ...sides((name) => restText(rest[name]))] : [],
-    notesOf(compared).flatMap(wrapped),
+    comparisonNotes(compared).flatMap(wrapped),
   ];
   const shown = blocks.filter((lines) => lines.length > 0).map((lines) => joinSafe(lines, safe`\n`));
   return joinSafe(shown, safe`\n\n`);
 };
 
-const jsonOf = (headers: Headers, compared: SessionComparison): object => {
+const comparisonJson = (headers: Headers, compared: SessionComparison): object => {
   const sideOf = (name: 'a' | 'b'): object => {
     const { sessionId, createdAt, workspace, parent, settings } = headers[name];
     const { damage, ...rest } = compared.rest[name];
@@ -150,8 +150,8 @@ const jsonOf = (headers: Headers, compared: SessionComparison): object => {
   };
 };
 
-const sourceOf = async (given: string): Promise<SessionSource> => {
-  const { sessionId, kind } = await findInfo(given);
+const openSource = async (id: string): Promise<SessionSource> => {
+  const { sessionId, kind } = await findInfo(id);
   if (kind !== 'agent') throw usageStop('pawl diff compares sessions of the agent, not runs of pawl ask.');
   const store = fileJournals({ folder: stateFolder(process.env) });
   const { header } = await store.replay(sessionId, { at: 0 });
@@ -164,10 +164,10 @@ const sourceOf = async (given: string): Promise<SessionSource> => {
 
 /** Exit code 0 for equal sessions, 1 for different ones, that of damaged journals if one could not be read to its end. */
 export const diffSessions = async (givenA: string, givenB: string, json: boolean): Promise<number> => {
-  const [a, b] = [await sourceOf(givenA), await sourceOf(givenB)];
+  const [a, b] = [await openSource(givenA), await openSource(givenB)];
   const compared = await compareSessions(a, b);
   const headers = { a: a.header, b: b.header };
-  if (json) writeJson(jsonOf(headers, compared));
+  if (json) writeJson(comparisonJson(headers, compared));
   else writeOut(safe`${diffText(lookOf(process.stdout, process.env), headers, compared)}\n`);
   const damages = [compared.rest.a.damage, compared.rest.b.damage].filter((damage) => damage !== null);
   for (const damage of damages) writeError(makeSafe(`pawl: ${endingOfError(damage).message}\n`));
@@ -209,7 +209,7 @@ const codePoint = (text: string, at: number): string => {
 };
 
 /** Where two long texts part, and the characters there if they may look alike. */
-const placeOf = ({ a, b }: Texts, at: number): string => {
+const placeText = ({ a, b }: Texts, at: number): string => {
   const isPlain = [a, b].every((text) => (text.codePointAt(at) ?? 0) < ASCII_END);
   const characters = isPlain ? '' : ` (${codePoint(a, at)}, ${codePoint(b, at)})`;
   return at === 0 && isPlain ? '' : ` from character ${at + 1}${characters}`;
@@ -220,12 +220,12 @@ const valueLine = (value: Json | undefined, columns: number): Safe => {
   return typeof value === 'string' ? around(value, 0, columns) : cutLine(safeJson(value), columns);
 };
 
-const linesOf = (look: Look, { field, a, b }: FieldDifference): readonly Safe[] => {
+const differenceLines = (look: Look, { field, a, b }: FieldDifference): readonly Safe[] => {
   const columns = Math.max(20, look.columns);
   const room = columns - 6;
   const isText = typeof a === 'string' && typeof b === 'string';
   const at = isText ? sameStart({ a, b }) : 0;
-  const place = isText ? placeOf({ a, b }, at) : '';
+  const place = isText ? placeText({ a, b }, at) : '';
   const [left, right] = isText
     ? [around(a, at, room), around(b, at, room)]
     : [valueLine(a, room), valueLine(b, room)];
@@ -244,7 +244,7 @@ const isEmpty = (value: Json | undefined): boolean =>
   value === null || value === '' || value === false || (Array.isArray(value) && value.length === 0);
 
 /** A line for each field of two events of different types, without the empty ones. */
-const linesOfTypes = (look: Look, fields: readonly FieldDifference[]): readonly Safe[] => {
+const typeDifferenceLines = (look: Look, fields: readonly FieldDifference[]): readonly Safe[] => {
   const columns = Math.max(20, look.columns);
   const lineOf = (name: string, field: string, value: Json | undefined): readonly Safe[] =>
     value === undefined || isEmpty(value)
@@ -258,16 +258,16 @@ const linesOfTypes = (look: Look, fields: readonly FieldDifference[]): readonly 
 
 const fieldLines = (look: Look, fields: readonly FieldDifference[]): readonly Safe[] => {
   if (fields.some(({ field }) => field === 'type'))
-    return linesOfTypes(
+    return typeDifferenceLines(
       look,
       fields.filter(({ field }) => field !== 'type'),
     );
   const inMessage = fields.some(({ field }) => field.startsWith('message.'));
-  const told = fields.filter((one) => !(inMessage && isRepeated(one)));
-  const left = told.length - FIELDS_SHOWN;
-  const lines = told.slice(0, FIELDS_SHOWN).flatMap((one) => linesOf(look, one));
-  if (left <= 0) return lines;
-  const note = cutLine(safe`  … ${left} more: --json has all of them`, Math.max(20, look.columns));
+  const shownFields = fields.filter((one) => !(inMessage && isRepeated(one)));
+  const more = shownFields.length - FIELDS_SHOWN;
+  const lines = shownFields.slice(0, FIELDS_SHOWN).flatMap((one) => differenceLines(look, one));
+  if (more <= 0) return lines;
+  const note = cutLine(safe`  … ${more} more: --json has all of them`, Math.max(20, look.columns));
   return [...lines, paint(look, 'dim', note)];
 };
 

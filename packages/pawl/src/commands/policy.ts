@@ -11,7 +11,7 @@ import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { exitCodes } from '../process/exit-codes.js';
 import { withConfig } from '../settings/configuration.js';
 import { realWorkspace, type Warn } from '../settings/connect-model.js';
-import { allowedHostsOf, presetOf, type RunFlags, sandboxOf, usageStop } from '../settings/flags.js';
+import { presetOf, type RunFlags, readAllowedHosts, readSandbox, usageStop } from '../settings/flags.js';
 
 export type PolicyFlags = RunFlags & { readonly needs?: string; readonly json?: true };
 
@@ -31,12 +31,12 @@ const policySettings = async (
 ): Promise<Pick<Settings, 'rules' | 'workspace'> & Partial<Settings>> => {
   const all = await withConfig(flags, workspace, { command: 'run', resumed: false, warn });
   const preset: Preset = presetOf(all) ?? 'careful';
-  const chosen: SandboxLevel | undefined = sandboxOf(all) ?? undefined;
+  const chosen: SandboxLevel | undefined = readSandbox(all) ?? undefined;
   const fenced = await probeUnlessOff(chosen, workspace);
   const rules: readonly PolicyRule[] = presetRules[preset];
-  const wishes = chosen === undefined ? { preset } : { preset, sandbox: chosen };
-  const { sandbox } = sandboxSettings(wishes, { sandbox: 'off', preset, formatter: 'off' }, fenced);
-  allowedHostsOf(all);
+  const choice = chosen === undefined ? { preset } : { preset, sandbox: chosen };
+  const { sandbox } = sandboxSettings(choice, { sandbox: 'off', preset, formatter: 'off' }, fenced);
+  readAllowedHosts(all);
   return {
     rules,
     preset,
@@ -108,7 +108,7 @@ export const explainPolicy = async (
     throw usageStop(`There is no pawl policy ${what}, only pawl policy explain "command"`);
   if (text === undefined || text.trim() === '')
     throw usageStop('Which command? For example: pawl policy explain "npm test"');
-  const warn = (told: string): void => writeError(safe`${warningText(told)}\n`);
+  const warn = (message: string): void => writeError(safe`${warningText(message)}\n`);
   const needs = readNeeds(flags);
   const workspace = realWorkspace(flags.workspace ?? process.cwd());
   const settings = await policySettings(flags, workspace, warn);

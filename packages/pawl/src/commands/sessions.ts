@@ -33,9 +33,9 @@ const tasksText = (tasks: number): readonly Safe[] => {
   return [makeSafe(tasks === 1 ? '(1 task)' : `(${tasks} tasks)`)];
 };
 
-const lineOf = ({ info, tasks }: Listed): Safe => {
+const sessionLine = ({ info, tasks }: Listed): Safe => {
   const { sessionId, kind, changedAt, workspace, title, parent, startedBy } = info;
-  const asked = kind === 'ask' ? [safe`(pawl ask)`] : [];
+  const askNote = kind === 'ask' ? [safe`(pawl ask)`] : [];
   const fork = parent === null ? [] : [makeSafe(`(fork of ${parent.sessionId} at ${parent.seq})`)];
   const about = [
     makeSafe(sessionId),
@@ -44,15 +44,15 @@ const lineOf = ({ info, tasks }: Listed): Safe => {
     oneLine(title, 60),
   ];
   const ofSession = startedBy === undefined ? [] : [makeSafe(`(task of ${startedBy.sessionId})`)];
-  return joinSafe([...about, ...asked, ...fork, ...ofSession, ...tasksText(tasks)], safe`  `);
+  return joinSafe([...about, ...askNote, ...fork, ...ofSession, ...tasksText(tasks)], safe`  `);
 };
 
 /** `pawl sessions`: one line a session, newest first. Only `--json` has a line for each task. */
 const listSessions = async (flags: SessionsFlags): Promise<number> => {
-  const found = await allSessions();
-  if (flags.json) for (const info of found) writeJson(info);
-  else for (const listed of foldTasks(found)) writeOut(safe`${lineOf(listed)}\n`);
-  if (found.length === 0) writeError(safe`No sessions yet. pawl demo creates one.\n`);
+  const all = await allSessions();
+  if (flags.json) for (const info of all) writeJson(info);
+  else for (const listed of foldTasks(all)) writeOut(safe`${sessionLine(listed)}\n`);
+  if (all.length === 0) writeError(safe`No sessions yet. pawl demo creates one.\n`);
   return 0;
 };
 
@@ -65,7 +65,7 @@ export const runSessions = async (
   if (what === 'delete') {
     if (id === undefined)
       throw usageStop('It is written as: pawl sessions delete ID. pawl sessions lists them.');
-    return deleteFrom(id, flags);
+    return deleteSession(id, flags);
   }
   if (what !== undefined && what !== 'list')
     throw usageStop(`pawl sessions has list and delete, not '${what}'. To look at one: pawl show ID`);
@@ -86,10 +86,10 @@ const confirm = async ({ sessionId, changedAt, workspace, title }: SessionInfo):
   throw new Stop(exitCodes.usage, 'cancelled', 'Nothing was deleted.');
 };
 
-export const deleteFrom = async (given: string, { yes }: { readonly yes?: true }): Promise<number> => {
-  const info = await findInfo(given);
+const deleteSession = async (id: string, { yes }: { readonly yes?: true }): Promise<number> => {
+  const info = await findInfo(id);
   if (yes !== true) await confirm(info);
-  const [sessionId = given, ...tasks] = await storedJournals().delete(info.sessionId);
+  const [sessionId = id, ...tasks] = await storedJournals().delete(info.sessionId);
   const also = tasks.length === 0 ? '' : ` and ${plural(tasks.length, 'task')}`;
   writeError(makeSafe(`Deleted: ${sessionId}${also}.\n`));
   return exitCodes.done;

@@ -3,7 +3,9 @@
 /** `pawl completion`: completion scripts for shells, generated from the parser's commands and flags. */
 
 import { modelForms } from '@pawl/agent/models/provider-table';
+import { writeResult } from '@pawl/terminal/write';
 import type { Command, Option } from 'commander';
+import { exitCodes } from '../process/exit-codes.js';
 import { usageStop } from '../settings/flags.js';
 import { flagName, settings } from '../settings/setting-table.js';
 
@@ -189,6 +191,12 @@ const scripts: Readonly<Record<string, (program: DescribedProgram) => string>> =
   fish: fishScript,
 };
 
+/** `pawl completion`: prints the script for a shell. */
+export const printCompletion = (shell: string, program: Command): number => {
+  writeResult(completionScript(shell, describeProgram(program)));
+  return exitCodes.done;
+};
+
 /** The script for a shell. Throws a usage error for an unknown shell. */
 export const completionScript = (shell: string, program: DescribedProgram): string => {
   const script = Object.hasOwn(scripts, shell) ? scripts[shell] : undefined;
@@ -227,16 +235,16 @@ export type DescribedProgram = DescribedCommand & { readonly commands: readonly 
 const providerWords = modelForms.map((form) => form.slice(0, form.indexOf('/') + 1));
 
 /** Values of flags that the table of settings does not describe. */
-const ownTakes: Readonly<Record<string, Takes>> = {
+const TAKES_BY_FLAG: Readonly<Record<string, Takes>> = {
   '--workspace': { kind: 'folder' },
   '--context': { kind: 'file' },
   '--resume': { kind: 'session' },
   '--view': { kind: 'words', words: ['minimal', 'minimal-head', 'loom', 'sketch', 'tools'] },
 };
 
-const takesOf = ({ long, required, optional }: Option): Takes => {
-  const own = ownTakes[long ?? ''];
-  if (own !== undefined) return own;
+const flagTakes = ({ long, required, optional }: Option): Takes => {
+  const known = TAKES_BY_FLAG[long ?? ''];
+  if (known !== undefined) return known;
   if (!required && !optional) return { kind: 'nothing' };
   const kind = settings.find((setting) => flagName(setting) === long)?.kind;
   if (kind?.type === 'words') return { kind: 'words', words: kind.words };
@@ -250,7 +258,7 @@ const describeFlag = (option: Option): DescribedFlag => ({
   short: option.short ?? null,
   written: option.flags,
   help: option.description,
-  takes: takesOf(option),
+  takes: flagTakes(option),
 });
 
 const helpFlag: DescribedFlag = {

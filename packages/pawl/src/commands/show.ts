@@ -8,12 +8,10 @@ import { formatWhen, lookOf, paint } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe, safeJson } from '@pawl/terminal/safe-text';
 import { writeOut } from '@pawl/terminal/write';
 import type { Projection, ProjectionStep } from '@pawl/verify/projections/projection';
-import { checkRefinement } from '@pawl/verify/projections/refinement-check';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { messageLines } from '../sessions/session-text.js';
 import { findInfo, foldStored, storedBlobs } from '../sessions/stored-sessions.js';
 import { readSeq, usageStop } from '../settings/flags.js';
-import { readView } from './machine.js';
 
 type Flags = {
   readonly at?: string;
@@ -103,11 +101,11 @@ const refuseCombined = ({ view, request, time, json }: Flags): void => {
  * `pawl show`: the conversation after an entry; with `--request` the exact last model request up to it; with `--view`
  * the path in the states of a seed system; with `--time` where time and money went.
  */
-export const showSession = async (given: string, flags: Flags): Promise<number> => {
+export const showSession = async (id: string, flags: Flags): Promise<number> => {
   refuseCombined(flags);
-  const view = flags.view === undefined ? null : readView(flags.view);
+  const view = flags.view === undefined ? null : (await import('./machine.js')).readView(flags.view);
   const at = flags.at === undefined ? undefined : readSeq('--at', flags.at);
-  const { sessionId, kind, parent } = await findInfo(given);
+  const { sessionId, kind, parent } = await findInfo(id);
   if (kind === 'ask' && (view !== null || flags.time))
     throw usageStop(`${flags.time ? '--time' : '--view'} is for sessions of the agent, not of pawl ask.`);
   if (flags.time)
@@ -125,7 +123,7 @@ const stepLine = (first: string, event: string, { from, to, action, origin }: Pr
   `${first.padStart(4)}  ${event.padEnd(22)} ${from} → ${to}${action === null ? '' : ` / ${action}`}${origin === undefined ? '' : ` (origin ${origin})`}`;
 
 /** One line for each step of the seed's machine. The first one carries the number of the journal line. */
-const linesOf = (
+const stepLines = (
   view: Projection,
   { seq, event }: JournalStep,
   steps: readonly ProjectionStep[],
@@ -138,12 +136,13 @@ const linesOf = (
 
 /** The path up to entry `at`. Steps that the seed's machine does not allow are marked with `!`. */
 const showPath = async (sessionId: string, at: number | undefined, view: Projection): Promise<Safe> => {
+  const { checkRefinement } = await import('@pawl/verify/projections/refinement-check');
   const lines: string[] = [];
   let { begin: cursor } = view;
   await foldStored(sessionId, at, (step) => {
     const followed = checkRefinement(view, cursor, step.before, step.event, step);
     ({ cursor } = followed);
-    lines.push(...linesOf(view, step, followed.steps), ...followed.faults.map((fault) => `!     ${fault}`));
+    lines.push(...stepLines(view, step, followed.steps), ...followed.faults.map((fault) => `!     ${fault}`));
   });
   return makeSafe(lines.join('\n'));
 };

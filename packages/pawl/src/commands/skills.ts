@@ -16,7 +16,7 @@ export type SkillsFlags = { readonly workspace?: string };
 
 const LINE_MAX = 200;
 
-const lineOf = ({ kind, name, hint, description, offered, file }: PromptFile): string => {
+const promptLine = ({ kind, name, hint, description, offered, file }: PromptFile): string => {
   const typed = builtInNames.includes(name) ? name : `/${name}${hint === '' ? '' : ` ${hint}`}`;
   const whose = kind === 'command' || offered === 'toUser' ? ', only for you' : '';
   return `${typed} (${kind}${whose}) ${file}${description === '' ? '' : `: ${description}`}`;
@@ -27,7 +27,7 @@ const list = async (flags: SkillsFlags): Promise<number> => {
   const warn = (text: string): void => writeError(safe`${makeSafe(text)}\n`);
   const configured = await withConfig({}, workspace, { command: 'run', resumed: false, warn });
   const { files, faults } = await loadPromptFiles(promptSources(workspace, configured), builtInNames);
-  for (const file of files) writeOut(safe`${oneLine(lineOf(file), LINE_MAX)}\n`);
+  for (const file of files) writeOut(safe`${oneLine(promptLine(file), LINE_MAX)}\n`);
   for (const fault of faults) writeError(safe`${oneLine(faultText(fault), Number.POSITIVE_INFINITY)}\n`);
   if (files.length === 0 && faults.length === 0)
     writeError(safe`No skills and no commands here. docs/skills.md says where they belong.\n`);

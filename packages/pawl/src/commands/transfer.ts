@@ -8,8 +8,8 @@ import { exitCodes } from '../process/exit-codes.js';
 import { findInfo, openStateFolder } from '../sessions/stored-sessions.js';
 
 /** `pawl export`: writes a session to one file and prints its path. */
-export const exportTo = async (given: string, file: string | undefined): Promise<number> => {
-  const { sessionId } = await findInfo(given);
+export const exportTo = async (id: string, file: string | undefined): Promise<number> => {
+  const { sessionId } = await findInfo(id);
   const target = path.resolve(file ?? `${sessionId}.pawl`);
   const { entries, blobs, bytes } = await exportSession(stateFolder(process.env), sessionId, target);
   writeError(

@@ -10,15 +10,15 @@ import type { Stepped } from '@pawl/agent/ports/session';
 import { makeSafe, type Safe, safeJson } from '@pawl/terminal/safe-text';
 import { writeOut } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
-import { moved, pathLine, printReplay, statesOf } from '../sessions/session-text.js';
+import { changesState, pathLine, printReplay, statesOf } from '../sessions/session-text.js';
 import { findInfo, foldStored, storedJournals } from '../sessions/stored-sessions.js';
 import { readSeq } from '../settings/flags.js';
 
 /** A word with a slash or a file name's ending is a path; any other word is the id of a session. */
-const findJournalPath = async (given: string): Promise<string> => {
-  const isPath = given.includes('/') || given.endsWith('.jsonl') || given.endsWith('.pawl');
-  if (isPath || existsSync(given)) return path.resolve(given);
-  return journalPath(stateFolder(process.env), (await findInfo(given)).sessionId);
+const findJournalPath = async (idOrPath: string): Promise<string> => {
+  const isPath = idOrPath.includes('/') || idOrPath.endsWith('.jsonl') || idOrPath.endsWith('.pawl');
+  if (isPath || existsSync(idOrPath)) return path.resolve(idOrPath);
+  return journalPath(stateFolder(process.env), (await findInfo(idOrPath)).sessionId);
 };
 
 const faultText = ({ path: where, line, byte, why, seq }: NonNullable<Verification['fault']>): string => {
@@ -59,8 +59,8 @@ const replayStored = async ({ path: file, sessionId, kind }: Verification): Prom
 };
 
 /** `pawl verify`: names file, line and byte of the first fault. Changes nothing. */
-export const verifySession = async (given: string): Promise<number> => {
-  const verified = await verifyStored(await findJournalPath(given));
+export const verifySession = async (idOrPath: string): Promise<number> => {
+  const verified = await verifyStored(await findJournalPath(idOrPath));
   if (verified.fault !== null) throw new Stop(exitCodes.badInput, 'damaged', faultText(verified.fault));
   const replayed = await replayStored(verified);
   const [mismatch] = replayed?.mismatches ?? [];
@@ -89,15 +89,15 @@ const stepLine = (stepped: Stepped, json: boolean): Safe =>
 const replayAgent = async (sessionId: string, at: number | undefined, json: boolean): Promise<number> => {
   const lines: Safe[] = [];
   const folded = await foldStored(sessionId, at, (stepped) => {
-    if (moved(stepped)) lines.push(stepLine(stepped, json));
+    if (changesState(stepped)) lines.push(stepLine(stepped, json));
   });
   return printReplay(lines, folded);
 };
 
 /** `pawl replay`: folds a journal, performs nothing, compares the recorded hashes, prints the path. */
-export const replaySession = async (given: string, flags: ReplayFlags): Promise<number> => {
+export const replaySession = async (id: string, flags: ReplayFlags): Promise<number> => {
   const at = flags.at === undefined ? undefined : readSeq('--at', flags.at);
-  const { sessionId, kind } = await findInfo(given);
+  const { sessionId, kind } = await findInfo(id);
   const json = flags.json ?? false;
   if (kind === 'agent') return replayAgent(sessionId, at, json);
   return (await import('./ask-show.js')).replayRun(sessionId, at, json);

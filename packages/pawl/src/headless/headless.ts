@@ -2,6 +2,7 @@
 
 import { fstatSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { JudgedCall } from '@pawl/agent/machine/call';
 import { messagesOf } from '@pawl/agent/machine/conversation';
 import { costOf, type SessionData, type State } from '@pawl/agent/machine/state';
@@ -70,14 +71,14 @@ const jsonOutlet: Outlet = {
 /** Text output. Warnings and errors are always printed, other lines only in a terminal or with --verbose. */
 const textOutlet = (workspace: string, verbose: boolean): Outlet => {
   const look = lookOf(process.stderr, process.env);
-  const story = createStepPrinter(look, workspace);
+  const printStep = createStepPrinter(look, workspace);
   const watched = process.stderr.isTTY || verbose;
   return {
     begin({ session: { tornTail } }) {
       if (tornTail !== null) printLine(tornText(tornTail));
     },
     see(stepped) {
-      for (const piece of story(stepped)) {
+      for (const piece of printStep(stepped)) {
         if (piece.kind !== 'lines') continue;
         if (watched || piece.urgent) printLine(verbose ? withDetail(piece) : piece.text);
       }
@@ -102,11 +103,6 @@ const resultText = (state: State): string => {
   if (last?.role !== 'assistant') return '';
   return last.parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('');
 };
-
-const pause = (delayMs: number): Promise<void> =>
-  new Promise((resolve) => {
-    setTimeout(resolve, delayMs).unref();
-  });
 
 type Turn = { readonly ending: ExitEnding; readonly state: State };
 
@@ -143,7 +139,7 @@ const runTurn = async (opened: Opened, prompt: Prompt, outlet: Outlet, steps: St
     interrupt: () => void session.cancel().catch(() => undefined), // rejects after the end: there is nothing to cancel
     interruptAgain() {
       endWith(INTERRUPTED);
-      void pause(HARD_END_MS).then(() => process.exit(exitCodes.interrupted));
+      void pause(HARD_END_MS, undefined, { ref: false }).then(() => process.exit(exitCodes.interrupted));
     },
     terminate: () => endWith(TERMINATED),
   });
@@ -239,10 +235,10 @@ export const runHeadless = async (flags: RunFlags, prompt: Prompt): Promise<numb
   try {
     refuseEmpty(prompt);
     const steps = createEventBuffer<Stepped>();
-    const begun = await openForTurn(flags, steps);
-    const { workspace } = begun.opened.settings;
+    const turnSession = await openForTurn(flags, steps);
+    const { workspace } = turnSession.opened.settings;
     const outlet = flags.json ? jsonOutlet : textOutlet(workspace, flags.verbose ?? false);
-    const ending = await runOpened(begun, prompt, outlet, steps);
+    const ending = await runOpened(turnSession, prompt, outlet, steps);
     return ending.exit;
   } catch (fault) {
     const ending = endingOfError(fault);
@@ -328,23 +324,23 @@ const joinParts = (parts: readonly string[]): string =>
 /** Reads the prompt. `-` as the first or last word stands for stdin, which follows the other words after a blank line. */
 export const readPrompt = async (words: readonly string[]): Promise<Prompt> => {
   const waits = words.length === 0 || words[0] === '-' || words.at(-1) === '-';
-  const given = words
+  const typed = words
     .filter((word, index) => !(word === '-' && (index === 0 || index === words.length - 1)))
     .join(' ');
   if (waits) {
     if (process.stdin.isTTY)
       throw usageStop('There is no prompt. Write it after -p, or pipe it in: echo "prompt" | pawl -p -');
-    const text = joinParts([given, (await readStdin(null)) ?? '']);
-    return { text, typed: given.trim() === '' ? text : given };
+    const text = joinParts([typed, (await readStdin(null)) ?? '']);
+    return { text, typed: typed.trim() === '' ? text : typed };
   }
   // Piped text doesn't make up for an empty prompt: that is an error of the caller.
-  if (given.trim() === '' || !isPipedIn()) return { text: given, typed: given };
+  if (typed.trim() === '' || !isPipedIn()) return { text: typed, typed: typed };
   const piped = await readStdin(SILENCE_MS);
   if (piped === null)
     writeError(
       safe`pawl: stdin is a pipe without data, so it is ignored. To wait for it: pawl -p "prompt" - ; to silence this: < /dev/null\n`,
     );
-  return { text: joinParts([given, piped ?? '']), typed: given };
+  return { text: joinParts([typed, piped ?? '']), typed: typed };
 };
 
 /**
@@ -362,12 +358,12 @@ type Unapproved = {
   advice(sessionId: string, goesOn: boolean): string;
 };
 
-type Lack = 'nobody' | 'sandbox';
+type MissingPermission = 'nobody' | 'sandbox';
 
 const TITLES_MAX = 10;
 
 /** What a denied call lacked; null if it was denied for another reason. */
-const missingPermission = ({ settings, grants }: SessionData, call: JudgedCall): Lack | null => {
+const missingPermission = ({ settings, grants }: SessionData, call: JudgedCall): MissingPermission | null => {
   const decisionWith = (change: Partial<typeof settings>) =>
     decide({ ...settings, ...change }, grants, call).decision;
   if (placeOf(settings, call) === 'missing') {
@@ -384,7 +380,7 @@ const listTitles = (titles: readonly string[]): string => {
 
 const createUnapproved = (workspace: string): Unapproved => {
   const calls = createJudgedCalls(workspace);
-  const denied: Record<Lack, string[]> = { nobody: [], sandbox: [] };
+  const denied: Record<MissingPermission, string[]> = { nobody: [], sandbox: [] };
   let autoAllows: 'yes' | 'no' = 'yes';
   const nobodyText = (sessionId: string, goesOn: boolean): readonly string[] => {
     const what = denied.nobody.length === 0 ? 'a call' : listTitles(denied.nobody);

@@ -6,7 +6,7 @@ import type { Usage } from '@pawl/agent/machine/usage';
 import { type ApprovalRequest, describeQuestion } from '@pawl/agent/policy/approval-question';
 import type { Stepped } from '@pawl/agent/ports/session';
 import type { ExitEnding } from '../process/exit-codes.js';
-import { walked } from '../sessions/session-text.js';
+import { transitions } from '../sessions/session-text.js';
 import type { JsonRecord } from './record-schema.js';
 
 /** Token counts without the price. */
@@ -18,7 +18,7 @@ export const countsOf = (usage: Omit<Usage, 'costUsd'>) => ({
 });
 
 /** The call of a running batch, or undefined. */
-const callOf = (state: State, callId: string): JudgedCall | undefined =>
+const findCall = (state: State, callId: string): JudgedCall | undefined =>
   state.name === 'ExecutingTools'
     ? state.calls.find((call) => call.judged.callId === callId)?.judged
     : undefined;
@@ -48,7 +48,7 @@ const recordOfEvent = ({ event, seq, state }: Stepped): JsonRecord | null => {
     case 'LlmFailed':
       return failureRecord(event, seq);
     case 'ToolStarted': {
-      const call = callOf(state, event.callId);
+      const call = findCall(state, event.callId);
       const { batchId, callId } = event;
       return {
         type: 'toolStarted',
@@ -158,7 +158,7 @@ const recordOfAction = (action: Action, workspace: string): JsonRecord | null =>
   }
 };
 
-const retryOf = ({ state, path }: Stepped): readonly JsonRecord[] => {
+const retryRecords = ({ state, path }: Stepped): readonly JsonRecord[] => {
   if (state.name !== 'Error' || !path.some((edge) => edge.to === 'Error')) return [];
   const { timerId, dueAt, delayMs, attempt, error } = state;
   const of = state.session.settings.maxRetries;
@@ -171,7 +171,7 @@ export const recordsOf = (stepped: Stepped): readonly JsonRecord[] => {
   const { event, seq, state } = stepped;
   const { workspace } = state.session.settings;
   const happened = recordOfEvent(stepped);
-  const edges = walked(stepped);
+  const edges = transitions(stepped);
   const moved: readonly JsonRecord[] =
     edges.length > 0
       ? [
@@ -188,7 +188,7 @@ export const recordsOf = (stepped: Stepped): readonly JsonRecord[] => {
   const follows = stepped.actions
     .map((action) => recordOfAction(action, workspace))
     .filter((item) => item !== null);
-  return [...(happened === null ? [] : [happened]), ...moved, ...follows, ...retryOf(stepped)];
+  return [...(happened === null ? [] : [happened]), ...moved, ...follows, ...retryRecords(stepped)];
 };
 
 /** Last record of the stream; `ended` is null if no session was opened. */

@@ -41,15 +41,15 @@ export const pastePicture = async (
   signal: AbortSignal,
 ): Promise<void> => {
   const { session, workspace, view, look } = context;
-  const kept = await attempt(() => keepClipboard(session, workspace, signal));
+  const mention = await attempt(() => keepClipboard(session, workspace, signal));
   if (signal.aborted) return; // the session has ended
-  if (kept.kind === 'fault') {
-    const text = `Can't paste a picture: ${kept.fault.message}. Or save it as a file and mention it: @shot.png`;
+  if (mention.kind === 'fault') {
+    const text = `Can't paste a picture: ${mention.fault.message}. Or save it as a file and mention it: @shot.png`;
     view.print(paint(look, 'yellow', indentWords(makeSafe(text), look.columns)));
   } else if (look.plain === 'yes') {
     // Don't insert a word into a line that the user can't see.
-    view.print(safe`· the picture is stored: mention it in your text as ${makeSafe(kept.value)}`);
-  } else composer.putWord(kept.value);
+    view.print(safe`· the picture is stored: mention it in your text as ${makeSafe(mention.value)}`);
+  } else composer.putWord(mention.value);
   view.redraw();
 };
 
@@ -103,41 +103,39 @@ type ClipboardPlace = {
   readonly signal: AbortSignal;
 };
 
-const readersOf = ({ platform, environment }: ClipboardPlace): readonly Reader[] => [
+const clipboardReaders = ({ platform, environment }: ClipboardPlace): readonly Reader[] => [
   ...(environment.WAYLAND_DISPLAY ? [wayland] : []),
   ...(environment.DISPLAY ? [x11] : []),
   ...(platform === 'darwin' ? macOs : []),
 ];
 
-const firstLine = (text: string): string => text.split('\n')[0] ?? '';
-
 /** Rejects with half a sentence about why there is no picture. */
 export const readClipboard = async (place: ClipboardPlace): Promise<Buffer> => {
   const { environment, workspace, signal } = place;
-  const readers = readersOf(place);
+  const readers = clipboardReaders(place);
   if (readers.length === 0)
     throw new Error('there is no access to a clipboard, because neither WAYLAND_DISPLAY nor DISPLAY is set');
   const programs = searchPrograms({ environment, workspace });
   for (const { program, words, decode } of readers) {
-    const found = programs.find(program);
-    if (found === null) continue;
-    const kept = NEEDED.flatMap((name) => (environment[name] ? [[name, environment[name]]] : []));
+    const file = programs.find(program);
+    if (file === null) continue;
+    const variables = NEEDED.flatMap((name) => (environment[name] ? [[name, environment[name]]] : []));
     const { code, output, errors } = await runProgram({
-      program: found,
+      program: file,
       words,
       title: program,
-      folder: path.dirname(found),
+      folder: path.dirname(file),
       input: null,
       signal,
       bytesMax: BYTES_MAX,
       atMax: 'fail',
       deadlineMs: DEADLINE_MS,
-      environment: { ...Object.fromEntries(kept), PATH: programs.folders.join(path.delimiter) },
+      environment: { ...Object.fromEntries(variables), PATH: programs.folders.join(path.delimiter) },
     });
     const picture = code === 0 ? decode(output) : output.subarray(0, 0);
     if (picture.length > 0) return picture;
-    const said = errors === '' ? '' : ` (${firstLine(errors)})`;
-    throw new Error(`${program} finds no picture in the clipboard${said}`);
+    const reason = errors === '' ? '' : ` (${errors.split('\n')[0]})`;
+    throw new Error(`${program} finds no picture in the clipboard${reason}`);
   }
   const packages = readers.map((reader) => reader.package).join(' or ');
   throw new Error(`the clipboard can't be read without ${packages}, which is not installed`);

@@ -1,6 +1,7 @@
 /** `pawl` in a terminal: runs sessions one after the other, each from its first paint until the user leaves it. */
 
 import { homedir } from 'node:os';
+import { setTimeout as pause } from 'node:timers/promises';
 import { createSessionSandbox, type SessionSandbox } from '@pawl/agent/command/session-sandbox';
 import type { State } from '@pawl/agent/machine/state';
 import { keyVariables } from '@pawl/agent/models/provider-table';
@@ -57,13 +58,13 @@ const refuseWithoutTerminal = (): void => {
 const flagsForNext = (flags: RunFlags, { resume: other, model }: NextSession): RunFlags => {
   const { resume, continue: last, takeOver, ...rest } = flags;
   if (other === null) return model === undefined ? rest : { ...rest, model };
-  const { model: first, preset, profile, ...kept } = rest;
-  return kept;
+  const { model: first, preset, profile, ...others } = rest;
+  return others;
 };
 
 const openNextSession = async (
   flags: RunFlags,
-  { resume, rights, said, text = '' }: NextSession,
+  { resume, rights, notice, text = '' }: NextSession,
 ): Promise<StartedSession> => {
   const [steps, warnings]: [StartedSession['steps'], StartedSession['warnings']] = [
     createEventBuffer(),
@@ -77,7 +78,7 @@ const openNextSession = async (
   };
   const opened = await openFromFlags(flags, 'terminal', early);
   if (!opened.resumed) await opened.session.send({ type: 'Start' });
-  return { opened, steps, warnings, notice: said, draft: text };
+  return { opened, steps, warnings, notice, draft: text };
 };
 
 const STARTING = { rows: [safe``, safe`starting`, safe`> `], cursor: { row: 2, column: 2 } };
@@ -103,7 +104,7 @@ export const runTerminal = async (flags: RunFlags): Promise<number> => {
   screen.area.draw(STARTING);
   const begin = async (): Promise<StartedSession> => {
     await askAboutProject(screen, plain, chosen);
-    return openNextSession(chosen, { resume: null, said: '' });
+    return openNextSession(chosen, { resume: null, notice: '' });
   };
   let started = await begin().catch((error: unknown) => {
     screen.area.clear();
@@ -144,9 +145,6 @@ type SessionExit =
 
 const HARD_END_MS = 2_000;
 
-const pause = (delayMs: number): Promise<void> =>
-  new Promise((resolve) => void setTimeout(resolve, delayMs).unref());
-
 /** Calls `tick` once per spinner picture while it is on. When off it holds no timer. */
 const createTicker = (tick: () => void) => {
   let timer: NodeJS.Timeout | null = null;
@@ -173,7 +171,9 @@ const createSessionCloser = (session: Session): SessionCloser => {
     exited: Promise.race([finished, session.ended.then(() => finished)]),
     exit(sessionExit) {
       const closed = session.close().catch(() => undefined); // `ended` rejects with the same fault
-      void Promise.race([closed, pause(HARD_END_MS)]).then(() => finish?.(sessionExit));
+      void Promise.race([closed, pause(HARD_END_MS, undefined, { ref: false })]).then(() =>
+        finish?.(sessionExit),
+      );
     },
   };
 };
@@ -274,11 +274,13 @@ const createViewHandlers = (
       sending = sending.then(prepare);
     },
     cancel: () => send({ type: 'CancelTurn' }),
-    answer: (batchId, callId, given) => send({ type: 'ApprovalAnswered', batchId, callId, ...given }),
-    runCommand(wish) {
-      terminal.history.add(wish.kind === 'shell' ? `!${wish.command}` : `/${wish.name} ${wish.words}`.trim());
-      if (wish.kind === 'shell') void userCommands.run(wish.command);
-      else void commands().then(({ runCommand }) => runCommand(context, wish.name, wish.words));
+    answer: (batchId, callId, scoped) => send({ type: 'ApprovalAnswered', batchId, callId, ...scoped }),
+    runCommand(command) {
+      terminal.history.add(
+        command.kind === 'shell' ? `!${command.command}` : `/${command.name} ${command.words}`.trim(),
+      );
+      if (command.kind === 'shell') void userCommands.run(command.command);
+      else void commands().then(({ runCommand }) => runCommand(context, command.name, command.words));
     },
     stopUserCommand: () => userCommands.stop(),
     withoutShellOutput: (texts) => texts.map((text) => shellOutputs.detach(text)),
@@ -409,31 +411,32 @@ const shellOutputText = ({ command, output }: ShellOutput): string =>
  */
 export class ShellOutputs {
   #waiting: readonly ShellOutput[] = [];
-  /** Keyed by the sent text. */
-  readonly #sent = new Map<
-    string,
-    { readonly text: string; readonly shellOutputs: readonly ShellOutput[] }
-  >();
+  /** Sent texts that differ from what was typed, oldest first. Equal texts have an entry each. */
+  #sent: readonly {
+    readonly whole: string;
+    readonly text: string;
+    readonly outputs: readonly ShellOutput[];
+  }[] = [];
 
-  add(aside: ShellOutput): void {
-    this.#waiting = [...this.#waiting, aside];
+  add(output: ShellOutput): void {
+    this.#waiting = [...this.#waiting, output];
   }
 
   /** The text to send: the pending outputs, then `message`, which was made from the typed text. */
   attach(text: string, message = text): string {
     if (this.#waiting.length === 0 && message === text) return text;
     const whole = [...this.#waiting.map(shellOutputText), message].join('\n');
-    this.#sent.set(whole, { text, shellOutputs: this.#waiting });
+    this.#sent = [...this.#sent, { whole, text, outputs: this.#waiting }];
     this.#waiting = [];
     return whole;
   }
 
   /** The typed text, without the outputs and the skill that were attached to it. */
   detach(whole: string): string {
-    const sent = this.#sent.get(whole);
+    const sent = this.#sent.find((one) => one.whole === whole);
     if (sent === undefined) return whole;
-    this.#sent.delete(whole);
-    this.#waiting = [...sent.shellOutputs, ...this.#waiting];
+    this.#sent = this.#sent.filter((one) => one !== sent);
+    this.#waiting = [...sent.outputs, ...this.#waiting];
     return sent.text;
   }
 }
@@ -451,9 +454,9 @@ let commandCount = 0;
 
 /** The user's commands get all environment variables, including secrets, except the keys of model providers. */
 const ownSandbox = (): SessionSandbox => {
-  const own = process.env;
-  const passEnvironment = Object.keys(own).filter((name) => !keyVariables.includes(name));
-  return createSessionSandbox({ environment: own, passEnvironment });
+  const environment = process.env;
+  const passEnvironment = Object.keys(environment).filter((name) => !keyVariables.includes(name));
+  return createSessionSandbox({ environment: environment, passEnvironment });
 };
 
 const startUserCommand = (
@@ -565,7 +568,7 @@ const SESSIONS_SEARCHED = 50;
 
 /** For a new session: the last one in this folder, and how to resume it. */
 export const lastSessionNote = async (look: Look, workspace: string, sessionId: string): Promise<Safe> => {
-  let left = SESSIONS_SEARCHED;
+  let remaining = SESSIONS_SEARCHED;
   for await (const info of storedJournals().list()) {
     const { kind, title, changedAt } = info;
     const isOther = info.sessionId !== sessionId && kind === 'agent' && title !== '';
@@ -574,7 +577,7 @@ export const lastSessionNote = async (look: Look, workspace: string, sessionId: 
         look,
         safe`last here: "${oneLine(title, 30)}", ${formatWhen(changedAt)} · /resume continues it`,
       );
-    if (--left === 0) return safe``;
+    if (--remaining === 0) return safe``;
   }
   return safe``;
 };

@@ -14,8 +14,13 @@ import { diffSinceHead } from '@pawl/agent/workspace/uncommitted-files';
 import { cutLine, formatWhen, oneLine, paint, paintDiff } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { isBusy } from '@pawl/terminal/status-row';
-import { forkId } from '../headless/fork-session.js';
-import { findSession, foldStored, storedJournals, userSessions } from '../sessions/stored-sessions.js';
+import {
+  findSession,
+  foldStored,
+  forkStored,
+  storedJournals,
+  userSessions,
+} from '../sessions/stored-sessions.js';
 import { readSeq } from '../settings/flags.js';
 import { type Command, type CommandContext, NotNow } from './slash-command.js';
 
@@ -36,7 +41,7 @@ export const resume: Command = async (context, words) => {
   if (words !== '') {
     const id = await findSession(words);
     if (id === context.session.id) throw new NotNow('That is this session.');
-    return context.move({ resume: id, said: '' });
+    return context.move({ resume: id, notice: '' });
   }
   const others = await otherSessionsHere(context);
   if (others.length === 0) throw new NotNow('There is no other session in this folder.');
@@ -48,14 +53,7 @@ export const resume: Command = async (context, words) => {
     about: sessionId,
   }));
   const chosen = others[(await context.view.pick('Go on with:', choices)) ?? -1];
-  if (chosen !== undefined) await context.move({ resume: chosen.sessionId, said: '' });
-};
-
-/** Forks this session after line `seq` of its journal. Returns the id of the fork. */
-const forkHere = async ({ session }: CommandContext, seq: number): Promise<string> => {
-  const id = forkId(session.id);
-  await storedJournals().fork(session.id, seq, id, Date.now());
-  return id;
+  if (chosen !== undefined) await context.move({ resume: chosen.sessionId, notice: '' });
 };
 
 const forkText = (from: string, seq: number): string =>
@@ -66,11 +64,11 @@ export const fork: Command = async (context, words) => {
   const last = (await storedJournals().peek(context.session.id)).seq;
   const seq = words === '' ? last : readSeq('/fork', words);
   if (seq > last) throw new NotNow(`The journal ends at ${last}.`);
-  const id = await forkHere(context, seq);
+  const id = await forkStored(context.session.id, seq);
   await context.move({
     resume: id,
     rights: liveRights(context.view.state),
-    said: forkText(context.session.id, seq),
+    notice: forkText(context.session.id, seq),
   });
 };
 
@@ -80,7 +78,7 @@ export const clear: Command = async (context) => {
   await context.move({
     resume: null,
     model,
-    said: `a new session · the one before: /resume ${context.session.id}`,
+    notice: `a new session · the one before: /resume ${context.session.id}`,
   });
 };
 
@@ -88,29 +86,29 @@ export const clear: Command = async (context) => {
 const findLastInput = async (
   sessionId: string,
 ): Promise<{ readonly before: number; readonly texts: readonly string[] } | null> => {
-  let found: { before: number; texts: string[] } | null = null;
+  let input: { before: number; texts: string[] } | null = null;
   let resting = true;
   let last = 0;
   await foldStored(sessionId, undefined, ({ event, state, seq }) => {
     if (event.type === 'UserInput') {
-      if (resting || found === null) found = { before: last, texts: [] };
-      found.texts.push(event.text);
+      if (resting || input === null) input = { before: last, texts: [] };
+      input.texts.push(event.text);
     }
     resting = !isBusy(state);
     last = seq ?? last;
   });
-  return found;
+  return input;
 };
 
 /** Escape twice: forks the session before the last input, and puts that input into the line to edit. */
 export const editLast = async (context: CommandContext, typedOf: (text: string) => string): Promise<void> => {
   requireRest(context);
-  const said = await findLastInput(context.session.id);
-  if (said === null) throw new NotNow('This session has no message yet.');
-  const id = await forkHere(context, said.before);
-  const text = said.texts.map(typedOf).join('\n');
+  const input = await findLastInput(context.session.id);
+  if (input === null) throw new NotNow('This session has no message yet.');
+  const id = await forkStored(context.session.id, input.before);
+  const text = input.texts.map(typedOf).join('\n');
   const rights = liveRights(context.view.state);
-  await context.move({ resume: id, rights, said: forkText(context.session.id, said.before), text });
+  await context.move({ resume: id, rights, notice: forkText(context.session.id, input.before), text });
 };
 
 /** `/diff`: all changes since HEAD, or only the edits and writes of this session. */
@@ -121,22 +119,22 @@ type Written = {
   /** One diff for each edit or write, in order. */
   readonly diffs: string[];
   /** Real path to the sha256 of the file as the session, or a formatter after it, left it. */
-  readonly left: Map<string, string>;
+  readonly hashes: Map<string, string>;
 };
 
-const noteChange = ({ diffs, left }: Written, event: Event): void => {
+const noteChange = ({ diffs, hashes }: Written, event: Event): void => {
   if (event.type === 'ToolCompleted' && event.outcome.diff !== undefined) {
     diffs.push(event.outcome.diff);
-    for (const { path: file, sha256 } of event.outcome.seen ?? []) left.set(file, sha256);
+    for (const { path: file, sha256 } of event.outcome.seen ?? []) hashes.set(file, sha256);
   }
   if (event.type === 'HookCompleted')
-    for (const { path: file, sha256 } of event.seen ?? []) if (left.has(file)) left.set(file, sha256);
+    for (const { path: file, sha256 } of event.seen ?? []) if (hashes.has(file)) hashes.set(file, sha256);
 };
 
 /** A warning for each file that changed after the session wrote it: the diffs don't show that. */
-const changedSince = async ({ left }: Written, workspace: string): Promise<readonly Safe[]> => {
+const changedSince = async ({ hashes }: Written, workspace: string): Promise<readonly Safe[]> => {
   const rows: Safe[] = [];
-  for (const [file, sha256] of left) {
+  for (const [file, sha256] of hashes) {
     if (hashLoaded(await loadFile(file)) === sha256) continue;
     const shown = oneLine(path.relative(workspace, file), Number.POSITIVE_INFINITY);
     rows.push(safe`  ${shown} has changed since this session wrote it, by a command or by somebody else`);
@@ -153,7 +151,7 @@ type ShownDiff = {
 };
 
 const changesBySession = async ({ session, workspace }: CommandContext, before = ''): Promise<ShownDiff> => {
-  const written: Written = { diffs: [], left: new Map() };
+  const written: Written = { diffs: [], hashes: new Map() };
   await foldStored(session.id, undefined, ({ event }) => noteChange(written, event));
   return {
     what: `${before}edits of this session in order, without changes by commands`,
@@ -178,10 +176,10 @@ export const diff: Command = async (context, words) => {
     words === '' ? await changesSinceHead(context) : await changesBySession(context);
   if (text.trim() === '') return view.print(safe`  ${makeSafe(nothing)}`);
   const lines = paintDiff(look, text);
-  const left = lines.length - LINES_MAX;
+  const more = lines.length - LINES_MAX;
   const head = paint(look, 'bold', safe`  ${makeSafe(what)}`);
   view.print(joinSafe([head, ...lines.slice(0, LINES_MAX)], safe`\n`));
-  if (left > 0) view.print(paint(look, 'dim', safe`  … ${left} more lines`));
+  if (more > 0) view.print(paint(look, 'dim', safe`  … ${more} more lines`));
   if (notes.length > 0) view.print(paint(look, 'yellow', joinSafe(notes, safe`\n`)));
 };
 
@@ -220,15 +218,13 @@ const conversationMarkdown = (title: string, messages: readonly Message[]): stri
     .join('\n\n')
     .concat('\n');
 
-const isSummary = (part: Part): boolean => 'origin' in part && part.origin === 'summary';
-
 /** The messages that a compaction removed. If the summary shares its message with unanswered text, that message stays. */
 const compactedMessages = (
   before: readonly Message[],
-  [first, ...kept]: readonly Message[],
+  [first, ...others]: readonly Message[],
 ): readonly Message[] => {
-  const joins = first?.parts.some((part) => !isSummary(part)) ?? false;
-  return before.slice(0, before.length - kept.length - (joins ? 1 : 0));
+  const joins = first?.parts.some((part) => !('origin' in part && part.origin === 'summary')) ?? false;
+  return before.slice(0, before.length - others.length - (joins ? 1 : 0));
 };
 
 /** All messages of the session, including those that compactions replaced by summaries. */

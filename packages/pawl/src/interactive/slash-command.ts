@@ -15,7 +15,7 @@ export type NextSession = {
   /** Of a fork: the rights of the session that it was made from. */
   readonly rights?: SessionRights;
   /** Printed when it is open. */
-  readonly said: string;
+  readonly notice: string;
   /** Put into the input line. */
   readonly text?: string;
 };

@@ -57,16 +57,16 @@ const groupRows = (
   return [paint(look, 'heading', heading), ...rows];
 };
 
-const helpRows = (look: Look, own: readonly Choice[]): readonly Safe[] => [
+const helpRows = (look: Look, prompts: readonly Choice[]): readonly Safe[] => [
   ...groupRows(look, safe`Commands`, slashHelp),
   safe``,
-  ...(own.length === 0
+  ...(prompts.length === 0
     ? []
     : [
         ...groupRows(
           look,
           safe`Skills and commands of your own`,
-          own.map(({ text, about }) => [`/${text}`, about.slice(0, ABOUT_MAX)] as const),
+          prompts.map(({ text, about }) => [`/${text}`, about.slice(0, ABOUT_MAX)] as const),
         ),
         safe``,
       ]),
@@ -96,7 +96,7 @@ const model: Command = async (context, words) => {
 const effort: Command = async (context, words) => {
   const { view, session } = context;
   const { effort: now = 'auto' } = view.state.session.settings;
-  const chosen = words === '' ? await pickEffort(context, now) : readEffort(words);
+  const chosen = await chooseName(context, words, EFFORT, now);
   if (chosen === null || chosen === now) return view.print(safe`  effort ${makeSafe(now)} holds.`);
   await session.send({ type: 'SettingsChanged', patch: { effort: chosen } });
   view.print(
@@ -109,7 +109,7 @@ const effort: Command = async (context, words) => {
 
 const preset: Command = async (context, words) => {
   const { settings } = context.view.state.session;
-  const chosen = words === '' ? await pickPreset(context, settings.preset) : readPreset(words);
+  const chosen = await chooseName(context, words, PRESET, settings.preset);
   if (chosen === null || chosen === settings.preset)
     return context.view.print(makeSafe(`  The preset is ${settings.preset ?? 'unnamed'}.`));
   const patch = await presetSettings(settings, chosen);
@@ -130,12 +130,12 @@ const permissions: Command = async ({ view, session, look }, words) => {
     throw new NotNow(
       '/permissions shows the rules and your permissions; /permissions revoke 1 takes one back.',
     );
-  const left = grantsWithout(grants, revoke[1] ?? '');
-  if (left === null) throw new NotNow(`You have no permission ${revoke[1]}. /permissions lists them.`);
-  await session.send({ type: 'SettingsChanged', patch: {}, grants: left });
-  const taken = grants.filter((grant) => !left.includes(grant)).map((grant) => grantText(grant));
+  const remaining = grantsWithout(grants, revoke[1] ?? '');
+  if (remaining === null) throw new NotNow(`You have no permission ${revoke[1]}. /permissions lists them.`);
+  await session.send({ type: 'SettingsChanged', patch: {}, grants: remaining });
+  const revoked = grants.filter((grant) => !remaining.includes(grant)).map((grant) => grantText(grant));
   view.print(
-    taken.length === 0 ? safe`  Nothing was allowed.` : makeSafe(`  asks again for: ${taken.join(', ')}`),
+    revoked.length === 0 ? safe`  Nothing was allowed.` : makeSafe(`  asks again for: ${revoked.join(', ')}`),
   );
 };
 
@@ -186,15 +186,15 @@ const jobs: Command = async ({ view, session }, words) => {
       all.length === 0 ? '  Nothing runs in the background.' : [...all.map(jobRow), hint].join('\n'),
     );
   }
-  const wish = /^(read|kill)\s+(?:job-)?(\d+)$/i.exec(words);
-  if (wish === null)
+  const request = /^(read|kill)\s+(?:job-)?(\d+)$/i.exec(words);
+  if (request === null)
     throw new NotNow(
       '/jobs lists the background commands; /jobs read 1 shows the output of one, /jobs kill 1 ends it.',
     );
-  const job = all.find(({ jobId }) => jobId === `job-${wish[2]}`);
-  if (job === undefined) throw new NotNow(`There is no job-${wish[2]}. /jobs lists them.`);
-  if (wish[1]?.toLowerCase() === 'kill') await job.kill();
-  else say(indentOutput(job.output()) || '    (no output yet)');
+  const job = all.find(({ jobId }) => jobId === `job-${request[2]}`);
+  if (job === undefined) throw new NotNow(`There is no job-${request[2]}. /jobs lists them.`);
+  if (request[1]?.toLowerCase() === 'kill') await job.kill();
+  else say(job.output().trimEnd().replace(/^/gm, '    ') || '    (no output yet)');
   say(jobRow(job));
 };
 
@@ -207,10 +207,10 @@ const mcp: Command = async ({ view, servers }, words) => {
     return say(servers.status().map(serverRow).join('\n'));
   }
   const all = servers.status();
-  const found = all.find(({ name }) => name.toLowerCase() === words.toLowerCase());
-  if (found === undefined)
+  const server = all.find(({ name }) => name.toLowerCase() === words.toLowerCase());
+  if (server === undefined)
     throw new NotNow(`There is no MCP server ${words}. There are ${all.map(({ name }) => name).join(', ')}.`);
-  say([serverRow(found), ...found.tools.map((tool) => `    ${oneLine(tool, WHY_MAX)}`)].join('\n'));
+  say([serverRow(server), ...server.tools.map((tool) => `    ${oneLine(tool, WHY_MAX)}`)].join('\n'));
 };
 
 /** `/inspect`: prints the address at which a browser shows this session while it works. */
@@ -299,10 +299,7 @@ const findModel = async (context: CommandContext, words: string): Promise<string
   return pickModel(context, like);
 };
 
-/** `/effort`: shows or changes how much the model is to think. */
-
-const EFFORTS: readonly Effort[] = ['auto', 'low', 'medium', 'high'];
-
+/** How much the model is to think. */
 const aboutEfforts: Readonly<Record<Effort, string>> = {
   auto: 'as the model sees fit',
   low: 'quick and cheap',
@@ -310,36 +307,46 @@ const aboutEfforts: Readonly<Record<Effort, string>> = {
   high: 'longest, and most expensive',
 };
 
-const pickEffort = async ({ view }: CommandContext, now: Effort): Promise<Effort | null> => {
-  const choices = EFFORTS.map((name) => ({
+const EFFORT: NamedSetting<Effort> = {
+  kind: 'effort',
+  title: 'Effort:',
+  names: ['auto', 'low', 'medium', 'high'],
+  about: aboutEfforts,
+};
+
+const PRESET: NamedSetting<Preset> = {
+  kind: 'preset',
+  title: 'Preset:',
+  names: presetNames,
+  about: aboutPresets,
+};
+
+/** A kind of settings that have a name, such as `effort`: its names and what each means. */
+type NamedSetting<Name extends string> = {
+  readonly kind: string;
+  readonly title: string;
+  readonly names: readonly Name[];
+  readonly about: Readonly<Record<Name, string>>;
+};
+
+/** The name that the words say, or else the one that the user picks; null if none is picked. */
+const chooseName = async <Name extends string>(
+  { view }: CommandContext,
+  words: string,
+  { kind, title, names, about }: NamedSetting<Name>,
+  current: Name | undefined,
+): Promise<Name | null> => {
+  if (words !== '') {
+    const chosen = names.find((name) => name === words.toLowerCase());
+    if (chosen === undefined)
+      throw new NotNow(`There is no ${kind} '${words}'. There are ${names.join(', ')}.`);
+    return chosen;
+  }
+  const choices = names.map((name) => ({
     text: name,
-    about: name === now ? `${aboutEfforts[name]} (now)` : aboutEfforts[name],
+    about: name === current ? `${about[name]} (now)` : about[name],
   }));
-  return EFFORTS[(await view.pick('Effort:', choices)) ?? -1] ?? null;
-};
-
-const readEffort = (words: string): Effort => {
-  const found = EFFORTS.find((name) => name === words.toLowerCase());
-  if (found === undefined)
-    throw new NotNow(`There is no effort '${words}'. There are ${EFFORTS.join(', ')}.`);
-  return found;
-};
-
-/** `/preset`: shows or changes the preset of this session. */
-
-const pickPreset = async ({ view }: CommandContext, now: Preset | undefined): Promise<Preset | null> => {
-  const choices = presetNames.map((name) => ({
-    text: name,
-    about: name === now ? `${aboutPresets[name]} (now)` : aboutPresets[name],
-  }));
-  return presetNames[(await view.pick('Preset:', choices)) ?? -1] ?? null;
-};
-
-const readPreset = (words: string): Preset => {
-  const found = presetNames.find((name) => name === words.toLowerCase());
-  if (found === undefined)
-    throw new NotNow(`There is no preset '${words}'. There are ${presetNames.join(', ')}.`);
-  return found;
+  return names[(await view.pick(title, choices)) ?? -1] ?? null;
 };
 
 /** `/permissions`: lists the rules and the user's own grants, and revokes grants. */
@@ -352,11 +359,11 @@ const commandPlaces: Readonly<Record<CommandPlace, string>> = {
   mcpServer: 'tools of MCP servers',
 };
 
-const hostsText = (hosts: readonly string[]): string =>
-  hosts.includes('*') ? 'hosts of the network' : hosts.join(', ');
-
 const policyRuleText = ({ decision, tool, where, touches, runs, hosts, why }: PolicyRule): string => {
-  if (hosts !== undefined) return `  ${decision.padEnd(5)}  ${hostsText(hosts)}: ${why}`;
+  if (hosts !== undefined) {
+    const names = hosts.includes('*') ? 'hosts of the network' : hosts.join(', ');
+    return `  ${decision.padEnd(5)}  ${names}: ${why}`;
+  }
   const does =
     runs === undefined
       ? { reads: 'reading', mutates: 'changes', anything: 'anything' }[touches]
@@ -427,9 +434,9 @@ type Budget = { readonly amount: number; readonly unit: Unit | null };
 
 /** Parses `5`, `$5`, `200k tokens`, `30 rounds`, `10 minutes`; null for anything else. */
 export const readBudget = (words: string): Budget | null => {
-  const found = /^(\$?)\s*(\d+(?:\.\d+)?)\s*(?:(k|m)(?![a-z]))?\s*(\$|[a-z]+)?$/i.exec(words.trim());
-  if (found === null) return null;
-  const [, sign = '', digits = '', factor = '', word = ''] = found;
+  const match = /^(\$?)\s*(\d+(?:\.\d+)?)\s*(?:(k|m)(?![a-z]))?\s*(\$|[a-z]+)?$/i.exec(words.trim());
+  if (match === null) return null;
+  const [, sign = '', digits = '', factor = '', word = ''] = match;
   const amount = Number(digits) * (FACTORS[factor.toLowerCase()] ?? 1);
   const unit = UNITS[(sign || word).toLowerCase()] ?? null;
   if (unit === null && word !== '') return null;
@@ -440,7 +447,7 @@ export const readBudget = (words: string): Budget | null => {
 const stoppedBy = (state: State): Dimension | null =>
   state.name === 'WaitingForUserInput' && state.reason.kind === 'budget' ? state.reason.dimension : null;
 
-const namesOf: Readonly<Record<Unit, keyof Limits>> = {
+const LIMIT_NAMES: Readonly<Record<Unit, keyof Limits>> = {
   usd: 'usd',
   tokens: 'tokens',
   rounds: 'rounds',
@@ -453,7 +460,7 @@ export const budgetEvent = (state: State, { amount, unit }: Budget): Input => {
   const dimension: Dimension = unit ?? stopped ?? 'usd';
   const limit = readLimit(dimension === 'time' ? Math.ceil(amount * 60_000) : amount);
   if (dimension === stopped && amount > 0) return { type: 'ApproveBudget', dimension, limit };
-  const name = unit === null ? (dimension === 'time' ? 'timeMs' : dimension) : namesOf[unit];
+  const name = unit === null ? (dimension === 'time' ? 'timeMs' : dimension) : LIMIT_NAMES[unit];
   return { type: 'SettingsChanged', patch: { limits: { ...state.session.settings.limits, [name]: limit } } };
 };
 
@@ -482,8 +489,6 @@ const jobRow = ({ jobId, command, status }: Job): string => {
   return `  ${jobId}  ${status()}  ${oneLine(command, COMMAND_COLUMNS)}`;
 };
 
-const indentOutput = (text: string): string => text.trimEnd().replace(/^/gm, '    ');
-
 /** `/mcp`: the MCP servers of the session, the tools of one, and connecting again. */
 
 const WHY_MAX = 300;
@@ -501,8 +506,8 @@ const connectionText = (connection: ConnectionStatus): string => {
 };
 
 const serverRow = ({ name, connection, tools, declined }: ServerStatus): string => {
-  const asked = declined === 0 ? '' : `  ${plural(declined, 'question')} declined`;
-  return `  ${name}  ${plural(tools.length, 'tool')}  ${connectionText(connection)}${asked}`;
+  const questions = declined === 0 ? '' : `  ${plural(declined, 'question')} declined`;
+  return `  ${name}  ${plural(tools.length, 'tool')}  ${connectionText(connection)}${questions}`;
 };
 
 const MCP_HINT = `  /mcp NAME lists the tools of one; /mcp connect tries again what failed. Tools that a server has changed, and

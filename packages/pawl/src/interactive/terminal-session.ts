@@ -115,9 +115,9 @@ export const openTerminalSession = (screen: Screen, plain: boolean, workspace: s
       return commands;
     },
     files: async (words: string, signal: AbortSignal) => {
-      const own = mentions();
-      const found = await files(words, signal);
-      return own.length === 0 ? found : ranked(words, [...own, ...found]);
+      const mentionChoices = mentions();
+      const fileChoices = await files(words, signal);
+      return mentionChoices.length === 0 ? fileChoices : ranked(words, [...mentionChoices, ...fileChoices]);
     },
   };
   const composer = new Composer(completer, () => listener?.redraw(), namePaste);
@@ -179,7 +179,7 @@ const historyText = (line: string): readonly string[] => {
   }
 };
 
-/** No lines if the file is missing or unreadable (rule 3). */
+/** No lines if the file is missing or unreadable: history is a convenience. */
 const historyLines = (file: string): readonly string[] =>
   readTextOrEmptySync(file, 2 * HISTORY_BYTES_MAX)
     .split('\n')
@@ -201,7 +201,7 @@ export const openHistory = (stateFolder: string, workspace: string): HistoryFile
         if ((status?.size ?? 0) > HISTORY_BYTES_MAX) renameSync(file, old);
         appendFileSync(file, `${JSON.stringify({ text })}\n`, { mode: 0o600 });
       } catch {
-        // rule 3: the text itself was sent
+        // history is a convenience, and the text itself was sent
       }
     },
   };
@@ -270,14 +270,14 @@ const PASTED_FILES_MAX = 20;
 const SHELL_WORDS = /(?:[^\s\\'"]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+/g;
 
 /** The words of the paste as a shell would divide them; none if a quote is not closed. */
-const shellWordsOf = (text: string): readonly string[] =>
+const splitShellWords = (text: string): readonly string[] =>
   text.replace(SHELL_WORDS, '').trim() === '' ? (text.match(SHELL_WORDS) ?? []) : [];
 
 const QUOTED = /\\(.)|'([^']*)'|"((?:[^"\\]|\\.)*)"/g;
 
 /** The text without shell quotes, if a shell would read it as one word. */
 const unquoted = (text: string): string | null =>
-  shellWordsOf(text)[0] === text
+  splitShellWords(text)[0] === text
     ? text.replace(
         QUOTED,
         (_, escaped?: string, single?: string, double?: string) =>
@@ -304,8 +304,8 @@ export const pathsMeant = (pasted: string, home: string): readonly string[] => {
 };
 
 const isFile = (file: string): boolean => {
-  const found = attemptNow(() => statSync(file).isFile());
-  return found.kind === 'done' && found.value; // an inaccessible path is not treated as a file
+  const result = attemptNow(() => statSync(file).isFile());
+  return result.kind === 'done' && result.value; // an inaccessible path is not treated as a file
 };
 
 /** Relative inside the workspace, absolute outside. */
@@ -321,7 +321,7 @@ export const namePastesIn = (workspace: string, home: string): NamePaste => {
     return file === undefined ? null : pictureMention(asSeenFrom(workspace, file));
   };
   const namesOf = (pasted: string): string | null => {
-    const words = pasted.length > CHARACTERS_MAX ? [] : shellWordsOf(pasted);
+    const words = pasted.length > CHARACTERS_MAX ? [] : splitShellWords(pasted);
     if (words.length < 2 || words.length > PASTED_FILES_MAX) return null;
     const names = words.map(nameOf).filter((name) => name !== null);
     return names.length === words.length ? names.join(' ') : null;

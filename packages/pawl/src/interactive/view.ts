@@ -233,17 +233,17 @@ export class InteractiveView {
     if (composed.kind === 'paste') this.#handlers.pastePicture();
     if (composed.kind !== 'submit' || this.serverForms.take(composed.text)) return;
     const mode = composed.mode === 'now' ? 'steer' : 'followUp';
-    const wish = readTypedInput(composed.text, mode, this.#composer.commandNames);
-    if (wish.kind === 'refused') this.#warn(`${wish.why} Up brings your line back.`);
+    const input = readTypedInput(composed.text, mode, this.#composer.commandNames);
+    if (input.kind === 'refused') this.#warn(`${input.why} Up brings your line back.`);
     // Enter on an empty line during the wait before a retry.
-    const retriesNow = wish.kind === 'nothing' && this.#state.name === 'Error';
+    const retriesNow = input.kind === 'nothing' && this.#state.name === 'Error';
     if (retriesNow) this.#handlers.runCommand({ kind: 'command', name: 'retry', words: '' });
-    if (wish.kind === 'refused' || wish.kind === 'nothing') return;
+    if (input.kind === 'refused' || input.kind === 'nothing') return;
     const shown = paintTyped(this.#look, composed.shown);
-    if (wish.kind === 'say' && isBusy(this.#state)) this.#sent = [...this.#sent, shown];
+    if (input.kind === 'say' && isBusy(this.#state)) this.#sent = [...this.#sent, shown];
     else this.print(shown);
-    if (wish.kind === 'say') this.#handlers.say(wish.text, wish.mode);
-    else this.#handlers.runCommand(wish);
+    if (input.kind === 'say') this.#handlers.say(input.text, input.mode);
+    else this.#handlers.runCommand(input);
   }
 
   /** Prints the oldest of the sent texts. */
@@ -493,7 +493,7 @@ class ServerForms {
     return new Promise((resolve) => {
       const withdraw = (): void => {
         open.answered({ action: 'cancel' });
-        this.#tell('withdrawn: the call has ended');
+        this.#printNote('withdrawn: the call has ended');
       };
       const open: OpenForm = {
         question,
@@ -508,7 +508,7 @@ class ServerForms {
       signal.addEventListener('abort', withdraw, { once: true });
       this.#open = open;
       this.#print(joinSafe(serverQuestionRows(question, this.#look.columns), safe`\n`));
-      if (this.#look.plain === 'yes') this.#print(this.#words(open));
+      if (this.#look.plain === 'yes') this.#print(this.#promptText(open));
     });
   }
 
@@ -516,7 +516,7 @@ class ServerForms {
   get row(): Safe | null {
     if (this.#open === null) return null;
     const { columns } = this.#look;
-    return paint(this.#look, 'yellow', oneLine(this.#words(this.#open), columns - 1));
+    return paint(this.#look, 'yellow', oneLine(this.#promptText(this.#open), columns - 1));
   }
 
   /** Takes a typed line; false if it is not for the server. */
@@ -531,7 +531,7 @@ class ServerForms {
 
   #takeFirst(open: OpenForm, typed: string): boolean {
     if (NO.test(typed)) {
-      this.#tell('declined');
+      this.#printNote('declined');
       open.answered(DECLINED);
       return true;
     }
@@ -545,12 +545,12 @@ class ServerForms {
     const isEmpty = typed.trim() === '';
     const read = isEmpty ? null : readTyped(typed, field);
     if (isEmpty && field.isRequired) {
-      this.#tell('declined: it needs an answer here');
+      this.#printNote('declined: it needs an answer here');
       open.answered(DECLINED);
-    } else if (read?.kind === 'invalid') this.#tell(read.why);
+    } else if (read?.kind === 'invalid') this.#printNote(read.why);
     else {
       if (read !== null) open.content.push([field.name, read.value]);
-      if (read !== null) this.#tell(`${field.label}: ${typed}`);
+      if (read !== null) this.#printNote(`${field.label}: ${typed}`);
       this.#next(open, at);
     }
   }
@@ -559,16 +559,16 @@ class ServerForms {
     const field = formFields(open.question)[at];
     open.field = at;
     if (field === undefined) {
-      this.#tell(`sent to ${open.question.server}`);
+      this.#printNote(`sent to ${open.question.server}`);
       open.answered({ action: 'accept', content: Object.fromEntries(open.content) });
     } else {
       const choices = 'choices' in field.type ? field.type.choices : [];
-      for (const [index, { label }] of choices.entries()) this.#tell(`${index + 1}  ${label}`);
-      if (this.#look.plain === 'yes') this.#print(this.#words(open));
+      for (const [index, { label }] of choices.entries()) this.#printNote(`${index + 1}  ${label}`);
+      if (this.#look.plain === 'yes') this.#print(this.#promptText(open));
     }
   }
 
-  #words({ question, field: at }: OpenForm): Safe {
+  #promptText({ question, field: at }: OpenForm): Safe {
     const server = oneLine(question.server, 40);
     if (at === null) {
       const isForm = question.asks.kind === 'form';
@@ -580,7 +580,7 @@ class ServerForms {
     return safe`for ${server}, not the agent: ${oneLine(field.label, 60)}${makeSafe(fieldHint(field))} · ${alone}`;
   }
 
-  #tell(text: string): void {
+  #printNote(text: string): void {
     this.#print(paint(this.#look, 'dim', indentWords(harmless(text), this.#look.columns)));
   }
 }
@@ -619,7 +619,7 @@ const withReasoning = (steps: readonly JournalStep[]): readonly JournalStep[] =>
 
 /** The lines as they were printed originally. `transcript` is then ready for the live steps. */
 const renderRecentTurns = (
-  { before, steps, left }: RecentTurns,
+  { before, steps, earlierTurns }: RecentTurns,
   transcript: Transcript,
   look: Look,
 ): Safe => {
@@ -631,7 +631,7 @@ const renderRecentTurns = (
     return text === '' ? typed : [...typed, text];
   });
   const rows = joinSafe(lines, safe`\n`).split('\n');
-  const isCut = left === 'some' || rows.length > RESUMED_ROWS_MAX;
+  const isCut = earlierTurns === 'some' || rows.length > RESUMED_ROWS_MAX;
   const note = isCut
     ? [safe``, paint(look, 'dim', safe`… earlier turns are not shown; /export FILE writes all of them`)]
     : [];

@@ -85,7 +85,7 @@ const exitOfDimension: Readonly<Record<Dimension, ExitCode>> = {
 };
 
 /** How to continue after a limit; empty where a higher limit is no help. */
-const continuedWith: Readonly<Partial<Record<Dimension, string>>> = {
+const LIMIT_ADVICE: Readonly<Partial<Record<Dimension, string>>> = {
   usd: ' Continue with a higher one: pawl --continue --max-usd N -p "go on".',
   tokens: ' Continue with a higher one: pawl --continue --max-tokens N -p "go on".',
   time: ' Continue with a higher one: pawl --continue --max-minutes N -p "go on".',
@@ -118,7 +118,7 @@ const endingOfReason = (reason: WaitReason): ExitEnding => {
       return {
         exit: exitOfDimension[reason.dimension],
         reason: `${reason.dimension}Limit`,
-        message: `${message}${continuedWith[reason.dimension] ?? ''}`,
+        message: `${message}${LIMIT_ADVICE[reason.dimension] ?? ''}`,
       };
     case 'error':
       return { exit: exitOfFailure[reason.error], reason: reason.error, message };
@@ -166,7 +166,7 @@ const isJournalError = (error: unknown): error is JournalError =>
   error instanceof Error && error.name === 'JournalError';
 
 /** Commands that still work with a damaged journal. */
-const waysOn = ({ kind, place, path }: JournalError): string => {
+const repairAdvice = ({ kind, place, path }: JournalError): string => {
   if (kind !== 'damaged' || place === null || place.seq === 0) return '';
   const at = `${basename(path, '.jsonl')} --at ${place.seq}`;
   return `\nTo see the undamaged part: pawl show ${at}\nTo continue from there: pawl fork ${at}`;
@@ -207,7 +207,7 @@ export const endingOfError = (error: unknown): ExitEnding => {
     return {
       exit: exitOfJournal[error.kind],
       reason: error.kind,
-      message: `${error.message}${waysOn(error)}`,
+      message: `${error.message}${repairAdvice(error)}`,
     };
   if (isFolderGone(error))
     return {

@@ -10,9 +10,9 @@ export const createEventBuffer = <T extends object | string>(): EventBuffer<T> =
   let tell = (item: T): void => void early.push(item);
   return {
     push: (item) => tell(item),
-    subscribe(told) {
-      for (let item = early.shift(); item !== undefined; item = early.shift()) told(item);
-      tell = told;
+    subscribe(listener) {
+      for (let item = early.shift(); item !== undefined; item = early.shift()) listener(item);
+      tell = listener;
       return () => {
         tell = () => undefined;
       };

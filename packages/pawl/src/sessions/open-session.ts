@@ -100,15 +100,7 @@ type OpenOptions = Resuming & {
  * Keeps V8's young generation at its size after the start. A session mostly waits and allocates few long-lived objects;
  * further growth would cost 16 MB after some hundred rounds without a gain (bench: rounds).
  */
-const stopGrowing = (): void => setFlagsFromString('--semi-space-growth-factor=1');
-
-/** Of servers with one name, the last one counts. */
-const byName = (servers: readonly McpServer[]): readonly McpServer[] => [
-  ...new Map(servers.map((one) => [one.name, one])).values(),
-];
-
-/** Probes the sandbox while the session is prepared: the first probe in a home folder takes 50 ms. */
-const startProbe = (workspace: string): void => void probeSandbox(process.env, workspace, 'kept');
+const KEEP_YOUNG_GENERATION = '--semi-space-growth-factor=1';
 
 /** The journal reserves space for the end of the session, unless the disk has too little. */
 const warnWithoutReserve = (journal: string, warn: Warn): void => {
@@ -119,22 +111,25 @@ const warnWithoutReserve = (journal: string, warn: Warn): void => {
 };
 
 const openHeld = async (
-  given: RunFlags,
+  typedFlags: RunFlags,
   folder: string,
-  wanted: OpenOptions,
+  openOptions: OpenOptions,
   held: HeldSession | null,
 ): Promise<Opened> => {
-  const { resume, place, watcher, warn, rights, servers = [] } = wanted;
-  const prepared = await prepareFromFlags(given, folder, wanted, held);
+  const { resume, place, watcher, warn, rights, servers = [] } = openOptions;
+  const prepared = await prepareFromFlags(typedFlags, folder, openOptions, held);
   const { flags, workspace, model } = prepared;
-  if (held !== null && given.workspace === undefined && workspace !== folder)
+  if (held !== null && typedFlags.workspace === undefined && workspace !== folder)
     warn(
       `The session works in its own folder, ${oneLine(workspace, Number.POSITIVE_INFINITY)}, and not in this one.`,
     );
-  const { preset, sandbox, settings } = chooseSettings(given, prepared, place);
-  if (sandbox !== 'off') startProbe(workspace);
+  const { preset, sandbox, settings } = chooseSettings(typedFlags, prepared, place);
+  // Probes while the session is prepared: the first probe in a home folder takes 50 ms.
+  if (sandbox !== 'off') void probeSandbox(process.env, workspace, 'kept');
   const stateFolder = openStateFolder(process.env);
-  const mcpServers = byName([...servers, ...(flags.mcpServers ?? [])]);
+  // Of servers with one name, the last one counts.
+  const serversByName = new Map([...servers, ...(flags.mcpServers ?? [])].map((one) => [one.name, one]));
+  const mcpServers = [...serversByName.values()];
   const tools = await optionalTools(
     { ...flags, mcpServers },
     { model, stateFolder, workspace, resume, place, warn },
@@ -165,7 +160,7 @@ const openHeld = async (
   const session = await agent.open(options);
   tools.attend(session);
   spans.attend(session);
-  stopGrowing();
+  setFlagsFromString(KEEP_YOUNG_GENERATION);
   if (held?.origin === 'foreign') warn(foreignText(session.id));
   const state = await session.state();
   const journal = journalPath(stateFolder, session.id);
@@ -185,18 +180,18 @@ const foreignText = (sessionId: string): string =>
   `The session ${sessionId} was not created here: it was imported or copied, or an earlier version wrote it. ` +
   'What was pending in it was not started, and your own configuration says what it may do. Your first prompt makes it yours.';
 
-const openOnce = async (given: RunFlags, folder: string, wanted: OpenOptions): Promise<Opened> => {
-  refuseBadFlags(given);
-  const { resume, visit, flagsFor } = wanted;
-  const options = { takeOver: given.takeOver === true, ...(visit === undefined ? {} : { visit }) };
+const openOnce = async (typedFlags: RunFlags, folder: string, openOptions: OpenOptions): Promise<Opened> => {
+  refuseBadFlags(typedFlags);
+  const { resume, visit, flagsFor } = openOptions;
+  const options = { takeOver: typedFlags.takeOver === true, ...(visit === undefined ? {} : { visit }) };
   if (resume !== null) openStateFolder(process.env);
   const held = resume === null ? null : await holdSession(resume, options);
   try {
-    const flags = held === null || flagsFor === undefined ? given : await flagsFor(held);
-    return await openHeld(flags, folder, wanted, held);
+    const flags = held === null || flagsFor === undefined ? typedFlags : await flagsFor(held);
+    return await openHeld(flags, folder, openOptions, held);
   } catch (error) {
     // The torn end is cut off by now, and only this opening knows of it.
-    if (held !== null && held.tornTail !== null) wanted.warn(tornSentence(held.tornTail));
+    if (held !== null && held.tornTail !== null) openOptions.warn(tornSentence(held.tornTail));
     // The first failure is reported. A session that had begun has closed its journal already.
     await held?.release().catch(() => undefined);
     throw error;
@@ -241,7 +236,7 @@ export const openFromFlags = async (
 export type RecentTurns = {
   readonly before: State;
   readonly steps: readonly JournalStep[];
-  readonly left: 'some' | 'none';
+  readonly earlierTurns: 'some' | 'none';
 };
 
 /** Limits on what is kept. While reading, up to twice as many steps are kept. */
@@ -257,7 +252,7 @@ type CollectedTurn = { readonly before: State; readonly steps: JournalStep[] };
 /** Collects the last turns while a session's steps are folded. */
 export const collectRecentTurns = (): RecentTurnsCollector => {
   let turns: CollectedTurn[] = [];
-  let left: RecentTurns['left'] = 'none';
+  let earlierTurns: RecentTurns['earlierTurns'] = 'none';
   let turn = 0;
   let seq = 0;
   const stepsIn = (): number => turns.reduce((sum, one) => sum + one.steps.length, 0);
@@ -265,7 +260,7 @@ export const collectRecentTurns = (): RecentTurnsCollector => {
   const shorten = (): void => {
     const [first, ...later] = turns;
     if (first === undefined || (turns.length <= TURNS_MAX && stepsIn() <= 2 * STEPS_MAX)) return;
-    left = 'some';
+    earlierTurns = 'some';
     if (later.length > 0) turns = later;
     else
       turns = [
@@ -276,7 +271,7 @@ export const collectRecentTurns = (): RecentTurnsCollector => {
     see(stepped: JournalStep): void {
       const { before, state } = stepped;
       if (stepped.seq <= seq) turns = []; // the fold has begun again
-      if (seq === 0 || stepped.seq <= seq) left = stepped.seq > 1 ? 'some' : 'none';
+      if (seq === 0 || stepped.seq <= seq) earlierTurns = stepped.seq > 1 ? 'some' : 'none';
       ({ seq } = stepped);
       const isNewTurn = turns.length === 0 || state.session.counters.turn !== turn;
       turn = state.session.counters.turn;
@@ -289,7 +284,7 @@ export const collectRecentTurns = (): RecentTurnsCollector => {
     past(): RecentTurns | null {
       const [first] = turns;
       if (first === undefined) return null;
-      return { before: first.before, steps: turns.flatMap((one) => one.steps), left };
+      return { before: first.before, steps: turns.flatMap((one) => one.steps), earlierTurns };
     },
   };
 };
@@ -371,14 +366,17 @@ const warnNotRun = ({ place, warn }: SessionPlace): SessionPlace['warn'] =>
   place === 'editor' ? () => undefined : warn;
 
 /** The servers of the project's `.mcp.json` that the user has allowed. Most projects have no such file. */
-const projectServers = async (own: readonly McpServer[], place: SessionPlace): Promise<AllowedServers> => {
+const projectServers = async (
+  ownServers: readonly McpServer[],
+  place: SessionPlace,
+): Promise<AllowedServers> => {
   const { stateFolder, workspace, warn } = place;
   if (mcpJsonFiles(workspace).length === 0) return { servers: [], whyNot: async () => null };
   const [{ allowedServers }, { openTrust }] = await Promise.all([
     import('./project-trust.js'),
     import('@pawl/agent/extensions/trust'),
   ]);
-  return allowedServers(workspace, own, openTrust(stateFolder, warn), warn, warnNotRun(place));
+  return allowedServers(workspace, ownServers, openTrust(stateFolder, warn), warn, warnNotRun(place));
 };
 
 type OpenedServers = Pick<OptionalTools, 'servers' | 'secrets'>;
@@ -460,20 +458,21 @@ type HooksPlace = {
   readonly tellNotRun: (text: string) => void;
 };
 
-/** A hook that starts Pawl must not start itself again through it. */
-const isInHook = (): boolean => (process.env.PAWL_HOOK ?? '') !== '';
-
 const openHooks = async (
   { userHooks = [], projectHooks = [] }: Configured,
   { workspace, stateFolder, warn, tellNotRun }: HooksPlace,
 ): Promise<readonly CommandHook[]> => {
-  if (isInHook()) return [];
-  const own = userHooks.filter(({ enabled }) => enabled).map((hook) => ({ ...hook, folder: null }));
-  if (projectHooks.length === 0) return own;
+  // A hook that starts Pawl must not start itself again through it.
+  if ((process.env.PAWL_HOOK ?? '') !== '') return [];
+  const ownHooks = userHooks.filter(({ enabled }) => enabled).map((hook) => ({ ...hook, folder: null }));
+  if (projectHooks.length === 0) return ownHooks;
   const [{ allowedHooks }, { openTrust }] = await Promise.all([
     import('./project-trust.js'),
     import('@pawl/agent/extensions/trust'),
   ]);
   const trust = openTrust(stateFolder, warn);
-  return [...own, ...(await allowedHooks(workspace, projectHooks, trust, warn, process.env, tellNotRun))];
+  return [
+    ...ownHooks,
+    ...(await allowedHooks(workspace, projectHooks, trust, warn, process.env, tellNotRun)),
+  ];
 };

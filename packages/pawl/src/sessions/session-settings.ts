@@ -17,21 +17,34 @@ import {
   warnOfUnknown,
 } from '../settings/connect-model.js';
 import {
-  afterToolsOf,
-  allowedHostsOf,
   effortOf,
   limitsOf,
-  onAskOf,
-  picturesOf,
   presetOf,
-  profileOf,
   type RunFlags,
-  sandboxOf,
+  readAfterTools,
+  readAllowedHosts,
+  readOnAsk,
+  readPictures,
+  readProfileName,
+  readSandbox,
 } from '../settings/flags.js';
 import type { RecordedSettings } from './stored-sessions.js';
 
+/**
+ * Where the user of a session is: at a terminal, in an editor, at a program that a node serves (`pawl serve`), or nowhere.
+ */
+export type Place = 'terminal' | 'editor' | 'node' | 'headless';
+
+const isWatched = (place: Place): boolean => place === 'terminal' || place === 'editor';
+
+/**
+ * A headless turn has no limit in rounds: money, tokens and time limit it, and loop detection ends it. The thresholds are
+ * high because a model that waits for something repeats a call several times and gets the same result.
+ */
+const HEADLESS_LIMITS: Partial<Limits> = { rounds: 0, repeats: 20, errors: 20, sameResults: 20 };
+
 const readProfile = async (flags: RunFlags): Promise<Partial<Settings>> => {
-  const name = profileOf(flags);
+  const name = readProfileName(flags);
   return name === null ? {} : (await import('@pawl/verify/projections/all-projections')).profiles[name];
 };
 
@@ -39,26 +52,16 @@ const readProfile = async (flags: RunFlags): Promise<Partial<Settings>> => {
 export const refuseBadFlags = (flags: RunFlags): void => {
   for (const read of [
     limitsOf,
-    onAskOf,
+    readOnAsk,
     effortOf,
-    picturesOf,
+    readPictures,
     presetOf,
-    sandboxOf,
-    allowedHostsOf,
-    afterToolsOf,
-    profileOf,
+    readSandbox,
+    readAllowedHosts,
+    readAfterTools,
+    readProfileName,
   ])
     read(flags);
-};
-
-/**
- * The sandbox level that the user chose. Only a flag can widen the read-only level of the preset `plan`; a level in a
- * configuration file can't.
- */
-const chooseSandboxLevel = (given: RunFlags, all: RunFlags, preset: Preset): SandboxLevel | null => {
-  const chosen = sandboxOf(all);
-  const widens = chosen === 'workspace' || chosen === 'workspace+net';
-  return preset === 'plan' && widens ? sandboxOf(given) : chosen;
 };
 
 /** Everything that is settled before a session is opened. */
@@ -84,38 +87,47 @@ type PrepareOptions = {
 /**
  * The flags that a user gives for one session. Those of a program that opens sessions for others hold like a configuration.
  */
-const sessionFlags = (given: RunFlags, place: Place): RunFlags =>
-  place === 'terminal' || place === 'headless' ? given : {};
-
-/** The limits of flags and configuration. What a resumed session had counts where it is tighter and no flag is given. */
-const limitsFrom = (fresh: Limits, before: Settings | null, wishes: Partial<Limits>): Limits =>
-  before === null ? fresh : { ...narrowerLimits(fresh, before.limits), ...wishes };
+const sessionFlags = (typedFlags: RunFlags, place: Place): RunFlags =>
+  place === 'terminal' || place === 'headless' ? typedFlags : {};
 
 /** Checks flags, configuration, model and limits before a session exists. Throws a `Stop`. */
 export const prepareFromFlags = async (
-  given: RunFlags,
+  typedFlags: RunFlags,
   folder: string,
   { resume, place, warn, configured }: PrepareOptions,
   recorded: RecordedSettings | null,
 ): Promise<PreparedSession> => {
   const before = recorded?.origin === 'own' ? recorded.settings : null;
   const workspace = sessionWorkspace(
-    given.workspace === undefined && before !== null ? before.workspace : folder,
+    typedFlags.workspace === undefined && before !== null ? before.workspace : folder,
   );
   const flags: RunFlags & Configured = configured
-    ? await withConfig(given, workspace, {
+    ? await withConfig(typedFlags, workspace, {
         command: 'run',
         resumed: resume !== null && before !== null,
         warn,
       })
-    : given;
+    : typedFlags;
   const profile = await readProfile(flags);
   const model = await connectModel(flags.model ?? before?.model, flags, process.cwd());
   warnOfUnknown(model, warn);
   warnOfEffort(model, effortOf(flags) ?? before?.effort ?? null, warn);
-  const ofProfile = limitsOfProfile(profile, model, flags, warn);
-  const fresh = { ...defaultLimits(place), ...ofProfile, ...limitsOf(flags) };
-  const limits = limitsFrom(fresh, before, { ...ofProfile, ...limitsOf(sessionFlags(given, place)) });
+  const profileLimits = readProfileLimits(profile, model, flags, warn);
+  const fresh = {
+    ...defaultSettings.limits,
+    ...(isWatched(place) ? {} : HEADLESS_LIMITS),
+    ...profileLimits,
+    ...limitsOf(flags),
+  };
+  // What a resumed session had counts where it is tighter and no flag is given.
+  const limits =
+    before === null
+      ? fresh
+      : {
+          ...narrowerLimits(fresh, before.limits),
+          ...profileLimits,
+          ...limitsOf(sessionFlags(typedFlags, place)),
+        };
   refuseUnpriced(model, limits, flags);
   return { flags, workspace, before, model, limits, profile };
 };
@@ -127,71 +139,70 @@ type ChosenSettings = {
   readonly settings: Partial<Settings>;
 };
 
-export const chooseSettings = (given: RunFlags, prepared: PreparedSession, place: Place): ChosenSettings => {
-  const { flags, before } = prepared;
+/** The preset, the sandbox level and all other settings of a session. */
+export const chooseSettings = (
+  typedFlags: RunFlags,
+  { flags, before, limits, profile }: PreparedSession,
+  place: Place,
+): ChosenSettings => {
   const preset =
-    presetOf(sessionFlags(given, place)) ??
-    narrower('preset', presetOf(flags) ?? defaultPreset(place), before?.preset);
-  const sandbox = chooseSandboxLevel(given, flags, preset);
-  const onAsk = preset === 'ci' ? 'deny' : onAskAt(place, onAskOf(flags));
-  return { preset, sandbox, settings: { ...settingsFrom(prepared, place, preset), onAsk } };
+    presetOf(sessionFlags(typedFlags, place)) ??
+    narrower('preset', presetOf(flags) ?? (isWatched(place) ? 'careful' : 'auto'), before?.preset);
+  const effort = effortOf(flags);
+  const hosts = readAllowedHosts(flags);
+  const { writtenRules = [] } = flags;
+  const settings = {
+    ...patience(flags),
+    ...(effort === null ? {} : { effort }),
+    queueOnCancel: chooseQueueOnCancel(place, flags),
+    ...profile,
+    ...readAfterTools(flags),
+    ...(hosts === null ? {} : { rules: allowHosts(presetRules[preset], hosts) }),
+    // the rules of the configuration files as they are now
+    ...(writtenRules.length === 0 ? {} : { writtenRules }),
+    limits,
+    onAsk: chooseOnAsk(place, preset, readOnAsk(flags)),
+  };
+  return { preset, sandbox: chooseSandboxLevel(typedFlags, flags, preset), settings };
 };
+
+/**
+ * The sandbox level that the user chose. Only a flag can widen the read-only level of the preset `plan`; a level in a
+ * configuration file can't.
+ */
+const chooseSandboxLevel = (typedFlags: RunFlags, all: RunFlags, preset: Preset): SandboxLevel | null => {
+  const chosen = readSandbox(all);
+  const widens = chosen === 'workspace' || chosen === 'workspace+net';
+  return preset === 'plan' && widens ? readSandbox(typedFlags) : chosen;
+};
+
+/** Whether a user can be asked; `chosen` counts where nobody watches. */
+const chooseOnAsk = (place: Place, preset: Preset, chosen: 'stop' | 'deny' | null): Settings['onAsk'] => {
+  if (preset === 'ci') return 'deny';
+  if (isWatched(place)) return 'ask';
+  return chosen ?? (place === 'node' ? 'ask' : 'stop');
+};
+
+/** Queued input goes back into the input line of a terminal. Elsewhere there is no such line, so it is held. */
+const chooseQueueOnCancel = (place: Place, { plain }: RunFlags): Settings['queueOnCancel'] =>
+  place === 'terminal' && !isBare(process.env) && plain !== true ? 'restore' : 'hold';
 
 /** Everything of a new session that another part opens. Throws a `Stop`. */
 export const chooseNewSession = async (
-  given: RunFlags,
+  typedFlags: RunFlags,
   folder: string,
   place: Place,
   warn: Warn,
 ): Promise<Pick<PreparedSession, 'flags' | 'model'> & ChosenSettings> => {
-  refuseBadFlags(given);
+  refuseBadFlags(typedFlags);
   const prepared = await prepareFromFlags(
-    given,
+    typedFlags,
     folder,
     { resume: null, place, warn, configured: true },
     null,
   );
-  return { ...prepared, ...chooseSettings(given, prepared, place) };
+  return { ...prepared, ...chooseSettings(typedFlags, prepared, place) };
 };
-
-/** The settings of a session, from its flags and the configuration. */
-
-/** Rules that also allow the hosts of `--allow-hosts`; nothing without that flag. */
-const rulesFrom = (flags: RunFlags, preset: Preset): Partial<Pick<Settings, 'rules'>> => {
-  const hosts = allowedHostsOf(flags);
-  return hosts === null ? {} : { rules: allowHosts(presetRules[preset], hosts) };
-};
-
-/** Rules from the configuration files, as they are now. */
-const writtenFrom = ({ writtenRules = [] }: Configured): Partial<Pick<Settings, 'writtenRules'>> =>
-  writtenRules.length === 0 ? {} : { writtenRules };
-
-type SettledSession = {
-  readonly flags: RunFlags & Configured;
-  readonly limits: Limits;
-  readonly profile: Partial<Settings>;
-};
-
-/** All settings but who is asked. */
-const settingsFrom = (
-  { flags, limits, profile }: SettledSession,
-  place: Place,
-  preset: Preset,
-): Partial<Settings> => {
-  const effort = effortOf(flags);
-  return {
-    ...patience(flags),
-    ...(effort === null ? {} : { effort }),
-    queueOnCancel: queueOnCancelAt(place, flags),
-    ...profile,
-    ...afterToolsOf(flags),
-    ...rulesFrom(flags, preset),
-    ...writtenFrom(flags),
-    limits,
-  };
-};
-
-/** The limits of a session: those of a profile, and whether a limit in dollars can be kept. */
 
 const refuseUnpriced = (model: Model, limits: Limits, flags: RunFlags): void => {
   if (!isLimited(limits.usd) || model.facts.prices !== null || flags.allowUnknownPrice) return;
@@ -204,7 +215,7 @@ const refuseUnpriced = (model: Model, limits: Limits, flags: RunFlags): void => 
 };
 
 /** Limits of a profile. If the model's price is unknown, the dollar limit is dropped with a warning: the user did not set it. */
-const limitsOfProfile = (
+const readProfileLimits = (
   profile: Partial<Settings>,
   model: Model,
   flags: RunFlags,
@@ -218,34 +229,3 @@ const limitsOfProfile = (
   );
   return { ...limits, usd: 'unlimited' };
 };
-
-/**
- * Where the user of a session is: at a terminal, in an editor, at a program that a node serves (`pawl serve`), or nowhere.
- */
-export type Place = 'terminal' | 'editor' | 'node' | 'headless';
-
-const isWatched = (place: Place): boolean => place === 'terminal' || place === 'editor';
-
-/**
- * A headless turn has no limit in rounds: money, tokens and time limit it, and loop detection ends it. The thresholds are
- * high because a model that waits for something repeats a call several times and gets the same result.
- */
-const headlessLimits: Partial<Limits> = { rounds: 0, repeats: 20, errors: 20, sameResults: 20 };
-
-const defaultLimits = (place: Place): Limits => ({
-  ...defaultSettings.limits,
-  ...(isWatched(place) ? {} : headlessLimits),
-});
-
-/** The preset of a new session. */
-const defaultPreset = (place: Place): Preset => (isWatched(place) ? 'careful' : 'auto');
-
-/** Whether a user can be asked there; `chosen` is the wish for a place that nobody watches. */
-const onAskAt = (place: Place, chosen: 'stop' | 'deny' | null): Settings['onAsk'] => {
-  if (isWatched(place)) return 'ask';
-  return chosen ?? (place === 'node' ? 'ask' : 'stop');
-};
-
-/** Queued input goes back into the input line of a terminal. Elsewhere there is no such line, so it is held. */
-const queueOnCancelAt = (place: Place, { plain }: RunFlags): Settings['queueOnCancel'] =>
-  place === 'terminal' && !isBare(process.env) && plain !== true ? 'restore' : 'hold';

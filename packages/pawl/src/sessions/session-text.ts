@@ -13,7 +13,7 @@ import { exitCodes } from '../process/exit-codes.js';
 type MessagePart = Message['parts'][number];
 
 /** A line for each picture, with the hash of its blob. */
-const picturesOf = (part: MessagePart): Safe =>
+const pictureLines = (part: MessagePart): Safe =>
   'images' in part
     ? makeSafe((part.images ?? []).map(({ mediaType, sha256 }) => `\n[${mediaType} blob:${sha256}]`).join(''))
     : safe``;
@@ -21,13 +21,13 @@ const picturesOf = (part: MessagePart): Safe =>
 const partLine = (look: Look, part: MessagePart): Safe => {
   switch (part.type) {
     case 'text':
-      return safe`${harmless(part.text)}${picturesOf(part)}`;
+      return safe`${harmless(part.text)}${pictureLines(part)}`;
     case 'reasoning':
       return paint(look, 'dim', harmless(part.text));
     case 'call':
       return safe`${paint(look, 'cyan', makeSafe(`→ ${part.tool}`))} ${harmless(part.rawInput ?? JSON.stringify(part.input))}`;
     case 'result':
-      return safe`${paint(look, part.failed ? 'red' : 'green', makeSafe(`← ${part.tool}`))} ${harmless(part.text)}${picturesOf(part)}`;
+      return safe`${paint(look, part.failed ? 'red' : 'green', makeSafe(`← ${part.tool}`))} ${harmless(part.text)}${pictureLines(part)}`;
     default:
       return part satisfies never;
   }
@@ -56,15 +56,15 @@ export const messageLines = (look: Look, message: Message): Safe => {
 type Walk = Pick<Stepped<MachineTypes>, 'seq' | 'event' | 'path'>;
 
 /** The edges that changed the state. Internal transitions are left out: they run no exit or entry. */
-export const walked = ({ path }: Pick<Walk, 'path'>): readonly Edge[] =>
+export const transitions = ({ path }: Pick<Walk, 'path'>): readonly Edge[] =>
   path.filter((edge) => edge.kind === 'go');
 
 /** Whether the step changed the state. Deltas, progress and all but the last of several results don't. */
-export const moved = (stepped: Pick<Walk, 'path'>): boolean => walked(stepped).length > 0;
+export const changesState = (stepped: Pick<Walk, 'path'>): boolean => transitions(stepped).length > 0;
 
 /** The states of a step, from the one before it to the one after it; empty if it stayed. */
 export const statesOf = (stepped: Pick<Walk, 'path'>): readonly string[] => {
-  const edges = walked(stepped);
+  const edges = transitions(stepped);
   const [first] = edges;
   return first === undefined ? [] : [first.from, ...edges.map((edge) => edge.to)];
 };
@@ -74,7 +74,7 @@ export type Path = Walk['path'];
 /** The edges of a tree's step by run, in the order of each run's first edge. */
 export const pathsOf = (stepped: Pick<Walk, 'path'>): ReadonlyMap<string, Path> => {
   const paths = new Map<string, Edge[]>();
-  for (const edge of walked(stepped)) {
+  for (const edge of transitions(stepped)) {
     // Edges of a tree carry the id of their run.
     const node = 'node' in edge && typeof edge.node === 'string' ? edge.node : '';
     paths.set(node, [...(paths.get(node) ?? []), edge]);
@@ -85,7 +85,7 @@ export const pathsOf = (stepped: Pick<Walk, 'path'>): ReadonlyMap<string, Path> 
 /** How often each state was entered, in order of first entry: `A · B ×2`. */
 export const countStates = (steps: readonly Pick<Walk, 'path'>[]): string => {
   const times = new Map<string, number>();
-  for (const step of steps) for (const { to } of walked(step)) times.set(to, (times.get(to) ?? 0) + 1);
+  for (const step of steps) for (const { to } of transitions(step)) times.set(to, (times.get(to) ?? 0) + 1);
   return [...times].map(([name, count]) => (count === 1 ? name : `${name} ×${count}`)).join(' · ');
 };
 

@@ -1,5 +1,6 @@
 /** Stored sessions: where they are, how one is found, listed, chosen and folded. */
 
+import { randomBytes } from 'node:crypto';
 import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -27,9 +28,9 @@ export const storedJournals = (): ReturnType<typeof fileJournals> =>
 export const storedBlobs = (): Blobs => fileBlobs(stateFolder(process.env));
 
 export const allSessions = async (): Promise<readonly SessionInfo[]> => {
-  const found: SessionInfo[] = [];
-  for await (const info of storedJournals().list()) found.push(info);
-  return found;
+  const all: SessionInfo[] = [];
+  for await (const info of storedJournals().list()) all.push(info);
+  return all;
 };
 
 /** The sessions of the agent that a user has started, newest first: no tasks. */
@@ -74,19 +75,19 @@ export const lastForeign = async (workspace: string): Promise<string | null> =>
   null;
 
 /** Finds a session by its id or a unique prefix of it. Throws a `Stop` if none or several match. */
-export const findInfo = async (given: string): Promise<SessionInfo> => {
+export const findInfo = async (prefix: string): Promise<SessionInfo> => {
   const all = await allSessions();
-  const whole = all.find((info) => info.sessionId === given);
+  const whole = all.find((info) => info.sessionId === prefix);
   if (whole !== undefined) return whole;
-  const fitting = all.filter((info) => info.sessionId.startsWith(given));
+  const fitting = all.filter((info) => info.sessionId.startsWith(prefix));
   const [only] = fitting;
   if (only !== undefined && fitting.length === 1) return only;
   throw new Stop(
     exitCodes.badInput,
     'notFound',
     only === undefined
-      ? `No session '${given}' in ${stateFolder(process.env)}. pawl sessions lists them.`
-      : `'${given}' fits ${fitting.length} sessions; write more of the id: ${fitting
+      ? `No session '${prefix}' in ${stateFolder(process.env)}. pawl sessions lists them.`
+      : `'${prefix}' fits ${fitting.length} sessions; write more of the id: ${fitting
           .slice(0, 4)
           .map((info) => info.sessionId)
           .join(', ')}.`,
@@ -94,7 +95,14 @@ export const findInfo = async (given: string): Promise<SessionInfo> => {
 };
 
 /** Finds a session's full id; see `findInfo`. */
-export const findSession = async (given: string): Promise<string> => (await findInfo(given)).sessionId;
+export const findSession = async (prefix: string): Promise<string> => (await findInfo(prefix)).sessionId;
+
+/** Copies a session up to line `seq` of its journal. Returns the copy's id, which sorts after the original's. */
+export const forkStored = async (sessionId: string, seq: number): Promise<string> => {
+  const forkId = `${sessionId.slice(0, 100)}-${randomBytes(2).toString('hex')}`;
+  await storedJournals().fork(sessionId, seq, forkId, Date.now());
+  return forkId;
+};
 
 /** Folds a stored journal up to entry `at`. Throws if it is damaged before that, or ends before it. */
 export const foldStoredBy = async <M extends MachineTypes>(
@@ -146,17 +154,17 @@ export const askLine = async (question: Safe): Promise<string> => {
 /** `--resume` without an id: lists the sessions and lets the user choose one. */
 export const chooseSession = async (flags: RunFlags): Promise<RunFlags> => {
   if (flags.resume !== true) return flags;
-  const found = (await userSessions()).slice(0, 20);
-  if (found.length === 0) throw usageStop('There is no session to resume yet.');
-  for (const [index, info] of found.entries()) {
+  const sessions = (await userSessions()).slice(0, 20);
+  if (sessions.length === 0) throw usageStop('There is no session to resume yet.');
+  for (const [index, info] of sessions.entries()) {
     const number = safe`${index + 1}`.padStart(3);
     writeOut(
       safe`${number}  ${formatWhen(info.changedAt)}  ${oneLine(info.workspace, Number.POSITIVE_INFINITY)}  ${oneLine(info.title, 60)}\n`,
     );
   }
   const answer = await askLine(safe`Which one? `);
-  const info = found[Number(answer) - 1];
-  if (info === undefined) throw usageStop(`'${answer}' is not a number from 1 to ${found.length}.`);
+  const info = sessions[Number(answer) - 1];
+  if (info === undefined) throw usageStop(`'${answer}' is not a number from 1 to ${sessions.length}.`);
   return { ...flags, resume: info.sessionId };
 };
 
@@ -180,11 +188,14 @@ export const openStateFolder = (environment: NodeJS.ProcessEnv): string => {
 const refuseShared = (folder: string): void => {
   const status = statSync(folder, { throwIfNoEntry: false });
   if (status === undefined) return;
-  const own = process.geteuid?.() ?? status.uid;
+  const userId = process.geteuid?.() ?? status.uid;
   const writers = otherWriters(status);
   const why =
-    status.uid !== own
-      ? [`it belongs to another user (uid ${status.uid}, and you are ${own})`, `chown -R ${own} ${folder}`]
+    status.uid !== userId
+      ? [
+          `it belongs to another user (uid ${status.uid}, and you are ${userId})`,
+          `chown -R ${userId} ${folder}`,
+        ]
       : writers === 'others' || writers === 'sticky'
         ? ['others may write there', `chmod go-w ${folder}`]
         : null;
@@ -198,7 +209,7 @@ const refuseShared = (folder: string): void => {
 };
 
 /** The real reason why a folder can't be made. Node may report ENOENT, so the nearest existing parent is tried. */
-const reasonOf = (folder: string, error: unknown): string => {
+const explainUnwritable = (folder: string, error: unknown): string => {
   let above = folder;
   while (!existsSync(above) && above !== dirname(above)) above = dirname(above);
   try {
@@ -210,7 +221,7 @@ const reasonOf = (folder: string, error: unknown): string => {
 };
 
 const cannotKeep = (folder: string, error: unknown): string => {
-  const why = reasonOf(folder, error);
+  const why = explainUnwritable(folder, error);
   const parent = dirname(folder);
   return [
     `Pawl can't write its journal below ${parent}: ${why}.`,

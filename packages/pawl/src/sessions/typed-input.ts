@@ -109,8 +109,8 @@ const noCommand = (name: string, prompts: readonly string[]): TypedInput => {
 
 const readCommand = (written: string, words: string, prompts: readonly string[]): TypedInput => {
   const lower = written.toLowerCase();
-  const wanted = lower === 'exit' ? 'quit' : lower;
-  const known = slashCommands.find(([name]) => name === wanted);
+  const commandName = lower === 'exit' ? 'quit' : lower;
+  const known = slashCommands.find(([name]) => name === commandName);
   if (known === undefined) return noCommand(written, prompts);
   const [name, usage] = known;
   if (name === 'later') {
@@ -151,11 +151,11 @@ export const readTypedInput = (
     const command = shell[1] ?? '';
     return command === '' ? refused('There is no command: !COMMAND') : { kind: 'shell', command };
   }
-  const found = /^\/([\w:-]*)(?:\s+(.*))?$/s.exec(text);
-  if (found === null) return { kind: 'say', text, mode };
-  const name = found[1] ?? '';
+  const command = /^\/([\w:-]*)(?:\s+(.*))?$/s.exec(text);
+  if (command === null) return { kind: 'say', text, mode };
+  const name = command[1] ?? '';
   if (prompts.includes(name) && !builtInNames.includes(name)) return { kind: 'say', text, mode };
-  return readCommand(name, (found[2] ?? '').trim(), prompts);
+  return readCommand(name, (command[2] ?? '').trim(), prompts);
 };
 
 /** The skills and commands of a session: what the model is told of them, and what the user can name. */
@@ -203,12 +203,12 @@ const warnOfFaults = (
   warn: (text: string) => void,
 ): void => {
   // Faults of a project must not hide that it replaces what the user would expect.
-  const told = (['replaced', 'skipped'] as const).flatMap((wanted) =>
-    faults.filter(({ weight }) => weight === wanted),
+  const sorted = (['replaced', 'skipped'] as const).flatMap((kind) =>
+    faults.filter(({ weight }) => weight === kind),
   );
-  for (const fault of told.slice(0, FAULTS_PRINTED_MAX)) warn(faultText(fault));
-  const left = told.length - FAULTS_PRINTED_MAX;
-  if (left > 0) warn(`${left} more faults in skills and commands: pawl skills lists them.`);
+  for (const fault of sorted.slice(0, FAULTS_PRINTED_MAX)) warn(faultText(fault));
+  const more = sorted.length - FAULTS_PRINTED_MAX;
+  if (more > 0) warn(`${more} more faults in skills and commands: pawl skills lists them.`);
 };
 
 /** `/NAME` at the start of a line, and the words behind it. */
@@ -218,12 +218,12 @@ const expandWith =
   ({ files }: PromptFiles): SessionPrompts['expand'] =>
   async (typed) => {
     const [, name = '', words = ''] = PROMPT_LINE.exec(typed.trim()) ?? [];
-    const found = builtInNames.includes(name) ? undefined : files.find((file) => file.name === name);
-    if (found === undefined) return { text: typed, fault: null };
+    const promptFile = builtInNames.includes(name) ? undefined : files.find((file) => file.name === name);
+    if (promptFile === undefined) return { text: typed, fault: null };
     const { readPromptBlock } = await import('@pawl/agent/extensions/skills/read-skill');
-    const block = await readPromptBlock(found, words.trim());
+    const block = await readPromptBlock(promptFile, words.trim());
     if (block.kind === 'text') return { text: `${typed.trim()}\n\n${block.text}`, fault: null };
-    const fault = `The ${found.kind} ${name} can't be read: ${found.file}: ${block.why}`;
+    const fault = `The ${promptFile.kind} ${name} can't be read: ${promptFile.file}: ${block.why}`;
     return { text: `${typed.trim()}\n\n(${fault})`, fault };
   };
 
@@ -312,10 +312,10 @@ export const storePictures = async (
   keep: (bytes: Uint8Array) => Promise<Image>,
 ): Promise<Pictures> => {
   const keepNamed = async (name: string): Promise<Pictures> => {
-    const kept = await attempt(async () => keep(await readPicture(path.resolve(workspace, name))));
-    return kept.kind === 'done'
-      ? { images: [kept.value], faults: [] }
-      : { images: [], faults: [`${name} is not sent: ${kept.fault.message}`] };
+    const stored = await attempt(async () => keep(await readPicture(path.resolve(workspace, name))));
+    return stored.kind === 'done'
+      ? { images: [stored.value], faults: [] }
+      : { images: [], faults: [`${name} is not sent: ${stored.fault.message}`] };
   };
   const tried = await Promise.all(names.map(keepNamed));
   return {
@@ -333,15 +333,15 @@ export const attachPictures = async (
   workspace: string,
   session: Session,
 ): Promise<Pictures> => {
-  const kept = await storePictures(names, workspace, session.keepPicture);
-  if (kept.images.length === 0) return kept;
-  const asked = await attempt(session.model);
-  const withFault = (fault: string): Pictures => ({ ...kept, faults: [...kept.faults, fault] });
-  if (asked.kind === 'fault')
-    return withFault(`It is unknown whether the model gets the pictures: ${asked.fault.message}`);
-  const why = imagesFault(asked.value);
-  if (why === null) return kept;
+  const pictures = await storePictures(names, workspace, session.keepPicture);
+  if (pictures.images.length === 0) return pictures;
+  const model = await attempt(session.model);
+  const withFault = (fault: string): Pictures => ({ ...pictures, faults: [...pictures.faults, fault] });
+  if (model.kind === 'fault')
+    return withFault(`It is unknown whether the model gets the pictures: ${model.fault.message}`);
+  const why = imagesFault(model.value);
+  if (why === null) return pictures;
   const advice =
-    asked.value.facts.images === undefined ? ' If it accepts pictures, start with --pictures yes.' : '';
+    model.value.facts.images === undefined ? ' If it accepts pictures, start with --pictures yes.' : '';
   return withFault(`The model does not get the pictures: ${why}.${advice}`);
 };

@@ -17,9 +17,9 @@ import { describeRule } from '@pawl/agent/policy/rules';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { type ReadRule, readRules } from './permission-rules.js';
 import {
-  attributeOf,
   checkValue,
   checkVariable,
+  flagAttribute,
   flagName,
   type Setting,
   settings,
@@ -51,15 +51,12 @@ export type Configured = {
   readonly projectHooks?: readonly ProjectHook[];
 };
 
-const faultLines = (faults: readonly PlacedFault[]): string =>
-  faults.map(({ where, text }) => `${where}: ${text}`).join('\n');
-
 type Flags = Readonly<Record<string, unknown>>;
 
-const givenByFlags = (flags: Flags): readonly Given[] =>
-  settings.flatMap((setting): Given[] => {
+const flagValues = (flags: Flags): readonly SourceValue[] =>
+  settings.flatMap((setting): SourceValue[] => {
     const flag = flagName(setting);
-    const value = flags[attributeOf(setting)];
+    const value = flags[flagAttribute(setting)];
     if (flag === null || value === undefined) return [];
     return [{ setting, value: value as Value, origin: { layer: 'flag', flag } }]; // the parser returns text or a boolean
   });
@@ -69,7 +66,7 @@ const profiled = /^(max_|retry_|hooks$|formatter$|auto_commit$)/;
 
 const withProfile = (layers: Layers, flags: Flags): Layers => {
   if (flags.profile === undefined) return layers;
-  const without = (list: readonly Given[]): readonly Given[] =>
+  const without = (list: readonly SourceValue[]): readonly SourceValue[] =>
     list.filter(({ setting }) => !profiled.test(setting.key));
   return { ...layers, user: without(layers.user), environment: without(layers.environment) };
 };
@@ -83,7 +80,7 @@ export const consult = async (
   flags: Flags,
 ): Promise<Consulted> => {
   const { layers, ...others } = await loadConfig(workspace, environment);
-  const all = withProfile({ ...layers, flags: givenByFlags(flags) }, flags);
+  const all = withProfile({ ...layers, flags: flagValues(flags) }, flags);
   return { resolved: resolve(all, DEFAULT_MODEL), ...others };
 };
 
@@ -115,33 +112,31 @@ export const variablesOf = (
   resolved: readonly Resolved[],
   environment: ProcessEnvironment,
 ): Record<string, string> => {
-  const found: Record<string, string> = {};
+  const variables: Record<string, string> = {};
   for (const { name, keyVariables, urlVariable } of providers) {
     const written = (key: string): Value | null =>
       resolved.find(({ setting }) => setting.key === `providers.${name}.${key}`)?.value ?? null;
     const [url, file] = [written('base_url'), written('api_key_file')];
-    if (url !== null && !environment[urlVariable]) found[urlVariable] = asText(url);
+    if (url !== null && !environment[urlVariable]) variables[urlVariable] = asText(url);
     const isSet = keyVariables.some((variable) => environment[variable]);
-    if (file !== null && !isSet) found[keyVariables[0]] = readKey(asText(file));
+    if (file !== null && !isSet) variables[keyVariables[0]] = readKey(asText(file));
   }
-  return found;
+  return variables;
 };
 
 /** The variables that hold API keys. */
 export const keysIn = (variables: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(variables).filter(([name]) => keyVariables.includes(name)));
 
-const isGivenByFlag = (setting: Setting, flags: Flags): boolean => flags[attributeOf(setting)] !== undefined;
-
 /** A setting in the form of a flag. `false` is left out like a missing flag, except for `auto_commit`, which has `--no-`. */
 const asFlag = ({ setting, value }: Resolved): readonly (readonly [string, unknown])[] => {
   if (value === null) return [];
-  const name = attributeOf(setting);
+  const name = flagAttribute(setting);
   if (typeof value !== 'boolean') return [[name, asText(value)]];
   return value || setting.key === 'auto_commit' ? [[name, value]] : [];
 };
 
-type GivenOptions = {
+type ConfigOptions = {
   /** `ask` also takes the settings whose key begins with `ask.`. */
   readonly command: 'run' | 'ask';
   /** A resumed session keeps its frozen settings. */
@@ -150,11 +145,9 @@ type GivenOptions = {
   readonly warn: (text: string) => void;
 };
 
-const commandOf = ({ key }: Setting): string => (key.startsWith('ask.') ? 'ask' : 'run');
-
-const wantedIn = ({ command, resumed }: GivenOptions, { setting }: Resolved): boolean => {
+const wantedIn = ({ command, resumed }: ConfigOptions, { setting }: Resolved): boolean => {
   if (setting.key.startsWith('providers.')) return false;
-  const fits = commandOf(setting) === 'run' || command === 'ask';
+  const fits = command === 'ask' || !setting.key.startsWith('ask.');
   return fits && !(resumed && setting.frozen);
 };
 
@@ -162,31 +155,33 @@ const wantedIn = ({ command, resumed }: GivenOptions, { setting }: Resolved): bo
 export const withConfig = async <F extends Flags>(
   flags: F,
   workspace: string,
-  asked: GivenOptions,
+  options: ConfigOptions,
 ): Promise<F & Configured> => {
-  const given = { ...flags };
-  const consulted = await consult(workspace, process.env, given);
+  const typedFlags = { ...flags };
+  const consulted = await consult(workspace, process.env, typedFlags);
   const { resolved, faults, rules, refused, mcpServers, mcpRefused } = consulted;
   const { userHooks, projectHooks } = consulted;
   if (faults.length > 0)
     throw new Stop(
       exitCodes.configuration,
       'configuration',
-      `The configuration is faulty.\n${faultLines(faults)}`,
+      ['The configuration is faulty.', ...faults.map(({ where, text }) => `${where}: ${text}`)].join('\n'),
     );
   for (const { key, value, origin, why } of refusedOf(resolved)) {
     const where = origin.layer === 'project' ? `${origin.file}:${origin.line}` : '';
-    asked.warn(`${where}: ${key} = ${showValue(value)} is ignored: ${why}.`);
+    options.warn(`${where}: ${key} = ${showValue(value)} is ignored: ${why}.`);
   }
   for (const rule of refused)
-    asked.warn(`${describeRule(rule)} is ignored: a project may only ask and deny.`);
+    options.warn(`${describeRule(rule)} is ignored: a project may only ask and deny.`);
   for (const file of mcpRefused)
-    asked.warn(`${file}: [mcp.servers] is ignored: a project names its servers in .mcp.json.`);
-  const open = resolved.filter((one) => wantedIn(asked, one) && !isGivenByFlag(one.setting, given));
+    options.warn(`${file}: [mcp.servers] is ignored: a project names its servers in .mcp.json.`);
+  const open = resolved.filter(
+    (one) => wantedIn(options, one) && typedFlags[flagAttribute(one.setting)] === undefined,
+  );
   const filled = Object.fromEntries(open.flatMap(asFlag));
   const variables = variablesOf(resolved, process.env);
   const tables = { writtenRules: rules, mcpServers, userHooks, projectHooks };
-  return { ...filled, ...given, variables, ...tables } as F & Configured; // each added attribute has the name and form of a flag
+  return { ...filled, ...typedFlags, variables, ...tables } as F & Configured; // each added attribute has the name and form of a flag
 };
 
 /** Resolves a setting: its value, the source that won, the sources that were overruled. */
@@ -196,7 +191,7 @@ export type Origin =
   | { readonly layer: 'environment'; readonly variable: string }
   | { readonly layer: 'flag'; readonly flag: string };
 
-export type Given = { readonly setting: Setting; readonly value: Value; readonly origin: Origin };
+export type SourceValue = { readonly setting: Setting; readonly value: Value; readonly origin: Origin };
 
 export type Overruled = { readonly value: Value; readonly origin: Origin; readonly why: string };
 
@@ -210,10 +205,10 @@ export type Resolved = {
 
 /** From the weakest to the strongest layer. In the project's layer the nearest file comes last. */
 export type Layers = {
-  readonly user: readonly Given[];
-  readonly project: readonly Given[];
-  readonly environment: readonly Given[];
-  readonly flags: readonly Given[];
+  readonly user: readonly SourceValue[];
+  readonly project: readonly SourceValue[];
+  readonly environment: readonly SourceValue[];
+  readonly flags: readonly SourceValue[];
 };
 
 const isAmong = (some: string, all: string): boolean =>
@@ -238,7 +233,7 @@ const LOOSER_TEXTS: Readonly<Record<Setting['kind']['type'], string>> = {
   names: 'a project may not set it',
 };
 
-const providerOf = (model: Value): string => String(model).split('/')[0] ?? '';
+const providerName = (model: Value): string => String(model).split('/')[0] ?? '';
 
 const outOfRange = ({ projectRange }: Setting, value: Value): string | null => {
   const [least, most] = projectRange ?? [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
@@ -269,8 +264,8 @@ const refusal = (
         ? null
         : 'a project may only raise it';
     case 'sameProvider': {
-      const provider = providerOf(current ?? builtInModel);
-      const isSame = providerOf(value) === provider && provider !== 'scripted';
+      const provider = providerName(current ?? builtInModel);
+      const isSame = providerName(value) === provider && provider !== 'scripted';
       return isSame ? null : LOOSER_TEXTS.model;
     }
     default:
@@ -278,28 +273,28 @@ const refusal = (
   }
 };
 
-type Winner = Pick<Given, 'value' | 'origin'>;
+type Winner = Pick<SourceValue, 'value' | 'origin'>;
 
 const resolveOne = (setting: Setting, layers: Layers, builtInModel: string): Resolved => {
   let now: Winner | null = null;
   const overruled: Overruled[] = [];
-  const take = (given: Given, by: string): void => {
+  const take = (sourceValue: SourceValue, by: string): void => {
     if (now !== null) overruled.push({ ...now, why: by });
-    now = { value: given.value, origin: given.origin };
+    now = { value: sourceValue.value, origin: sourceValue.origin };
   };
   const { user, project, environment, flags } = layers;
-  const own = (list: readonly Given[]): readonly Given[] =>
-    list.filter((given) => given.setting.key === setting.key);
-  for (const given of own(user)) take(given, 'another file comes later');
-  for (const given of own(project)) {
+  const valuesIn = (list: readonly SourceValue[]): readonly SourceValue[] =>
+    list.filter((sourceValue) => sourceValue.setting.key === setting.key);
+  for (const sourceValue of valuesIn(user)) take(sourceValue, 'another file comes later');
+  for (const sourceValue of valuesIn(project)) {
     const current = (now as Winner | null)?.value ?? null; // `take` assigns it, which the compiler does not see
-    const why = refusal(setting, given.value, current, builtInModel);
+    const why = refusal(setting, sourceValue.value, current, builtInModel);
     if (why === null)
-      take(given, setting.project === 'raise' ? 'the project raises it' : 'the project is stricter');
-    else overruled.push({ value: given.value, origin: given.origin, why });
+      take(sourceValue, setting.project === 'raise' ? 'the project raises it' : 'the project is stricter');
+    else overruled.push({ value: sourceValue.value, origin: sourceValue.origin, why });
   }
-  for (const given of own(environment)) take(given, 'the environment wins over files');
-  for (const given of own(flags)) take(given, 'flags win');
+  for (const sourceValue of valuesIn(environment)) take(sourceValue, 'the environment wins over files');
+  for (const sourceValue of valuesIn(flags)) take(sourceValue, 'flags win');
   const winner = now as Winner | null; // the same
   return { setting, value: winner?.value ?? null, origin: winner?.origin ?? null, overruled };
 };
@@ -379,7 +374,7 @@ const readContent = async (file: string): Promise<FileContent> => {
 };
 
 type ConfigFile = {
-  readonly given: readonly Given[];
+  readonly values: readonly SourceValue[];
   readonly rules: readonly WrittenRule[];
   readonly mcpServers: readonly McpServer[];
   readonly hooks: readonly HookDeclaration[];
@@ -388,7 +383,7 @@ type ConfigFile = {
 };
 
 const NO_FILE = {
-  given: [],
+  values: [],
   rules: [],
   mcpServers: [],
   hooks: [],
@@ -419,19 +414,19 @@ const readFile = async (file: string, project: string | null): Promise<ConfigFil
   const { values, rules, mcpServers, hooks, faults }: ParsedConfig = parseConfig(content.text, (text) =>
     parse(text),
   );
-  const given = values.map(({ setting, value, line }) => ({
+  const sourceValues = values.map(({ setting, value, line }) => ({
     setting,
     value,
     origin: { layer, file, line } satisfies Origin,
   }));
   const place = ({ line, text }: LineFault): PlacedFault => ({ where: `${file}:${line}`, text });
   const placed = rules.map(({ line, ...rule }): WrittenRule => ({ ...rule, origin: `${file}:${line}` }));
-  return { given, rules: placed, mcpServers, hooks, faults: faults.map(place), there: true };
+  return { values: sourceValues, rules: placed, mcpServers, hooks, faults: faults.map(place), there: true };
 };
 
 /** Reads Pawl's own variables. Those of providers are read together with the keys. */
-const readVariables = (environment: ProcessEnvironment): Pick<ConfigFile, 'given' | 'faults'> => {
-  const given: Given[] = [];
+const readVariables = (environment: ProcessEnvironment): Pick<ConfigFile, 'values' | 'faults'> => {
+  const values: SourceValue[] = [];
   const faults: PlacedFault[] = [];
   for (const setting of settings.filter(({ variable }) => variable.startsWith('PAWL_'))) {
     const { variable, kind } = setting;
@@ -439,10 +434,10 @@ const readVariables = (environment: ProcessEnvironment): Pick<ConfigFile, 'given
     if (text === '') continue;
     const checked = checkVariable(kind, text);
     if (checked.kind === 'ok')
-      given.push({ setting, value: checked.value, origin: { layer: 'environment', variable } });
+      values.push({ setting, value: checked.value, origin: { layer: 'environment', variable } });
     else faults.push({ where: variable, text: `it ${checked.why}.` });
   }
-  return { given, faults };
+  return { values: values, faults };
 };
 
 /** The user's rules, and the project's rules that ask or deny. */
@@ -456,8 +451,6 @@ const inHome = (rule: WrittenRule, environment: ProcessEnvironment): WrittenRule
   if (rule.kind !== 'path' || !rule.pattern.startsWith('~/')) return rule;
   return { ...rule, pattern: path.join(environment.HOME || homedir(), rule.pattern.slice(2)) };
 };
-
-const folderOf = (file: string): string => path.dirname(path.dirname(file));
 
 const nearestHooks = (hooks: readonly ProjectHook[]): readonly ProjectHook[] => [
   ...new Map(hooks.map((hook) => [hook.declaration.name, hook])).values(),
@@ -476,9 +469,9 @@ export const loadConfig = async (workspace: string, environment: ProcessEnvironm
   const present = [mine, ...projects].filter((_, index) => [user, ...project][index]?.there);
   return {
     layers: {
-      user: user.given,
-      project: project.flatMap(({ given }) => given),
-      environment: variables.given,
+      user: user.values,
+      project: project.flatMap(({ values }) => values),
+      environment: variables.values,
     },
     files: present,
     rules: stricterRules(user.rules, ofProjects).map((rule) => inHome(rule, environment)),
@@ -487,7 +480,10 @@ export const loadConfig = async (workspace: string, environment: ProcessEnvironm
     userHooks: user.hooks,
     projectHooks: nearestHooks(
       projects.flatMap((file, index) =>
-        (project[index]?.hooks ?? []).map((declaration) => ({ declaration, folder: folderOf(file) })),
+        (project[index]?.hooks ?? []).map((declaration) => ({
+          declaration,
+          folder: path.dirname(path.dirname(file)),
+        })),
       ),
     ),
     refused: ofProjects.filter(({ decision }) => decision === 'allow'),
@@ -517,8 +513,6 @@ const tables = new Set(
   }),
 );
 
-const looksLikeSecret = (name: string): boolean => /key|token|secret|password|credential/i.test(name);
-
 /** Longer than any setting's name, so longer keys get no suggestion. */
 const NAME_MAX = 60;
 /** Faults to show. Further ones are counted. */
@@ -531,7 +525,7 @@ const unknownKey = (key: string): string => {
   const names = [...settings.map((setting) => setting.key), ...tables, 'rules', 'mcp', 'hook'];
   const close = key.length > NAME_MAX ? undefined : nearestWord(key, names);
   if (close !== undefined) return `there is no setting ${key}. Did you mean ${close}?`;
-  if (looksLikeSecret(name)) {
+  if (/key|token|secret|password|credential/i.test(name)) {
     return `${shorten(key)} is no setting: keys do not belong into a file that is copied and shown. Set the variable of the provider, for example ${defaultProvider.keyVariables[0]}, or name a file in your own config.toml: providers.${defaultProvider.name}.api_key_file.`;
   }
   return `there is no setting ${shorten(key)}. pawl config lists them.`;
@@ -562,11 +556,11 @@ type PendingFault = { readonly line: number; readonly tell: () => string };
 /** The first faults in order of their lines, and the number of the others. */
 const firstFaults = (wrong: readonly PendingFault[]): readonly LineFault[] => {
   const sorted = wrong.toSorted((one, other) => one.line - other.line);
-  const told = sorted.slice(0, FAULTS_MAX).map(({ line, tell }) => ({ line, text: tell() }));
+  const first = sorted.slice(0, FAULTS_MAX).map(({ line, tell }) => ({ line, text: tell() }));
   const next = sorted[FAULTS_MAX];
-  if (next === undefined) return told;
-  const left = plural(sorted.length - FAULTS_MAX, 'more fault');
-  return [...told, { line: next.line, text: `${left} from here on.` }];
+  if (next === undefined) return first;
+  const rest = plural(sorted.length - FAULTS_MAX, 'more fault');
+  return [...first, { line: next.line, text: `${rest} from here on.` }];
 };
 
 /** Reads the whole file, so that all faults are found. */

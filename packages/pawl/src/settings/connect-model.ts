@@ -9,7 +9,7 @@ import type { Model } from '@pawl/agent/ports/model';
 import { workspaceRefusal } from '@pawl/agent/session/refuse-workspace';
 import { type ExitCode, exitCodes, Stop } from '../process/exit-codes.js';
 import type { Configured } from './configuration.js';
-import { type PicturesWish, picturesOf, type RunFlags } from './flags.js';
+import { type PicturesChoice, type RunFlags, readPictures } from './flags.js';
 
 const exitOfProblem: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
   noKey: exitCodes.configuration,
@@ -23,12 +23,12 @@ const exitOfProblem: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
 };
 
 /** The model with the user's answer to whether it accepts pictures. */
-const withPictures = (model: Model, pictures: PicturesWish): Model =>
+const withPictures = (model: Model, pictures: PicturesChoice): Model =>
   pictures === 'auto' ? model : { ...model, facts: { ...model.facts, images: pictures } };
 
 /** Connects the named model, or the default one. The path of a scripted model is relative to `folder`. */
 export const connectModel = async (
-  wanted: string | undefined,
+  modelId: string | undefined,
   flags: Pick<RunFlags, 'baseUrl' | 'pictures'> & Pick<Configured, 'variables' | 'reasoningSummaries'>,
   folder: string,
 ): Promise<Model> => {
@@ -37,9 +37,9 @@ export const connectModel = async (
     ...(flags.baseUrl === undefined ? {} : { baseUrl: flags.baseUrl }),
     ...(flags.reasoningSummaries === 'off' ? { summaries: 'off' as const } : {}),
   };
-  const chosen = await chooseModel(wanted, { ...process.env, ...flags.variables }, options);
+  const chosen = await chooseModel(modelId, { ...process.env, ...flags.variables }, options);
   if (chosen.kind !== 'ok') throw new Stop(exitOfProblem[chosen.kind], 'configuration', chosen.message);
-  return withPictures(chosen.model, picturesOf(flags));
+  return withPictures(chosen.model, readPictures(flags));
 };
 
 const providerIn = (modelId: string): string => modelId.slice(0, modelId.indexOf('/'));
@@ -47,10 +47,10 @@ const providerIn = (modelId: string): string => modelId.slice(0, modelId.indexOf
 /** Connects later models of a session. `--base-url` applies only to models of the first one's provider. */
 export const connectOthers =
   (first: Model, flags: Parameters<typeof connectModel>[1], folder: string, warn: Warn) =>
-  async (wanted: string): Promise<Model> => {
+  async (modelId: string): Promise<Model> => {
     const { baseUrl: _, ...elsewhere } = flags;
-    const isThere = providerIn(wanted) === providerIn(first.id);
-    const model = await connectModel(wanted, isThere ? flags : elsewhere, folder);
+    const isThere = providerIn(modelId) === providerIn(first.id);
+    const model = await connectModel(modelId, isThere ? flags : elsewhere, folder);
     warnOfUnknown(model, warn);
     return model;
   };

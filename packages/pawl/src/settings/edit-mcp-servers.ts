@@ -54,7 +54,7 @@ const isSame = (one: unknown, other: unknown): boolean => {
   );
 };
 
-/** Whether `after` says what `before` says, with `servers` in the place of its servers (rule 2). */
+/** Whether `after` says what `before` says, with `servers` in the place of its servers. */
 const changesOnlyServers = (
   before: ParsedTable,
   after: ParsedTable | null,
@@ -63,8 +63,6 @@ const changesOnlyServers = (
   const [old, now] = [splitServers(before), after === null ? null : splitServers(after)];
   return old !== null && now !== null && isSame(now.rest, old.rest) && isSame(now.servers, servers);
 };
-
-const detectLineEnd = (text: string): string => (text.includes('\r\n') ? '\r\n' : '\n');
 
 /** `name = value` as one line: tables are written inline. */
 const serializeLine = (name: string, value: unknown, format: TomlFormat): string => {
@@ -90,7 +88,7 @@ export const addServer = (
     return refused(`it already has an MCP server ${same}. First: pawl mcp remove ${same}`);
   const [fault] = readMcpTable({ servers: { [name]: server } }).faults;
   if (fault !== undefined) return refused(fault.text);
-  const lineEnd = detectLineEnd(text);
+  const lineEnd = text.includes('\r\n') ? '\r\n' : '\n';
   const lines = [
     `[mcp.servers.${name}]`,
     ...Object.entries(server).map(([key, value]) => serializeLine(key, value, format)),
@@ -101,9 +99,6 @@ export const addServer = (
     return refused(`it has its servers in a form that can't be extended. Add ${name} by hand.`);
   return { kind: 'edited', text: edited };
 };
-
-const startsWith = (names: readonly string[], start: readonly string[]): boolean =>
-  start.every((name, index) => names[index] === name);
 
 /** The whole lines of a statement, with a comment behind it. */
 const lineSpan = (text: string, { start, end }: TomlStatement): readonly [from: number, to: number] => {
@@ -130,7 +125,7 @@ export const removeServer = (text: string, name: string, format: TomlFormat): Ed
   let from = 0;
   let wasOurs = false;
   for (const statement of findStatements(text, format.parse)) {
-    const isOurs = startsWith(statement.names, ['mcp', 'servers', name]);
+    const isOurs = ['mcp', 'servers', name].every((part, index) => statement.names[index] === part);
     const [start, end] = lineSpan(text, statement);
     if (isOurs) {
       if (!wasOurs) edited += text.slice(from, start);
@@ -139,8 +134,8 @@ export const removeServer = (text: string, name: string, format: TomlFormat): Ed
     wasOurs = isOurs;
   }
   edited = joinBlank(edited, text.slice(from));
-  const { [name]: _, ...left } = servers;
-  if (!changesOnlyServers(before, parsed(edited, format), left))
+  const { [name]: _, ...others } = servers;
+  if (!changesOnlyServers(before, parsed(edited, format), others))
     return refused(`it names ${name} in a form that can't be cut out. Remove it by hand.`);
   return { kind: 'edited', text: edited };
 };

@@ -116,9 +116,9 @@ export const limitsOf = (flags: RunFlags): Partial<Limits> => ({
 });
 
 export const chooseWord = <Word extends string>(flag: string, text: string, words: readonly Word[]): Word => {
-  const found = words.find((word) => word === text);
-  if (found === undefined) throw usageStop(`${flag} needs one of ${words.join(', ')}, not '${text}'.`);
-  return found;
+  const known = words.find((word) => word === text);
+  if (known === undefined) throw usageStop(`${flag} needs one of ${words.join(', ')}, not '${text}'.`);
+  return known;
 };
 
 export const presetOf = (flags: RunFlags): Preset | null =>
@@ -126,7 +126,7 @@ export const presetOf = (flags: RunFlags): Preset | null =>
     ? null
     : chooseWord<Preset>('--preset', flags.preset, ['plan', 'careful', 'auto', 'ci']);
 
-export const sandboxOf = (flags: RunFlags): SandboxLevel | null =>
+export const readSandbox = (flags: RunFlags): SandboxLevel | null =>
   flags.sandbox === undefined
     ? null
     : chooseWord<SandboxLevel>('--sandbox', flags.sandbox, [
@@ -136,20 +136,20 @@ export const sandboxOf = (flags: RunFlags): SandboxLevel | null =>
         'off',
       ]);
 
-export const onAskOf = (flags: RunFlags): 'stop' | 'deny' | null =>
+export const readOnAsk = (flags: RunFlags): 'stop' | 'deny' | null =>
   flags.onAsk === undefined ? null : chooseWord<'stop' | 'deny'>('--on-ask', flags.onAsk, ['stop', 'deny']);
 
 export const effortOf = ({ effort }: Pick<RunFlags, 'effort'>): Effort | null =>
   effort === undefined ? null : chooseWord<Effort>('--effort', effort, ['auto', 'low', 'medium', 'high']);
 
 /** Whether pictures are sent to the model; `auto`: only if it is known to accept them. */
-export type PicturesWish = 'auto' | 'yes' | 'no';
+export type PicturesChoice = 'auto' | 'yes' | 'no';
 
-export const picturesOf = ({ pictures = 'auto' }: Pick<RunFlags, 'pictures'>): PicturesWish =>
-  chooseWord<PicturesWish>('--pictures', pictures, ['auto', 'yes', 'no']);
+export const readPictures = ({ pictures = 'auto' }: Pick<RunFlags, 'pictures'>): PicturesChoice =>
+  chooseWord<PicturesChoice>('--pictures', pictures, ['auto', 'yes', 'no']);
 
 /** Hosts that need no approval; null without the flag. */
-export const allowedHostsOf = ({ allowHosts }: RunFlags): readonly string[] | null => {
+export const readAllowedHosts = ({ allowHosts }: RunFlags): readonly string[] | null => {
   if (allowHosts === undefined) return null;
   const checked = checkVariable(settingOf('allow_hosts').kind, allowHosts);
   if (checked.kind === 'bad') throw usageStop(`--allow-hosts ${checked.why}.`);
@@ -157,7 +157,7 @@ export const allowedHostsOf = ({ allowHosts }: RunFlags): readonly string[] | nu
 };
 
 /** Settings of the hooks that run after tools, as far as flags set them. */
-export const afterToolsOf = (
+export const readAfterTools = (
   flags: RunFlags,
 ): Partial<Pick<Settings, 'hooks' | 'formatter' | 'autoCommit'>> => {
   const hooks =
@@ -177,7 +177,7 @@ export const afterToolsOf = (
   };
 };
 
-export const profileOf = (flags: RunFlags): ProfileName | null =>
+export const readProfileName = (flags: RunFlags): ProfileName | null =>
   flags.profile === undefined
     ? null
     : chooseWord<ProfileName>('--profile', flags.profile, ['minimal', 'loom', 'sketch', 'tools', 'full']);

@@ -103,9 +103,9 @@ export const readRules = (table: unknown, lineOf: (keys: readonly string[]) => n
     else if (!Array.isArray(raw)) faults.push({ line, text: `${name} is a list of texts: ["…"].` });
     else
       for (const text of raw) {
-        const made = typeof text === 'string' ? list.make(text) : { fault: 'is a text in quotes' };
-        if ('fault' in made) faults.push({ line, text: `a rule of ${name} ${made.fault}.` });
-        else rules.push({ ...made.subject, decision: list.decision, line });
+        const result = typeof text === 'string' ? list.make(text) : { fault: 'is a text in quotes' };
+        if ('fault' in result) faults.push({ line, text: `a rule of ${name} ${result.fault}.` });
+        else rules.push({ ...result.subject, decision: list.decision, line });
       }
   }
   if (rules.length <= RULES_MAX) return { rules, faults };

@@ -53,13 +53,13 @@ const words = (...list: readonly string[]): ValueKind => ({ type: 'words', words
 
 type Row = Omit<Setting, 'variable' | 'frozen' | 'builtIn' | 'tightest' | 'projectRange'> & Partial<Setting>;
 
-const row = (given: Row): Setting => ({
-  variable: `PAWL_${given.key.toUpperCase().replaceAll('.', '_')}`,
+const row = (fields: Row): Setting => ({
+  variable: `PAWL_${fields.key.toUpperCase().replaceAll('.', '_')}`,
   frozen: true,
   builtIn: 'none',
   tightest: null,
   projectRange: null,
-  ...given,
+  ...fields,
 });
 
 /** Settings of model calls: requests, retries and waiting times. Part of the table. */
@@ -406,16 +406,16 @@ const ofProviders: readonly Setting[] = providers.flatMap(
 export const settings: readonly Setting[] = [...common, ...asking, ...ofProviders];
 
 export const settingOf = (key: string): Setting => {
-  const found = settings.find((setting) => setting.key === key);
-  if (found === undefined) throw new Error(`there is no setting ${key}`);
-  return found;
+  const setting = settings.find((setting) => setting.key === key);
+  if (setting === undefined) throw new Error(`there is no setting ${key}`);
+  return setting;
 };
 
 /** `--max-usd` of `--max-usd <amount>`; null for a setting without a flag. */
 export const flagName = ({ flag }: Setting): string | null => flag?.split(' ')[0] ?? null;
 
 /** The attribute name that the flag parser creates: `maxUsd`. Settings without a flag have one too: `firstByteMs`. */
-export const attributeOf = (setting: Setting): string => {
+export const flagAttribute = (setting: Setting): string => {
   const name = flagName(setting)?.slice(2) ?? setting.key.split('.').at(-1) ?? setting.key;
   return name.replace(/[-_](\w)/g, (_, letter: string) => letter.toUpperCase());
 };
@@ -436,8 +436,6 @@ const showWrongValue = (raw: unknown): string => {
   if (raw instanceof Date) return 'a date';
   return Array.isArray(raw) ? 'a list' : 'a table';
 };
-
-const quoteWords = (words: readonly string[]): string => words.map((word) => `"${word}"`).join(', ');
 
 /** Checks a list of hosts, or hosts separated by commas. */
 const checkHosts = (raw: unknown): CheckedValue => {
@@ -478,7 +476,7 @@ export const checkValue = (kind: ValueKind, raw: unknown): CheckedValue => {
     case 'words':
       return typeof raw === 'string' && kind.words.includes(raw)
         ? ok(raw)
-        : bad(`is one of ${quoteWords(kind.words)}, not ${showWrongValue(raw)}`);
+        : bad(`is one of ${kind.words.map((word) => `"${word}"`).join(', ')}, not ${showWrongValue(raw)}`);
     case 'number': {
       const fits =
         typeof raw === 'number' && raw > 0 && (kind.whole ? Number.isSafeInteger(raw) : raw < 1e12);

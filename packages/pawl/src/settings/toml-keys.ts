@@ -13,24 +13,24 @@ const BARE = /^[\w-]+(\.[\w-]+)*$/;
 type Statement = { readonly text: string; readonly line: number; readonly at: number };
 
 const splitStatements = (text: string): readonly Statement[] => {
-  const found: Statement[] = [];
+  const statements: Statement[] = [];
   let line = 1;
   let depth = 0;
-  let began: { readonly at: number; readonly line: number } | null = null;
+  let start: { readonly at: number; readonly line: number } | null = null;
   const end = (at: number): void => {
-    if (began !== null) found.push({ ...began, text: text.slice(began.at, at) });
-    began = null;
+    if (start !== null) statements.push({ ...start, text: text.slice(start.at, at) });
+    start = null;
   };
   for (const { 0: token, index } of text.matchAll(TOKEN)) {
     const isBlank = token.trim() === '' || token.startsWith('#');
     if (token === '\n' && depth === 0) end(index);
-    else if (began === null && !isBlank) began = { at: index + token.search(/\S/), line };
+    else if (start === null && !isBlank) start = { at: index + token.search(/\S/), line };
     if (token === '[' || token === '{') depth += 1;
     if (token === ']' || token === '}') depth -= 1;
     for (let at = token.indexOf('\n'); at >= 0; at = token.indexOf('\n', at + 1)) line += 1;
   }
   end(text.length);
-  return found;
+  return statements;
 };
 
 /** The names in a key. The parser decodes quoted ones. */
