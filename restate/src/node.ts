@@ -1,5 +1,6 @@
 /** A node on the engine: it checks the engine, serves the calls of sessions, is registered, and uses their runtime. */
 
+import './polyfill.js';
 import { createServer, type Http2Server, type ServerHttp2Session } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import * as restate from '@restatedev/restate-sdk';
@@ -20,7 +21,6 @@ import { SessionStore } from './session-store.js';
 import { type EquippedSession, Workers, type WorkerWorld } from './session-worker.js';
 import { entriesObject, indexObject, metadataObject } from './stored-objects.js';
 import { modelService, toolsServiceOf } from './work-services.js';
-import './polyfill.js';
 
 export type EngineNode = {
   readonly runtime: RestateRuntime;

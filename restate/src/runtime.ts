@@ -1,5 +1,6 @@
 /** Sessions on the engine, behind the interface that sessions in one process have too: sent to, followed and read. */
 
+import './polyfill.js';
 import {
   AsyncQueue,
   agentMachine,
@@ -22,7 +23,6 @@ import type { LiveChannel, LiveMessage } from './live.js';
 import { allShards, type BegunSession } from './session-records.js';
 import { SessionStates } from './session-states.js';
 import { SessionStore } from './session-store.js';
-import './polyfill.js';
 
 export type RestateRuntimeOptions = {
   /** Where the engine takes calls, for example `http://127.0.0.1:8080`. */

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type * as restate from '@restatedev/restate-sdk';
 import { agentMachine, type Header } from 'pawl/engine';
 import { storySettings } from '../../test/contract/play-story.js';
-import { localLive } from '../packages/pawl/src/index.js';
+import { localLive } from '../src/index.js';
 import { arrive } from '../src/session-object.js';
 import type { Head } from '../src/session-records.js';
 import type { SessionStates } from '../src/session-states.js';
