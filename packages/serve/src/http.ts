@@ -11,7 +11,7 @@ import type { AddressInfo } from 'node:net';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { foreignHeader, loopbackHosts } from '@pawl/agent/platform/check-host-and-origin';
 import { parseBounded } from '@pawl/agent/platform/untrusted-input';
-import { ApiFault, apiFaultOf } from './api-fault.js';
+import { ApiFault, toApiFault } from './api-fault.js';
 import { findKey, type KeyUse, type ServeKey } from './keys.js';
 import { endsTurns, readFork, readInput, readNewSession } from './request-shapes.js';
 import type { ServedSessions } from './served-sessions.js';
@@ -125,7 +125,7 @@ class Answers {
   }
 
   #refuse(incoming: IncomingMessage, outgoing: ServerResponse, error: Error): void {
-    const fault = apiFaultOf(error);
+    const fault = toApiFault(error);
     const isOurs = fault === null || fault.code === 'unavailable';
     if (isOurs && !outgoing.destroyed && !incoming.destroyed) this.#options.report(error);
     if (outgoing.headersSent) {
@@ -200,7 +200,7 @@ type Route = {
   answer(parts: RouteParts, exchange: ApiExchange): Promise<JsonAnswer | null>;
 };
 
-const bodyOf = ({ incoming, outgoing, key }: ApiExchange): Promise<unknown> =>
+const readBody = ({ incoming, outgoing, key }: ApiExchange): Promise<unknown> =>
   readJson(incoming, outgoing, key.limits.inputBytes);
 
 const ok = (body: object): JsonAnswer => ({ status: 200, body });
@@ -212,7 +212,7 @@ const routes: readonly Route[] = [
     path: '/v1/sessions',
     async answer({ sessions, refuseWhileDraining }, exchange) {
       refuseWhileDraining();
-      return created(await sessions.create(exchange.key, readNewSession(await bodyOf(exchange))));
+      return created(await sessions.create(exchange.key, readNewSession(await readBody(exchange))));
     },
   },
   {
@@ -229,7 +229,7 @@ const routes: readonly Route[] = [
     method: 'POST',
     path: '/v1/sessions/ID/inputs',
     async answer({ sessions, refuseWhileDraining }, exchange) {
-      const input = readInput(await bodyOf(exchange));
+      const input = readInput(await readBody(exchange));
       if (!endsTurns(input)) refuseWhileDraining();
       return { status: 202, body: await sessions.send(exchange.key, exchange.sessionId, input) };
     },
@@ -247,7 +247,7 @@ const routes: readonly Route[] = [
     path: '/v1/sessions/ID/fork',
     async answer({ sessions, refuseWhileDraining }, exchange) {
       refuseWhileDraining();
-      const { seq } = readFork(await bodyOf(exchange));
+      const { seq } = readFork(await readBody(exchange));
       return created(await sessions.fork(exchange.key, exchange.sessionId, seq));
     },
   },

@@ -65,7 +65,7 @@ const fileSchema = v.strictObject({
   keys: v.pipe(v.array(keySchema), v.minLength(1, 'must have at least one key')),
 });
 
-const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest();
+const tokenDigest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 export type ReadKeys =
   | { readonly kind: 'ok'; readonly keys: readonly ServeKey[] }
@@ -94,7 +94,7 @@ export const readKeys = (text: string): ReadKeys => {
   if (!parsed.success) return invalid(firstIssue(parsed.issues));
   const keys = parsed.output.keys.map(({ name, token: given, ...limits }) => ({
     name,
-    digest: digestOf(given),
+    digest: tokenDigest(given),
     limits,
   }));
   const twice = keys.find(({ name }, index) => keys.findIndex((other) => other.name === name) !== index);
@@ -112,12 +112,12 @@ export const readKeys = (text: string): ReadKeys => {
 export const keyOfToken = (given: string): ReadKeys => {
   const parsed = v.safeParse(token, given);
   if (!parsed.success) return invalid(`the token ${firstIssue(parsed.issues).replace(/^the file: /, '')}`);
-  return { kind: 'ok', keys: [{ name: 'default', digest: digestOf(given), limits: defaultKeyLimits }] };
+  return { kind: 'ok', keys: [{ name: 'default', digest: tokenDigest(given), limits: defaultKeyLimits }] };
 };
 
 /** The key of an `Authorization: Bearer` header. Takes as long for every token, right or wrong. */
 export const findKey = (keys: readonly ServeKey[], authorization: string | undefined): ServeKey | null => {
-  const given = digestOf(/^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1] ?? '');
+  const given = tokenDigest(/^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1] ?? '');
   let found: ServeKey | null = null;
   for (const key of keys) if (timingSafeEqual(given, key.digest)) found = key;
   return found;

@@ -57,14 +57,14 @@ export type SharedRuntime = LastingRuntime & {
   allMetadata(): Promise<readonly unknown[]>;
 };
 
-const placesOf = (runtime: SharedRuntime, node: string): SessionPlaces => ({
+const sessionPlaces = (runtime: SharedRuntime, node: string): SessionPlaces => ({
   node,
   nodeOf: async (sessionId) => (await runtime.place(sessionId)).node,
   answers: async (other) => other === node || runtime.answers(other),
   moveHere: (sessionId) => runtime.move(sessionId, node),
 });
 
-const recordsOf = (runtime: SharedRuntime): RecordStore => ({
+const sharedRecords = (runtime: SharedRuntime): RecordStore => ({
   get: async (sessionId) => checkRecord(await runtime.metadata(sessionId)) ?? undefined,
   all: async () => (await runtime.allMetadata()).flatMap((stored) => checkRecord(stored) ?? []),
   put: (record) => runtime.setMetadata(record.sessionId, record),
@@ -92,8 +92,8 @@ export const lastingSessions = (runtime: LastingRuntime, prepare: Prepare): Node
 /** The same for a node that serves its sessions together with others. */
 export const sharedSessions = (runtime: SharedRuntime, prepare: Prepare, node: string): NodeRuntime => ({
   ...lastingSessions(runtime, prepare),
-  places: placesOf(runtime, node),
-  records: recordsOf(runtime),
+  places: sessionPlaces(runtime, node),
+  records: sharedRecords(runtime),
 });
 
 /** What a node remembers of its sessions besides their journals: whose they are, and where they work. */

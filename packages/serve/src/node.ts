@@ -47,7 +47,7 @@ const SWEEP_MS = 30_000;
 /** Requests that are being answered have this long when all sessions are closed. */
 const LAST_ANSWERS_MS = 2_000;
 
-const seqOf = ({ incoming }: ApiExchange): number => {
+const readLastSeq = ({ incoming }: ApiExchange): number => {
   const query = new URLSearchParams((incoming.url ?? '').split('?')[1]);
   const given = incoming.headers['last-event-id'] ?? query.get('after') ?? '0';
   const seq = /^\d{1,15}$/.test(String(given)) ? Number(given) : Number.NaN;
@@ -121,7 +121,7 @@ class Node {
 
   async #stream(exchange: ApiExchange): Promise<void> {
     const { key, sessionId, outgoing } = exchange;
-    const after = seqOf(exchange);
+    const after = readLastSeq(exchange);
     const source = await this.#sessions.source(key, sessionId, after);
     const leave = this.#use.openStream(key);
     const limits = { ...defaultStreamLimits, ...this.#options.streams };

@@ -265,7 +265,7 @@ class SessionFeed {
     if (state === before || (seq === null && state.name === before.name)) return;
     const approvals = approvalsIn(state, this.#diffs);
     if (approvals.length === 0) this.#diffs.clear();
-    const isNew = state.name !== before.name || idsOf(approvals) !== idsOf(this.#approvals);
+    const isNew = state.name !== before.name || approvalIds(approvals) !== approvalIds(this.#approvals);
     this.#approvals = approvals;
     if (isNew) this.#offer(otherMessage('state', { ...this.status, seq: seq ?? this.#seq }));
   }
@@ -275,7 +275,7 @@ class SessionFeed {
   }
 }
 
-const idsOf = (approvals: readonly Approval[]): string =>
+const approvalIds = (approvals: readonly Approval[]): string =>
   approvals.map(({ batchId, callId }) => `${batchId} ${callId}`).join('\n');
 
 /** A call that waits for the answer of a user, described completely. */

@@ -87,7 +87,7 @@ const inputRules: Readonly<Record<UserEvent['type'], null | string>> = {
   InputFailed: 'It is for programs that read a keyboard.',
 };
 
-const typeOf = (body: unknown): string =>
+const inputType = (body: unknown): string =>
   typeof body === 'object' && body !== null && 'type' in body && typeof body.type === 'string'
     ? body.type
     : '';
@@ -96,7 +96,7 @@ const typeOf = (body: unknown): string =>
 export const readInput = (body: unknown): Input => {
   const isShort = typeof body === 'object' && body !== null && !('type' in body) && 'text' in body;
   const given = isShort ? { type: 'UserInput', mode: 'steer', ...body } : body;
-  const type = typeOf(given);
+  const type = inputType(given);
   if (!Object.hasOwn(inputRules, type)) {
     const known = Object.entries(inputRules).flatMap(([name, rule]) => (rule === null ? [name] : []));
     throw new ApiFault('badRequest', `type: must be one of ${known.join(', ')}, or send { "text": "…" }.`);

@@ -13,7 +13,7 @@ import { attempt } from '@pawl/agent/platform/attempt';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
 import type { Input } from '@pawl/agent/ports/session';
 import { reasonText } from '@pawl/agent/session/turn-result';
-import { ApiFault, apiFaultOf } from './api-fault.js';
+import { ApiFault, toApiFault } from './api-fault.js';
 import type { KeyUse, ServeKey } from './keys.js';
 import type { NodeRuntime, NodeSessionRecord, NodeWorkspace, RecordStore } from './node-runtime.js';
 import { approvalsIn, isBusyIn, type OpenSessions, type StreamSource } from './open-sessions.js';
@@ -131,7 +131,7 @@ export class ServedSessions {
     const told = isTold ? { ...input, text: `${notice}\n\n${input.text}` } : input;
     const sent = await attempt(() => runtime.send(sessionId, told));
     if (sent.kind === 'fault') {
-      if (open.feed(sessionId) !== null || apiFaultOf(sent.fault) !== null) throw sent.fault;
+      if (open.feed(sessionId) !== null || toApiFault(sent.fault) !== null) throw sent.fault;
       throw new ApiFault('conflict', 'The session was closed meanwhile. Send the input again to open it.');
     }
     if (isTold) await this.#change(sessionId, { notice: '' });

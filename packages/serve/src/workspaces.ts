@@ -51,7 +51,7 @@ type Worktree = Extract<NodeWorkspace, { readonly kind: 'worktree' }>;
 const listed = (names: Iterable<string>): string => [...names].join(', ') || 'none';
 
 const NAMED_MAX = 5;
-const someOf = (paths: readonly string[]): string =>
+const firstNames = (paths: readonly string[]): string =>
   paths.length <= NAMED_MAX
     ? paths.join(', ')
     : `${paths.slice(0, NAMED_MAX).join(', ')} and ${paths.length - NAMED_MAX} more`;
@@ -95,7 +95,7 @@ export class NodeWorkspaces {
     const looked = await attempt(() => lookAtWorktree(place, workspace.commit));
     if (looked.kind === 'fault') return kept(`git could not tell what is in it: ${looked.fault.message}`);
     const { changed, hasOwnCommits } = looked.value;
-    if (changed.length > 0) return kept(`not committed: ${someOf(changed)}`);
+    if (changed.length > 0) return kept(`not committed: ${firstNames(changed)}`);
     if (hasOwnCommits) return kept('it holds commits that no branch has');
     const removed = await attempt(() => removeWorktree(place));
     return removed.kind === 'done' ? { kind: 'removed' } : kept(removed.fault.message);
@@ -221,7 +221,7 @@ export const collectPastWork = async (entries: AsyncIterable<Entry>, last: numbe
 
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
 
-const hashOf = async (file: string): Promise<string | null> => {
+const hashFile = async (file: string): Promise<string | null> => {
   const read = await attempt(async () => {
     const { file: opened, status } = await openRegular(file);
     try {
@@ -241,7 +241,7 @@ const hashOf = async (file: string): Promise<string | null> => {
 export const lostFiles = async ({ seen }: PastWork, worktree: string): Promise<readonly string[]> => {
   const lost: string[] = [];
   for (const [file, sha256] of seen) {
-    if (!isWithin(file, worktree) || (await hashOf(file)) === sha256) continue;
+    if (!isWithin(file, worktree) || (await hashFile(file)) === sha256) continue;
     lost.push(path.relative(worktree, file));
   }
   return lost.toSorted();

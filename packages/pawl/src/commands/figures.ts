@@ -82,7 +82,7 @@ const countRequest = (sum: Sum, usage: Usage | null, failed: boolean): void => {
 };
 
 const twoDigits = (part: number): string => String(part).padStart(2, '0');
-const dayOf = (at: number): string => {
+const localDay = (at: number): string => {
   const time = new Date(at);
   return `${time.getFullYear()}-${twoDigits(time.getMonth() + 1)}-${twoDigits(time.getDate())}`;
 };
@@ -97,7 +97,7 @@ const startedCalls = (counted: readonly Counted[]): ReadonlySet<string> =>
 
 type SpentRow = UsageTotals & { readonly name: string; readonly requests: number; readonly failed: number };
 
-const rowsOf = (sums: ReadonlyMap<string, Sum>): readonly SpentRow[] =>
+const spentRows = (sums: ReadonlyMap<string, Sum>): readonly SpentRow[] =>
   [...sums]
     .map(([name, { usage, requests, failed }]) => ({ name, requests, failed, ...usage }))
     .toSorted((one, other) => other.costUsd - one.costUsd || other.requests - one.requests);
@@ -123,13 +123,13 @@ const sumUp = (counted: readonly Counted[]) => {
   const sessions = counted.map(({ info, figures }) => {
     let own = NO_USAGE;
     for (const request of figures.requests) {
-      for (const sum of [sumIn(models, request.model), sumIn(days, dayOf(request.at))])
+      for (const sum of [sumIn(models, request.model), sumIn(days, localDay(request.at))])
         countRequest(sum, request.usage, request.ending === 'failed');
       if (request.usage !== null) own = addUsage(own, request.usage);
     }
     for (const { batchId, callId, tool, usage: spent, at } of figures.spending) {
       if (started.has(`${info.sessionId}/${batchId}/${callId}`)) continue;
-      for (const sum of [sumIn(models, `(calls of ${tool})`), sumIn(days, dayOf(at))])
+      for (const sum of [sumIn(models, `(calls of ${tool})`), sumIn(days, localDay(at))])
         countRequest(sum, spent, false);
       own = addUsage(own, spent);
     }
@@ -143,8 +143,8 @@ const sumUp = (counted: readonly Counted[]) => {
     turns: counted.reduce((sum, { figures }) => sum + figures.turns, 0),
     activeMs: counted.reduce((sum, { figures }) => sum + figures.activeMs, 0),
     usage,
-    models: rowsOf(models),
-    days: rowsOf(days).toSorted((one, other) => (one.name < other.name ? 1 : -1)),
+    models: spentRows(models),
+    days: spentRows(days).toSorted((one, other) => (one.name < other.name ? 1 : -1)),
     tools: toolSums(counted),
     dearest: sessions.toSorted((one, other) => other.costUsd - one.costUsd).slice(0, DEAREST_SHOWN),
   };
@@ -164,7 +164,7 @@ const spentLines = (rows: readonly SpentRow[], columns: number): readonly Safe[]
     columns,
   );
 
-const headOf = (stats: Stats, asks: number): Safe =>
+const statsHead = (stats: Stats, asks: number): Safe =>
   joinSafe(
     [
       makeSafe(plural(stats.sessions, 'session')),
@@ -215,7 +215,7 @@ const statsText = (stats: Stats, asks: number, look: Look): Safe => {
   const shown = blocks.filter(([, lines]) => lines.length > 0);
   return joinSafe(
     [
-      joinSafe(wrapWords(headOf(stats, asks), columns), safe`\n`),
+      joinSafe(wrapWords(statsHead(stats, asks), columns), safe`\n`),
       ...shown.map(([title, lines]) => joinSafe([paint(look, 'bold', makeSafe(title)), ...lines], safe`\n`)),
     ],
     safe`\n\n`,
@@ -260,7 +260,7 @@ const REQUESTS_MAX = 30;
 type HeadOfText = Pick<Header, 'sessionId' | 'createdAt' | 'settings' | 'workspace'>;
 type Block = { readonly title: string; readonly lines: readonly Safe[] };
 
-const sumOf = (usages: readonly (UsageTotals | RequestFigures['usage'])[]): UsageTotals =>
+const sumUsage = (usages: readonly (UsageTotals | RequestFigures['usage'])[]): UsageTotals =>
   usages.reduce<UsageTotals>((sum, usage) => {
     if (usage === null) return sum;
     if (!('unpriced' in usage)) return addUsage(sum, usage);
@@ -277,9 +277,9 @@ const spentIn = ({
   const usagesOf = (isSummary: boolean) =>
     requests.filter(({ purpose }) => (purpose === 'compaction') === isSummary).map(({ usage }) => usage);
   return {
-    CallingLlm: sumOf(usagesOf(false)),
-    Compacting: sumOf(usagesOf(true)),
-    ExecutingTools: sumOf(spending.map(({ usage }) => usage)),
+    CallingLlm: sumUsage(usagesOf(false)),
+    Compacting: sumUsage(usagesOf(true)),
+    ExecutingTools: sumUsage(spending.map(({ usage }) => usage)),
     PostToolsHook: hookUsage,
   };
 };
@@ -371,12 +371,12 @@ const requestNotes = ({ attempt, sent, ending, why, purpose }: RequestFigures): 
     .replace(/\s+/g, ' ');
 
 /** What a request cost or, without a price, its tokens decide which are shown of many. */
-const weightOf = ({ usage }: RequestFigures): number =>
+const requestWeight = ({ usage }: RequestFigures): number =>
   usage === null ? 0 : (usage.costUsd ?? 0) * 1e9 + usage.inputTokens + usage.outputTokens;
 
 const requestsBlock = ({ requests }: SessionFigures, columns: number): Block => {
   const dearest = new Set(
-    requests.toSorted((one, other) => weightOf(other) - weightOf(one)).slice(0, REQUESTS_MAX),
+    requests.toSorted((one, other) => requestWeight(other) - requestWeight(one)).slice(0, REQUESTS_MAX),
   );
   const rows = requests.filter((request) => dearest.has(request));
   const cells = rows.map(({ id, seq, startMs, firstPieceMs, endMs, usage }) => [
@@ -418,7 +418,7 @@ const gapsBlock = ({ gaps }: SessionFigures, columns: number): Block => ({
   ),
 });
 
-const summaryOf = ({ elapsedMs, time, turns, usage, clockSetBack }: SessionFigures): Safe => {
+const timeSummary = ({ elapsedMs, time, turns, usage, clockSetBack }: SessionFigures): Safe => {
   const active = elapsedMs - time.idle - time.between;
   const share = cacheShareOf(usage);
   const parts = [
@@ -448,7 +448,7 @@ export const timeText = (header: HeadOfText, figures: SessionFigures, look: Look
   ].filter(({ lines }) => lines.length > 0);
   const parts = [
     paint(look, 'dim', joinSafe(wrapWords(head, columns), safe`\n`)),
-    joinSafe(wrapWords(summaryOf(figures), columns), safe`\n`),
+    joinSafe(wrapWords(timeSummary(figures), columns), safe`\n`),
     ...blocks.map(({ title, lines }) => joinSafe([paint(look, 'bold', makeSafe(title)), ...lines], safe`\n`)),
   ];
   return joinSafe(parts, safe`\n\n`);
@@ -518,7 +518,7 @@ const activeAxis = (spans: readonly TimeSpan[]): { place(ms: number): number; re
   return { place, length: place(end) };
 };
 
-const labelOf = ({ kind, name, about, ending }: TimeSpan): Safe => {
+const spanLabel = ({ kind, name, about, ending }: TimeSpan): Safe => {
   const what = kind === 'tool' || kind === 'approval' || kind === 'retry' ? ` ${name} ${about}` : '';
   const hook = kind === 'hook' ? ` ${name}` : '';
   const state = ending === 'done' ? '' : ` (${ending === 'open' ? 'goes on' : 'interrupted'})`;
@@ -556,7 +556,7 @@ const waterfallLines = (look: Look, spans: readonly TimeSpan[]): readonly Safe[]
     : Math.max(8, columns - 2 - DURATION_COLUMNS - 1);
   const barColumns = columns - 2 - labelColumns - 1 - DURATION_COLUMNS - 1;
   const lines = rows.map((span) => {
-    const label = cutLine(labelOf(span), labelColumns);
+    const label = cutLine(spanLabel(span), labelColumns);
     const took = formatDuration(span.endMs - span.startMs).padStart(DURATION_COLUMNS);
     const space = safe` `.repeat(labelColumns - columnsOf(label));
     const drawn =

@@ -67,7 +67,7 @@ export const leaveTrace = ({ violation }: CheckResult, folder: string): string =
   return `pawl: ${place}:\n${faults}The events are in ${file}.\n`;
 };
 
-export const exitOf = (check: CheckResult, bounds: Bounds): ExitCode => {
+export const checkExit = (check: CheckResult, bounds: Bounds): ExitCode => {
   const sound = isDemanding(bounds) ? isSound(check) : check.complete && check.violation === null;
   return sound ? exitCodes.done : exitCodes.taskFailed;
 };
@@ -80,7 +80,7 @@ export const checkMachine = async (flags: CheckFlags): Promise<number> => {
   if (flags.json) writeJson({ bounds, ...check }, 2);
   else writeOut(makeSafe(reportText(check)));
   writeError(makeSafe(leaveTrace(check, process.cwd())));
-  return exitOf(check, bounds);
+  return checkExit(check, bounds);
 };
 
 /** Text output of `pawl machine --check`. */

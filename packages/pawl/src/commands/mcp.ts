@@ -231,7 +231,11 @@ const changeFile = async (file: string, change: (text: string) => EditedConfig):
   if (written.kind === 'failed') refuse(file, `${written.why}.`);
 };
 
-const pairsOf = (lines: readonly string[], form: RegExp, example: string): Readonly<Record<string, string>> =>
+const readPairs = (
+  lines: readonly string[],
+  form: RegExp,
+  example: string,
+): Readonly<Record<string, string>> =>
   Object.fromEntries(
     lines.map((line) => {
       const [, name, value] = form.exec(line) ?? [];
@@ -264,15 +268,15 @@ const oauthTable = ({
   };
 };
 
-const tableOf = (words: readonly string[], flags: NewServerFlags): Readonly<Record<string, unknown>> => {
+const serverTable = (words: readonly string[], flags: NewServerFlags): Readonly<Record<string, unknown>> => {
   const { url, header = [], env = [] } = flags;
   const [command, ...args] = words;
   if ((command === undefined) === (url === undefined))
     throw usageStop('A server has a program or an address: pawl mcp add NAME -- COMMAND ARGS, or --url URL.');
   // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
-  const headers = pairsOf(header, /^([\w-]+):\s*(.+)$/s, "--header 'Authorization: Bearer ${MY_TOKEN}'");
+  const headers = readPairs(header, /^([\w-]+):\s*(.+)$/s, "--header 'Authorization: Bearer ${MY_TOKEN}'");
   // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
-  const variables = pairsOf(env, /^(\w+)=(.*)$/s, "--env 'TOKEN=${MY_TOKEN}'");
+  const variables = readPairs(env, /^(\w+)=(.*)$/s, "--env 'TOKEN=${MY_TOKEN}'");
   if (url !== undefined && env.length > 0) throw usageStop('--env is for a server with a command.');
   if (url === undefined && header.length > 0) throw usageStop('--header is for a server with --url.');
   const oauth = oauthTable(flags);
@@ -298,7 +302,7 @@ export const addToFile = async (
   flags: NewServerFlags,
 ): Promise<readonly string[]> => {
   const file = userFile(process.env);
-  const table = tableOf(words, flags);
+  const table = serverTable(words, flags);
   const format = await loadFormat();
   await changeFile(file, (text) => addServer(text, name, table, format));
   const nextStep =

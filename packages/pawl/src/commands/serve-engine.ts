@@ -63,13 +63,13 @@ const httpUrl = (flag: string, given: string): string => {
   return url.origin;
 };
 
-const nameOf = ({ node }: ServeFlags): string => {
+const readNodeName = ({ node }: ServeFlags): string => {
   const name = node ?? hostname().replaceAll(/[^A-Za-z0-9-]/g, '-');
   if (/^[A-Za-z0-9-]{1,64}$/.test(name)) return name;
   throw usageStop(`--node needs a name of at most 64 letters, digits and hyphens, not '${name}'.`);
 };
 
-const firstPortOf = ({ nodePorts }: ServeFlags): number => {
+const readFirstPort = ({ nodePorts }: ServeFlags): number => {
   const port = Number(nodePorts ?? DEFAULT_NODE_PORT);
   if (Number.isInteger(port) && port >= 1 && port <= FIRST_PORT_MAX) return port;
   throw usageStop(
@@ -77,7 +77,7 @@ const firstPortOf = ({ nodePorts }: ServeFlags): number => {
   );
 };
 
-const addressOf = ({ nodeAddress = '127.0.0.1', engineKey = [] }: ServeFlags): string => {
+const readNodeAddress = ({ nodeAddress = '127.0.0.1', engineKey = [] }: ServeFlags): string => {
   if (!/^[\w.:-]+$/.test(nodeAddress))
     throw usageStop(`--node-address needs the name or address of this computer, not '${nodeAddress}'.`);
   if (isLoopback(nodeAddress) || engineKey.length > 0) return nodeAddress;
@@ -86,7 +86,7 @@ const addressOf = ({ nodeAddress = '127.0.0.1', engineKey = [] }: ServeFlags): s
   );
 };
 
-const blobsOf = (given: string | undefined, stateFolder: string): BlobPlace => {
+const readBlobPlace = (given: string | undefined, stateFolder: string): BlobPlace => {
   if (given === undefined) return { kind: 'folder', path: join(stateFolder, 'serve', 'blobs') };
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(given)) return { kind: 'folder', path: resolve(given) };
   const read = readS3Place(given);
@@ -94,7 +94,7 @@ const blobsOf = (given: string | undefined, stateFolder: string): BlobPlace => {
   throw usageStop(`--blobs needs a folder, or the address of a bucket; ${read.fault}`);
 };
 
-const wishesOf = (
+const readNodeOptions = (
   flags: ServeFlags & { readonly engine: string },
   stateFolder: string,
 ): Omit<EngineNodeOptions, 'equip' | 'report'> => {
@@ -106,15 +106,15 @@ const wishesOf = (
   if (wrongKey !== undefined)
     throw usageStop(`--engine-key needs a public key, which begins with publickeyv1_, not '${wrongKey}'.`);
   return {
-    name: nameOf(flags),
+    name: readNodeName(flags),
     ...engineUrls(engine, engineAdmin),
-    address: addressOf(flags),
-    firstPort: firstPortOf(flags),
+    address: readNodeAddress(flags),
+    firstPort: readFirstPort(flags),
     sharedUrl: nodes === undefined ? null : httpUrl('--nodes', nodes),
     peers: peer.map((url) => httpUrl('--peer', url)),
     liveToken: liveToken === '' ? null : liveToken,
     identityKeys: engineKey,
-    blobs: blobsOf(blobs, stateFolder),
+    blobs: readBlobPlace(blobs, stateFolder),
   };
 };
 
@@ -126,7 +126,7 @@ const warnOfTasks = async (flags: RunFlags, warn: Warn): Promise<void> => {
   if (settled.tasks === true) warn('Sessions on an engine have no tool `task`.');
 };
 
-const stopOf = (fault: Error): Error => {
+const toStop = (fault: Error): Error => {
   if (fault.name !== 'NodeStartError' || !('kind' in fault)) return fault;
   return fault.kind === 'unreachable'
     ? new Stop(exitCodes.unavailable, 'unavailable', fault.message)
@@ -139,7 +139,7 @@ export const engineSessions = async (
   warn: Warn,
 ): Promise<NodeSessions> => {
   const stateFolder = openStateFolder(process.env);
-  const wishes = wishesOf(flags, stateFolder);
+  const wishes = readNodeOptions(flags, stateFolder);
   await warnOfTasks(sessions, warn);
   const { startEngineNode } = await loadEnginePackage();
   const agent = nodeAgent(sessions, warn);
@@ -152,7 +152,7 @@ export const engineSessions = async (
       report: (fault) => warn(fault.message),
     }),
   );
-  if (started.kind === 'fault') throw stopOf(started.fault);
+  if (started.kind === 'fault') throw toStop(started.fault);
   const { runtime, stop } = started.value;
   return {
     runtime: sharedSessions(runtime, (wish) => blamingClient(() => agent.prepare(wish)), wishes.name),
@@ -199,7 +199,7 @@ type AgentParts = {
   readonly warn: Warn;
 };
 
-const agentOf = ({ model, settled, prompts, tools, isBound, warn }: AgentParts): EngineAgent =>
+const createEngineAgent = ({ model, settled, prompts, tools, isBound, warn }: AgentParts): EngineAgent =>
   agentOnEngine({
     model,
     connect: connectOthers(model, settled, process.cwd(), warn),
@@ -236,7 +236,7 @@ const prepareWith = async (flags: RunFlags, wish: NodeSessionWish, warn: Warn): 
   const chosen = await chooseNewSession(await wishedFlags(flags, wish), workspace, 'node', warn);
   const { model, flags: settled, preset, sandbox, settings } = chosen;
   const prompts = await openSessionPrompts({ workspace, flags: settled, isResumed: false, warn });
-  return agentOf({ model, settled, prompts, tools: NO_TOOLS, isBound: false, warn }).prepare({
+  return createEngineAgent({ model, settled, prompts, tools: NO_TOOLS, isBound: false, warn }).prepare({
     workspace,
     settings,
     ...(preset === null ? {} : { preset }),
@@ -274,7 +274,7 @@ const equipWith = async (
   const { servers } = tools;
   const { userHooks = [], projectHooks = [] } = settled;
   const isBound = servers !== null || userHooks.length + projectHooks.length > 0;
-  const needs = await agentOf({ model, settled, prompts, tools, isBound, warn }).equip(session);
+  const needs = await createEngineAgent({ model, settled, prompts, tools, isBound, warn }).equip(session);
   if (servers === null) return needs;
   if (!isNew) setImmediate(() => servers.connect());
   return withServers(needs, servers);

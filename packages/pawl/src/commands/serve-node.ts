@@ -28,14 +28,14 @@ import { embeddedSessions, type NodeSessions } from './serve-sessions.js';
 
 const PORT_MAX = 65_535;
 
-const portOf = ({ port }: ServeFlags): number => {
+const readPort = ({ port }: ServeFlags): number => {
   if (port === undefined) return DEFAULT_PORT;
   const number = /^\d{1,5}$/.test(port) ? Number(port) : Number.NaN;
   if (number <= PORT_MAX) return number;
   throw usageStop(`--port needs a port from 0 to ${PORT_MAX}, not '${port}'.`);
 };
 
-const hostOf = ({ host = '127.0.0.1' }: ServeFlags, { made }: NodeKeys): string => {
+const readHost = ({ host = '127.0.0.1' }: ServeFlags, { made }: NodeKeys): string => {
   if (made === null || isLoopback(host)) return host;
   throw usageStop(
     `--host ${host} lets other computers reach the node, so it needs keys: --keys FILE, or PAWL_SERVE_TOKEN in the environment.`,
@@ -43,7 +43,7 @@ const hostOf = ({ host = '127.0.0.1' }: ServeFlags, { made }: NodeKeys): string 
 };
 
 /** `name=path`, or a path whose last part is the name. */
-const repositoriesOf = ({ repository = [] }: ServeFlags): ReadonlyMap<string, string> => {
+const readRepositories = ({ repository = [] }: ServeFlags): ReadonlyMap<string, string> => {
   const found = new Map<string, string>();
   for (const given of repository) {
     const [, named, path = given] = /^([\w.-]+)=(.+)$/s.exec(given) ?? [];
@@ -57,9 +57,9 @@ const repositoriesOf = ({ repository = [] }: ServeFlags): ReadonlyMap<string, st
   return found;
 };
 
-const workspacesOf = (flags: ServeFlags, signal: AbortSignal): WorkspaceOptions => {
+const readWorkspaces = (flags: ServeFlags, signal: AbortSignal): WorkspaceOptions => {
   const folders = (flags.folder ?? []).map((folder) => sessionWorkspace(resolve(folder)));
-  const repositories = repositoriesOf(flags);
+  const repositories = readRepositories(flags);
   if (folders.length === 0 && repositories.size === 0)
     throw usageStop(
       'A node needs a place for its sessions: --repository PATH (each gets a worktree) or --folder PATH.',
@@ -85,7 +85,7 @@ const refuseEngineFlags = (flags: ServeFlags): void => {
   throw usageStop(`--${flag} is for nodes on an engine: give --engine restate://HOST:PORT too.`);
 };
 
-const sessionsOf = async (flags: ServeFlags, sessions: RunFlags): Promise<NodeSessions> => {
+const openSessions = async (flags: ServeFlags, sessions: RunFlags): Promise<NodeSessions> => {
   const { engine } = flags;
   if (engine === undefined) refuseEngineFlags(flags);
   await checkSurroundings(sessions);
@@ -130,14 +130,14 @@ const tell = ({ address }: ServingNode, { keys, made }: NodeKeys): void => {
 };
 
 export const runServe = async (flags: ServeFlags): Promise<number> => {
-  const port = portOf(flags);
+  const port = readPort(flags);
   const drainMs =
     1_000 * readAmount('--drain-seconds', flags.drainSeconds ?? String(DEFAULT_DRAIN_SECONDS), 'any');
   const keys = nodeKeys(flags.keys, process.env);
-  const host = hostOf(flags, keys);
+  const host = readHost(flags, keys);
   const ending = new AbortController();
-  const workspaces = workspacesOf(flags, ending.signal);
-  const { runtime, recordsFolder, stop } = await sessionsOf(flags, nodeSessionFlags(flags));
+  const workspaces = readWorkspaces(flags, ending.signal);
+  const { runtime, recordsFolder, stop } = await openSessions(flags, nodeSessionFlags(flags));
   const started = await attempt(() =>
     startNode({
       runtime,

@@ -40,7 +40,7 @@ type Asked = {
 const print = (text: string): void => writeOut(safe`${oneLine(text, EVERY_COLUMN)}\n`);
 
 /** Why something that the project wants to run may be missing in the list. */
-const faultsOf = async (workspace: string): Promise<readonly string[]> => {
+const readFaults = async (workspace: string): Promise<readonly string[]> => {
   const [{ faults: ofServers }, { faults, files }] = await Promise.all([
     readProjectServers(workspace),
     loadConfig(workspace, process.env),
@@ -65,7 +65,7 @@ const list = async ({ trust, workspace, sources }: Asked, { all }: TrustFlags): 
     print(
       `${before === null ? 'waiting' : 'changed'} ${executable.kind} ${executable.name} not run: pawl trust allow ${executable.kind} ${executable.name}`,
     );
-  const faults = await faultsOf(workspace);
+  const faults = await readFaults(workspace);
   for (const fault of faults) writeError(safe`${oneLine(fault, EVERY_COLUMN)}\n`);
   if (faults.length > 0)
     writeError(safe`What is wrong in these files does not run, and may be missing here. Correct it first.\n`);

@@ -19,7 +19,7 @@ import {
   type Stream,
 } from '@agentclientprotocol/sdk';
 import {
-  type McpServer as McpServerMcpServers,
+  type McpServer as ConfiguredServer,
   type ReadServers,
   readServers,
 } from '@pawl/agent/extensions/mcp/server-config';
@@ -44,7 +44,7 @@ const initializeResponse = (version: string): InitializeResponse => ({
   authMethods: [],
 });
 
-const featuresOf = ({ clientCapabilities }: InitializeRequest): ClientFeatures => {
+const readFeatures = ({ clientCapabilities }: InitializeRequest): ClientFeatures => {
   const { session, elicitation } = clientCapabilities ?? {};
   return {
     notices: session?.notices !== undefined && session.notices !== null,
@@ -109,7 +109,7 @@ const addOpenings = (app: AgentApp, connected: Connected): AgentApp => {
   });
   return app
     .onRequest('initialize', ({ params }) => {
-      connected.features = featuresOf(params);
+      connected.features = readFeatures(params);
       return initializeResponse(host.version);
     })
     .onRequest(
@@ -218,7 +218,7 @@ class UnknownSession extends Error {
 const PAGE_SESSIONS = 50;
 
 /** Folder and MCP servers, as the client names them. */
-type Wanted = { readonly cwd: string; readonly servers: readonly McpServerMcpServers[] };
+type Wanted = { readonly cwd: string; readonly servers: readonly ConfiguredServer[] };
 /** What the client wants to see of a session that it opens again. */
 type Shows = 'conversation' | 'nothing';
 type Stored = Wanted & { readonly sessionId: string; readonly workspace: string; readonly shows: Shows };

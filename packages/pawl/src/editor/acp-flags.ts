@@ -14,7 +14,7 @@ export const newSessionFlags = (given: RunFlags): RunFlags => {
   return flags;
 };
 
-const providerOf = (model: string): string => model.slice(0, model.indexOf('/'));
+const modelProvider = (model: string): string => model.slice(0, model.indexOf('/'));
 
 /**
  * The flags that count for a session that is opened again: it keeps its model and effort. An address holds only for the
@@ -22,6 +22,6 @@ const providerOf = (model: string): string => model.slice(0, model.indexOf('/'))
  */
 export const storedSessionFlags = (given: RunFlags, recordedModel: string): RunFlags => {
   const { model, effort, profile, baseUrl, ...flags } = newSessionFlags(given);
-  const isElsewhere = model !== undefined && providerOf(model) !== providerOf(recordedModel);
+  const isElsewhere = model !== undefined && modelProvider(model) !== modelProvider(recordedModel);
   return baseUrl === undefined || isElsewhere ? flags : { ...flags, baseUrl };
 };

@@ -147,7 +147,7 @@ export class AcpSession {
   /** What the client gets to know when it opens the session. */
   get settings(): Required<Pick<LoadSessionResponse, 'modes' | 'configOptions'>> {
     const { settings } = this.#state.session;
-    return { modes: modesOf(settings), configOptions: configOptionsOf(settings, this.#host.models()) };
+    return { modes: presetModes(settings), configOptions: listConfigOptions(settings, this.#host.models()) };
   }
 
   /** Shows a line that is no part of the conversation. */
@@ -206,7 +206,7 @@ export class AcpSession {
       const state = await this.#runTurn(blocks, cancels);
       await this.#outbox.flushed();
       if (this.#cancels !== cancels) return 'cancelled';
-      const answer = answerOf(state);
+      const answer = turnAnswer(state);
       if (answer.kind === 'failed') throw new TurnFailed(answer.error, answer.message);
       return answer.stopReason;
     } catch (fault) {
@@ -329,28 +329,28 @@ export class AcpSession {
 const EFFORTS: readonly Effort[] = ['auto', 'low', 'medium', 'high'];
 
 /** A session from before presets has none: its rules are its own. */
-const presetOf = ({ preset }: Settings): string => preset ?? 'unnamed';
+const presetId = ({ preset }: Settings): string => preset ?? 'unnamed';
 
 const unnamedPreset = { id: 'unnamed', name: 'unnamed', description: 'the rules of an older session' };
 
 /** The presets as modes, for clients that don't know config options. */
-const modesOf = (settings: Settings): SessionModeState => ({
-  currentModeId: presetOf(settings),
+const presetModes = (settings: Settings): SessionModeState => ({
+  currentModeId: presetId(settings),
   availableModes: [
     ...presetNames.map((name) => ({ id: name, name, description: aboutPresets[name] })),
     ...(settings.preset === undefined ? [unnamedPreset] : []),
   ],
 });
 
-const configOptionsOf = (settings: Settings, models: readonly string[]): SessionConfigOption[] => [
+const listConfigOptions = (settings: Settings, models: readonly string[]): SessionConfigOption[] => [
   {
     id: 'mode',
     name: 'Preset',
     description: 'What the agent may do without asking',
     category: 'mode',
     type: 'select',
-    currentValue: presetOf(settings),
-    options: modesOf(settings).availableModes.map(({ id, name, description }) => ({
+    currentValue: presetId(settings),
+    options: presetModes(settings).availableModes.map(({ id, name, description }) => ({
       value: id,
       name,
       ...(description === undefined ? {} : { description }),
@@ -432,7 +432,7 @@ const promptUsage = (before: UsageTotals, after: UsageTotals): PromptUsage => {
 
 const stopped = (stopReason: StopReason): TurnAnswer => ({ kind: 'stopped', stopReason });
 
-const answerOfReason = (reason: WaitReason): TurnAnswer => {
+const answerForReason = (reason: WaitReason): TurnAnswer => {
   switch (reason.kind) {
     // A client drops a prompt that was refused from its history. The session keeps it, so it is no `refusal`: the text says it.
     case 'endOfTurn':
@@ -453,8 +453,8 @@ const answerOfReason = (reason: WaitReason): TurnAnswer => {
 };
 
 /** The answer for a session that came to rest. One that shuts down was closed by the client. */
-const answerOf = (state: State): TurnAnswer => {
-  if (state.name === 'WaitingForUserInput') return answerOfReason(state.reason);
+const turnAnswer = (state: State): TurnAnswer => {
+  if (state.name === 'WaitingForUserInput') return answerForReason(state.reason);
   return stopped(state.name === 'Ready' ? 'end_turn' : 'cancelled');
 };
 

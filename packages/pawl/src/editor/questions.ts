@@ -273,7 +273,7 @@ export const askInEditor = (
 ): AskUserOrNot => {
   const askByOptions = async (
     question: ServerQuestion,
-    options: NonNullable<ReturnType<typeof optionsOf>>,
+    options: NonNullable<ReturnType<typeof choiceOptions>>,
     signal: AbortSignal,
   ): Promise<ServerAnswer> => {
     const toolCallId = `question-${randomUUID()}`;
@@ -301,7 +301,7 @@ export const askInEditor = (
       signal.throwIfAborted();
       return readForm(await context.request('elicitation/create', request, options), asks.fields);
     }
-    const options = optionsOf(question);
+    const options = choiceOptions(question);
     return options === null ? null : askByOptions(question, options, signal);
   };
 };
@@ -372,7 +372,7 @@ const acceptAnswer = (name: string, value: string | boolean): ServerAnswer => ({
 });
 
 /** The answers if one choice is all that is asked; null for any other question. */
-const optionsOf = ({ asks }: ServerQuestion): readonly ServerQuestionOption[] | null => {
+const choiceOptions = ({ asks }: ServerQuestion): readonly ServerQuestionOption[] | null => {
   if (asks.kind === 'address')
     return [{ id: 'done', name: 'I have opened it', answer: { action: 'accept', content: {} } }];
   const [field, ...more] = asks.fields;

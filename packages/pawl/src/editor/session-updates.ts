@@ -19,9 +19,9 @@ import type { Stepped } from '@pawl/agent/ports/session';
 import { createJudgedCalls, type JudgedCalls, resumedNote, type ToolResult } from '@pawl/terminal/step-lines';
 import type { AcpHost, EditorCommand, EditorPrompts, ResumeRequest, SessionRequest } from './acp-host.js';
 import {
-  firstLineOf,
+  callLocations,
+  findFirstLine,
   isPlan,
-  locationsOf,
   madeChange,
   newToolCall,
   outputContent,
@@ -243,7 +243,7 @@ export class SessionUpdates {
     const contentOf = async (): Promise<ToolCallContent[]> => [
       ...((await madeChange(path, diff, sha256)) ?? outputContent(diff)),
     ];
-    const locations = locationsOf(call, firstLineOf(diff));
+    const locations = callLocations(call, findFirstLine(diff));
     this.#push(async () => ({ ...update, locations, content: await contentOf() }));
   }
 }

@@ -51,7 +51,7 @@ const telling = (exporter: SpanExporter, { warn, endpoint }: ExportOptions): Spa
 let shared: Tracer | null = null;
 
 /** One provider for all sessions of the program. */
-const tracerOf = (options: ExportOptions): Tracer => {
+const openTracer = (options: ExportOptions): Tracer => {
   if (shared !== null) return shared;
   const { endpoint } = options;
   const url = endpoint === null ? {} : { url: `${endpoint.replace(/\/+$/, '')}/v1/traces` };
@@ -90,7 +90,7 @@ const serverIn =
 
 /** Makes and sends the spans of one session. */
 export const exportSpans = (options: ExportOptions): SpanExport => {
-  const tracer = tracerOf(options);
+  const tracer = openTracer(options);
   const parent = parentIn(process.env);
   const early: Stepped[] = [];
   let spans: SessionSpans | null = null;

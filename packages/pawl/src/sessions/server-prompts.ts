@@ -69,7 +69,7 @@ const fillPrompt = async (typed: string, offers: SessionOffers): Promise<Expande
   return { text: `${typed.trim()}\n\n(${fault})`, fault };
 };
 
-const choicesOf = (offers: SessionOffers): readonly Choice[] =>
+const promptChoices = (offers: SessionOffers): readonly Choice[] =>
   offers.prompts().map(({ declaredName, description, arguments: all }) => ({
     text: declaredName,
     about: [...all.map(({ name, required }) => (required ? `<${name}>` : `[${name}]`)), description].join(
@@ -80,7 +80,7 @@ const choicesOf = (offers: SessionOffers): readonly Choice[] =>
 /** The skills and commands of a session together with what its MCP servers offer. */
 export const withServerPrompts = (prompts: SessionPrompts, offers: SessionOffers | null): SessionPrompts => {
   if (offers === null) return prompts;
-  const choices = [...prompts.choices, ...choicesOf(offers)];
+  const choices = [...prompts.choices, ...promptChoices(offers)];
   return {
     ...prompts,
     choices,

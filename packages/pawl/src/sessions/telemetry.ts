@@ -29,7 +29,7 @@ const protocolFault = (environment: ProcessEnvironment): string | null => {
 };
 
 /** A collector, by the setting or by the variables of OpenTelemetry; undefined if nobody names one. */
-const collectorOf = (
+const findCollector = (
   { telemetry = 'auto', telemetryEndpoint }: TelemetryFlags,
   environment: ProcessEnvironment,
 ): Pick<ExportOptions, 'endpoint'> | undefined => {
@@ -52,7 +52,7 @@ export const watchWithSpans = async (
   warn: (text: string) => void,
 ): Promise<Watching> => {
   const own = watcher === undefined ? {} : { watcher };
-  const collector = collectorOf(flags, process.env);
+  const collector = findCollector(flags, process.env);
   if (collector === undefined) return { watcher: own, attend: () => undefined };
   const fault = collector.endpoint === null ? protocolFault(process.env) : null;
   if (fault !== null) {
