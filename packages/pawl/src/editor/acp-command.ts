@@ -101,8 +101,8 @@ export const createHost = (flags: RunFlags): AcpHost => ({
     });
   },
   async trustQuestions(workspace, warn) {
-    const { editorTrustQuestions } = await import('./trust-questions.js');
-    return editorTrustQuestions(workspace, warn);
+    const { projectQuestions } = await import('../sessions/project-trust.js');
+    return projectQuestions(workspace, warn);
   },
   runCommand: (session, name, words) => runEditorCommand(session, flags, name, words),
   describeError(error) {

@@ -8,6 +8,7 @@ import { attempt } from '@pawl/agent/platform/attempt';
 import type { Watcher } from '@pawl/agent/ports/session';
 import type { Session } from '@pawl/agent/session/create-agent';
 import type { SessionRights } from '@pawl/agent/session/session-settings';
+import type { ProjectQuestion } from '../sessions/project-trust.js';
 
 /** A session to open again. */
 export type ResumeRequest = {
@@ -57,33 +58,6 @@ export type OpenedSession = {
   readonly servers: Pick<SessionServers, 'answerWith'> | null;
 };
 
-/** One answer to a TrustQuestion. */
-export type TrustChoice = {
-  readonly id: string;
-  readonly name: string;
-  readonly kind: 'allow_always' | 'reject_once' | 'reject_always';
-};
-
-export type TrustAnswer = {
-  /** What holds now, in a few words. */
-  readonly said: string;
-  readonly isAllowed: boolean;
-};
-
-/** Something of the project that runs only if the user allows exactly this text. */
-export type TrustQuestion = {
-  /** One line. */
-  readonly title: string;
-  /** The whole text, or how it differs from the one that was allowed. */
-  readonly content: string;
-  readonly kind: 'text' | 'diff';
-  /** What a yes means. */
-  readonly meaning: string;
-  readonly choices: readonly TrustChoice[];
-  /** Stores the answer; null: not now. Rejects if it could not be stored. */
-  answer(choice: string | null): Promise<TrustAnswer>;
-};
-
 /** An error for the user. `configuration`: the user has to set something up, for example a key. */
 type DescribedError = {
   readonly kind: 'configuration' | 'other';
@@ -101,7 +75,7 @@ export type AcpHost = {
   /** Ids of the models that can be chosen now, besides the session's own. */
   models(): readonly string[];
   /** What the project wants to run, and the user has not been asked about. Such things do not run in a session until then. */
-  trustQuestions(workspace: string, warn: (text: string) => void): Promise<readonly TrustQuestion[]>;
+  trustQuestions(workspace: string, warn: (text: string) => void): Promise<readonly ProjectQuestion[]>;
   describeError(error: unknown): DescribedError;
 };
 

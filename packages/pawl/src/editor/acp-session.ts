@@ -21,7 +21,7 @@ import { aboutPresets, liveRights, presetNames, presetSettings } from '@pawl/age
 import { usageBetween } from '@pawl/agent/session/turn-result';
 import { type AcpHost, type OpenedSession, ReopenableSession } from './acp-host.js';
 import { commandIn, expandTyped, keepPictures, readPrompt } from './prompt-blocks.js';
-import { askInEditor, permissionRequest, readApproval, TrustGate } from './questions.js';
+import { askInEditor, permissionRequest, readApproval, TrustGate, withdrawnBy } from './questions.js';
 import {
   type Client,
   type Collected,
@@ -313,9 +313,9 @@ export class AcpSession {
   async #ask(question: ApprovalQuestion, signal: AbortSignal): Promise<ApprovalReply> {
     const request = await permissionRequest(this.id, question);
     await this.#outbox.flushed();
-    const options = { cancellationSignal: signal, stopWaitingOnCancel: true };
     signal.throwIfAborted();
-    const response = await this.#client.context.request('session/request_permission', request, options);
+    const { context } = this.#client;
+    const response = await context.request('session/request_permission', request, withdrawnBy(signal));
     const reply = readApproval(response, question);
     if (reply !== null) return reply;
     this.cancel();
