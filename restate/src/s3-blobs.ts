@@ -73,7 +73,7 @@ class S3Blobs implements Blobs {
     return { Bucket: bucket, Key: `${prefix}${sha256.slice(0, 2)}/${sha256}` };
   }
 
-  /** Rule 3. Null: there is no such object. */
+  /** A body that breaks off is asked for again. Null: there is no such object. */
   async #read(sha256: string, signal: AbortSignal): Promise<Buffer | null> {
     for (let attempt = 1; ; attempt++) {
       const found = await this.#ask(sha256, signal);

@@ -414,7 +414,7 @@ export const arrive = async (
   if (goesOn) startHooks(ctx, next, { moment: 'session-start', source: 'resume' });
   const recovered = goesOn ? runningCallsOf(before, state) : [];
   const hasAnswered = await startWork(ctx, next, [...recovered, ...actions], recovered.length);
-  // Rule 3: any answer of the engine to what came after the entries proves that it has them.
+  // Entries are durable before anybody sees them: any answer of the engine to what came after the entries proves that it has them.
   if (listed !== null) await listed;
   else if (entries.length > 0 && !hasAnswered) await ctx.run('stored', () => null);
   if (state.name === 'ShuttingDown' && end === null) await stopAllWork(ctx, next);

@@ -442,7 +442,7 @@ export class EventStream {
     return this.#source.feed?.seq ?? this.#source.lastSeq;
   }
 
-  /** Rule 2. Goes live, or ends a stream that nothing more can come for, when all entries are sent. */
+  /** Sends what is missing from the journal. Goes live, or ends a stream that nothing more can come for, when all entries are sent. */
   async #catchUp(): Promise<void> {
     while (this.#end === null) {
       if (this.#isFull && !(await this.#drained(this.#limits.patienceMs))) {

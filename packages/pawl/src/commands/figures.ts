@@ -57,7 +57,7 @@ const readOne = async (
   readable: ReadonlySet<string>,
 ): Promise<{ readonly figures: LaterFigures; readonly damage: Error | null }> => {
   const { parent } = info;
-  const copied = parent !== null && readable.has(parent.sessionId) ? parent.seq : 0; // rule 1
+  const copied = parent !== null && readable.has(parent.sessionId) ? parent.seq : 0; // the rest counts with the parent
   const collector = new FigureCollector({ parent });
   let before = startFigures;
   const { damage } = await storedJournals().replay(info.sessionId, {
@@ -87,7 +87,7 @@ const localDay = (at: number): string => {
   return `${time.getFullYear()}-${twoDigits(time.getMonth() + 1)}-${twoDigits(time.getDate())}`;
 };
 
-/** Calls whose spending is that of a stored session (rule 2), as `session/batch/call`. */
+/** Calls whose spending is that of a stored session, which counts it, as `session/batch/call`. */
 const startedCalls = (counted: readonly Counted[]): ReadonlySet<string> =>
   new Set(
     counted.flatMap(({ info: { startedBy } }) =>
