@@ -65,7 +65,7 @@ class Application {
     this.actions.push(...actions);
     if (given) this.results.push({ seq, accepted });
     if (event.type === 'ToolStarted' && accepted) this.#started.add(`${event.batchId} ${event.callId}`);
-    return actions.flatMap((action) => startsOf(action, event.at));
+    return actions.flatMap((action) => startEvents(action, event.at));
   }
 
   /** Calls start only if the machine has accepted their start. */
@@ -79,7 +79,7 @@ class Application {
   }
 }
 
-const startsOf = (action: Action, at: number): readonly Queued[] => {
+const startEvents = (action: Action, at: number): readonly Queued[] => {
   if (action.type !== 'ExecuteTools') return [];
   const { batchId, calls } = action;
   return calls
@@ -127,7 +127,7 @@ const start = (workId: string, place: Place, action: Action): StartedWork => ({
 const stop = (workId: string): StoppedWork => ({ kind: 'stop', workId });
 
 /** Null: the action is for watchers, or for the session itself. */
-export const workOf = (action: Action): readonly (StartedWork | StoppedWork)[] => {
+export const listWork = (action: Action): readonly (StartedWork | StoppedWork)[] => {
   switch (action.type) {
     case 'SendLlmRequest':
       return [start(action.requestId, 'model', action)];
@@ -179,7 +179,7 @@ export const endedWork = (event: Event | Posted): string | null => {
 };
 
 /** The action that stops the work. Only calls know two ways: with their outcome, or at once and without a word. */
-export const stopOf = (action: Action, force: boolean): Action | null => {
+export const stoppingAction = (action: Action, force: boolean): Action | null => {
   switch (action.type) {
     case 'SendLlmRequest':
       return { type: 'AbortLlmRequest', requestId: action.requestId };

@@ -20,7 +20,7 @@ import { SessionStates } from './session-states.js';
 import { SessionStore } from './session-store.js';
 import { type EquippedSession, Workers, type WorkerWorld } from './session-worker.js';
 import { entriesObject, indexObject, metadataObject } from './stored-objects.js';
-import { modelService, toolsServiceOf } from './work-services.js';
+import { createToolsService, modelService } from './work-services.js';
 
 export type EngineNode = {
   readonly runtime: RestateRuntime;
@@ -216,7 +216,7 @@ export const startNode = async (options: NodeOptions): Promise<PawlNode> => {
     options,
     sharedPort,
   );
-  const own = await attempt(() => listen([toolsServiceOf(parts)], options, ownPort));
+  const own = await attempt(() => listen([createToolsService(parts)], options, ownPort));
   if (own.kind === 'fault') {
     await shared.close();
     throw own.fault;

@@ -512,7 +512,7 @@ const TOGETHER_MAX = 64;
 /** Characters of texts that go together. The engine has a limit for one message, and each input below it must pass. */
 const TOGETHER_LENGTH_MAX = 1_000_000;
 
-const lengthOf = (input: Input): number => (input.type === 'UserInput' ? input.text.length : 0);
+const textLength = (input: Input): number => (input.type === 'UserInput' ? input.text.length : 0);
 
 export class SendQueue {
   readonly #send: (inputs: readonly Input[]) => Promise<readonly AppliedEvent[]>;
@@ -540,7 +540,7 @@ export class SendQueue {
   #countTogether(): number {
     let length = 0;
     const tooMany = this.#waiting.findIndex(({ input }, index) => {
-      length += lengthOf(input);
+      length += textLength(input);
       return index > 0 && (index >= TOGETHER_MAX || length > TOGETHER_LENGTH_MAX);
     });
     return tooMany === -1 ? this.#waiting.length : tooMany;

@@ -29,7 +29,7 @@ const BYTES_MAX = 1024 * 1024 * 1024;
 type Library = typeof import('@aws-sdk/client-s3');
 type Opened = { readonly library: Library; readonly client: S3Client };
 
-const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
+const hashBytes = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
 class S3Blobs implements Blobs {
   readonly #options: S3BlobsOptions;
@@ -44,7 +44,7 @@ class S3Blobs implements Blobs {
 
   async put(text: string): Promise<string> {
     const bytes = Buffer.from(text);
-    const sha256 = sha256Of(bytes);
+    const sha256 = hashBytes(bytes);
     await this.#within('Writing', async (signal) => {
       const { library, client } = await this.#open();
       const command = new library.PutObjectCommand({
@@ -61,7 +61,7 @@ class S3Blobs implements Blobs {
     if (!/^[0-9a-f]{64}$/.test(sha256)) return undefined;
     const bytes = await this.#within('Reading', async (signal) => this.#read(sha256, signal));
     if (bytes === null) return undefined;
-    if (sha256Of(bytes) === sha256) return bytes.toString();
+    if (hashBytes(bytes) === sha256) return bytes.toString();
     const { Key } = this.#object(sha256);
     throw new BlobStoreError(
       `The object ${Key} in the ${this.#where} is damaged: its content does not fit its name. Put it back from a backup.`,
@@ -79,7 +79,7 @@ class S3Blobs implements Blobs {
       const found = await this.#ask(sha256, signal);
       if (found === null) return null;
       try {
-        return await bodyOf(found, signal);
+        return await readObject(found, signal);
       } catch (error) {
         if (signal.aborted || attempt === ATTEMPTS || error instanceof BlobStoreError) throw error;
       }
@@ -115,7 +115,7 @@ class S3Blobs implements Blobs {
   async #open(): Promise<Opened> {
     this.#opened ??= import('@aws-sdk/client-s3').then((library) => ({
       library,
-      client: new library.S3Client(settingsOf(this.#options)),
+      client: new library.S3Client(clientSettings(this.#options)),
     }));
     const opened = await this.#opened;
     try {
@@ -127,7 +127,7 @@ class S3Blobs implements Blobs {
   }
 }
 
-const bodyOf = async (
+const readObject = async (
   { Body, ContentLength }: GetObjectCommandOutput,
   signal: AbortSignal,
 ): Promise<Buffer> => {
@@ -143,7 +143,7 @@ const bodyOf = async (
   return bytes;
 };
 
-const settingsOf = ({ endpoint, region, silenceMs = SILENCE_MS }: S3BlobsOptions): S3ClientConfig => {
+const clientSettings = ({ endpoint, region, silenceMs = SILENCE_MS }: S3BlobsOptions): S3ClientConfig => {
   const { AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL } = process.env;
   const isOther = (endpoint ?? AWS_ENDPOINT_URL_S3 ?? AWS_ENDPOINT_URL) !== undefined;
   return {
@@ -193,7 +193,7 @@ export class BlobStoreError extends Error {
 /** What is read of the errors of the library. */
 type Failure = { readonly code: string; readonly status: number | null };
 
-const failureOf = (error: unknown): Failure => {
+const readFailure = (error: unknown): Failure => {
   if (!(error instanceof Error)) return { code: 'Unknown', status: null };
   const { $metadata, code } = error as {
     readonly $metadata?: { readonly httpStatusCode?: unknown };
@@ -209,7 +209,7 @@ const failureOf = (error: unknown): Failure => {
 
 /** Whether the store has answered that there is no such object. */
 const isMissing = (error: unknown): boolean => {
-  const { code, status } = failureOf(error);
+  const { code, status } = readFailure(error);
   return code === 'NoSuchKey' || (code === 'NotFound' && status === 404);
 };
 
@@ -229,7 +229,7 @@ const noCredentials = (where: string): BlobStoreError =>
 /** The words for an error of the library. `what`: the request that failed; `where`: the bucket and its store. */
 const inWords = (error: unknown, what: string, where: string): BlobStoreError => {
   if (error instanceof BlobStoreError) return error;
-  const { code, status } = failureOf(error);
+  const { code, status } = readFailure(error);
   const said = status === null ? code : `${status} ${code}`;
   if (code === 'NoSuchBucket')
     return new BlobStoreError(`There is no ${where}. Create the bucket, or name another one.`);

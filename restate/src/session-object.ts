@@ -22,9 +22,9 @@ import {
   type AppliedEvents,
   applyEvents,
   endedWork,
+  listWork,
   type StartedWork,
   stampTimes,
-  workOf,
 } from './apply-events.js';
 import type { LiveChannel } from './live.js';
 import {
@@ -46,7 +46,7 @@ import {
   withEntries,
 } from './session-records.js';
 import { NewerMachineError, refuseNewer, type SessionStates, takeOverEvents } from './session-states.js';
-import { chunkOf, indexOf, type PageOrder, pageOf, RETRYING, titleIn } from './stored-objects.js';
+import { chunkCall, indexCall, type PageOrder, pageCall, RETRYING, titleIn } from './stored-objects.js';
 
 /**
  * A session on the engine: one virtual object. Each call applies the events that arrive together and starts what follows.
@@ -83,15 +83,15 @@ const refuse = (status: number, message: string): never => {
   throw new restate.TerminalError(message, { errorCode: status });
 };
 
-const headOf = async (ctx: SharedContext): Promise<Head> =>
+const readHead = async (ctx: SharedContext): Promise<Head> =>
   (await ctx.get<Head>(HEAD)) ?? refuse(404, `there is no session ${ctx.key}`);
 
 /** The session's own entries from `from` on, as many as fit into one page. Those of a chunk may come a moment later. */
 const entriesPage = async (ctx: SharedContext, { from }: { readonly from: number }): Promise<EntriesPage> => {
-  const { seq, over, tail } = await headOf(ctx);
+  const { seq, over, tail } = await readHead(ctx);
   const first = tail[0]?.seq ?? seq + 1;
   if (from >= first) return { entries: tail.filter((entry) => entry.seq >= from), seq, over };
-  const entries = await ctx.genericCall<PageOrder, readonly Entry[]>(pageOf(ctx.key, from));
+  const entries = await ctx.genericCall<PageOrder, readonly Entry[]>(pageCall(ctx.key, from));
   const next = (entries.at(-1)?.seq ?? from - 1) + 1;
   return { entries: next === first ? [...entries, ...tail] : entries, seq, over };
 };
@@ -114,11 +114,11 @@ const create = async (ctx: Context, { header, bound, node, title }: CreateOrder)
   ctx.set(HEAD, head);
   if (title !== null) ctx.set(TITLE, title);
   if (parent === null) startHooks(ctx, head, { moment: 'session-start', source: 'startup' });
-  await ctx.genericCall<unknown, unknown>(indexOf(header, head, title));
+  await ctx.genericCall<unknown, unknown>(indexCall(header, head, title));
 };
 
 const fork = async (ctx: Context, { newSessionId, seq, at }: ForkOrder): Promise<string> => {
-  const head = await headOf(ctx);
+  const head = await readHead(ctx);
   const header = await ctx.get<Header>(HEADER);
   if (header === null || !Number.isInteger(seq) || seq < 0 || seq > head.seq)
     return refuse(400, `session ${ctx.key} has the entries 1 to ${head.seq}, so it has no entry ${seq}`);
@@ -142,7 +142,7 @@ const fork = async (ctx: Context, { newSessionId, seq, at }: ForkOrder): Promise
 
 /** The old node may be gone, so nothing is asked of it: what ran there counts as unknown, and it runs no hooks of the end. */
 const move = async (ctx: Context, parts: SessionObjectParts, { node, at }: MoveOrder): Promise<void> => {
-  const { bound, ...head } = await headOf(ctx);
+  const { bound, ...head } = await readHead(ctx);
   await withdrawWork(ctx);
   const closed = head.over
     ? head
@@ -188,7 +188,7 @@ const complete = async (
 
 /** Inputs that came together are applied together where they can be. After the end of the session they have no result. */
 const input = async (ctx: Context, parts: SessionObjectParts, { inputs, at }: InputOrder) => {
-  let head = await headOf(ctx);
+  let head = await readHead(ctx);
   if (head.over) return refuse(409, `session ${ctx.key} is closed: open it first`);
   const results: AppliedEvent[] = [];
   let posted: readonly Posted[] = [];
@@ -227,7 +227,7 @@ const event = async (
   arrival: Arrival,
 ): Promise<readonly AppliedEvent[]> => {
   refuseNewer(ctx.key, arrival.machineVersion ?? 1);
-  const head = await headOf(ctx);
+  const head = await readHead(ctx);
   if (!head.over) return (await arrive(ctx, parts, head, arrival)).results;
   // While a session ends, its hooks are the only ones that are still heard.
   const posted = head.ending === true ? arrival.posted.filter(({ type }) => type === 'UserHooksRan') : [];
@@ -238,7 +238,7 @@ const event = async (
 /** The hooks about the end of the session have ended. It may have been opened again meanwhile. */
 const ended = async (ctx: Context, parts: SessionObjectParts, arrival: Arrival): Promise<void> => {
   await event(ctx, parts, arrival);
-  const head = await headOf(ctx);
+  const head = await readHead(ctx);
   if (head.over) ctx.set(HEAD, { ...head, ending: false });
 };
 
@@ -264,21 +264,21 @@ export const sessionObject = (parts: SessionObjectParts) =>
       event: (ctx: Context, arrival: Arrival) => event(ctx, parts, arrival),
       ended: (ctx: Context, arrival: Arrival) => ended(ctx, parts, arrival),
       timer: async (ctx: Context, { timerId }: { readonly timerId: string }) => {
-        const head = await headOf(ctx);
+        const head = await readHead(ctx);
         const at = await ctx.date.now();
         if (!head.over) await arrive(ctx, parts, head, { posted: [{ type: 'TimerFired', timerId }], at });
       },
       open: async (ctx: Context, { at }: { readonly at: number }) => {
-        const head = await headOf(ctx);
+        const head = await readHead(ctx);
         if (head.over || head.isFork) await telling(() => arrive(ctx, parts, head, { posted: [], at }));
       },
       /** The session has hooks or servers since it was created. */
       bind: async (ctx: Context, bound: Bound) => {
-        ctx.set(HEAD, { ...(await headOf(ctx)), bound });
+        ctx.set(HEAD, { ...(await readHead(ctx)), bound });
       },
       move: (ctx: Context, order: MoveOrder) => telling(() => move(ctx, parts, order)),
       session: restate.handlers.object.shared(async (ctx: SharedContext): Promise<StoredSession> => {
-        const { seq, over, node, ending = false } = await headOf(ctx);
+        const { seq, over, node, ending = false } = await readHead(ctx);
         const header = await ctx.get<Header>(HEADER);
         if (header === null) return refuse(404, `there is no session ${ctx.key}`);
         return { header, seq, over, node, ending };
@@ -351,7 +351,7 @@ const nextHead = (head: Head, { entries, state }: AppliedEvents, shown: ShownTex
 const keepEntries = (ctx: Context, head: Head, entries: AppliedEvents['entries']): Head => {
   if (entries.length === 0) return head;
   const { tail, chunk } = withEntries(head.tail, entries);
-  if (chunk !== null) ctx.genericSend(chunkOf(ctx.key, chunk));
+  if (chunk !== null) ctx.genericSend(chunkCall(ctx.key, chunk));
   const kept = { ...head, tail };
   ctx.set(HEAD, kept);
   return kept;
@@ -370,7 +370,7 @@ const tellList = (
 ) => {
   const title = titleIn(entries);
   if (title === null && !head.over) return null;
-  const call = indexOf(header, head, title);
+  const call = indexCall(header, head, title);
   if (before.titled || title === null) {
     ctx.genericSend(call);
     return null;
@@ -412,7 +412,7 @@ export const arrive = async (
     if (ended !== null) ctx.clear(LIVE + ended);
   }
   if (goesOn) startHooks(ctx, next, { moment: 'session-start', source: 'resume' });
-  const recovered = goesOn ? runningCallsOf(before, state) : [];
+  const recovered = goesOn ? findRunningCalls(before, state) : [];
   const hasAnswered = await startWork(ctx, next, [...recovered, ...actions], recovered.length);
   // Entries are durable before anybody sees them: any answer of the engine to what came after the entries proves that it has them.
   if (listed !== null) await listed;
@@ -494,7 +494,7 @@ const startWork = async (
   for (const [index, action] of actions.entries()) {
     if (action.type === 'ScheduleTimer') scheduleTimer(ctx, action);
     if (asksUser(action)) startHooks(ctx, head, { moment: 'ask-user', action });
-    for (const work of workOf(action)) {
+    for (const work of listWork(action)) {
       if (work.kind === 'start') {
         started.set(work.workId, sendWork(ctx, head, work, index < recovered).invocationId);
       } else {
@@ -566,7 +566,7 @@ const stoppedBy = async (
 };
 
 /** The calls that ran before the session went on, and still do: each gets its outcome from its tool. */
-const runningCallsOf = (before: State, after: State): readonly Action[] => {
+const findRunningCalls = (before: State, after: State): readonly Action[] => {
   if (before.name !== 'ExecutingTools' || after.name !== 'ExecutingTools') return [];
   const { batchId } = after;
   const known = new Set(runningIn(before).map(({ judged }) => judged.callId));

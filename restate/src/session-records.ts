@@ -56,7 +56,7 @@ export type HooksOrder = {
 export const chunkName = (seq: number): string => `${CHUNK}${String(seq).padStart(9, '0')}`;
 
 /** The number of the first entry of a chunk. */
-export const firstOf = (name: string): number => Number(name.slice(CHUNK.length));
+export const chunkStart = (name: string): number => Number(name.slice(CHUNK.length));
 
 /** A tail this long becomes a chunk. */
 const TAIL_ENTRIES_MAX = 32;
@@ -135,7 +135,7 @@ export const json = <T>(): Serde<T> => ({
 const SHARDS = 16;
 export const allShards: readonly string[] = Array.from({ length: SHARDS }, (_, shard) => String(shard));
 
-export const shardOf = (sessionId: string): string => {
+export const findShard = (sessionId: string): string => {
   let sum = 0;
   for (const character of sessionId) sum = (sum * 31 + character.charCodeAt(0)) % 65_521;
   return String(sum % SHARDS);

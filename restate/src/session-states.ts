@@ -45,7 +45,7 @@ type ExactSession = SessionAt & { readonly upgrade: MachineUpgrade | null };
 const KEPT_MAX = 256;
 
 export const refuseNewer = (sessionId: string, version: number): void => {
-  const refusal = refusalOf(sessionId, version, agentMachine.version);
+  const refusal = explainRefusal(sessionId, version, agentMachine.version);
   if (refusal !== null) throw new NewerMachineError(refusal);
 };
 
@@ -235,7 +235,7 @@ export const takeOverEvents = (
 };
 
 /** Why a session of this version can't be used here; null if it can. */
-const refusalOf = (sessionId: string, version: number, own: number): string | null =>
+const explainRefusal = (sessionId: string, version: number, own: number): string | null =>
   version <= own
     ? null
     : `session ${sessionId} is used by a newer Pawl (state machine of version ${version}, that of this node has version ${own}): update this node`;

@@ -11,7 +11,7 @@ import {
   type SessionInfo,
 } from 'pawl/engine';
 import type { AppliedEvent } from './apply-events.js';
-import { type Arrival, type EntriesPage, type StoredSession, shardOf } from './session-records.js';
+import { type Arrival, type EntriesPage, findShard, type StoredSession } from './session-records.js';
 
 /** A call that takes longer is given up: the engine itself would wait for ever for a node that is gone. */
 const TIMEOUT_MS = 30_000;
@@ -124,14 +124,14 @@ export class SessionStore {
   setMetadata(sessionId: string, value: unknown): Promise<void> {
     const parameter = { sessionId, value };
     return this.call(
-      { service: 'SessionMetadata', handler: 'put', key: shardOf(sessionId), parameter },
+      { service: 'SessionMetadata', handler: 'put', key: findShard(sessionId), parameter },
       true,
     );
   }
 
   metadata(sessionId: string): Promise<unknown> {
     const parameter = { sessionId };
-    return this.call({ service: 'SessionMetadata', handler: 'get', key: shardOf(sessionId), parameter });
+    return this.call({ service: 'SessionMetadata', handler: 'get', key: findShard(sessionId), parameter });
   }
 
   /** Of one shard. */

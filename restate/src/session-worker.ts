@@ -25,7 +25,7 @@ import {
   type Tool,
   type UserHookRuns,
 } from 'pawl/engine';
-import { type AppliedEvent, endedWork, stopOf } from './apply-events.js';
+import { type AppliedEvent, endedWork, stoppingAction } from './apply-events.js';
 import type { LiveChannel } from './live.js';
 import type { HooksOrder, ShownText, Work } from './session-records.js';
 import type { SessionStates } from './session-states.js';
@@ -70,7 +70,7 @@ export class Workers {
   }
 
   shownText(sessionId: string, requestId: string): ShownText | null {
-    return this.#open.get(sessionId)?.shownOf(requestId) ?? null;
+    return this.#open.get(sessionId)?.shownText(requestId) ?? null;
   }
 
   /** Ends a session here. Resolves with what its last hooks say. */
@@ -282,7 +282,7 @@ class SessionWorker {
     return this.#runs.get(invocationId);
   }
 
-  shownOf(requestId: string): WorkRun['shown'] {
+  shownText(requestId: string): WorkRun['shown'] {
     for (const run of this.#runs.values())
       if (run.isRunning && run.shown?.requestId === requestId) return run.shown;
     return null;
@@ -473,7 +473,7 @@ class WorkRun {
   /** Stops the work. Only a call may still report its outcome, unless it is forced. */
   stop(force: boolean): void {
     const { action } = this.work;
-    const stopping = stopOf(action, force);
+    const stopping = stoppingAction(action, force);
     if (this.#ended || stopping === null) return;
     perform(stopping, this.#needs.state(), this.#performers);
     if (action.type === 'ExecuteTools') {

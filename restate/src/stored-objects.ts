@@ -2,7 +2,7 @@
 
 import * as restate from '@restatedev/restate-sdk';
 import { type Entry, type Header, type SessionInfo, summarise, titleFrom } from 'pawl/engine';
-import { chunkName, firstOf, type Head, json, type StoredTitle, shardOf } from './session-records.js';
+import { chunkName, chunkStart, findShard, type Head, json, type StoredTitle } from './session-records.js';
 
 /**
  * The older entries of a session, in chunks. They have an object of their own because the engine sends all values of an
@@ -16,7 +16,7 @@ export type PageOrder = { readonly from: number };
 const PAGE_BYTES_MAX = 4_000_000;
 
 /** The call that keeps a chunk. Nobody waits for it: until it is kept, a reader sees the end of the journal later. */
-export const chunkOf = (sessionId: string, chunk: readonly Entry[]) => ({
+export const chunkCall = (sessionId: string, chunk: readonly Entry[]) => ({
   service: SERVICE,
   method: 'keep',
   key: sessionId,
@@ -24,7 +24,7 @@ export const chunkOf = (sessionId: string, chunk: readonly Entry[]) => ({
   parameter: chunk,
 });
 
-export const pageOf = (sessionId: string, from: number) => ({
+export const pageCall = (sessionId: string, from: number) => ({
   service: SERVICE,
   method: 'page',
   key: sessionId,
@@ -43,7 +43,7 @@ const page = async (ctx: restate.ObjectSharedContext, { from }: PageOrder): Prom
   const names = [...(await ctx.stateKeys())].sort();
   const begin = Math.max(
     0,
-    names.findLastIndex((name) => firstOf(name) <= from),
+    names.findLastIndex((name) => chunkStart(name) <= from),
   );
   const entries: Entry[] = [];
   let bytes = 0;
@@ -82,10 +82,10 @@ export const titleIn = (entries: readonly Entry[]): StoredTitle | null => {
 };
 
 /** The call that tells the list of a session. The first title stays. */
-export const indexOf = (header: Header, head: Head, title: StoredTitle | null) => ({
+export const indexCall = (header: Header, head: Head, title: StoredTitle | null) => ({
   service: 'SessionIndex',
   method: 'put',
-  key: shardOf(header.sessionId),
+  key: findShard(header.sessionId),
   inputSerde: json(),
   outputSerde: json(),
   parameter: summarise(header.sessionId, header, title?.title ?? '', head.lastAt),

@@ -46,7 +46,7 @@ const OPTIONS = {
   journalRetention: 0,
 } as const;
 
-const failureOf = ({ action }: Work, why: string): readonly Posted[] => {
+const failedWork = ({ action }: Work, why: string): readonly Posted[] => {
   const message = `it could not be begun: ${why}`;
   switch (action.type) {
     case 'SendLlmRequest': {
@@ -74,7 +74,7 @@ const failureOf = ({ action }: Work, why: string): readonly Posted[] => {
 };
 
 /** What must run where the workspace is. Undefined: nothing that would keep models from being called anywhere. */
-const boundOf = ({
+const findBound = ({
   userHooks = null,
   isBound = false,
 }: Pick<SessionDependencies, 'userHooks' | 'isBound'>): Bound | undefined => {
@@ -103,7 +103,7 @@ const doWork = async (
 ): Promise<WorkResult> => {
   const done = await attempt(async () => {
     const worker = await workers.of(work.sessionId, work.seq, work.node);
-    const bound = boundOf(worker.equipment);
+    const bound = findBound(worker.equipment);
     if (!work.isBound && bound !== undefined) {
       await world.store.call({ service: 'Session', handler: 'bind', key: work.sessionId, parameter: bound });
       const posted = againOnItsNode(work);
@@ -113,7 +113,7 @@ const doWork = async (
   });
   if (done.kind === 'done') return done.value;
   world.report(done.fault);
-  return { posted: failureOf(work, done.fault.message), at: Date.now(), isOpen: false };
+  return { posted: failedWork(work, done.fault.message), at: Date.now(), isOpen: false };
 };
 
 const sendTo = (ctx: restate.Context, sessionId: string, arrival: Arrival): void => {
@@ -201,7 +201,7 @@ const begin = async (
   };
   const header = await beginHeader(session, freezePrompt(instructions, needs.tools), world.blobs);
   await needs.close?.(false);
-  const bound = boundOf(needs);
+  const bound = findBound(needs);
   const versioned = { ...header, machineVersion: agentMachine.version };
   return { header: versioned, ...(bound === undefined ? {} : { bound }) };
 };
@@ -223,7 +223,7 @@ const answer = async <T>(work: () => Promise<T>): Promise<T> => {
   throw new restate.TerminalError(done.fault.message, { errorCode: 400 });
 };
 
-export const toolsServiceOf = (parts: ServiceParts) =>
+export const createToolsService = (parts: ServiceParts) =>
   restate.service({
     name: toolsService(parts.world.node),
     options: OPTIONS,

@@ -274,11 +274,11 @@ const spentIn = ({
   spending,
   hookUsage,
 }: SessionFigures): Readonly<Record<string, UsageTotals>> => {
-  const usagesOf = (isSummary: boolean) =>
+  const usages = (isSummary: boolean) =>
     requests.filter(({ purpose }) => (purpose === 'compaction') === isSummary).map(({ usage }) => usage);
   return {
-    CallingLlm: sumUsage(usagesOf(false)),
-    Compacting: sumUsage(usagesOf(true)),
+    CallingLlm: sumUsage(usages(false)),
+    Compacting: sumUsage(usages(true)),
     ExecutingTools: sumUsage(spending.map(({ usage }) => usage)),
     PostToolsHook: hookUsage,
   };
@@ -539,8 +539,8 @@ const spanBar = (look: Look, span: TimeSpan, from: number, to: number, columns: 
 const longest = (
   spans: readonly TimeSpan[],
 ): { readonly rows: readonly TimeSpan[]; readonly others: readonly TimeSpan[] } => {
-  const lengthOf = ({ startMs, endMs }: TimeSpan): number => endMs - startMs;
-  const ranked = spans.toSorted((one, other) => lengthOf(other) - lengthOf(one));
+  const duration = ({ startMs, endMs }: TimeSpan): number => endMs - startMs;
+  const ranked = spans.toSorted((one, other) => duration(other) - duration(one));
   const kept = new Set(ranked.slice(0, ROWS_MAX));
   return { rows: spans.filter((span) => kept.has(span)), others: ranked.slice(ROWS_MAX) };
 };

@@ -40,7 +40,7 @@ const OFFERS_MS = 20_000;
 const say = (text: string): void => writeOut(safe`${oneLine(text, LINE_MAX)}\n`);
 const complain = (text: string): void => writeError(safe`${oneLine(text, LINE_MAX)}\n`);
 
-const placeOf = async (flags: McpFlags): Promise<Place> => {
+const openPlace = async (flags: McpFlags): Promise<Place> => {
   const workspace = realWorkspace(flags.workspace ?? process.cwd());
   const warn = (text: string): void => writeError(safe`${makeSafe(text)}\n`);
   const { mcpServers = [] } = await withConfig({}, workspace, { command: 'run', resumed: false, warn });
@@ -48,8 +48,8 @@ const placeOf = async (flags: McpFlags): Promise<Place> => {
 };
 
 /** With the servers of the project that the user has allowed. */
-const allPlaceOf = async (flags: McpFlags): Promise<Place> => {
-  const place = await placeOf(flags);
+const openProjectPlace = async (flags: McpFlags): Promise<Place> => {
+  const place = await openPlace(flags);
   if (mcpJsonFiles(place.workspace).length === 0) return place;
   const [{ allowedServers }, { openTrust }] = await Promise.all([
     import('../sessions/project-trust.js'),
@@ -167,20 +167,20 @@ export const runMcp = async (
 ): Promise<number> => {
   if (what === 'add' || what === 'remove') return change(what, name, words, flags);
   if (what === 'login' && words.length <= 1)
-    return (await import('./mcp-login.js')).runLogin(name, words[0], await allPlaceOf(flags));
+    return (await import('./mcp-login.js')).runLogin(name, words[0], await openProjectPlace(flags));
   if (words.length > 0) throw usageStop(`pawl mcp ${what} takes no more than one name.`);
   switch (what) {
     case 'list':
       if (name !== undefined)
         throw usageStop('pawl mcp list takes no name. pawl mcp test NAME tests one server.');
-      return list(await placeOf(flags));
+      return list(await openPlace(flags));
     case 'serve':
       if (name !== undefined) throw usageStop('pawl mcp serve takes no name.');
       return serve(flags);
     case 'logout':
-      return (await import('./mcp-login.js')).runLogout(name, await allPlaceOf(flags));
+      return (await import('./mcp-login.js')).runLogout(name, await openProjectPlace(flags));
     case 'test':
-      return test(await placeOf(flags), name);
+      return test(await openPlace(flags), name);
     default:
       throw usageStop(`pawl mcp has list, test, add, remove, login, logout and serve, not '${what}'.`);
   }

@@ -77,13 +77,13 @@ const limitFlags = (
   own: Pick<RunFlags, 'maxUsd' | 'maxTokens' | 'maxRounds' | 'maxMinutes'>,
   { usd, tokens, rounds, timeMs }: Partial<Limits>,
 ): RunFlags => {
-  const amountOf = (limit: Limits['usd'] | undefined): number | undefined =>
+  const limitAmount = (limit: Limits['usd'] | undefined): number | undefined =>
     limit === 'unlimited' ? undefined : limit;
-  const minutes = amountOf(timeMs);
+  const minutes = limitAmount(timeMs);
   const lowered = {
-    maxUsd: lower(own.maxUsd, amountOf(usd)),
-    maxTokens: lower(own.maxTokens, amountOf(tokens)),
-    maxRounds: lower(own.maxRounds, amountOf(rounds)),
+    maxUsd: lower(own.maxUsd, limitAmount(usd)),
+    maxTokens: lower(own.maxTokens, limitAmount(tokens)),
+    maxRounds: lower(own.maxRounds, limitAmount(rounds)),
     maxMinutes: lower(own.maxMinutes, minutes === undefined ? undefined : minutes / MINUTE_MS),
   };
   return Object.fromEntries(Object.entries(lowered).filter(([, value]) => value !== undefined));

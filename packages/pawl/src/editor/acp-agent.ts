@@ -103,7 +103,7 @@ const answerWith = (
 
 const addOpenings = (app: AgentApp, connected: Connected): AgentApp => {
   const { host, sessions } = connected;
-  const clientOf = ({ client }: { readonly client: AgentContext }): Client => ({
+  const toClient = ({ client }: { readonly client: AgentContext }): Client => ({
     context: client,
     features: connected.features,
   });
@@ -116,7 +116,7 @@ const addOpenings = (app: AgentApp, connected: Connected): AgentApp => {
       'session/new',
       answering(host, async (request) => {
         const session = await openAndWarn(request.params, (wanted) =>
-          sessions.create(clientOf(request), wanted),
+          sessions.create(toClient(request), wanted),
         );
         return { sessionId: session.id, ...answerWith(connected, session, request.requestId) };
       }),
@@ -126,7 +126,7 @@ const addOpenings = (app: AgentApp, connected: Connected): AgentApp => {
       answering(host, async (request) => {
         const { sessionId } = request.params;
         const session = await openAndWarn(request.params, (wanted) =>
-          sessions.find(clientOf(request), { ...wanted, sessionId, shows: 'conversation' }),
+          sessions.find(toClient(request), { ...wanted, sessionId, shows: 'conversation' }),
         );
         await session.replay();
         return answerWith(connected, session, request.requestId);
@@ -137,7 +137,7 @@ const addOpenings = (app: AgentApp, connected: Connected): AgentApp => {
       answering(host, async (request) => {
         const { sessionId } = request.params;
         const session = await openAndWarn(request.params, (wanted) =>
-          sessions.find(clientOf(request), { ...wanted, sessionId, shows: 'nothing' }),
+          sessions.find(toClient(request), { ...wanted, sessionId, shows: 'nothing' }),
         );
         return answerWith(connected, session, request.requestId);
       }),

@@ -240,11 +240,11 @@ export class SessionUpdates {
     }
     const seen = event.type === 'ToolCompleted' ? (event.outcome.seen ?? []) : [];
     const sha256 = seen.find((file) => file.path === path)?.sha256 ?? null;
-    const contentOf = async (): Promise<ToolCallContent[]> => [
+    const shownContent = async (): Promise<ToolCallContent[]> => [
       ...((await madeChange(path, diff, sha256)) ?? outputContent(diff)),
     ];
     const locations = callLocations(call, findFirstLine(diff));
-    this.#push(async () => ({ ...update, locations, content: await contentOf() }));
+    this.#push(async () => ({ ...update, locations, content: await shownContent() }));
   }
 }
 
