@@ -25,14 +25,14 @@ export type AppliedEvents = {
   readonly state: State;
   /** To be performed once the entries are durable. `ExecuteTools` names only calls whose start is among them. */
   readonly actions: readonly Action[];
-  /** Of the events that were given, in order. */
+  /** Of the posted events, in order. */
   readonly results: readonly AppliedEvent[];
 };
 
 /** A call whose file is looked at before it starts: its node posts ToolStarted, with what it saw. */
 const startsOnItsNode = ({ traits }: JudgedCall): boolean => traits.effect === 'probeable';
 
-type Queued = { readonly event: Event; readonly given: boolean };
+type Queued = { readonly event: Event; readonly isPosted: boolean };
 
 class Application {
   state: State;
@@ -48,12 +48,12 @@ class Application {
   }
 
   /** Applies one event; returns the events that follow from its actions at once. */
-  apply({ event, given }: Queued): readonly Queued[] {
+  apply({ event, isPosted }: Queued): readonly Queued[] {
     const { state, actions, diagnostics } = step(this.state, event);
     const malformed = diagnostics.find(({ kind }) => kind === 'malformed');
     if (malformed !== undefined) {
       const refused = `${event.type} is refused, and nothing has changed: ${malformed.why}`;
-      if (given) this.results.push({ refused });
+      if (isPosted) this.results.push({ refused });
       return [];
     }
     const seq = this.#firstSeq + this.entries.length;
@@ -63,7 +63,7 @@ class Application {
     this.entries.push({ seq, event });
     this.state = state;
     this.actions.push(...actions);
-    if (given) this.results.push({ seq, accepted });
+    if (isPosted) this.results.push({ seq, accepted });
     if (event.type === 'ToolStarted' && accepted) this.#started.add(`${event.batchId} ${event.callId}`);
     return actions.flatMap((action) => startEvents(action, event.at));
   }
@@ -84,13 +84,13 @@ const startEvents = (action: Action, at: number): readonly Queued[] => {
   const { batchId, calls } = action;
   return calls
     .filter((call) => !startsOnItsNode(call))
-    .map(({ callId }) => ({ event: { type: 'ToolStarted', at, batchId, callId }, given: false }));
+    .map(({ callId }) => ({ event: { type: 'ToolStarted', at, batchId, callId }, isPosted: false }));
 };
 
 /** `seq`: number of the last entry before these events. */
 export const applyEvents = (seq: number, state: State, events: readonly Event[]): AppliedEvents => {
   const application = new Application(seq, state);
-  const queue: Queued[] = events.map((event) => ({ event, given: true }));
+  const queue: Queued[] = events.map((event) => ({ event, isPosted: true }));
   for (const queued of queue) queue.push(...application.apply(queued)); // the loop visits what is pushed
   const { entries, results } = application;
   return { entries, state: application.state, actions: application.startable(), results };

@@ -83,9 +83,9 @@ const ASK_MS = 250;
 const AGAIN_MS = 500;
 
 const isAllowed = ({ headers }: IncomingMessage, token: string): boolean => {
-  const given = Buffer.from(headers.authorization ?? '');
-  const wanted = Buffer.from(`Bearer ${token}`);
-  return given.length === wanted.length && timingSafeEqual(given, wanted);
+  const header = Buffer.from(headers.authorization ?? '');
+  const expected = Buffer.from(`Bearer ${token}`);
+  return header.length === expected.length && timingSafeEqual(header, expected);
 };
 
 const stream = (response: ServerResponse, subscribers: Subscribers, sessionId: string): void => {

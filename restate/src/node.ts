@@ -80,14 +80,14 @@ export const startEngineNode = async (options: EngineNodeOptions): Promise<Engin
   const blobs = await openBlobs(options);
   const host = LOOPBACK.includes(address) ? address : '0.0.0.0';
   const live = await listening(firstPort, () => openLive(options, host));
-  const own: { node: PawlNode | null; runtime: RestateRuntime | null } = { node: null, runtime: null };
+  const opened: { node: PawlNode | null; runtime: RestateRuntime | null } = { node: null, runtime: null };
   const stop = async (): Promise<void> => {
-    await own.runtime?.disconnect();
-    await own.node?.stop();
+    await opened.runtime?.disconnect();
+    await opened.node?.stop();
     await live.close();
   };
   const started = await attempt(async () => {
-    own.node = await listening(firstPort, () =>
+    opened.node = await listening(firstPort, () =>
       startNode({
         name,
         ingressUrl,
@@ -104,8 +104,8 @@ export const startEngineNode = async (options: EngineNodeOptions): Promise<Engin
     const here = `http://${inUrl(address)}`;
     await registerAt(adminUrl, sharedUrl ?? `${here}:${firstPort}`);
     await registerAt(adminUrl, `${here}:${firstPort + 1}`);
-    own.runtime = createRestateRuntime({ ingressUrl, live, placeOn: () => name, report });
-    return own.runtime;
+    opened.runtime = createRestateRuntime({ ingressUrl, live, placeOn: () => name, report });
+    return opened.runtime;
   });
   if (started.kind === 'done') return { runtime: started.value, stop };
   await attempt(stop); // the first failure is the one to report
@@ -216,18 +216,18 @@ export const startNode = async (options: NodeOptions): Promise<PawlNode> => {
     options,
     sharedPort,
   );
-  const own = await attempt(() => listen([createToolsService(parts)], options, ownPort));
-  if (own.kind === 'fault') {
+  const toolsServer = await attempt(() => listen([createToolsService(parts)], options, ownPort));
+  if (toolsServer.kind === 'fault') {
     await shared.close();
-    throw own.fault;
+    throw toolsServer.fault;
   }
   return {
     name,
     sharedPort: shared.port,
-    ownPort: own.value.port,
+    ownPort: toolsServer.value.port,
     inMemory: () => ({ states: states.size, workers: workers.size }),
     async stop() {
-      await Promise.all([shared.close(), own.value.close()]);
+      await Promise.all([shared.close(), toolsServer.value.close()]);
       await workers.stop();
       states.stop();
     },

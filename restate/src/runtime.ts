@@ -84,16 +84,16 @@ class EngineSessions implements RestateRuntime {
     checkSettings(session.settings);
     const sessionId = newSessionId(systemClock);
     const node = this.#options.placeOn(session);
-    const begun = await this.#store.call<BegunSession>({
+    const created = await this.#store.call<BegunSession>({
       service: `Tools-${node}`,
       handler: 'begin',
       parameter: { ...session, sessionId },
     });
     await this.#store.call(
-      { service: 'Session', handler: 'create', key: sessionId, parameter: { ...begun, node, title: null } },
+      { service: 'Session', handler: 'create', key: sessionId, parameter: { ...created, node, title: null } },
       true,
     );
-    this.#created.set(sessionId, begun.header);
+    this.#created.set(sessionId, created.header);
     return sessionId;
   }
 

@@ -76,10 +76,10 @@ class S3Blobs implements Blobs {
   /** A body that breaks off is asked for again. Null: there is no such object. */
   async #read(sha256: string, signal: AbortSignal): Promise<Buffer | null> {
     for (let attempt = 1; ; attempt++) {
-      const found = await this.#ask(sha256, signal);
-      if (found === null) return null;
+      const object = await this.#ask(sha256, signal);
+      if (object === null) return null;
       try {
-        return await readObject(found, signal);
+        return await readObject(object, signal);
       } catch (error) {
         if (signal.aborted || attempt === ATTEMPTS || error instanceof BlobStoreError) throw error;
       }
@@ -230,20 +230,20 @@ const noCredentials = (where: string): BlobStoreError =>
 const inWords = (error: unknown, what: string, where: string): BlobStoreError => {
   if (error instanceof BlobStoreError) return error;
   const { code, status } = readFailure(error);
-  const said = status === null ? code : `${status} ${code}`;
+  const answer = status === null ? code : `${status} ${code}`;
   if (code === 'NoSuchBucket')
     return new BlobStoreError(`There is no ${where}. Create the bucket, or name another one.`);
   if (SIGNATURES.includes(code))
     return new BlobStoreError(
-      `The credentials are refused at ${where} (${said}). Check them, and the clock.`,
+      `The credentials are refused at ${where} (${answer}). Check them, and the clock.`,
     );
   if (status === 403)
     return new BlobStoreError(
-      `${what} is not allowed at ${where} (${said}). The credentials need s3:GetObject, s3:PutObject and s3:ListBucket there.`,
+      `${what} is not allowed at ${where} (${answer}). The credentials need s3:GetObject, s3:PutObject and s3:ListBucket there.`,
     );
   if (code === 'PermanentRedirect' || code === 'AuthorizationHeaderMalformed')
-    return new BlobStoreError(`The ${where} is in another region (${said}). Name it: ?region=REGION.`);
+    return new BlobStoreError(`The ${where} is in another region (${answer}). Name it: ?region=REGION.`);
   if (status !== null && status < 500 && status !== 429 && status !== 408)
-    return new BlobStoreError(`${what} was refused at ${where} (${said}).`);
-  return new BlobStoreError(`${what} failed at ${where} (${said}), also when it was tried again.`, true);
+    return new BlobStoreError(`${what} was refused at ${where} (${answer}).`);
+  return new BlobStoreError(`${what} failed at ${where} (${answer}), also when it was tried again.`, true);
 };

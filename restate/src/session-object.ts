@@ -35,7 +35,7 @@ import {
   HEAD,
   HEADER,
   type Head,
-  type HooksOrder,
+  type HooksRequest,
   json,
   LIVE,
   type ShownText,
@@ -46,7 +46,7 @@ import {
   withEntries,
 } from './session-records.js';
 import { NewerMachineError, refuseNewer, type SessionStates, takeOverEvents } from './session-states.js';
-import { chunkCall, indexCall, type PageOrder, pageCall, RETRYING, titleIn } from './stored-objects.js';
+import { chunkCall, indexCall, type PageRequest, pageCall, RETRYING, titleIn } from './stored-objects.js';
 
 /**
  * A session on the engine: one virtual object. Each call applies the events that arrive together and starts what follows.
@@ -62,14 +62,14 @@ type SessionObjectParts = ArrivalParts & {
   prices(sessionId: string, modelId: string): Promise<Header['prices']>;
 };
 
-type CreateOrder = BegunSession & {
+type CreateRequest = BegunSession & {
   readonly node: string;
   /** What a fork has from its parent. */
   readonly title: StoredTitle | null;
 };
-type ForkOrder = { readonly newSessionId: string; readonly seq: number; readonly at: number };
-type MoveOrder = { readonly node: string; readonly at: number };
-type InputOrder = {
+type ForkRequest = { readonly newSessionId: string; readonly seq: number; readonly at: number };
+type MoveRequest = { readonly node: string; readonly at: number };
+type InputRequest = {
   readonly inputs: readonly Input[];
   readonly at: number;
   /** Version of the machine of whoever sends them; absent: 1. */
@@ -91,12 +91,12 @@ const entriesPage = async (ctx: SharedContext, { from }: { readonly from: number
   const { seq, over, tail } = await readHead(ctx);
   const first = tail[0]?.seq ?? seq + 1;
   if (from >= first) return { entries: tail.filter((entry) => entry.seq >= from), seq, over };
-  const entries = await ctx.genericCall<PageOrder, readonly Entry[]>(pageCall(ctx.key, from));
+  const entries = await ctx.genericCall<PageRequest, readonly Entry[]>(pageCall(ctx.key, from));
   const next = (entries.at(-1)?.seq ?? from - 1) + 1;
   return { entries: next === first ? [...entries, ...tail] : entries, seq, over };
 };
 
-const create = async (ctx: Context, { header, bound, node, title }: CreateOrder): Promise<void> => {
+const create = async (ctx: Context, { header, bound, node, title }: CreateRequest): Promise<void> => {
   if ((await ctx.get<Header>(HEADER)) !== null) refuse(409, `session ${ctx.key} exists already`);
   const { parent, createdAt } = header;
   ctx.set(HEADER, header);
@@ -117,14 +117,14 @@ const create = async (ctx: Context, { header, bound, node, title }: CreateOrder)
   await ctx.genericCall<unknown, unknown>(indexCall(header, head, title));
 };
 
-const fork = async (ctx: Context, { newSessionId, seq, at }: ForkOrder): Promise<string> => {
+const fork = async (ctx: Context, { newSessionId, seq, at }: ForkRequest): Promise<string> => {
   const head = await readHead(ctx);
   const header = await ctx.get<Header>(HEADER);
   if (header === null || !Number.isInteger(seq) || seq < 0 || seq > head.seq)
     return refuse(400, `session ${ctx.key} has the entries 1 to ${head.seq}, so it has no entry ${seq}`);
   const known = await ctx.get<StoredTitle>(TITLE);
   const title = known !== null && known.seq <= seq ? known : null;
-  await ctx.genericCall<CreateOrder, unknown>({
+  await ctx.genericCall<CreateRequest, unknown>({
     service: 'Session',
     method: 'create',
     key: newSessionId,
@@ -141,7 +141,7 @@ const fork = async (ctx: Context, { newSessionId, seq, at }: ForkOrder): Promise
 };
 
 /** The old node may be gone, so nothing is asked of it: what ran there counts as unknown, and it runs no hooks of the end. */
-const move = async (ctx: Context, parts: SessionObjectParts, { node, at }: MoveOrder): Promise<void> => {
+const move = async (ctx: Context, parts: SessionObjectParts, { node, at }: MoveRequest): Promise<void> => {
   const { bound, ...head } = await readHead(ctx);
   await withdrawWork(ctx);
   const closed = head.over
@@ -152,8 +152,8 @@ const move = async (ctx: Context, parts: SessionObjectParts, { node, at }: MoveO
 
 type CheckedInput = { readonly input: Input } | { readonly refused: string };
 
-const checked = (given: Input): CheckedInput => {
-  const result = attemptNow(() => checkInput(given));
+const checked = (value: Input): CheckedInput => {
+  const result = attemptNow(() => checkInput(value));
   return result.kind === 'done' ? { input: result.value } : { refused: result.fault.message };
 };
 
@@ -179,15 +179,15 @@ const complete = async (
   }
   if (input.type !== 'SettingsChanged' || input.patch.model === undefined) return { input };
   const { model } = input.patch;
-  const found = await ctx.run('prices', async (): Promise<FoundPrices> => {
+  const answer = await ctx.run('prices', async (): Promise<FoundPrices> => {
     const asked = await attempt(() => parts.prices(ctx.key, model));
     return asked.kind === 'done' ? { prices: asked.value } : { refused: asked.fault.message };
   });
-  return 'refused' in found ? found : { input: { ...input, prices: found.prices } };
+  return 'refused' in answer ? answer : { input: { ...input, prices: answer.prices } };
 };
 
 /** Inputs that came together are applied together where they can be. After the end of the session they have no result. */
-const input = async (ctx: Context, parts: SessionObjectParts, { inputs, at }: InputOrder) => {
+const input = async (ctx: Context, parts: SessionObjectParts, { inputs, at }: InputRequest) => {
   let head = await readHead(ctx);
   if (head.over) return refuse(409, `session ${ctx.key} is closed: open it first`);
   const results: AppliedEvent[] = [];
@@ -256,10 +256,10 @@ export const sessionObject = (parts: SessionObjectParts) =>
     handlers: {
       create,
       fork,
-      input: (ctx: Context, order: InputOrder) =>
+      input: (ctx: Context, request: InputRequest) =>
         telling(async () => {
-          refuseNewer(ctx.key, order.machineVersion ?? 1);
-          return input(ctx, parts, order);
+          refuseNewer(ctx.key, request.machineVersion ?? 1);
+          return input(ctx, parts, request);
         }),
       event: (ctx: Context, arrival: Arrival) => event(ctx, parts, arrival),
       ended: (ctx: Context, arrival: Arrival) => ended(ctx, parts, arrival),
@@ -276,7 +276,7 @@ export const sessionObject = (parts: SessionObjectParts) =>
       bind: async (ctx: Context, bound: Bound) => {
         ctx.set(HEAD, { ...(await readHead(ctx)), bound });
       },
-      move: (ctx: Context, order: MoveOrder) => telling(() => move(ctx, parts, order)),
+      move: (ctx: Context, request: MoveRequest) => telling(() => move(ctx, parts, request)),
       session: restate.handlers.object.shared(async (ctx: SharedContext): Promise<StoredSession> => {
         const { seq, over, node, ending = false } = await readHead(ctx);
         const header = await ctx.get<Header>(HEADER);
@@ -301,9 +301,9 @@ const repliesWith = (state: State): string | null =>
 const isAboutReply = (posted: readonly Posted[], requestId: string): boolean =>
   posted.some((event) => endedWork(event) === requestId);
 
-const lackingText = (shown: ShownText | null, kept: Head['kept']): Posted | null => {
+const lackingText = (shown: ShownText | null, journaled: Head['kept']): Posted | null => {
   if (shown === null) return null;
-  const known = kept?.requestId === shown.requestId ? kept.length : 0;
+  const known = journaled?.requestId === shown.requestId ? journaled.length : 0;
   if (shown.text.length <= known) return null;
   return { type: 'TextDelta', requestId: shown.requestId, text: shown.text.slice(known) };
 };
@@ -334,13 +334,13 @@ const isEnding = ({ over, ending = false, bound }: Head): boolean =>
   over ? ending : bound !== undefined && bound.moments.length > 0;
 
 const nextHead = (head: Head, { entries, state }: AppliedEvents, shown: ShownText | null): Head => {
-  const kept = shown === null ? head.kept : { requestId: shown.requestId, length: shown.text.length };
-  const still = state.name === 'CallingLlm' && kept?.requestId === state.requestId;
+  const journaled = shown === null ? head.kept : { requestId: shown.requestId, length: shown.text.length };
+  const still = state.name === 'CallingLlm' && journaled?.requestId === state.requestId;
   return {
     ...head,
     seq: head.seq + entries.length,
     lastAt: entries.at(-1)?.event.at ?? head.lastAt,
-    kept: still ? kept : null,
+    kept: still ? journaled : null,
     over: state.name === 'ShuttingDown',
     ending: state.name === 'ShuttingDown' && isEnding(head),
     isFork: false,
@@ -352,9 +352,9 @@ const keepEntries = (ctx: Context, head: Head, entries: AppliedEvents['entries']
   if (entries.length === 0) return head;
   const { tail, chunk } = withEntries(head.tail, entries);
   if (chunk !== null) ctx.genericSend(chunkCall(ctx.key, chunk));
-  const kept = { ...head, tail };
-  ctx.set(HEAD, kept);
-  return kept;
+  const stored = { ...head, tail };
+  ctx.set(HEAD, stored);
+  return stored;
 };
 
 /**
@@ -470,9 +470,9 @@ const scheduleTimer = (
 };
 
 /** Starts hooks of the user, if there are any for the moment. Nobody waits for them here. */
-const startHooks = (ctx: Context, { seq, node, bound }: Head, about: HooksOrder['about']): void => {
+const startHooks = (ctx: Context, { seq, node, bound }: Head, about: HooksRequest['about']): void => {
   if (bound?.moments.includes(about.moment) !== true && about.moment !== 'session-end') return;
-  const parameter: HooksOrder = { sessionId: ctx.key, seq, node, about };
+  const parameter: HooksRequest = { sessionId: ctx.key, seq, node, about };
   ctx.genericSend({ service: toolsService(node), method: 'hooks', parameter, ...asJson });
 };
 

@@ -42,7 +42,7 @@ export type Bound = {
 export type BegunSession = { readonly header: Header; readonly bound?: Bound };
 
 /** Hooks of the user that are no part of other work. */
-export type HooksOrder = {
+export type HooksRequest = {
   readonly sessionId: string;
   /** The journal up to this entry holds all that the hooks are told. */
   readonly seq: number;

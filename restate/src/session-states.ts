@@ -146,8 +146,8 @@ export class SessionStates {
   }
 
   async #fold(sessionId: string): Promise<Fold> {
-    const kept = this.#folds.get(sessionId) ?? (await this.#newFold(sessionId));
-    const fold = this.#folds.get(sessionId) ?? kept;
+    const known = this.#folds.get(sessionId) ?? (await this.#newFold(sessionId));
+    const fold = this.#folds.get(sessionId) ?? known;
     fold.usedAt = Date.now();
     this.#folds.delete(sessionId); // to the end of the order, so that the oldest is the first
     this.#folds.set(sessionId, fold);
@@ -235,7 +235,7 @@ export const takeOverEvents = (
 };
 
 /** Why a session of this version can't be used here; null if it can. */
-const explainRefusal = (sessionId: string, version: number, own: number): string | null =>
-  version <= own
+const explainRefusal = (sessionId: string, version: number, nodeVersion: number): string | null =>
+  version <= nodeVersion
     ? null
-    : `session ${sessionId} is used by a newer Pawl (state machine of version ${version}, that of this node has version ${own}): update this node`;
+    : `session ${sessionId} is used by a newer Pawl (state machine of version ${version}, that of this node has version ${nodeVersion}): update this node`;

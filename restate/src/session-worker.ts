@@ -27,7 +27,7 @@ import {
 } from 'pawl/engine';
 import { type AppliedEvent, endedWork, stoppingAction } from './apply-events.js';
 import type { LiveChannel } from './live.js';
-import type { HooksOrder, ShownText, Work } from './session-records.js';
+import type { HooksRequest, ShownText, Work } from './session-records.js';
 import type { SessionStates } from './session-states.js';
 import type { SessionStore } from './session-store.js';
 
@@ -230,11 +230,11 @@ class SessionWorker {
     this.usedAt = Date.now();
     const going = this.#runs.get(invocationId) ?? this.#beginning.get(invocationId);
     if (going !== undefined) return going;
-    const begun = this.#begin(invocationId, work, isAgain).finally(() =>
+    const beginning = this.#begin(invocationId, work, isAgain).finally(() =>
       this.#beginning.delete(invocationId),
     );
-    this.#beginning.set(invocationId, begun);
-    return begun;
+    this.#beginning.set(invocationId, beginning);
+    return beginning;
   }
 
   async #begin(invocationId: string, work: Work, isAgain: boolean): Promise<WorkRun> {
@@ -267,9 +267,9 @@ class SessionWorker {
   }
 
   /** Runs hooks that are no part of other work. Resolves with what they say. */
-  runHooks(...order: Parameters<SessionHooks['run']>): ReturnType<SessionHooks['run']> {
+  runHooks(...args: Parameters<SessionHooks['run']>): ReturnType<SessionHooks['run']> {
     this.usedAt = Date.now();
-    return this.#hooks.run(...order);
+    return this.#hooks.run(...args);
   }
 
   /** The engine has the result of the work and all that came after it. */
@@ -368,8 +368,8 @@ class SessionWorker {
     );
     if (running.length === 0) return run.begin(); // its start is not in the journal, so it has not begun
     const journal = { read: () => this.#lastEntries(run.work.seq), seq: run.work.seq };
-    const begun = running.map((call) => ({ batchId, call }));
-    recoverCalls(begun, journal, run.performers.tools, { known: past, takingOver: this.#taken });
+    const started = running.map((call) => ({ batchId, call }));
+    recoverCalls(started, journal, run.performers.tools, { known: past, takingOver: this.#taken });
   }
 }
 
@@ -434,7 +434,7 @@ class WorkRun {
       userHooks: needs.userHooks,
       opened: needs.state(),
       state: needs.state,
-      post: (event, told) => this.#post(event, told),
+      post: (event, answer) => this.#post(event, answer),
       shutDown: () => undefined,
     });
   }
@@ -525,7 +525,7 @@ class WorkRun {
   }
 
   /** The start of a call is in the journal already, unless its file had to be looked at first. */
-  async #tell(event: Posted, told: Told): Promise<void> {
+  async #tell(event: Posted, answer: Told): Promise<void> {
     const { action } = this.work;
     const isKept =
       event.type === 'ToolStarted' &&
@@ -533,17 +533,17 @@ class WorkRun {
       action.calls.every(({ traits }) => traits.effect !== 'probeable');
     if (isKept) {
       await Promise.resolve();
-      told(true, this.#needs.state());
+      answer(true, this.#needs.state());
       return;
     }
     try {
       const { applied, state } = await this.#needs.postNow(event);
       const accepted = applied !== undefined && 'accepted' in applied && applied.accepted;
-      told(accepted, state);
+      answer(accepted, state);
       if (!accepted && event.type === 'ToolStarted') this.#end();
     } catch (error) {
       this.#needs.report(error instanceof Error ? error : new Error(String(error)));
-      told(false, this.#needs.state()); // the effect does not begin
+      answer(false, this.#needs.state()); // the effect does not begin
       this.#end();
     }
   }
@@ -571,16 +571,16 @@ class SessionHooks {
   readonly runs: UserHookRuns | null;
   readonly #world: HooksWorld;
   /** What hooks have said and the engine does not know yet. */
-  #said: Posted[] = [];
+  #reports: Posted[] = [];
   #running = 0;
 
   /** `opened`: the state when the session was equipped, or a later one. */
   constructor(equipment: Equipment, opened: State, world: HooksWorld) {
     this.#world = world;
-    this.runs = createUserHookRuns(equipment, opened, (event, told) => {
+    this.runs = createUserHookRuns(equipment, opened, (event, answer) => {
       // It is told with the end of the hooks, unless a request waits for it.
-      if (told === undefined) this.#said.push(event);
-      else void this.#tell(event, told);
+      if (answer === undefined) this.#reports.push(event);
+      else void this.#tell(event, answer);
     });
   }
 
@@ -590,7 +590,7 @@ class SessionHooks {
 
   /** Runs hooks that are no part of other work. Resolves with what they say. */
   async run(
-    about: Exclude<HooksOrder['about'], { readonly moment: 'session-end' }>,
+    about: Exclude<HooksRequest['about'], { readonly moment: 'session-end' }>,
     seq: number,
   ): Promise<readonly Posted[]> {
     this.#running += 1;
@@ -613,18 +613,18 @@ class SessionHooks {
 
   /** What hooks have said since the last time. */
   take(): readonly Posted[] {
-    return this.#said.splice(0);
+    return this.#reports.splice(0);
   }
 
-  async #tell(event: Posted, told: Told): Promise<void> {
+  async #tell(event: Posted, answer: Told): Promise<void> {
     const tried = await attempt(async () => {
       const { applied, state } = await this.#world.postNow(event);
-      told(applied !== undefined && 'accepted' in applied && applied.accepted, state);
+      answer(applied !== undefined && 'accepted' in applied && applied.accepted, state);
     });
     if (tried.kind === 'done') return;
     this.#world.report(tried.fault);
-    this.#said.push(event); // the request goes without it, and the journal gets it later
-    told(false, await this.#world.stateAfter(0));
+    this.#reports.push(event); // the request goes without it, and the journal gets it later
+    answer(false, await this.#world.stateAfter(0));
   }
 }
 

@@ -11,7 +11,7 @@ import { chunkName, chunkStart, findShard, type Head, json, type StoredTitle } f
 
 const SERVICE = 'SessionEntries';
 
-export type PageOrder = { readonly from: number };
+export type PageRequest = { readonly from: number };
 
 const PAGE_BYTES_MAX = 4_000_000;
 
@@ -28,7 +28,7 @@ export const pageCall = (sessionId: string, from: number) => ({
   service: SERVICE,
   method: 'page',
   key: sessionId,
-  inputSerde: json<PageOrder>(),
+  inputSerde: json<PageRequest>(),
   outputSerde: json<readonly Entry[]>(),
   parameter: { from },
 });
@@ -39,7 +39,7 @@ const keep = async (ctx: restate.ObjectContext, chunk: readonly Entry[]): Promis
 };
 
 /** The entries from `from` on, without a gap, as many as fit into one page. */
-const page = async (ctx: restate.ObjectSharedContext, { from }: PageOrder): Promise<readonly Entry[]> => {
+const page = async (ctx: restate.ObjectSharedContext, { from }: PageRequest): Promise<readonly Entry[]> => {
   const names = [...(await ctx.stateKeys())].sort();
   const begin = Math.max(
     0,
@@ -118,9 +118,9 @@ export const indexObject = restate.object({
 
 /** What nodes keep with sessions, such as whose they are: plain JSON by session, in the shards of the list. */
 
-type MetadataOrder = { readonly sessionId: string; readonly value: unknown };
+type MetadataRequest = { readonly sessionId: string; readonly value: unknown };
 
-const putValue = async (ctx: restate.ObjectContext, { sessionId, value }: MetadataOrder): Promise<void> =>
+const putValue = async (ctx: restate.ObjectContext, { sessionId, value }: MetadataRequest): Promise<void> =>
   ctx.set(sessionId, value);
 
 const getValue = async (

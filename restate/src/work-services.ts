@@ -27,7 +27,7 @@ import {
   type Arrival,
   type BegunSession,
   type Bound,
-  type HooksOrder,
+  type HooksRequest,
   json,
   type Work,
 } from './session-records.js';
@@ -175,8 +175,8 @@ export const modelService = (parts: ServiceParts) =>
     handlers: { perform: (ctx: restate.Context, work: Work) => perform(ctx, parts, work) },
   });
 
-type BeginOrder = NewSession & { readonly sessionId: string };
-type JudgeOrder = {
+type BeginRequest = NewSession & { readonly sessionId: string };
+type JudgeRequest = {
   readonly sessionId: string;
   readonly tool: string;
   readonly input: Parameters<import('pawl/engine').Tool['judge']>[0];
@@ -186,7 +186,7 @@ type JudgeOrder = {
 /** The header of a new session. Its tools and prices are those of this node. */
 const begin = async (
   { world }: ServiceParts,
-  { settings, instructions, startedBy, sessionId }: BeginOrder,
+  { settings, instructions, startedBy, sessionId }: BeginRequest,
 ): Promise<BegunSession> => {
   checkSettings(settings);
   const started = startedBy === undefined ? {} : { startedBy };
@@ -208,12 +208,12 @@ const begin = async (
 
 const judge = async (
   { workers, world }: ServiceParts,
-  { sessionId, tool, input, workspace }: JudgeOrder,
+  { sessionId, tool, input, workspace }: JudgeRequest,
 ): Promise<Judgement> => {
   const { equipment } = await workers.of(sessionId, 0, world.node);
-  const found = equipment.tools.get(tool);
-  if (found === undefined) throw new restate.TerminalError(`there is no tool ${tool} on this node`);
-  return found.judge(input, workspace);
+  const known = equipment.tools.get(tool);
+  if (known === undefined) throw new restate.TerminalError(`there is no tool ${tool} on this node`);
+  return known.judge(input, workspace);
 };
 
 /** Tells the caller what went wrong instead of trying again for ever. */
@@ -230,10 +230,10 @@ export const createToolsService = (parts: ServiceParts) =>
     handlers: {
       perform: (ctx: restate.Context, work: Work) => perform(ctx, parts, work),
       // Recorded, since another attempt at the same call must return the same: a header has its time in it.
-      begin: (ctx: restate.Context, order: BeginOrder) =>
-        ctx.run('begin', () => answer(() => begin(parts, order))),
-      judge: (ctx: restate.Context, order: JudgeOrder) =>
-        ctx.run('judge', () => answer(() => judge(parts, order))),
+      begin: (ctx: restate.Context, request: BeginRequest) =>
+        ctx.run('begin', () => answer(() => begin(parts, request))),
+      judge: (ctx: restate.Context, request: JudgeRequest) =>
+        ctx.run('judge', () => answer(() => judge(parts, request))),
       ping: async () => true,
       stop: (ctx: restate.Context, { sessionId }: { readonly sessionId: string }) =>
         ctx.run(
@@ -241,7 +241,7 @@ export const createToolsService = (parts: ServiceParts) =>
           async (): Promise<readonly StoppedCall[]> =>
             (await parts.workers.known(sessionId)?.stopCalls()) ?? [],
         ),
-      hooks: (ctx: restate.Context, order: HooksOrder) => performHooks(ctx, parts, order),
+      hooks: (ctx: restate.Context, request: HooksRequest) => performHooks(ctx, parts, request),
       end: async (_ctx: restate.Context, { sessionId }: { readonly sessionId: string }) => {
         await parts.workers.end(sessionId);
       },
@@ -256,7 +256,7 @@ export const createToolsService = (parts: ServiceParts) =>
 
 type HooksParts = { readonly workers: Workers; readonly world: WorkerWorld };
 
-const interrupted = ({ about: { moment } }: HooksOrder): Posted => ({
+const interrupted = ({ about: { moment } }: HooksRequest): Posted => ({
   type: 'UserHooksRan',
   moment,
   requestId: null,
@@ -271,13 +271,13 @@ const interrupted = ({ about: { moment } }: HooksOrder): Posted => ({
 
 const runHooks = async (
   { workers, world }: HooksParts,
-  order: HooksOrder,
+  request: HooksRequest,
   isAgain: boolean,
 ): Promise<readonly Posted[]> => {
-  const { sessionId, seq, node, about } = order;
+  const { sessionId, seq, node, about } = request;
   if (isAgain) {
     if (about.moment === 'session-end') await workers.end(sessionId);
-    return [interrupted(order)];
+    return [interrupted(request)];
   }
   const ran = await attempt(async () => {
     const worker = await workers.of(sessionId, seq, node);
@@ -293,21 +293,25 @@ const runHooks = async (
 /** An engine that was away asks again for hooks that still run here. */
 const running = new Map<string, Promise<readonly Posted[]>>();
 
-const performHooks = async (ctx: restate.Context, parts: HooksParts, order: HooksOrder): Promise<void> => {
+const performHooks = async (
+  ctx: restate.Context,
+  parts: HooksParts,
+  request: HooksRequest,
+): Promise<void> => {
   const { id } = ctx.request();
   const isAgain = await isBegunElsewhere(ctx);
   const arrival = await ctx.run('hooks', async (): Promise<Arrival> => {
-    const going = running.get(id) ?? runHooks(parts, order, isAgain);
+    const going = running.get(id) ?? runHooks(parts, request, isAgain);
     running.set(id, going);
     return { posted: await going, at: Date.now() };
   });
   running.delete(id);
-  const isEnd = order.about.moment === 'session-end';
+  const isEnd = request.about.moment === 'session-end';
   if (arrival.posted.length === 0 && !isEnd) return;
   ctx.genericSend({
     service: 'Session',
     method: isEnd ? 'ended' : 'event',
-    key: order.sessionId,
+    key: request.sessionId,
     parameter: arrival,
     inputSerde: json(),
   });

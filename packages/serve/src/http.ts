@@ -103,18 +103,18 @@ class Answers {
     incoming: IncomingMessage,
     outgoing: ServerResponse,
     method: string,
-    found: (route: string) => void,
+    setRoute: (route: string) => void,
   ): Promise<void> {
     const { host, names, keys, use, routes } = this.#options;
     checkPlace(incoming.headers, { host, port: this.port, names });
     const [path = ''] = (incoming.url ?? '').split('?', 1);
     if (path === '/health') {
-      found(path);
+      setRoute(path);
       return this.#health(outgoing);
     }
     const key = admitKey(incoming.headers, keys, use);
     const { route, path: template, sessionId } = findRoute(method, path);
-    found(template);
+    setRoute(template);
     const answer = await route(routes, { key, sessionId, incoming, outgoing });
     if (answer !== null) sendJson(outgoing, answer.status, answer.body);
   }

@@ -32,7 +32,7 @@ type SessionPlaces = {
 };
 
 export type NodeRuntime = Omit<Runtime, 'create'> & {
-  create(wanted: NodeSessionWish): Promise<string>;
+  create(wish: NodeSessionWish): Promise<string>;
   /** Opens a stored session, so that it takes inputs; does nothing if it is open. */
   open(sessionId: string): Promise<void>;
   /** Its sessions run in this process and are closed with the node. Otherwise they go on elsewhere. */
@@ -70,11 +70,11 @@ const sharedRecords = (runtime: SharedRuntime): RecordStore => ({
   put: (record) => runtime.setMetadata(record.sessionId, record),
 });
 
-type Prepare = (wanted: NodeSessionWish) => Promise<NewSession>;
+type Prepare = (wish: NodeSessionWish) => Promise<NewSession>;
 
 /** The runtime of a node whose sessions go on without it. */
 export const lastingSessions = (runtime: LastingRuntime, prepare: Prepare): NodeRuntime => ({
-  create: async (wanted) => runtime.create(await prepare(wanted)),
+  create: async (wish) => runtime.create(await prepare(wish)),
   open: async (sessionId) => {
     const { state } = await runtime.state(sessionId);
     if (state.name === 'ShuttingDown') await runtime.open?.(sessionId);

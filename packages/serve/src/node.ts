@@ -49,8 +49,8 @@ const LAST_ANSWERS_MS = 2_000;
 
 const readLastSeq = ({ incoming }: ApiExchange): number => {
   const query = new URLSearchParams((incoming.url ?? '').split('?')[1]);
-  const given = incoming.headers['last-event-id'] ?? query.get('after') ?? '0';
-  const seq = /^\d{1,15}$/.test(String(given)) ? Number(given) : Number.NaN;
+  const value = incoming.headers['last-event-id'] ?? query.get('after') ?? '0';
+  const seq = /^\d{1,15}$/.test(String(value)) ? Number(value) : Number.NaN;
   if (Number.isSafeInteger(seq)) return seq;
   throw new ApiFault('badRequest', 'Last-Event-ID must be the seq of an entry, or 0 for all entries.');
 };

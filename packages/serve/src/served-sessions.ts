@@ -194,11 +194,11 @@ export class ServedSessions {
   }
 
   async #release(sessionId: string, workspace: NodeWorkspace): Promise<ReleasedWorkspace> {
-    const kept = (why: string): ReleasedWorkspace => ({ kind: 'kept', path: workspace.path, why });
+    const keep = (why: string): ReleasedWorkspace => ({ kind: 'kept', path: workspace.path, why });
     const isShared = (await this.#recordsIn(workspace.path)).some(({ isOpen }) => isOpen);
-    if (isShared) return kept('another open session works in it');
+    if (isShared) return keep('another open session works in it');
     const otherNode = await this.#otherNode(sessionId);
-    if (otherNode !== null) return kept(`it is on the node ${otherNode}`);
+    if (otherNode !== null) return keep(`it is on the node ${otherNode}`);
     const released = await this.#workspaces.release(workspace);
     if (released.kind === 'removed' && workspace.kind === 'worktree')
       await this.#updateWorkspace({ ...workspace, state: 'removed' });

@@ -64,8 +64,8 @@ export class NodeWorkspaces {
   }
 
   /** Prepares the workspace of a new session. Rejects with an ApiFault if the operator has not allowed it. */
-  async prepare(wanted: WantedWorkspace): Promise<NodeWorkspace> {
-    return 'folder' in wanted ? this.#folder(wanted.folder) : this.#newWorktree(wanted);
+  async prepare(request: WantedWorkspace): Promise<NodeWorkspace> {
+    return 'folder' in request ? this.#folder(request.folder) : this.#newWorktree(request);
   }
 
   /** Makes a worktree again that was removed with nothing lost. Rejects with an ApiFault if the workspace is gone. */
@@ -91,14 +91,14 @@ export class NodeWorkspaces {
   async release(workspace: NodeWorkspace): Promise<ReleasedWorkspace> {
     if (workspace.kind === 'folder' || workspace.state === 'removed') return { kind: 'untouched' };
     const place = this.#place(workspace);
-    const kept = (why: string): ReleasedWorkspace => ({ kind: 'kept', path: workspace.path, why });
+    const keep = (why: string): ReleasedWorkspace => ({ kind: 'kept', path: workspace.path, why });
     const looked = await attempt(() => lookAtWorktree(place, workspace.commit));
-    if (looked.kind === 'fault') return kept(`git could not tell what is in it: ${looked.fault.message}`);
+    if (looked.kind === 'fault') return keep(`git could not tell what is in it: ${looked.fault.message}`);
     const { changed, hasOwnCommits } = looked.value;
-    if (changed.length > 0) return kept(`not committed: ${firstNames(changed)}`);
-    if (hasOwnCommits) return kept('it holds commits that no branch has');
+    if (changed.length > 0) return keep(`not committed: ${firstNames(changed)}`);
+    if (hasOwnCommits) return keep('it holds commits that no branch has');
     const removed = await attempt(() => removeWorktree(place));
-    return removed.kind === 'done' ? { kind: 'removed' } : kept(removed.fault.message);
+    return removed.kind === 'done' ? { kind: 'removed' } : keep(removed.fault.message);
   }
 
   /**
@@ -249,8 +249,8 @@ export const lostFiles = async ({ seen }: PastWork, worktree: string): Promise<r
 
 /** The commands that ran after the commit that the fresh worktree has: what they changed may be lost. */
 export const lostCommands = ({ commits, commands }: PastWork, commit: string): readonly string[] => {
-  const kept = commits.lastIndexOf(commit) + 1;
-  return [...new Set(commands.filter((command) => command.commits >= kept).map(({ text }) => text))];
+  const firstSince = commits.lastIndexOf(commit) + 1;
+  return [...new Set(commands.filter((command) => command.commits >= firstSince).map(({ text }) => text))];
 };
 
 type LostWork = {

@@ -121,20 +121,20 @@ const sumUp = (counted: readonly Counted[]) => {
   const started = startedCalls(counted);
   let usage = NO_USAGE;
   const sessions = counted.map(({ info, figures }) => {
-    let own = NO_USAGE;
+    let sessionUsage = NO_USAGE;
     for (const request of figures.requests) {
       for (const sum of [sumIn(models, request.model), sumIn(days, localDay(request.at))])
         countRequest(sum, request.usage, request.ending === 'failed');
-      if (request.usage !== null) own = addUsage(own, request.usage);
+      if (request.usage !== null) sessionUsage = addUsage(sessionUsage, request.usage);
     }
     for (const { batchId, callId, tool, usage: spent, at } of figures.spending) {
       if (started.has(`${info.sessionId}/${batchId}/${callId}`)) continue;
       for (const sum of [sumIn(models, `(calls of ${tool})`), sumIn(days, localDay(at))])
         countRequest(sum, spent, false);
-      own = addUsage(own, spent);
+      sessionUsage = addUsage(sessionUsage, spent);
     }
-    usage = { ...addUsage(usage, own), unpriced: usage.unpriced + own.unpriced };
-    return { sessionId: info.sessionId, title: info.title, activeMs: figures.activeMs, ...own };
+    usage = { ...addUsage(usage, sessionUsage), unpriced: usage.unpriced + sessionUsage.unpriced };
+    return { sessionId: info.sessionId, title: info.title, activeMs: figures.activeMs, ...sessionUsage };
   });
   return {
     sessions: counted.length,
@@ -541,8 +541,8 @@ const longest = (
 ): { readonly rows: readonly TimeSpan[]; readonly others: readonly TimeSpan[] } => {
   const duration = ({ startMs, endMs }: TimeSpan): number => endMs - startMs;
   const ranked = spans.toSorted((one, other) => duration(other) - duration(one));
-  const kept = new Set(ranked.slice(0, ROWS_MAX));
-  return { rows: spans.filter((span) => kept.has(span)), others: ranked.slice(ROWS_MAX) };
+  const shown = new Set(ranked.slice(0, ROWS_MAX));
+  return { rows: spans.filter((span) => shown.has(span)), others: ranked.slice(ROWS_MAX) };
 };
 
 /** A row for each span: what it was, how long it took and, where there is room, a bar on the axis of active time. */
@@ -583,8 +583,8 @@ export const formatDuration = (milliseconds: number): Safe => {
   const [large, small, big, rest] =
     milliseconds < DAY_MS ? (['h', 'm', HOUR_MS, 60_000] as const) : (['d', 'h', DAY_MS, HOUR_MS] as const);
   const whole = Math.floor(milliseconds / big);
-  const left = String(Math.floor((milliseconds % big) / rest)).padStart(2, '0');
-  return makeSafe(`${whole}${large}${left}${small}`);
+  const remainder = String(Math.floor((milliseconds % big) / rest)).padStart(2, '0');
+  return makeSafe(`${whole}${large}${remainder}${small}`);
 };
 
 const formatShare = (part: number, whole: number): Safe =>

@@ -149,13 +149,13 @@ type ExplorerWatch = (name: string, progress: Progress) => void;
 /** Explores all configurations of a plan; results are in its order. `watch` gets the progress of each, and its end. */
 export const exploreAll = async (plan: Plan, watch: ExplorerWatch): Promise<readonly ExplorationResult[]> => {
   const names = configurationsOf(plan.bounds).map(({ name }) => name);
-  const left = [...names];
-  const found = new Map<string, ExplorationResult>();
+  const waiting = [...names];
+  const results = new Map<string, ExplorationResult>();
   const threads = Array.from({ length: Math.min(threadsMax, names.length) }, () =>
-    runThread(plan, () => left.shift(), watch, found),
+    runThread(plan, () => waiting.shift(), watch, results),
   );
   await Promise.all(threads);
-  return names.flatMap((name) => found.get(name) ?? []);
+  return names.flatMap((name) => results.get(name) ?? []);
 };
 
 /** Runs one thread until no name is left. */
@@ -163,7 +163,7 @@ const runThread = (
   plan: Plan,
   next: () => string | undefined,
   watch: ExplorerWatch,
-  found: Map<string, ExplorationResult>,
+  results: Map<string, ExplorationResult>,
 ): Promise<void> =>
   new Promise((resolve, reject) => {
     const thread = new Worker(join(packageFolder(), 'dist', 'cli.cjs'), {
@@ -180,7 +180,7 @@ const runThread = (
         watch(report.name, report.progress);
         return;
       }
-      found.set(report.explored.name, report.explored);
+      results.set(report.explored.name, report.explored);
       watch(report.explored.name, report.explored);
       give();
     });

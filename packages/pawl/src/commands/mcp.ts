@@ -105,10 +105,12 @@ const testServer = async (server: McpServer, { workspace, stateFolder }: Place):
   try {
     const { tools, notes } = offeredTools(await connection.listTools());
     await storeTools(stateFolder, server, tools);
-    const wanted = selectTools(server, tools);
-    const left = tools.length - wanted.length;
-    say(`${server.name}: ${plural(wanted.length, 'tool')}${left === 0 ? '' : `, ${left} more not wanted`}`);
-    for (const { name, description } of wanted)
+    const selected = selectTools(server, tools);
+    const others = tools.length - selected.length;
+    say(
+      `${server.name}: ${plural(selected.length, 'tool')}${others === 0 ? '' : `, ${others} more not wanted`}`,
+    );
+    for (const { name, description } of selected)
       say(`- ${name}${description === '' ? '' : `: ${description}`}`);
     for (const note of notes) complain(`- ${note}`);
     await testOffers(connection, stateFolder);
@@ -212,8 +214,8 @@ const refuse = (file: string, why: string): never => {
 
 /** Changes the file; a symlink stays one, and its target is changed. */
 const changeFile = async (file: string, change: (text: string) => EditedConfig): Promise<void> => {
-  const made = await attempt(() => mkdir(dirname(file), { recursive: true, mode: 0o700 }));
-  if (made.kind === 'fault') refuse(file, `its folder can't be made: ${made.fault.message}.`);
+  const folder = await attempt(() => mkdir(dirname(file), { recursive: true, mode: 0o700 }));
+  if (folder.kind === 'fault') refuse(file, `its folder can't be made: ${folder.fault.message}.`);
   const real = existsSync(file) ? await realpath(file) : join(await realpath(dirname(file)), basename(file));
   const loaded = await loadFile(real);
   const hash = hashLoaded(loaded);

@@ -56,10 +56,10 @@ const engineUrls = (
   return { ingressUrl: `http://${host}:${port}`, adminUrl };
 };
 
-const httpUrl = (flag: string, given: string): string => {
-  const url = URL.canParse(given) ? new URL(given) : null;
+const httpUrl = (flag: string, value: string): string => {
+  const url = URL.canParse(value) ? new URL(value) : null;
   if (url === null || !/^https?:$/.test(url.protocol) || url.pathname !== '/')
-    throw usageStop(`${flag} needs http://HOST:PORT, not '${given}'.`);
+    throw usageStop(`${flag} needs http://HOST:PORT, not '${value}'.`);
   return url.origin;
 };
 
@@ -86,10 +86,10 @@ const readNodeAddress = ({ nodeAddress = '127.0.0.1', engineKey = [] }: ServeFla
   );
 };
 
-const readBlobPlace = (given: string | undefined, stateFolder: string): BlobPlace => {
-  if (given === undefined) return { kind: 'folder', path: join(stateFolder, 'serve', 'blobs') };
-  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(given)) return { kind: 'folder', path: resolve(given) };
-  const read = readS3Place(given);
+const readBlobPlace = (place: string | undefined, stateFolder: string): BlobPlace => {
+  if (place === undefined) return { kind: 'folder', path: join(stateFolder, 'serve', 'blobs') };
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(place)) return { kind: 'folder', path: resolve(place) };
+  const read = readS3Place(place);
   if ('place' in read) return read.place;
   throw usageStop(`--blobs needs a folder, or the address of a bucket; ${read.fault}`);
 };
@@ -180,10 +180,10 @@ const folderOn = (workspace: string): string => {
 
 /** Hands on each text once: a session is equipped again and again. */
 const once = (tell: Warn): Warn => {
-  const told = new Set<string>();
+  const texts = new Set<string>();
   return (text) => {
-    if (!told.has(text)) tell(text);
-    told.add(text);
+    if (!texts.has(text)) tell(text);
+    texts.add(text);
   };
 };
 
@@ -314,8 +314,8 @@ const isMissing = (fault: Error): boolean =>
 
 /** Throws a Stop that says what to install. */
 const loadEnginePackage = async (): Promise<EnginePackage> => {
-  const own = packageVersion();
-  const install = `npm install -g pawl@${own} ${PACKAGE}@${own}`;
+  const pawlVersion = packageVersion();
+  const install = `npm install -g pawl@${pawlVersion} ${PACKAGE}@${pawlVersion}`;
   const loaded = await attempt(async (): Promise<Partial<EnginePackage>> => import(PACKAGE));
   if (loaded.kind === 'fault')
     throw stop(
@@ -324,9 +324,9 @@ const loadEnginePackage = async (): Promise<EnginePackage> => {
         : `The package ${PACKAGE} can't be loaded: ${loaded.fault.message}. Install it again: ${install}`,
     );
   const { version = 'unknown', machineFingerprint = '', startEngineNode } = loaded.value;
-  if (version !== own || startEngineNode === undefined)
+  if (version !== pawlVersion || startEngineNode === undefined)
     throw stop(
-      `The package ${PACKAGE} beside Pawl is version ${version}, and this is Pawl ${own}. Install the same of both: ${install}`,
+      `The package ${PACKAGE} beside Pawl is version ${version}, and this is Pawl ${pawlVersion}. Install the same of both: ${install}`,
     );
   if (machineFingerprint !== agentMachine.fingerprint)
     throw stop(

@@ -35,8 +35,8 @@ const readPort = ({ port }: ServeFlags): number => {
   throw usageStop(`--port needs a port from 0 to ${PORT_MAX}, not '${port}'.`);
 };
 
-const readHost = ({ host = '127.0.0.1' }: ServeFlags, { made }: NodeKeys): string => {
-  if (made === null || isLoopback(host)) return host;
+const readHost = ({ host = '127.0.0.1' }: ServeFlags, { newToken }: NodeKeys): string => {
+  if (newToken === null || isLoopback(host)) return host;
   throw usageStop(
     `--host ${host} lets other computers reach the node, so it needs keys: --keys FILE, or PAWL_SERVE_TOKEN in the environment.`,
   );
@@ -44,17 +44,18 @@ const readHost = ({ host = '127.0.0.1' }: ServeFlags, { made }: NodeKeys): strin
 
 /** `name=path`, or a path whose last part is the name. */
 const readRepositories = ({ repository = [] }: ServeFlags): ReadonlyMap<string, string> => {
-  const found = new Map<string, string>();
-  for (const given of repository) {
-    const [, named, path = given] = /^([\w.-]+)=(.+)$/s.exec(given) ?? [];
+  const repositories = new Map<string, string>();
+  for (const entry of repository) {
+    const [, named, path = entry] = /^([\w.-]+)=(.+)$/s.exec(entry) ?? [];
     const real = sessionWorkspace(resolve(path));
     const name = named ?? basename(real);
     if (!/^[\w][\w.-]{0,62}$/.test(name))
-      throw usageStop(`--repository ${given} needs a name of letters, digits, dots and hyphens: NAME=PATH.`);
-    if (found.has(name)) throw usageStop(`Two repositories have the name ${name}. Name them: NAME=PATH.`);
-    found.set(name, real);
+      throw usageStop(`--repository ${entry} needs a name of letters, digits, dots and hyphens: NAME=PATH.`);
+    if (repositories.has(name))
+      throw usageStop(`Two repositories have the name ${name}. Name them: NAME=PATH.`);
+    repositories.set(name, real);
   }
-  return found;
+  return repositories;
 };
 
 const readWorkspaces = (flags: ServeFlags, signal: AbortSignal): WorkspaceOptions => {
@@ -79,9 +80,9 @@ const checkSurroundings = async (flags: RunFlags): Promise<void> => {
 };
 
 const refuseEngineFlags = (flags: ServeFlags): void => {
-  const given = engineFlags.find((name) => flags[name] !== undefined);
-  if (given === undefined) return;
-  const flag = given.replaceAll(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`);
+  const engineFlag = engineFlags.find((name) => flags[name] !== undefined);
+  if (engineFlag === undefined) return;
+  const flag = engineFlag.replaceAll(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`);
   throw usageStop(`--${flag} is for nodes on an engine: give --engine restate://HOST:PORT too.`);
 };
 
@@ -120,9 +121,9 @@ const untilSignal = async (node: ServingNode, drainMs: number): Promise<void> =>
   stopListening();
 };
 
-const tell = ({ address }: ServingNode, { keys, made }: NodeKeys): void => {
+const tell = ({ address }: ServingNode, { keys, newToken }: NodeKeys): void => {
   writeError(safe`Pawl serves sessions at ${makeSafe(address)}. Every request needs the header\n`);
-  if (made !== null) writeError(safe`Authorization: Bearer ${makeSafe(made)}\n`);
+  if (newToken !== null) writeError(safe`Authorization: Bearer ${makeSafe(newToken)}\n`);
   else {
     const which = keys.length === 1 ? 'your key' : `one of your ${keys.length} keys`;
     writeError(safe`Authorization: Bearer TOKEN, with the token of ${makeSafe(which)}\n`);
@@ -170,7 +171,7 @@ export const runServe = async (flags: ServeFlags): Promise<number> => {
 type NodeKeys = {
   readonly keys: readonly ServeKey[];
   /** The token that was made and has to be shown; null if the operator gave the keys. */
-  readonly made: string | null;
+  readonly newToken: string | null;
 };
 
 const FILE_BYTES_MAX = 1024 * 1024;
@@ -201,8 +202,8 @@ export const nodeKeys = (
 ): NodeKeys => {
   if (file !== undefined && token !== '')
     throw keysFault('There are keys in --keys and a token in PAWL_SERVE_TOKEN. Give one of them.');
-  if (file !== undefined) return { keys: keysIn(file, readKeys(readKeyFile(file))), made: null };
-  if (token !== '') return { keys: keysIn('PAWL_SERVE_TOKEN', keyOfToken(token)), made: null };
-  const made = randomBytes(24).toString('base64url');
-  return { keys: keysIn('the token', keyOfToken(made)), made };
+  if (file !== undefined) return { keys: keysIn(file, readKeys(readKeyFile(file))), newToken: null };
+  if (token !== '') return { keys: keysIn('PAWL_SERVE_TOKEN', keyOfToken(token)), newToken: null };
+  const newToken = randomBytes(24).toString('base64url');
+  return { keys: keysIn('the token', keyOfToken(newToken)), newToken };
 };

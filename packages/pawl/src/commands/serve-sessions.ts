@@ -38,10 +38,8 @@ export const embeddedSessions = (flags: RunFlags, warn: Warn): NodeRuntime => {
   };
   return {
     endsWithNode: true,
-    create: (wanted) =>
-      blamingClient(async () =>
-        keep(await openFromFlags(await wishedFlags(flags, wanted), 'node', { warn })),
-      ),
+    create: (wish) =>
+      blamingClient(async () => keep(await openFromFlags(await wishedFlags(flags, wish), 'node', { warn }))),
     open,
     send: async (sessionId, input) => find(sessionId).send(sessionId, input),
     read: (sessionId, from = 1) =>
@@ -63,10 +61,10 @@ export const embeddedSessions = (flags: RunFlags, warn: Warn): NodeRuntime => {
 /** The flags of a session that a client wants: the operator's, with lower limits and the client's preset. */
 
 /** The lower of the operator's limit, as text, and the client's. */
-const lower = (own: string | undefined, wanted: number | undefined): string | undefined => {
-  if (wanted === undefined) return own;
-  const limit = Number(own ?? 0);
-  const amount = limit > 0 ? Math.min(limit, wanted) : wanted;
+const lower = (operatorLimit: string | undefined, clientLimit: number | undefined): string | undefined => {
+  if (clientLimit === undefined) return operatorLimit;
+  const limit = Number(operatorLimit ?? 0);
+  const amount = limit > 0 ? Math.min(limit, clientLimit) : clientLimit;
   return Number.isInteger(amount) ? String(amount) : Math.max(amount, 1e-6).toFixed(6);
 };
 
@@ -74,17 +72,17 @@ const MINUTE_MS = 60_000;
 
 /** The limits of a new session: a client can only lower the operator's. */
 const limitFlags = (
-  own: Pick<RunFlags, 'maxUsd' | 'maxTokens' | 'maxRounds' | 'maxMinutes'>,
+  operatorFlags: Pick<RunFlags, 'maxUsd' | 'maxTokens' | 'maxRounds' | 'maxMinutes'>,
   { usd, tokens, rounds, timeMs }: Partial<Limits>,
 ): RunFlags => {
   const limitAmount = (limit: Limits['usd'] | undefined): number | undefined =>
     limit === 'unlimited' ? undefined : limit;
   const minutes = limitAmount(timeMs);
   const lowered = {
-    maxUsd: lower(own.maxUsd, limitAmount(usd)),
-    maxTokens: lower(own.maxTokens, limitAmount(tokens)),
-    maxRounds: lower(own.maxRounds, limitAmount(rounds)),
-    maxMinutes: lower(own.maxMinutes, minutes === undefined ? undefined : minutes / MINUTE_MS),
+    maxUsd: lower(operatorFlags.maxUsd, limitAmount(usd)),
+    maxTokens: lower(operatorFlags.maxTokens, limitAmount(tokens)),
+    maxRounds: lower(operatorFlags.maxRounds, limitAmount(rounds)),
+    maxMinutes: lower(operatorFlags.maxMinutes, minutes === undefined ? undefined : minutes / MINUTE_MS),
   };
   return Object.fromEntries(Object.entries(lowered).filter(([, value]) => value !== undefined));
 };
@@ -95,21 +93,21 @@ export const wishedFlags = async (
 ): Promise<RunFlags> => {
   const ignore = (): void => undefined; // opening the session warns
   const folder = sessionWorkspace(workspace);
-  const own = await withConfig(flags, folder, { command: 'run', resumed: false, warn: ignore });
-  return { ...flags, ...limitFlags(own, limits), workspace, ...(preset === null ? {} : { preset }) };
+  const configured = await withConfig(flags, folder, { command: 'run', resumed: false, warn: ignore });
+  return { ...flags, ...limitFlags(configured, limits), workspace, ...(preset === null ? {} : { preset }) };
 };
 
 /** The operator's flags for a session that goes on. Where it was created with less, it keeps that. */
 const flagsToReopen = (flags: RunFlags): RunFlags => {
-  const { model, effort, profile, ...kept } = flags;
-  return kept;
+  const { model, effort, profile, ...rest } = flags;
+  return rest;
 };
 
 /** The flags for a session of an engine that goes on: it keeps what it was created with. */
 export const flagsToGoOn = (flags: RunFlags): RunFlags => {
-  const { model, effort, preset, sandbox, profile, maxUsd, maxTokens, maxRounds, maxMinutes, ...kept } =
+  const { model, effort, preset, sandbox, profile, maxUsd, maxTokens, maxRounds, maxMinutes, ...rest } =
     flags;
-  return kept;
+  return rest;
 };
 
 /** What a client caused by its wishes, such as a limit in dollars for a model without a price, is its fault. */

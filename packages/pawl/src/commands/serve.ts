@@ -6,8 +6,8 @@ import { type RunFlags, runFlags } from '../settings/flags.js';
 const OTHERS = /^(-p, --print|--json|--workspace|--continue|--resume|--take-over|--plain|--verbose)\b/;
 
 /** The flags that count for the sessions of a node. Others, which stand before `serve`, are left out. */
-export const nodeSessionFlags = (given: RunFlags): RunFlags => {
-  const { print, json, workspace, continue: last, resume, takeOver, plain, verbose, ...flags } = given;
+export const nodeSessionFlags = (allFlags: RunFlags): RunFlags => {
+  const { print, json, workspace, continue: last, resume, takeOver, plain, verbose, ...flags } = allFlags;
   return flags;
 };
 

@@ -115,8 +115,8 @@ const addOpenings = (app: AgentApp, connected: Connected): AgentApp => {
     .onRequest(
       'session/new',
       answering(host, async (request) => {
-        const session = await openAndWarn(request.params, (wanted) =>
-          sessions.create(toClient(request), wanted),
+        const session = await openAndWarn(request.params, (opening) =>
+          sessions.create(toClient(request), opening),
         );
         return { sessionId: session.id, ...answerWith(connected, session, request.requestId) };
       }),
@@ -125,8 +125,8 @@ const addOpenings = (app: AgentApp, connected: Connected): AgentApp => {
       'session/load',
       answering(host, async (request) => {
         const { sessionId } = request.params;
-        const session = await openAndWarn(request.params, (wanted) =>
-          sessions.find(toClient(request), { ...wanted, sessionId, shows: 'conversation' }),
+        const session = await openAndWarn(request.params, (opening) =>
+          sessions.find(toClient(request), { ...opening, sessionId, shows: 'conversation' }),
         );
         await session.replay();
         return answerWith(connected, session, request.requestId);
@@ -136,8 +136,8 @@ const addOpenings = (app: AgentApp, connected: Connected): AgentApp => {
       'session/resume',
       answering(host, async (request) => {
         const { sessionId } = request.params;
-        const session = await openAndWarn(request.params, (wanted) =>
-          sessions.find(toClient(request), { ...wanted, sessionId, shows: 'nothing' }),
+        const session = await openAndWarn(request.params, (opening) =>
+          sessions.find(toClient(request), { ...opening, sessionId, shows: 'nothing' }),
         );
         return answerWith(connected, session, request.requestId);
       }),
@@ -226,11 +226,11 @@ type Stored = Wanted & { readonly sessionId: string; readonly workspace: string;
 /** The real path of a workspace. Throws BadParameters if it is not an absolute path of a folder. */
 const realWorkspace = async (folder: string): Promise<string> => {
   if (!path.isAbsolute(folder)) throw new BadParameters(`cwd must be an absolute path, not '${folder}'.`);
-  const found = await attempt(async () => ({ real: await realpath(folder), status: await stat(folder) }));
-  if (found.kind === 'fault')
-    throw new BadParameters(`cwd can't be opened: ${pathErrorText(found.fault) ?? found.fault.message}.`);
-  if (!found.value.status.isDirectory()) throw new BadParameters(`cwd must be a folder: ${folder}`);
-  return found.value.real;
+  const place = await attempt(async () => ({ real: await realpath(folder), status: await stat(folder) }));
+  if (place.kind === 'fault')
+    throw new BadParameters(`cwd can't be opened: ${pathErrorText(place.fault) ?? place.fault.message}.`);
+  if (!place.value.status.isDirectory()) throw new BadParameters(`cwd must be a folder: ${folder}`);
+  return place.value.real;
 };
 
 /** As `realWorkspace`, for a session: also throws where other programs would obey what the agent writes. */
@@ -281,10 +281,10 @@ class AcpSessions {
   }
 
   /** Opens a stored session; one that is open here already is the same. */
-  async find(client: Client, wanted: Omit<Stored, 'workspace'>): Promise<AcpSession> {
-    const { sessionId, cwd } = wanted;
+  async find(client: Client, request: Omit<Stored, 'workspace'>): Promise<AcpSession> {
+    const { sessionId, cwd } = request;
     const workspace = await sessionWorkspace(cwd);
-    const session = await this.#findOpen(client, { ...wanted, workspace });
+    const session = await this.#findOpen(client, { ...request, workspace });
     if (session.workspace !== workspace) throw wrongFolder(sessionId, session.workspace, cwd);
     return session;
   }
@@ -440,8 +440,8 @@ const serverTable = (server: McpServer): object => {
 };
 
 /** A server that can't be used is a fault; of two with the same name the last one counts. */
-export const readEditorServers = (given: readonly McpServer[]): ReadServers =>
-  readServers(Object.fromEntries(given.map((server) => [serverName(server), serverTable(server)])), [
+export const readEditorServers = (servers: readonly McpServer[]): ReadServers =>
+  readServers(Object.fromEntries(servers.map((server) => [serverName(server), serverTable(server)])), [
     'mcpServers',
   ]);
 

@@ -40,8 +40,8 @@ const untilEnded = async (connection: AcpConnection): Promise<ExitCode> => {
   return exitCodes.badInput;
 };
 
-export const runAcp = async (given: RunFlags): Promise<number> => {
-  const flags = newSessionFlags(given);
+export const runAcp = async (allFlags: RunFlags): Promise<number> => {
+  const flags = newSessionFlags(allFlags);
   refuseBadFlags(flags);
   if (process.stdin.isTTY)
     writeError(
@@ -81,10 +81,10 @@ export const createHost = (flags: RunFlags): AcpHost => ({
   commands: editorCommands,
   models: usableModels,
   async open({ workspace, resume, servers, watcher, warn }) {
-    const wanted = { ...flags, workspace };
-    if (resume === null) return openFromFlags(wanted, 'editor', { watcher, warn, servers });
+    const sessionFlags = { ...flags, workspace };
+    if (resume === null) return openFromFlags(sessionFlags, 'editor', { watcher, warn, servers });
     const { id, visit, accept, rights } = resume;
-    return openFromFlags(wanted, 'editor', {
+    return openFromFlags(sessionFlags, 'editor', {
       watcher,
       warn,
       servers,

@@ -35,8 +35,8 @@ import { type RunFlags, usageStop } from '../settings/flags.js';
 const HARD_END_MS = 2_000;
 
 /** `running`: the sessions that are open. */
-const createSessionsHost = (given: RunFlags, running: Set<Session>): SessionsHost => {
-  const { resume: _, continue: last, workspace: folder, preset: own, ...flags } = given;
+const createSessionsHost = (allFlags: RunFlags, running: Set<Session>): SessionsHost => {
+  const { resume: _, continue: last, workspace: folder, preset: own, ...flags } = allFlags;
   return {
     version: packageVersion(),
     list: userSessions,
@@ -44,7 +44,7 @@ const createSessionsHost = (given: RunFlags, running: Set<Session>): SessionsHos
     async open({ workspace, resume, preset, watcher }) {
       if (workspace !== null && !workspace.startsWith('/'))
         throw usageStop(`The workspace ${workspace} is not an absolute path.`);
-      const wanted: RunFlags = {
+      const sessionFlags: RunFlags = {
         ...flags,
         onAsk: 'deny',
         ...(workspace === null ? {} : { workspace }),
@@ -52,7 +52,7 @@ const createSessionsHost = (given: RunFlags, running: Set<Session>): SessionsHos
       };
       const warn = (text: string): void => writeError(safe`${makeSafe(text)}\n`);
       const more = { watcher, warn, ...(resume === null ? {} : { resume: await findSession(resume) }) };
-      const { session } = await openFromFlags(wanted, 'headless', more);
+      const { session } = await openFromFlags(sessionFlags, 'headless', more);
       running.add(session);
       const forget = (): void => void running.delete(session);
       session.ended.then(forget, forget);
@@ -95,23 +95,23 @@ const PORT_MAX = 65_535;
 /** A shorter token could be guessed. */
 const TOKEN_LENGTH_MIN = 16;
 
-const readPort = (given: string | true): number => {
-  if (given === true) return 0;
-  const port = /^\d{1,5}$/.test(given) ? Number(given) : 0;
+const readPort = (value: string | true): number => {
+  if (value === true) return 0;
+  const port = /^\d{1,5}$/.test(value) ? Number(value) : 0;
   if (port >= 1 && port <= PORT_MAX) return port;
   throw usageStop(`--http needs a port from 1 to ${PORT_MAX}, or none for any free one.`);
 };
 
 /** The token of PAWL_MCP_TOKEN, or a new one. */
-const readToken = ({ PAWL_MCP_TOKEN: given = '' }: NodeJS.ProcessEnv): string => {
-  if (given === '') return randomBytes(24).toString('base64url');
-  if (given.length >= TOKEN_LENGTH_MIN && /^[\x21-\x7e]+$/.test(given)) return given;
+const readToken = ({ PAWL_MCP_TOKEN: token = '' }: NodeJS.ProcessEnv): string => {
+  if (token === '') return randomBytes(24).toString('base64url');
+  if (token.length >= TOKEN_LENGTH_MIN && /^[\x21-\x7e]+$/.test(token)) return token;
   throw usageStop(`PAWL_MCP_TOKEN needs at least ${TOKEN_LENGTH_MIN} characters, without spaces.`);
 };
 
 /** `pawl mcp serve --http [PORT]`: until a signal. */
-export const serveMcpOverHttp = async (flags: RunFlags, given: string | true): Promise<number> => {
-  const [port, token] = [readPort(given), readToken(process.env)];
+export const serveMcpOverHttp = async (flags: RunFlags, value: string | true): Promise<number> => {
+  const [port, token] = [readPort(value), readToken(process.env)];
   const running = new Set<Session>();
   const host = createSessionsHost(flags, running);
   const opened = await attempt(() =>
@@ -147,7 +147,7 @@ export const serveMcpOverHttp = async (flags: RunFlags, given: string | true): P
 type SessionsHost = {
   readonly version: string;
   /** Rejects with the reason if the session can't be opened. `workspace` counts for a new session. */
-  open(wanted: WantedSession): Promise<Session>;
+  open(request: WantedSession): Promise<Session>;
   list(): Promise<readonly SessionInfo[]>;
   /** Rejects if there is no such session. */
   readState(sessionId: string): Promise<State>;

@@ -123,15 +123,15 @@ export const keepPictures = async (
   pictures: readonly Uint8Array[],
   keep: (bytes: Uint8Array) => Promise<Image>,
 ): Promise<readonly Image[]> => {
-  const kept: Image[] = [];
+  const images: Image[] = [];
   for (const picture of pictures) {
     try {
-      kept.push(await keep(picture));
+      images.push(await keep(picture));
     } catch (error) {
       throw new BadPrompt(error instanceof Error ? error.message : String(error));
     }
   }
-  return kept;
+  return images;
 };
 
 /** `/name words` in the first block; null for any other prompt. */
@@ -139,8 +139,8 @@ export const commandIn = ([first]: readonly ContentBlock[]): {
   readonly name: string;
   readonly words: string;
 } | null => {
-  const found = first?.type === 'text' ? /^\/([\w:-]+)(?:\s+(.*))?$/s.exec(first.text.trim()) : null;
-  return found === null ? null : { name: found[1] ?? '', words: (found[2] ?? '').trim() };
+  const match = first?.type === 'text' ? /^\/([\w:-]+)(?:\s+(.*))?$/s.exec(first.text.trim()) : null;
+  return match === null ? null : { name: match[1] ?? '', words: (match[2] ?? '').trim() };
 };
 
 /** The typed text with its skill, command or prompt in place. */

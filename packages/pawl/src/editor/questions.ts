@@ -355,9 +355,9 @@ const formRequest = (
 const readForm = (response: CreateElicitationResponse, fields: readonly QuestionField[]): ServerAnswer => {
   if (response.action === 'cancel') return { action: 'cancel' };
   if (response.action !== 'accept' || !('content' in response)) return DECLINED;
-  const given: unknown = response.content ?? {};
-  if (typeof given !== 'object' || given === null) return DECLINED;
-  const content = readContent({ ...given }, fields);
+  const answer: unknown = response.content ?? {};
+  if (typeof answer !== 'object' || answer === null) return DECLINED;
+  const content = readContent({ ...answer }, fields);
   return content === null ? DECLINED : { action: 'accept', content };
 };
 

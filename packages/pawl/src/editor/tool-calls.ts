@@ -108,9 +108,9 @@ const hunkChanges = async (path: string, diff: string): Promise<readonly Change[
   try {
     const hunks = parsePatch(diff).flatMap((file) => file.hunks);
     if (hunks.length === 0) return null;
-    const side = (lines: readonly string[], left: string): string =>
+    const side = (lines: readonly string[], sign: string): string =>
       lines
-        .flatMap((line) => (line.startsWith(left) || line.startsWith(' ') ? [line.slice(1)] : []))
+        .flatMap((line) => (line.startsWith(sign) || line.startsWith(' ') ? [line.slice(1)] : []))
         .join('\n');
     return hunks.map(({ lines }) => ({
       path,
@@ -124,8 +124,8 @@ const hunkChanges = async (path: string, diff: string): Promise<readonly Change[
 
 /** Line of the first change in the new file, from 1; null if the diff has none. */
 export const findFirstLine = (diff: string): number | null => {
-  const found = /^@@ -\d+(?:,\d+)? \+(\d+)/m.exec(diff);
-  return found === null ? null : Math.max(1, Number(found[1]));
+  const match = /^@@ -\d+(?:,\d+)? \+(\d+)/m.exec(diff);
+  return match === null ? null : Math.max(1, Number(match[1]));
 };
 
 type Text = { readonly text: string; readonly sha256: string | null };

@@ -262,7 +262,7 @@ export type AllowedServers = {
  */
 export const allowedServers = async (
   workspace: string,
-  own: readonly McpServer[],
+  userServers: readonly McpServer[],
   trust: TrustStore,
   warn: (text: string) => void,
   tellNotRun: (text: string) => void = warn,
@@ -270,7 +270,7 @@ export const allowedServers = async (
   const { servers, faults } = await readProjectServers(workspace);
   for (const fault of faults) warn(fault);
   const described = servers
-    .filter(({ server }) => !own.some((one) => nameKey(one) === nameKey(server)))
+    .filter(({ server }) => !userServers.some((one) => nameKey(one) === nameKey(server)))
     .map(({ server, executable }) => ({ item: server, executable }));
   const { top: folder } = findProject(workspace);
   const allowed = (await chooseAllowed(described, trust, workspace, tellNotRun)).map(
@@ -282,10 +282,10 @@ export const allowedServers = async (
   return {
     servers: allowed.map(({ started }) => started),
     async whyNot(server) {
-      const found = allowed.find(({ started }) => started === server);
-      if (found === undefined) return null;
-      const now = await serverExecutable(found.item, findProject(workspace));
-      return explainChange(found.executable, now);
+      const allowedServer = allowed.find(({ started }) => started === server);
+      if (allowedServer === undefined) return null;
+      const now = await serverExecutable(allowedServer.item, findProject(workspace));
+      return explainChange(allowedServer.executable, now);
     },
   };
 };

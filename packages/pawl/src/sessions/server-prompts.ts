@@ -25,15 +25,15 @@ type Mention = { readonly server: string; readonly uri: string };
 
 const mentionsIn = (text: string, offers: SessionOffers): readonly Mention[] => {
   const listed = new Set(offers.resources().map(({ server, uri }) => `${server}:${uri}`));
-  const found = new Map<string, Mention>();
+  const mentions = new Map<string, Mention>();
   for (const [, quoted, quotedUri, bare, bareUri] of text.matchAll(MENTION)) {
     const server = quoted ?? bare ?? '';
     const whole = quotedUri ?? bareUri ?? '';
     const isWhole = quoted !== undefined || listed.has(`${server}:${whole}`);
     const uri = isWhole ? whole : whole.replace(SENTENCE_END, '');
-    if (uri !== '' && offers.hasServer(server)) found.set(`${server}:${uri}`, { server, uri });
+    if (uri !== '' && offers.hasServer(server)) mentions.set(`${server}:${uri}`, { server, uri });
   }
-  return [...found.values()];
+  return [...mentions.values()];
 };
 
 const joinFaults = (faults: readonly (string | null)[]): string | null =>
@@ -50,8 +50,9 @@ const attachResources = async (typed: string, offers: SessionOffers): Promise<Ex
       return { text: `(${fault})`, fault };
     }),
   );
-  const left = mentions.length - read.length;
-  const more = left > 0 ? `${left} more resources are not attached: a message takes ${MENTIONS_MAX}` : null;
+  const others = mentions.length - read.length;
+  const more =
+    others > 0 ? `${others} more resources are not attached: a message takes ${MENTIONS_MAX}` : null;
   return {
     text: [...read.map(({ text }) => text), ...(more === null ? [] : [`(${more})`])].join('\n\n'),
     fault: joinFaults([...read.map(({ fault }) => fault), more]),

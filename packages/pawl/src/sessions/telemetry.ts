@@ -51,13 +51,13 @@ export const watchWithSpans = async (
   flags: TelemetryFlags,
   warn: (text: string) => void,
 ): Promise<Watching> => {
-  const own = watcher === undefined ? {} : { watcher };
+  const ownWatcher = watcher === undefined ? {} : { watcher };
   const collector = findCollector(flags, process.env);
-  if (collector === undefined) return { watcher: own, attend: () => undefined };
+  if (collector === undefined) return { watcher: ownWatcher, attend: () => undefined };
   const fault = collector.endpoint === null ? protocolFault(process.env) : null;
   if (fault !== null) {
     warn(fault);
-    return { watcher: own, attend: () => undefined };
+    return { watcher: ownWatcher, attend: () => undefined };
   }
   const { exportSpans } = await import('./export-spans.js');
   const content = flags.telemetry === 'content' ? 'with' : 'without';
