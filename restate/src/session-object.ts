@@ -36,7 +36,7 @@ import {
   HEADER,
   type Head,
   type HooksRequest,
-  json,
+  jsonCall,
   LIVE,
   type ShownText,
   type StoredSession,
@@ -46,7 +46,7 @@ import {
   withEntries,
 } from './session-records.js';
 import { NewerMachineError, refuseNewer, type SessionStates, takeOverEvents } from './session-states.js';
-import { chunkCall, indexCall, type PageRequest, pageCall, RETRYING, titleIn } from './stored-objects.js';
+import { chunkCall, indexCall, pageCall, RETRYING, titleIn } from './stored-objects.js';
 
 /**
  * A session on the engine: one virtual object. Each call applies the events that arrive together and starts what follows.
@@ -91,7 +91,7 @@ const entriesPage = async (ctx: SharedContext, { from }: { readonly from: number
   const { seq, over, tail } = await readHead(ctx);
   const first = tail[0]?.seq ?? seq + 1;
   if (from >= first) return { entries: tail.filter((entry) => entry.seq >= from), seq, over };
-  const entries = await ctx.genericCall<PageRequest, readonly Entry[]>(pageCall(ctx.key, from));
+  const entries = await ctx.genericCall<unknown, readonly Entry[]>(pageCall(ctx.key, from));
   const next = (entries.at(-1)?.seq ?? from - 1) + 1;
   return { entries: next === first ? [...entries, ...tail] : entries, seq, over };
 };
@@ -124,19 +124,13 @@ const fork = async (ctx: Context, { newSessionId, seq, at }: ForkRequest): Promi
     return refuse(400, `session ${ctx.key} has the entries 1 to ${head.seq}, so it has no entry ${seq}`);
   const known = await ctx.get<StoredTitle>(TITLE);
   const title = known !== null && known.seq <= seq ? known : null;
-  await ctx.genericCall<CreateRequest, unknown>({
-    service: 'Session',
-    method: 'create',
-    key: newSessionId,
-    inputSerde: json(),
-    outputSerde: json(),
-    parameter: {
-      header: forkHeader(header, seq, newSessionId, at),
-      node: head.node,
-      title,
-      ...(head.bound === undefined ? {} : { bound: head.bound }),
-    },
-  });
+  const request: CreateRequest = {
+    header: forkHeader(header, seq, newSessionId, at),
+    node: head.node,
+    title,
+    ...(head.bound === undefined ? {} : { bound: head.bound }),
+  };
+  await ctx.genericCall<unknown, unknown>(jsonCall('Session', 'create', request, newSessionId));
   return newSessionId;
 };
 
@@ -431,8 +425,6 @@ export const toolsService = (node: string): string => `Tools-${node}`;
 export const STOP = 'stop';
 export const FORCE = 'force';
 
-const asJson = { inputSerde: json() } as const;
-
 const sendWork = (ctx: Context, head: Head, { workId, place, action }: StartedWork, isRecovered: boolean) => {
   const { seq, node } = head;
   const isBound = head.bound !== undefined;
@@ -448,7 +440,7 @@ const sendWork = (ctx: Context, head: Head, { workId, place, action }: StartedWo
     isRecovered,
   };
   const service = place === 'model' && !isBound ? 'Model' : toolsService(node);
-  return ctx.genericSend({ service, method: 'perform', parameter, ...asJson });
+  return ctx.genericSend(jsonCall(service, 'perform', parameter));
 };
 
 const sendSignal = (ctx: Context, invocationId: string, name: string): void =>
@@ -458,22 +450,14 @@ const scheduleTimer = (
   ctx: Context,
   { timerId, delayMs }: Extract<Action, { readonly type: 'ScheduleTimer' }>,
 ): void => {
-  const parameter = { timerId };
-  ctx.genericSend({
-    service: 'Session',
-    method: 'timer',
-    key: ctx.key,
-    parameter,
-    delay: delayMs,
-    ...asJson,
-  });
+  ctx.genericSend({ ...jsonCall('Session', 'timer', { timerId }, ctx.key), delay: delayMs });
 };
 
 /** Starts hooks of the user, if there are any for the moment. Nobody waits for them here. */
 const startHooks = (ctx: Context, { seq, node, bound }: Head, about: HooksRequest['about']): void => {
   if (bound?.moments.includes(about.moment) !== true && about.moment !== 'session-end') return;
   const parameter: HooksRequest = { sessionId: ctx.key, seq, node, about };
-  ctx.genericSend({ service: toolsService(node), method: 'hooks', parameter, ...asJson });
+  ctx.genericSend(jsonCall(toolsService(node), 'hooks', parameter));
 };
 
 const asksUser = ({ type }: Action): boolean => type === 'RequestApproval' || type === 'PromptForInput';
@@ -531,8 +515,7 @@ const stopAllWork = async (ctx: Context, head: Head): Promise<void> => {
     ctx.clear(name);
   }
   if (head.ending === true) return startHooks(ctx, head, { moment: 'session-end' });
-  const parameter = { sessionId: ctx.key };
-  ctx.genericSend({ service: toolsService(head.node), method: 'end', parameter, ...asJson });
+  ctx.genericSend(jsonCall(toolsService(head.node), 'end', { sessionId: ctx.key }));
 };
 
 /** What becomes of running calls when a session ends, and when it goes on. */
@@ -550,15 +533,11 @@ const stoppedBy = async (
   state: State,
 ): Promise<readonly StoppedCall[]> => {
   if (runningIn(state).length === 0) return [];
-  const asked = ctx.genericCall<unknown, readonly StoppedCall[]>({
-    service: toolsService(node),
-    method: 'stop',
-    parameter: { sessionId: ctx.key },
-    inputSerde: json(),
-    outputSerde: json(),
-  });
+  const stopping = ctx.genericCall<unknown, readonly StoppedCall[]>(
+    jsonCall(toolsService(node), 'stop', { sessionId: ctx.key }),
+  );
   try {
-    return await asked.orTimeout(STOPPING_MS);
+    return await stopping.orTimeout(STOPPING_MS);
   } catch (error) {
     if (error instanceof restate.TimeoutError) return []; // then the machine says that their outcome is unknown
     throw error;

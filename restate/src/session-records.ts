@@ -123,8 +123,23 @@ export type StoredSession = {
   readonly ending: boolean;
 };
 
+/** A call by name, of an object if it has a `key`, with JSON both ways. */
+export const jsonCall = <Answer = unknown>(
+  service: string,
+  method: string,
+  parameter: unknown,
+  key?: string,
+) => ({
+  service,
+  method,
+  parameter,
+  ...(key === undefined ? {} : { key }),
+  inputSerde: json<unknown>(),
+  outputSerde: json<Answer>(),
+});
+
 /** JSON for calls by name, whose default is bytes. An empty answer is undefined. */
-export const json = <T>(): Serde<T> => ({
+const json = <T>(): Serde<T> => ({
   contentType: 'application/json',
   serialize: (value) => new TextEncoder().encode(JSON.stringify(value ?? null)),
   deserialize: (bytes) => (bytes.length === 0 ? undefined : JSON.parse(new TextDecoder().decode(bytes))) as T, // written by `serialize`

@@ -2,7 +2,14 @@
 
 import * as restate from '@restatedev/restate-sdk';
 import { type Entry, type Header, type SessionInfo, summarise, titleFrom } from 'pawl/engine';
-import { chunkName, chunkStart, findShard, type Head, json, type StoredTitle } from './session-records.js';
+import {
+  chunkName,
+  chunkStart,
+  findShard,
+  type Head,
+  jsonCall,
+  type StoredTitle,
+} from './session-records.js';
 
 /**
  * The older entries of a session, in chunks. They have an object of their own because the engine sends all values of an
@@ -11,27 +18,16 @@ import { chunkName, chunkStart, findShard, type Head, json, type StoredTitle } f
 
 const SERVICE = 'SessionEntries';
 
-export type PageRequest = { readonly from: number };
+type PageRequest = { readonly from: number };
 
 const PAGE_BYTES_MAX = 4_000_000;
 
 /** The call that keeps a chunk. Nobody waits for it: until it is kept, a reader sees the end of the journal later. */
-export const chunkCall = (sessionId: string, chunk: readonly Entry[]) => ({
-  service: SERVICE,
-  method: 'keep',
-  key: sessionId,
-  inputSerde: json<readonly Entry[]>(),
-  parameter: chunk,
-});
+export const chunkCall = (sessionId: string, chunk: readonly Entry[]) =>
+  jsonCall(SERVICE, 'keep', chunk, sessionId);
 
-export const pageCall = (sessionId: string, from: number) => ({
-  service: SERVICE,
-  method: 'page',
-  key: sessionId,
-  inputSerde: json<PageRequest>(),
-  outputSerde: json<readonly Entry[]>(),
-  parameter: { from },
-});
+export const pageCall = (sessionId: string, from: number) =>
+  jsonCall<readonly Entry[]>(SERVICE, 'page', { from } satisfies PageRequest, sessionId);
 
 const keep = async (ctx: restate.ObjectContext, chunk: readonly Entry[]): Promise<void> => {
   const [first] = chunk;
@@ -82,14 +78,10 @@ export const titleIn = (entries: readonly Entry[]): StoredTitle | null => {
 };
 
 /** The call that tells the list of a session. The first title stays. */
-export const indexCall = (header: Header, head: Head, title: StoredTitle | null) => ({
-  service: 'SessionIndex',
-  method: 'put',
-  key: findShard(header.sessionId),
-  inputSerde: json(),
-  outputSerde: json(),
-  parameter: summarise(header.sessionId, header, title?.title ?? '', head.lastAt),
-});
+export const indexCall = (header: Header, head: Head, title: StoredTitle | null) => {
+  const info = summarise(header.sessionId, header, title?.title ?? '', head.lastAt);
+  return jsonCall('SessionIndex', 'put', info, findShard(header.sessionId));
+};
 
 const putInfo = async (ctx: restate.ObjectContext, info: SessionInfo): Promise<void> => {
   const known = await ctx.get<SessionInfo>(info.sessionId);

@@ -28,7 +28,7 @@ import {
   type BegunSession,
   type Bound,
   type HooksRequest,
-  json,
+  jsonCall,
   type Work,
 } from './session-records.js';
 import { refuseNewer } from './session-states.js';
@@ -118,13 +118,8 @@ const doWork = async (
 
 const sendTo = (ctx: restate.Context, sessionId: string, arrival: Arrival): void => {
   if (arrival.posted.length === 0) return;
-  ctx.genericSend({
-    service: 'Session',
-    method: 'event',
-    key: sessionId,
-    parameter: { ...arrival, machineVersion: agentMachine.version },
-    inputSerde: json(),
-  });
+  const parameter: Arrival = { ...arrival, machineVersion: agentMachine.version };
+  ctx.genericSend(jsonCall('Session', 'event', parameter, sessionId));
 };
 
 type Signal = { readonly signalled: string };
@@ -308,13 +303,7 @@ const performHooks = async (
   running.delete(id);
   const isEnd = request.about.moment === 'session-end';
   if (arrival.posted.length === 0 && !isEnd) return;
-  ctx.genericSend({
-    service: 'Session',
-    method: isEnd ? 'ended' : 'event',
-    key: request.sessionId,
-    parameter: arrival,
-    inputSerde: json(),
-  });
+  ctx.genericSend(jsonCall('Session', isEnd ? 'ended' : 'event', arrival, request.sessionId));
 };
 
 /** This process. */
