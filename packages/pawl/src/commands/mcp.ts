@@ -3,13 +3,21 @@
 import { existsSync } from 'node:fs';
 import { mkdir, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { type Connection, createConnection } from '@pawl/agent/extensions/mcp/connection';
 import { declaredName, offeredTools, selectTools } from '@pawl/agent/extensions/mcp/declare-tools';
+import type { LoginResult } from '@pawl/agent/extensions/mcp/log-in';
 import { safeOffers } from '@pawl/agent/extensions/mcp/offers';
-import { type McpServer, readServers } from '@pawl/agent/extensions/mcp/server-config';
-import { serverSecrets, shownStart } from '@pawl/agent/extensions/mcp/server-secrets';
+import {
+  expandVariables,
+  type HttpServer,
+  type McpServer,
+  readServers,
+} from '@pawl/agent/extensions/mcp/server-config';
+import { removeLogin, serverSecrets, shownStart } from '@pawl/agent/extensions/mcp/server-secrets';
 import { readTools, storeOffers, storeTools } from '@pawl/agent/extensions/mcp/tool';
 import { attempt } from '@pawl/agent/platform/attempt';
+import { openBrowser } from '@pawl/agent/platform/start-program';
 import { plural } from '@pawl/agent/platform/text';
 import { decodeFile, hashLoaded, loadFile, replaceFile } from '@pawl/agent/tools/files';
 import { oneLine } from '@pawl/terminal/paint';
@@ -126,12 +134,7 @@ const testServer = async (server: McpServer, { workspace, stateFolder }: Place):
 const test = async (place: Place, name: string | undefined): Promise<number> => {
   const { servers } = place;
   const chosen = servers.filter((server) => (name === undefined ? server.enabled : server.name === name));
-  if (name !== undefined && chosen.length === 0) {
-    const known = servers.map((server) => server.name).join(', ');
-    throw usageStop(
-      `There is no MCP server ${name}. ${known === '' ? 'None is configured.' : `There are ${known}.`}`,
-    );
-  }
+  if (name !== undefined && chosen.length === 0) throw unknownServer(name, servers);
   if (chosen.length === 0)
     complain('No MCP servers. To add one: pawl mcp add NAME -- COMMAND ARGS, or pawl mcp add NAME --url URL');
   let worked = true;
@@ -149,7 +152,6 @@ const change = async (
   const usage = { add: 'add NAME -- COMMAND ARGS, or add NAME --url URL', remove: 'remove NAME' }[what];
   if (name === undefined || (what === 'remove' && words.length > 0))
     throw usageStop(`It is written as: pawl mcp ${usage}.`);
-  const { addToFile, removeFromFile } = await import('./mcp.js');
   for (const line of what === 'add' ? await addToFile(name, words, flags) : await removeFromFile(name))
     say(line);
   return exitCodes.done;
@@ -168,8 +170,7 @@ export const runMcp = async (
   flags: McpFlags,
 ): Promise<number> => {
   if (what === 'add' || what === 'remove') return change(what, name, words, flags);
-  if (what === 'login' && words.length <= 1)
-    return (await import('./mcp-login.js')).runLogin(name, words[0], await openProjectPlace(flags));
+  if (what === 'login' && words.length <= 1) return runLogin(name, words[0], await openProjectPlace(flags));
   if (words.length > 0) throw usageStop(`pawl mcp ${what} takes no more than one name.`);
   switch (what) {
     case 'list':
@@ -180,7 +181,7 @@ export const runMcp = async (
       if (name !== undefined) throw usageStop('pawl mcp serve takes no name.');
       return serve(flags);
     case 'logout':
-      return (await import('./mcp-login.js')).runLogout(name, await openProjectPlace(flags));
+      return runLogout(name, await openProjectPlace(flags));
     case 'test':
       return test(await openPlace(flags), name);
     default:
@@ -188,7 +189,109 @@ export const runMcp = async (
   }
 };
 
-/** `pawl mcp add` and `pawl mcp remove`: change the servers in the user's config.toml. */
+const unknownServer = (name: string, servers: readonly McpServer[]): Stop => {
+  const known = servers.map((server) => server.name).join(', ');
+  return usageStop(
+    `There is no MCP server ${name}. ${known === '' ? 'None is configured.' : `There are ${known}.`}`,
+  );
+};
+
+// `pawl mcp login NAME [ADDRESS]` and `pawl mcp logout NAME`
+
+/** A user has this long to log in. */
+const LOGIN_MS = 10 * 60 * 1_000;
+/** A server has this long to begin or to finish a login when nobody is waited for. */
+const ANSWER_MS = 60_000;
+
+const findHttpServer = (name: string, { servers }: Place): HttpServer => {
+  const server = servers.find((one) => one.name === name);
+  if (server === undefined) throw unknownServer(name, servers);
+  if (server.kind === 'http') return server;
+  throw usageStop(
+    `The MCP server ${name} is a program: it has no login of this kind. Its env can hold a token.`,
+  );
+};
+
+/** Lines that the user types, until the signal is aborted. */
+const typedLine = (signal: AbortSignal): Promise<string> =>
+  new Promise((resolve) => {
+    const lines = createInterface({ input: process.stdin });
+    lines.once('line', (line) => {
+      lines.close();
+      resolve(line);
+    });
+    signal.addEventListener('abort', () => lines.close(), { once: true });
+  });
+
+const showAddress = (address: string): void => writeOut(safe`${makeSafe(address)}\n`);
+
+const runLoginFlow = async (
+  server: HttpServer,
+  address: string | undefined,
+  { stateFolder, workspace }: Place,
+): Promise<LoginResult> => {
+  const { beginLogin, finishLogin, logIn } = await import('@pawl/agent/extensions/mcp/log-in');
+  const environment = process.env;
+  const options = { stateFolder, environment };
+  const quick = { ...options, signal: AbortSignal.timeout(ANSWER_MS) };
+  if (address !== undefined) return finishLogin(server, address, quick);
+  if (!process.stdin.isTTY || !process.stderr.isTTY) return beginLogin(server, quick);
+  return logIn(
+    server,
+    { ...options, signal: AbortSignal.timeout(LOGIN_MS) },
+    {
+      show(opened) {
+        writeError(
+          safe`Open this address in a browser. If the browser then finds no page, paste the address of that page here.\n`,
+        );
+        showAddress(opened);
+        openBrowser(opened, environment, workspace);
+      },
+      typed: typedLine,
+    },
+  );
+};
+
+const runLogin = async (
+  name: string | undefined,
+  address: string | undefined,
+  place: Place,
+): Promise<number> => {
+  if (name === undefined) throw usageStop('It is written as: pawl mcp login NAME.');
+  const expanded = expandVariables(findHttpServer(name, place), process.env);
+  if (expanded.kind === 'missing')
+    throw usageStop(`${expanded.names.join(', ')} is not set in the environment.`);
+  const login = await attempt(() => runLoginFlow(expanded.server as HttpServer, address, place)); // expanding keeps the kind
+  if (login.kind === 'fault')
+    throw new Stop(
+      exitCodes.unavailable,
+      'unavailable',
+      oneLine(`Not logged in at ${name}: ${login.fault.message}`, LINE_MAX),
+    );
+  const result = login.value;
+  if (result.kind === 'unneeded') writeError(safe`${makeSafe(name)} asks for no login.\n`);
+  if (result.kind === 'done')
+    writeError(safe`Logged in at ${makeSafe(name)}. Connect it now: pawl mcp test ${makeSafe(name)}\n`);
+  if (result.kind !== 'begun') return exitCodes.done;
+  showAddress(result.address);
+  writeError(
+    safe`Open this address in a browser. The browser is then sent to a page that it does not find: finish with the address of that page: pawl mcp login ${makeSafe(name)} 'ADDRESS'\n`,
+  );
+  return exitCodes.notPermitted;
+};
+
+const runLogout = async (name: string | undefined, place: Place): Promise<number> => {
+  if (name === undefined) throw usageStop('It is written as: pawl mcp logout NAME.');
+  const existed = await removeLogin(place.stateFolder, findHttpServer(name, place));
+  writeError(
+    existed
+      ? safe`Logged out at ${makeSafe(name)}: Pawl has forgotten its tokens.\n`
+      : safe`There was no login at ${makeSafe(name)}.\n`,
+  );
+  return exitCodes.done;
+};
+
+// `pawl mcp add` and `pawl mcp remove`: change the servers in the user's config.toml
 
 export type NewServerFlags = {
   readonly url?: string;
