@@ -15,7 +15,7 @@ import {
  * invocation that is repeated on another node starts the same work.
  */
 
-/** What became of one event. `refused`: why it has no effect and no entry. */
+/** Result of one event. `refused`: why it has no effect and no entry. */
 export type AppliedEvent =
   | { readonly seq: number; readonly accepted: boolean }
   | { readonly refused: string };
@@ -25,7 +25,7 @@ export type AppliedEvents = {
   readonly state: State;
   /** To be performed once the entries are durable. `ExecuteTools` names only calls whose start is among them. */
   readonly actions: readonly Action[];
-  /** Of the posted events, in order. */
+  /** One for each posted event, in order. */
   readonly results: readonly AppliedEvent[];
 };
 

@@ -5,8 +5,8 @@ import type { Entry, Event } from 'pawl/engine';
 import type { ShownText } from './session-records.js';
 
 /**
- * The way of what is not kept: text as it streams, output of running commands, and word that there are new entries. What
- * is lost here is read from the engine later, so nothing depends on it.
+ * The channel of messages that are not stored: text as it streams, output of running commands, notice of new entries. Lost
+ * messages are read from the engine later, so nothing depends on them.
  */
 export type LiveMessage =
   | { readonly kind: 'delta'; readonly event: Event }
@@ -135,7 +135,7 @@ const pause = (ms: number, signal: AbortSignal): Promise<void> =>
     });
   });
 
-/** Listens to one node until the signal, again after each interruption. What is missed meanwhile is read elsewhere. */
+/** Listens to one node until the signal, again after each interruption. Missed messages are read from the engine. */
 const listenTo = async (
   peer: string,
   sessionId: string,

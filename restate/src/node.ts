@@ -304,12 +304,12 @@ const checkEngine = async (ingressUrl: string, adminUrl: string): Promise<void> 
 
 /** Tells the engine where nodes are. */
 
-/** Of this package; it is released together with Pawl, under the same number. */
+/** Version of this package, which is released together with Pawl under the same number. */
 export const version = '0.1.0';
 
 /**
  * The address under which the engine knows the services of this version. The path means nothing to a node: it makes a
- * deployment of its own of each version. So the engine goes on with calls that have begun where they began, and an
+ * deployment of its own of each version. So the engine continues each call where it began, and an
  * update never replaces a deployment.
  */
 export const deploymentAddress = (uri: string): string =>

@@ -45,10 +45,10 @@ export type RestateRuntime = Runtime & {
   move(sessionId: string, node: string): Promise<void>;
   /** Whether the node works. The answer may be some seconds old. */
   answers(node: string): Promise<boolean>;
-  /** What programs keep with a session: plain JSON. Null: nothing. */
+  /** Data of programs about a session: plain JSON. Null: nothing. */
   metadata(sessionId: string): Promise<unknown>;
   setMetadata(sessionId: string, value: unknown): Promise<void>;
-  /** Of all sessions. */
+  /** The data of all sessions. */
   allMetadata(): Promise<readonly unknown[]>;
   /** The node with the session's workspace, and whether the session is closed. */
   place(sessionId: string): Promise<{ readonly node: string; readonly isClosed: boolean }>;
@@ -147,7 +147,7 @@ class EngineSessions implements RestateRuntime {
     }
   }
 
-  /** What the last hooks say is read, too. */
+  /** Also reads the verdicts of the last hooks. */
   async #endReader(sessionId: string, live: AsyncQueue<Entry>): Promise<void> {
     try {
       await this.#followers.get(sessionId)?.catchUp(await this.#whenEnded(sessionId));
@@ -304,7 +304,7 @@ export class Follower {
   readonly #missingNode: () => Promise<string | null>;
   /** The last entry at the last poll. */
   #polledSeq = -1;
-  /** The node that watchers were told is missing. */
+  /** The missing node that watchers know of. */
   #toldMissing: string | null = null;
   readonly #watchers = new Set<Watcher>();
   readonly #readers = new Set<SeeEntry>();
@@ -347,7 +347,7 @@ export class Follower {
     this.#shown = this.#state;
     this.#isReady = header !== null;
     this.ready = header === null ? this.#begin(parts.now) : Promise.resolve();
-    this.ready.catch(() => undefined); // whoever waits for it is told
+    this.ready.catch(() => undefined); // whoever waits for it gets the error
     this.#unsubscribe = live.subscribe(sessionId, (message) => this.#hear(message));
     this.#polling = setInterval(() => this.#poll(), POLL_MS);
     this.#polling.unref();
@@ -555,7 +555,7 @@ export class SendQueue {
         for (const [index, one] of together.entries()) settle(one, results[index]);
       } catch (thrown) {
         const error = thrown instanceof Error ? thrown : new Error(String(thrown));
-        for (const { reject } of together) reject(error); // each sender is told
+        for (const { reject } of together) reject(error); // each sender gets the error
       }
     }
   }

@@ -2,7 +2,7 @@
  * Texts as objects of an S3-compatible store, named by their sha256.
  *
  * 1. A text has one name and a name one text, so two nodes that store the same text at once do no harm.
- * 2. What is read is compared with its name: a damaged object is an error, and never a text.
+ * 2. Content is compared with its name: a damaged object is an error, and never a text.
  * 3. The library repeats a request that failed for a passing reason. A body that breaks off is asked for again here,
  *    since the library has let go of the request by then.
  * 4. Credentials are those of the environment, of the shared configuration files, or of the computer's role.
@@ -119,7 +119,7 @@ class S3Blobs implements Blobs {
     }));
     const opened = await this.#opened;
     try {
-      await opened.client.config.credentials(); // kept by the library until they expire
+      await opened.client.config.credentials(); // the library caches them until they expire
     } catch {
       throw noCredentials(this.#where);
     }
@@ -175,7 +175,7 @@ export const checkBlobs = async (blobs: Blobs): Promise<void> => {
 };
 
 /**
- * What went wrong at a store, in words. Only the code and the status of an answer are repeated: its message belongs to the
+ * Errors of a store in words. Only the code and the status of an answer are repeated: its message belongs to the
  * store, and may repeat a part of what was sent.
  */
 
@@ -190,7 +190,7 @@ export class BlobStoreError extends Error {
   }
 }
 
-/** What is read of the errors of the library. */
+/** The fields of the library's errors that are used. */
 type Failure = { readonly code: string; readonly status: number | null };
 
 const readFailure = (error: unknown): Failure => {

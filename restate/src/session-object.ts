@@ -52,7 +52,7 @@ import { chunkCall, indexCall, pageCall, RETRYING, titleIn } from './stored-obje
  * A session on the engine: one virtual object. Each call applies the events that arrive together and starts what follows.
  *
  * 1. A call is quick: it never waits for a model or a tool, so the next event, an interrupt for example, is next.
- * 2. What this call asks of the engine follows only from its parameters, from what the engine keeps and from recorded
+ * 2. The requests of this call to the engine follow only from its parameters, the stored values and recorded
  *    results: a call that is repeated on another node asks for the same.
  * 3. Entries are durable before anybody sees them and before the work they start.
  */
@@ -64,7 +64,7 @@ type SessionObjectParts = ArrivalParts & {
 
 type CreateRequest = BegunSession & {
   readonly node: string;
-  /** What a fork has from its parent. */
+  /** The parent's title, for a fork. */
   readonly title: StoredTitle | null;
 };
 type ForkRequest = { readonly newSessionId: string; readonly seq: number; readonly at: number };
@@ -205,7 +205,7 @@ const input = async (ctx: Context, parts: SessionObjectParts, { inputs, at }: In
   return results;
 };
 
-/** Who sends an input is told that this node is too old. What work reports waits for a node that is not. */
+/** A sender of inputs gets the refusal of a node that is too old. Reports of work wait for a newer node. */
 const telling = async <T>(work: () => Promise<T>): Promise<T> => {
   try {
     return await work();
@@ -518,7 +518,7 @@ const stopAllWork = async (ctx: Context, head: Head): Promise<void> => {
   ctx.genericSend(jsonCall(toolsService(head.node), 'end', { sessionId: ctx.key }));
 };
 
-/** What becomes of running calls when a session ends, and when it goes on. */
+/** Running calls at the end of a session, and when it is resumed. */
 
 const runningIn = (state: State) =>
   state.name === 'ExecutingTools' ? state.calls.filter(({ status }) => status === 'running') : [];
@@ -526,7 +526,7 @@ const runningIn = (state: State) =>
 /** How long the end of a session waits for the node with its workspace. */
 const STOPPING_MS = 3_000;
 
-/** Calls are stopped first, so that the model is told what became of them. Empty: there are none, or their node is gone. */
+/** Stops calls first, so that the model gets their outcomes. Empty: there are none, or their node is gone. */
 const stoppedBy = async (
   ctx: restate.ObjectContext,
   { node }: Head,

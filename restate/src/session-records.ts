@@ -1,4 +1,4 @@
-/** What the engine keeps of a session, and what its nodes send each other. All of it is plain JSON. */
+/** The stored values of a session, and the messages of its nodes: plain JSON. */
 
 import type { Serde } from '@restatedev/restate-sdk';
 import type { Action, Entry, Header, HookMoment, Posted, SessionBegin } from 'pawl/engine';
@@ -44,7 +44,7 @@ export type BegunSession = { readonly header: Header; readonly bound?: Bound };
 /** Hooks of the user that are no part of other work. */
 export type HooksRequest = {
   readonly sessionId: string;
-  /** The journal up to this entry holds all that the hooks are told. */
+  /** The journal up to this entry holds all facts for the hooks. */
   readonly seq: number;
   readonly node: string;
   readonly about:

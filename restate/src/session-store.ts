@@ -13,7 +13,7 @@ import {
 import type { AppliedEvent } from './apply-events.js';
 import { type Arrival, type EntriesPage, findShard, type StoredSession } from './session-records.js';
 
-/** A call that takes longer is given up: the engine itself would wait for ever for a node that is gone. */
+/** Limit of one call: the engine itself would wait for ever for a node that is gone. */
 const TIMEOUT_MS = 30_000;
 /** Each holds settings and rules, some kilobytes. */
 const HEADERS_MAX = 256;
@@ -166,7 +166,7 @@ export class SessionStore {
     if (this.#headers.size > HEADERS_MAX && oldest !== undefined) this.#headers.delete(oldest);
   }
 
-  /** What the session's own journal has from `from` on, at most one page. */
+  /** The session's own entries from `from` on, at most one page. */
   #page(sessionId: string, from: number): Promise<EntriesPage> {
     return this.call({ service: 'Session', handler: 'entries', key: sessionId, parameter: { from } });
   }

@@ -111,7 +111,7 @@ export class Workers {
 
 /** The dependencies of one session in this process, and its work here. Made again from the journal whenever it is needed. */
 
-/** What the dependencies of a session may depend on. */
+/** The facts that the dependencies of a session may depend on. */
 export type EquippedSession = Pick<Header, 'settings' | 'sessionId' | 'startedBy'> & {
   /** A new session declares the tools that it is equipped with; one that goes on may have declared any of them. */
   readonly isNew: boolean;
@@ -225,7 +225,7 @@ class SessionWorker {
     return !works && this.#equipment.jobs.list().length === 0;
   }
 
-  /** The run of an invocation: the one that goes on here, or a new one. `isAgain`: it was begun by another process. */
+  /** The run of an invocation: the running one, or a new one. `isAgain`: another process began it. */
   async run(invocationId: string, work: Work, isAgain: boolean): Promise<WorkRun> {
     this.usedAt = Date.now();
     const going = this.#runs.get(invocationId) ?? this.#beginning.get(invocationId);
@@ -375,7 +375,7 @@ class SessionWorker {
 
 /** One piece of work while this process does it: an action with performers of its own, and the events they post. */
 
-/** What the work came to. `isOpen`: usage may still be reported. */
+/** Result of the work. `isOpen`: usage may still be reported. */
 export type WorkResult = {
   readonly posted: readonly Posted[];
   readonly at: number;
@@ -386,12 +386,12 @@ export type WorkResult = {
 type WorkNeeds = {
   readonly equipment: Equipment;
   readonly journal: PerformedSession['journal'];
-  /** Of the session: they remember more than one piece of work. Null: there are none. */
+  /** The session's hooks, which remember more than one piece of work. Null: there are none. */
   readonly userHooks: UserHookRuns | null;
   state(): State;
   /** Sends an event to the session at once and waits until it is durable. */
   postNow(event: Posted): Promise<{ readonly applied: AppliedEvent | undefined; readonly state: State }>;
-  /** Shows what is not kept. */
+  /** Shows an event that is not journaled. */
   show(event: Event): void;
   report(fault: Error): void;
 };
@@ -403,7 +403,7 @@ const VOLATILE: ReadonlySet<Posted['type']> = new Set([
   'ToolProgress',
 ]);
 
-/** How long the usage of a reply that was given up is waited for. */
+/** Wait for the usage of an aborted reply. */
 const LATE_MS = 30_000;
 
 const wait = (ms: number): Promise<void> =>
@@ -489,7 +489,7 @@ class WorkRun {
     return stopped.outcomes();
   }
 
-  /** What is reported after the end. */
+  /** Events that are reported after the end. */
   async late(): Promise<readonly Posted[]> {
     await this.#silence();
     return this.#posted.splice(0);
@@ -570,7 +570,7 @@ const STOPPING_MS = 1_000;
 class SessionHooks {
   readonly runs: UserHookRuns | null;
   readonly #world: HooksWorld;
-  /** What hooks have said and the engine does not know yet. */
+  /** Verdicts of hooks that the engine does not know yet. */
   #reports: Posted[] = [];
   #running = 0;
 
@@ -578,7 +578,7 @@ class SessionHooks {
   constructor(equipment: Equipment, opened: State, world: HooksWorld) {
     this.#world = world;
     this.runs = createUserHookRuns(equipment, opened, (event, answer) => {
-      // It is told with the end of the hooks, unless a request waits for it.
+      // It is reported when the hooks end, unless a request waits for it.
       if (answer === undefined) this.#reports.push(event);
       else void this.#tell(event, answer);
     });
@@ -611,7 +611,7 @@ class SessionHooks {
     await Promise.race([stopped, patience]);
   }
 
-  /** What hooks have said since the last time. */
+  /** The verdicts of hooks since the last call. */
   take(): readonly Posted[] {
     return this.#reports.splice(0);
   }

@@ -22,7 +22,7 @@ type PageRequest = { readonly from: number };
 
 const PAGE_BYTES_MAX = 4_000_000;
 
-/** The call that keeps a chunk. Nobody waits for it: until it is kept, a reader sees the end of the journal later. */
+/** The call that stores a chunk. Nobody waits for it: until then a reader sees the end of the journal later. */
 export const chunkCall = (sessionId: string, chunk: readonly Entry[]) =>
   jsonCall(SERVICE, 'keep', chunk, sessionId);
 
@@ -69,7 +69,7 @@ export const entriesObject = restate.object({
   handlers: { keep, page: restate.handlers.object.shared(page) },
 });
 
-/** The list of sessions, in shards, so that no one object is told of every change. */
+/** The list of sessions, in shards, so that no single object gets every change. */
 
 export const titleIn = (entries: readonly Entry[]): StoredTitle | null => {
   for (const { seq, event } of entries)
@@ -108,7 +108,7 @@ export const indexObject = restate.object({
   },
 });
 
-/** What nodes keep with sessions, such as whose they are: plain JSON by session, in the shards of the list. */
+/** Data of nodes about sessions, such as whose they are: plain JSON by session, in the shards of the list. */
 
 type MetadataRequest = { readonly sessionId: string; readonly value: unknown };
 

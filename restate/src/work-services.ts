@@ -73,7 +73,7 @@ const failedWork = ({ action }: Work, why: string): readonly Posted[] => {
   }
 };
 
-/** What must run where the workspace is. Undefined: nothing that would keep models from being called anywhere. */
+/** The parts that must run where the workspace is. Undefined: models may be called on any node. */
 const findBound = ({
   userHooks = null,
   isBound = false,
@@ -246,7 +246,7 @@ export const createToolsService = (parts: ServiceParts) =>
 /**
  * Hooks of the user that are no part of other work: about the start and the end of a session, and about questions to the
  * user. They run in one recorded step, whose result is what they say. If their process dies, they are not run again:
- * their session is told so.
+ * their session gets a notice.
  */
 
 type HooksParts = { readonly workers: Workers; readonly world: WorkerWorld };

@@ -28,7 +28,7 @@ const TOKEN_LENGTH_MIN = 16;
 
 export type ServeKey = {
   readonly name: string;
-  /** sha256 of the token: the text itself is not kept. */
+  /** sha256 of the token: the text itself is not stored. */
   readonly digest: Buffer;
   readonly limits: KeyLimits;
 };
@@ -108,7 +108,7 @@ export const readKeys = (text: string): ReadKeys => {
     : invalid(`the key ${same.name} has the token of another key`);
 };
 
-/** The only key of a node whose token is given by a variable. */
+/** The only key of a node whose token is in a variable. */
 export const keyOfToken = (text: string): ReadKeys => {
   const parsed = v.safeParse(token, text);
   if (!parsed.success) return invalid(`the token ${firstIssue(parsed.issues).replace(/^the file: /, '')}`);
@@ -123,7 +123,7 @@ export const findKey = (keys: readonly ServeKey[], authorization: string | undef
   return match;
 };
 
-/** What the keys use at the moment. */
+/** Current use of each key: requests, sessions, streams. */
 
 type Use = {
   /** Requests that may be sent now: the bucket is full with a minute's share. */

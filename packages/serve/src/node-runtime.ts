@@ -10,7 +10,7 @@ import type { NewSession, Runtime } from '@pawl/agent/ports/session';
 import type { SessionDependencies } from '@pawl/agent/session/equipment';
 import * as v from 'valibot';
 
-/** What a client chooses for its new session. Everything else is the operator's choice. */
+/** A client's choices for its new session. Everything else is the operator's choice. */
 export type NodeSessionWish = {
   /** Real absolute path of the folder to work in. */
   readonly workspace: string;
@@ -51,7 +51,7 @@ export type SharedRuntime = LastingRuntime & {
   place(sessionId: string): Promise<{ readonly node: string }>;
   answers(node: string): Promise<boolean>;
   move(sessionId: string, node: string): Promise<void>;
-  /** What the nodes keep with a session: plain JSON. */
+  /** Data of the nodes about a session: plain JSON. */
   metadata(sessionId: string): Promise<unknown>;
   setMetadata(sessionId: string, value: unknown): Promise<void>;
   allMetadata(): Promise<readonly unknown[]>;
@@ -96,7 +96,7 @@ export const sharedSessions = (runtime: SharedRuntime, prepare: Prepare, node: s
   records: sharedRecords(runtime),
 });
 
-/** What a node remembers of its sessions besides their journals: whose they are, and where they work. */
+/** The record of a session besides its journal: whose it is, and where it works. */
 
 const workspaceSchema = v.variant('kind', [
   v.object({ kind: v.literal('folder'), path: v.string() }),
@@ -107,7 +107,7 @@ const workspaceSchema = v.variant('kind', [
     repository: v.string(),
     /** The hash at which a fresh worktree begins. */
     commit: v.string(),
-    /** `removed`: by this node, with nothing lost; it is made again when the session goes on. */
+    /** `removed`: by this node, with nothing lost; a resumed session gets it again. */
     state: v.picklist(['present', 'removed']),
   }),
 ]);
@@ -191,7 +191,7 @@ export class SessionRecords implements RecordStore {
   }
 }
 
-/** What `pawl serve --engine` starts a node with; a package with an engine takes it. */
+/** Options of a node on an engine: `pawl serve --engine` passes them to the package of the engine. */
 
 export type SessionToEquip = {
   readonly settings: Settings;
@@ -212,7 +212,7 @@ export type EngineNodeOptions = {
   readonly address: string;
   /**
    * The first of three ports: of what any node can do, of what only this one can do, of the live channel. They stay the
-   * same, since the engine goes on there with what it has begun.
+   * same, since the engine continues its calls there.
    */
   readonly firstPort: number;
   /** Reaches the first port of all nodes; null: this is the only node. */

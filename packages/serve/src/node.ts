@@ -150,7 +150,7 @@ class Node {
     await Promise.all(
       this.#open.ids().map(async (sessionId) => {
         const closed = await attempt(() => this.#open.close(sessionId));
-        // What stopped it was reported, and what it did is in its journal.
+        // The error that stopped it was reported, and its steps are in its journal.
         if (closed.kind === 'fault') this.#options.report(closed.fault);
       }),
     );

@@ -1,4 +1,4 @@
-/** What clients send, checked. */
+/** Checks the requests of clients. */
 
 import type { UserEvent } from '@pawl/agent/machine/event';
 import type { Limits } from '@pawl/agent/machine/settings';

@@ -1,5 +1,5 @@
 /**
- * What the keys of a node do with its sessions.
+ * The sessions of a node, for its keys.
  *
  * A key sees only the sessions that it created; others do not exist for it. If nodes share the sessions, each takes their
  * requests, but only the node with a session's workspace touches it.

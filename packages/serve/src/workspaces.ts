@@ -40,7 +40,7 @@ export type WantedWorkspace =
   | { readonly folder: string }
   | { readonly repository: string; readonly commit: string };
 
-/** What became of a workspace whose session was closed. */
+/** Fate of the workspace of a closed session. */
 export type ReleasedWorkspace =
   | { readonly kind: 'untouched' }
   | { readonly kind: 'removed' }
@@ -102,7 +102,7 @@ export class NodeWorkspaces {
   }
 
   /**
-   * A fresh worktree at the same path, in place of one that is gone. `commits`: those that the session made. What still
+   * A fresh worktree at the same path, in place of one that is gone. `commits`: those of the session. What still
    * stands at the path is set aside and returned.
    */
   async renew(
@@ -172,9 +172,9 @@ export class NodeWorkspaces {
   }
 }
 
-/** What a session loses with its worktree, from its journal. */
+/** Work that a session loses with its worktree, from its journal. */
 
-/** A command that may have changed files. `commits`: how many commits were made before it. */
+/** A command that may have changed files. `commits`: number of commits before it. */
 type PastCommand = { readonly text: string; readonly commits: number };
 
 type PastWork = {
@@ -276,7 +276,7 @@ const list = (texts: readonly string[]): readonly string[] => {
   ];
 };
 
-/** What the model is told before the next input. */
+/** Text for the model, before the next input. */
 export const moveNotice = ({ commit, files, commands }: LostWork): string =>
   [
     `[The workspace was lost. It is now a fresh worktree at commit ${commit.slice(0, 12)}, at the same path.`,

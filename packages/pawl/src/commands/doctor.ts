@@ -80,7 +80,7 @@ export type Check = {
   readonly name: string;
   /** `fault`: something does not work. `note`: it works, but maybe not as the user expects. */
   readonly level: Level;
-  /** Name of a check that covers this one: if that one finds something, this finding is left out. */
+  /** Name of a check that covers this one: if that one finds something, this finding is not reported. */
   readonly partOf: string | null;
   /** The finding; null if all is well. */
   look(world: DoctorWorld): Promise<Finding | null>;
@@ -795,7 +795,7 @@ const hasDeadCommit = (gitFolder: string): boolean => {
 
 // Probes of the configuration
 
-/** The real path of the workspace; of a missing one the path as it was given. */
+/** The real path of the workspace, or its path if it is missing. */
 const realWorkspace = ({ workspace }: DoctorWorld): string => realPath(workspace) ?? workspace;
 
 const configuration = (world: DoctorWorld) => consult(realWorkspace(world), world.environment, {});

@@ -38,8 +38,8 @@ import { allSessions, foldStored, storedJournals } from '../sessions/stored-sess
 /**
  * `pawl sessions --stats`: sums over all stored sessions of the agent. Each journal is read once, one after another.
  *
- * 1. What a fork has copied counts with its parent. If the parent is gone or can't be read, it counts with the fork.
- * 2. What a task has spent counts as its session; without its journal, as the call that started it.
+ * 1. Entries that a fork copied count with its parent. If the parent is gone or can't be read, they count with the fork.
+ * 2. The spending of a task counts as its session; without its journal, as the call that started it.
  * 3. A damaged journal counts up to the damage, and is named.
  */
 
@@ -370,7 +370,7 @@ const requestNotes = ({ attempt, sent, ending, why, purpose }: RequestFigures): 
     .join(', ')
     .replace(/\s+/g, ' ');
 
-/** What a request cost or, without a price, its tokens decide which are shown of many. */
+/** Cost of a request or, without a price, its tokens: the heaviest requests are shown. */
 const requestWeight = ({ usage }: RequestFigures): number =>
   usage === null ? 0 : (usage.costUsd ?? 0) * 1e9 + usage.inputTokens + usage.outputTokens;
 

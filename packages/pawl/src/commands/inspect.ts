@@ -28,7 +28,7 @@ export const shownSession = async (id: string): Promise<string> => {
   );
 };
 
-/** `pawl inspect`: serves the page until it is told to end. */
+/** `pawl inspect`: serves the page until a signal. */
 export const inspectSessions = async (id: string | undefined): Promise<number> => {
   const sessionId = id === undefined ? null : await shownSession(id);
   const inspector = await openInspector();

@@ -118,9 +118,9 @@ const readNodeOptions = (
   };
 };
 
-/** Hooks may forbid what the rules allow, so they are not left out in silence. */
+/** Warns that the setting `tasks` has no effect on an engine. */
 const warnOfTasks = async (flags: RunFlags, warn: Warn): Promise<void> => {
-  const ignore = (): void => undefined; // it was said when the surroundings were checked
+  const ignore = (): void => undefined; // checking the surroundings has warned
   const folder = realWorkspace(process.cwd());
   const settled = await withConfig(flags, folder, { command: 'run', resumed: false, warn: ignore });
   if (settled.tasks === true) warn('Sessions on an engine have no tool `task`.');
@@ -166,7 +166,7 @@ export const engineSessions = async (
 type NodeAgent = {
   /** The settings and instructions of a session that a client wants. */
   prepare(wish: NodeSessionWish): Promise<NewSession>;
-  /** What a session works with on this node; asked again after each pause. */
+  /** The dependencies of a session on this node; called again after each pause. */
   equip(session: SessionToEquip): Promise<SessionDependencies>;
 };
 
@@ -251,7 +251,7 @@ const equipWith = async (
 ): Promise<SessionDependencies> => {
   const { settings, isNew, isHere, sessionId } = session;
   const workspace = folderOn(settings.workspace);
-  const ignore = (): void => undefined; // `prepare` has said it
+  const ignore = (): void => undefined; // `prepare` has warned
   const how = { command: 'run', resumed: !isNew, warn: ignore } as const;
   const settled = await withConfig(isNew ? flags : flagsToGoOn(flags), workspace, how);
   const model = await connectModel(settings.model, settled, process.cwd());
@@ -300,7 +300,7 @@ type StartedEngineNode = {
   stop(): Promise<void>;
 };
 
-/** What is used of the package. Its own tests check that it fits. */
+/** The exports that are used. The package's own tests check that they fit. */
 export type EnginePackage = {
   readonly version: string;
   readonly machineFingerprint: string;

@@ -166,11 +166,11 @@ export const runServe = async (flags: ServeFlags): Promise<number> => {
   return exitCodes.done;
 };
 
-/** The keys of a node: from a file, from PAWL_SERVE_TOKEN, or one that is made now. Never from the command line. */
+/** The keys of a node: from a file, from PAWL_SERVE_TOKEN, or a new one. Never from the command line. */
 
 type NodeKeys = {
   readonly keys: readonly ServeKey[];
-  /** The token that was made and has to be shown; null if the operator gave the keys. */
+  /** A random token, to be shown; null if the operator has keys. */
   readonly newToken: string | null;
 };
 

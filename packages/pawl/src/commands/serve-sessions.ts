@@ -110,7 +110,7 @@ export const flagsToGoOn = (flags: RunFlags): RunFlags => {
   return rest;
 };
 
-/** What a client caused by its wishes, such as a limit in dollars for a model without a price, is its fault. */
+/** Reports errors that a client's wishes cause as its faults: a limit in dollars for a model without a price, for example. */
 export const blamingClient = async <T>(work: () => Promise<T>): Promise<T> => {
   try {
     return await work();

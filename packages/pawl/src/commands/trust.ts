@@ -53,7 +53,7 @@ const readFaults = async (workspace: string): Promise<readonly string[]> => {
 const list = async ({ trust, workspace, sources }: TrustContext, { all }: TrustFlags): Promise<number> => {
   const entries = (await trust.list()).filter(({ project }) => all === true || project === workspace);
   const { open } = await settleExecutables(trust, workspace, sources);
-  // What has changed since it was allowed is not allowed any more: it has a line of its own.
+  // An executable that has changed since is no longer allowed: it has a line of its own.
   const isOpen = ({ kind, name, project }: (typeof entries)[number]): boolean =>
     project === workspace &&
     open.some(({ executable }) => executable.kind === kind && executable.name === name);

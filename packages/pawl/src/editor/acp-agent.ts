@@ -83,7 +83,7 @@ export type AcpConnection = {
   close(): void;
 };
 
-/** What the handlers of one connection share. */
+/** State that the handlers of one connection share. */
 type Connected = {
   readonly host: AcpHost;
   readonly sessions: AcpSessions;
@@ -219,7 +219,7 @@ const PAGE_SESSIONS = 50;
 
 /** Folder and MCP servers, as the client names them. */
 type Wanted = { readonly cwd: string; readonly servers: readonly ConfiguredServer[] };
-/** What the client wants to see of a session that it opens again. */
+/** The part of a reopened session that the client wants to see. */
 type Shows = 'conversation' | 'nothing';
 type Stored = Wanted & { readonly sessionId: string; readonly workspace: string; readonly shows: Shows };
 

@@ -8,7 +8,7 @@ const OTHERS =
 
 export const acpFlags = runFlags.filter(([flag]) => !OTHERS.test(flag));
 
-/** The flags that count for a new session. Others, which stand before `acp`, are left out. */
+/** The flags that count for a new session. Others, which stand before `acp`, are dropped. */
 export const newSessionFlags = (allFlags: RunFlags): RunFlags => {
   const {
     print,
@@ -28,8 +28,8 @@ export const newSessionFlags = (allFlags: RunFlags): RunFlags => {
 const modelProvider = (model: string): string => model.slice(0, model.indexOf('/'));
 
 /**
- * The flags that count for a session that is opened again: it keeps its model and effort. An address holds only for the
- * provider that it was given for.
+ * The flags that count for a session that is opened again: it keeps its model and effort. An address holds only for its
+ * own provider.
  */
 export const storedSessionFlags = (allFlags: RunFlags, recordedModel: string): RunFlags => {
   const { model, effort, profile, baseUrl, ...flags } = newSessionFlags(allFlags);

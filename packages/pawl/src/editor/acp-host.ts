@@ -1,4 +1,4 @@
-/** What the ACP agent needs of the program around it, and a session that the program opens again. */
+/** The interface of the program around the ACP agent, and a session that can be reopened. */
 
 import type { McpServer } from '@pawl/agent/extensions/mcp/server-config';
 import type { AskUserOrNot, SessionServers } from '@pawl/agent/extensions/mcp/session-servers';
@@ -15,7 +15,7 @@ export type ResumeRequest = {
   readonly id: string;
   /** Throws if the session must not be opened. `workspace`: the folder that it works in. */
   accept(workspace: string): Promise<void>;
-  /** Of a session that was open a moment ago: the rights that it had. */
+  /** Rights of a session that was open a moment ago. */
   readonly rights?: SessionRights;
   /** Called with every step of the session so far, in order; null if nobody wants to see them. */
   readonly visit: ((step: JournalStep) => void) | null;
@@ -74,7 +74,7 @@ export type AcpHost = {
   runCommand(session: Session, name: string, words: string): Promise<string>;
   /** Ids of the models that can be chosen now, besides the session's own. */
   models(): readonly string[];
-  /** What the project wants to run, and the user has not been asked about. Such things do not run in a session until then. */
+  /** Questions about programs of the project. They do not run in a session before the user has answered. */
   trustQuestions(workspace: string, warn: (text: string) => void): Promise<readonly ProjectQuestion[]>;
   describeError(error: unknown): DescribedError;
 };
@@ -146,6 +146,6 @@ export class ReopenableSession {
     const follow = (): void => {
       if (this.#opened.session === session && this.#reopening === null) this.#end();
     };
-    session.ended.then(follow, follow); // a fault is told to whoever waits for the turn
+    session.ended.then(follow, follow); // a fault ends the turn, and its waiters get it
   }
 }

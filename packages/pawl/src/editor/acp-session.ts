@@ -69,7 +69,7 @@ export class AcpSession {
   readonly #approvals: Watcher;
   #updates: SessionUpdates;
   #state: State;
-  /** What answers to prompts have counted so far, so that their sum is right when two are answered at once. */
+  /** Usage in the answers so far, so that their sum is right when two prompts are answered at once. */
   #counted: UsageTotals;
   /** The last entry of the journal that was shown. */
   #seq: number;
@@ -144,7 +144,7 @@ export class AcpSession {
     return this.#live.ended;
   }
 
-  /** What the client gets to know when it opens the session. */
+  /** Modes and options for the answer that opens the session. */
   get settings(): Required<Pick<LoadSessionResponse, 'modes' | 'configOptions'>> {
     const { settings } = this.#state.session;
     return { modes: presetModes(settings), configOptions: listConfigOptions(settings, this.#host.models()) };
@@ -163,7 +163,7 @@ export class AcpSession {
     this.#outbox.open();
   }
 
-  /** Sends the whole conversation so far. What happens meanwhile follows it. */
+  /** Sends the whole conversation so far. Steps that come meanwhile follow it. */
   async replay(): Promise<void> {
     this.#outbox.open();
     if (this.#isCollected) {
@@ -172,7 +172,7 @@ export class AcpSession {
       return this.#outbox.flushed();
     }
     const first = this.#held?.find(({ seq }) => seq !== null)?.seq ?? null;
-    /** What is shown already of a session that was open: the end of its replay. */
+    /** The last state that an open session has shown: the end of its replay. */
     const shown = this.#held === null ? this.#state : null;
     const at = first === null ? this.#seq : first - 1;
     this.#held ??= [];

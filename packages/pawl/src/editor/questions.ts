@@ -117,8 +117,8 @@ export const readApproval = (
 };
 
 /**
- * What the project wants to run is asked about once, before the first turn. Until then a session runs without it; once
- * something was allowed, the session is opened again and has it.
+ * Asks once, before the first turn, about programs that the project wants to run. Until then the session runs without them; if
+ * the user allows one, the session is reopened with it.
  */
 
 type TrustGateParts = {

@@ -1,4 +1,4 @@
-/** What an editor is shown of a session: its steps as updates, sent in order, live or while its journal is read. */
+/** The steps of a session as updates for an editor, sent in order, live or while its journal is read. */
 
 import type {
   AgentContext,
@@ -28,7 +28,7 @@ import {
   planEntries,
 } from './tool-calls.js';
 
-/** What the client shows beyond the basics. */
+/** Optional features of the client. */
 export type ClientFeatures = {
   readonly notices: boolean;
   readonly compaction: boolean;

@@ -166,7 +166,7 @@ export const plannedChange = async (
   return (await hunkChanges(path, diff))?.map(diffContent) ?? null;
 };
 
-/** A change that was made. `sha256` is the file's hash after it; null if it is unknown, as in an older session. */
+/** A change of a file. `sha256` is the file's hash after it; null if it is unknown, as in an older session. */
 export const madeChange = async (
   path: string,
   diff: string,

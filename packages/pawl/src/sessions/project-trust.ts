@@ -1,4 +1,4 @@
-/** What the files of a project want to run, and the question about it that every face asks: terminal, editor, command line. */
+/** Programs that the files of a project want to run, and the one question about them: asked in a terminal or an editor. */
 
 import { createHash } from 'node:crypto';
 import { realpath, stat } from 'node:fs/promises';
@@ -99,7 +99,7 @@ export type TrustYes = {
   readonly level: CommandLevel | null;
 };
 
-/** `later`: no answer was given. */
+/** `later`: not answered. */
 export type TrustAnswer = TrustYes | 'no' | 'later';
 
 /** A question about an executable. Users must have seen all of its content before they say yes. */
@@ -109,7 +109,7 @@ export type TrustQuestion = {
   /** The whole text, or how it differs from the one that was allowed. */
   readonly content: string;
   readonly kind: 'text' | 'diff';
-  /** What a yes means. */
+  /** Effect of a yes. */
   readonly meaning: string;
   /** More than one for what can run in the sandbox. */
   readonly yes: readonly TrustYes[];
@@ -293,7 +293,7 @@ export const allowedServers = async (
 export const serverSource = async (workspace: string): Promise<readonly Executable[]> =>
   (await readProjectServers(workspace)).servers.map(({ executable }) => executable);
 
-/** Of equal names the nearest file wins. Reads files only. */
+/** The nearest file wins if names are equal. Reads files only. */
 export const readProjectServers = async (workspace: string): Promise<ProjectServers> => {
   const project = findProject(workspace);
   const byName = new Map<string, ProjectServer | null>();
@@ -353,7 +353,7 @@ const namesKey = (server: McpServer): boolean => {
   return keyVariables.some((name) => text.includes(`\${${name}`));
 };
 
-/** What the user would allow; null if nobody would read it. */
+/** The text that the user would allow; null if nobody would read it. */
 const serverExecutable = async (server: McpServer, project: Project): Promise<Executable | null> => {
   const files = server.kind === 'http' ? [] : await namedFiles(expandServer(server), project);
   if (files === null) return null;
@@ -426,7 +426,7 @@ const describeHooks = async (
   return described;
 };
 
-/** What the user would allow; null if nobody would read it. */
+/** The text that the user would allow; null if nobody would read it. */
 const hookExecutable = async (
   { declaration, folder }: ProjectHook,
   workspace: string,
@@ -464,7 +464,7 @@ const findProject = (workspace: string, environment: ProcessEnvironment = proces
   environment,
 });
 
-/** What is started: a server, or a hook. Its words may be read from `cwd` and from the workspace. */
+/** A server or a hook as it is started. Its words may be read from `cwd` and from the workspace. */
 type StartedProgram = Pick<StdioServer, 'command' | 'args' | 'env' | 'cwd'>;
 
 /**
@@ -524,7 +524,7 @@ const programWords = (
   return words.size > WORDS_MAX ? null : [...words];
 };
 
-/** What Node finds by `./server` or `.`, and Python by `-m scripts.first`. */
+/** Files that Node finds by `./server` or `.`, and Python by `-m scripts.first`. */
 const candidateNames = (word: string): readonly string[] => {
   const names = [word, `${word}.js`, `${word}/index.js`];
   if (!/^[\w.]+$/.test(word)) return names;
@@ -559,7 +559,7 @@ type DescribedFile = { readonly line: string; readonly bytes: number };
 /** No line break in a name can imitate another line. */
 const oneLineName = (name: string): string => JSON.stringify(name).slice(1, -1);
 
-/** What the user reads about a file; null if there is none. */
+/** The line for a file; null if there is none. */
 const describeFile = async (real: string, shown: string, bytesMax: number): Promise<DescribedFile | null> => {
   const loaded = await readRegular(real, bytesMax, { follow: false });
   if (loaded.kind === 'absent' || loaded.kind === 'folder') return null;
@@ -570,7 +570,7 @@ const describeFile = async (real: string, shown: string, bytesMax: number): Prom
   return { line: `${about} (sha256 ${hash})`, bytes: loaded.bytes.length };
 };
 
-/** What the user reads about a name that leads out of the project; null for a folder. */
+/** The line for a link out of the project; null for a folder. */
 const describeLink = async (real: string, shown: string): Promise<DescribedFile | null> => {
   if ((await stat(real).catch(() => null))?.isFile() !== true) return null;
   const about = `file of the project: ${oneLineName(shown)}`;

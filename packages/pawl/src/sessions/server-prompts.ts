@@ -1,5 +1,5 @@
 /**
- * What users can name of MCP servers in a message: prompts as `/mcp__server__prompt words`, resources as `@server:uri`.
+ * Names of MCP servers in a user's message: prompts as `/mcp__server__prompt words`, resources as `@server:uri`.
  * Both are asked for when the message is sent; the names come from the cache.
  */
 
@@ -39,7 +39,7 @@ const mentionsIn = (text: string, offers: SessionOffers): readonly Mention[] => 
 const joinFaults = (faults: readonly (string | null)[]): string | null =>
   faults.filter((fault) => fault !== null).join('\n') || null;
 
-/** The texts of the resources that are mentioned. A resource that can't be read is said in its place. */
+/** The texts of the resources that are mentioned. A fault stands in the place of a resource that can't be read. */
 const attachResources = async (typed: string, offers: SessionOffers): Promise<ExpandedText> => {
   const mentions = mentionsIn(typed, offers);
   const read = await Promise.all(

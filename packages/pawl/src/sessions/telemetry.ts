@@ -14,7 +14,7 @@ type TelemetryFlags = {
 
 const isSet = (value: string | undefined): boolean => (value?.trim() ?? '') !== '';
 
-/** What OpenTelemetry calls OTLP over HTTP; both are sent as JSON, which collectors take at the same address. */
+/** OpenTelemetry's names for OTLP over HTTP; both are sent as JSON, which collectors take at the same address. */
 const PROTOCOLS: ReadonlySet<string> = new Set(['http/json', 'http/protobuf']);
 
 /** Why nothing is sent to a collector that the variables of OpenTelemetry name; null if spans are sent. */
