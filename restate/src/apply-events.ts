@@ -10,10 +10,8 @@ import {
   step,
 } from 'pawl/engine';
 
-/**
- * The events of one invocation, applied by the machine: pure. The same state and events give the same result, so an
- * invocation that is repeated on another node starts the same work.
- */
+// The events of one invocation, applied by the machine: pure. The same state and events give the same result, so an
+// invocation that is repeated on another node starts the same work.
 
 /** Result of one event. `refused`: why it has no effect and no entry. */
 export type AppliedEvent =
@@ -102,7 +100,7 @@ export const stampTimes = (posted: readonly Posted[], at: number, lastAt: number
   return posted.map((event) => ({ ...event, at: time }));
 };
 
-/** Which work an action starts or stops, and which event ends it. */
+// Which work an action starts or stops, and which event ends it.
 
 /** Models are called on any node, all else where the workspace is. */
 type Place = 'model' | 'workspace';

@@ -66,7 +66,7 @@ export const localLive = (): LiveChannel => {
   };
 };
 
-/** The live channel between processes: each node answers by HTTP, and whoever watches a session listens to all nodes. */
+// The live channel between processes: each node answers by HTTP, and whoever watches a session listens to all nodes.
 
 export type HttpLiveOptions = {
   /** The addresses of the other nodes, for example `http://n2:7401`. */

@@ -112,8 +112,6 @@ export const startEngineNode = async (options: EngineNodeOptions): Promise<Engin
   throw started.fault;
 };
 
-/** One node: a process that runs sessions for the engine. */
-
 export type NodeOptions = {
   /** The name of the node. Sessions whose workspace is here name it, so it stays the same for ever. Letters, digits, `-`. */
   readonly name: string;
@@ -188,6 +186,7 @@ const listen = async (
   };
 };
 
+/** One node: a process that runs sessions for the engine. */
 export const startNode = async (options: NodeOptions): Promise<PawlNode> => {
   const { name, ingressUrl, sharedPort = 0, ownPort = 0, blobs, live } = options;
   if (!NAME.test(name)) throw new TypeError(`a node is named with letters, digits and "-", not "${name}"`);
@@ -234,8 +233,6 @@ export const startNode = async (options: NodeOptions): Promise<PawlNode> => {
   };
 };
 
-/** Whether the engine can be used, before a node starts: it answers, it is Restate, and it is new enough. */
-
 /** Why a node can't start. `unreachable`: the engine or a node does not answer; `wrongEngine`: another program, or too old. */
 export class NodeStartError extends Error {
   override readonly name = 'NodeStartError';
@@ -278,7 +275,11 @@ const isOldOrUnknown = (version: string): boolean => {
   return major !== majorMin || !(minor >= minorMin);
 };
 
-/** Throws a NodeStartError. */
+/**
+ * Whether the engine can be used, before a node starts: it answers, it is Restate, and it is new enough.
+ *
+ * Throws a NodeStartError.
+ */
 const checkEngine = async (ingressUrl: string, adminUrl: string): Promise<void> => {
   const health = `${ingressUrl}/restate/health`;
   const noRestate = (url: string, which: string): NodeStartError =>
@@ -302,7 +303,7 @@ const checkEngine = async (ingressUrl: string, adminUrl: string): Promise<void> 
     );
 };
 
-/** Tells the engine where nodes are. */
+// Tells the engine where nodes are.
 
 /** Version of this package, which is released together with Pawl under the same number. */
 export const version = '0.1.0';

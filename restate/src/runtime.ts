@@ -279,14 +279,6 @@ class EngineSessions implements RestateRuntime {
 export const createRestateRuntime = (options: RestateRuntimeOptions): RestateRuntime =>
   new EngineSessions(options);
 
-/**
- * Follows one session for its watchers and readers in this process.
- *
- * 1. Entries are read from the engine, or come by the live channel; each is seen once and in order. A gap is read.
- * 2. Deltas are shown as they come, by a state that is dropped with the next entry. One that is faster than the entry that
- *    its work began with waits for it. A delta whose reply has ended already is not shown: the whole text is in the entry.
- */
-
 /** How often the engine is asked for entries of which no word has come. */
 const POLL_MS = 3_000;
 
@@ -297,6 +289,13 @@ const TEXTS: ReadonlySet<Event['type']> = new Set(['TextDelta']);
 const isOfOtherReply = (event: Event, state: State): boolean =>
   'requestId' in event && 'requestId' in state && event.requestId !== state.requestId;
 
+/**
+ * Follows one session for its watchers and readers in this process.
+ *
+ * 1. Entries are read from the engine, or come by the live channel; each is seen once and in order. A gap is read.
+ * 2. Deltas are shown as they come, by a state that is dropped with the next entry. One that is faster than the entry that
+ *    its work began with waits for it. A delta whose reply has ended already is not shown: the whole text is in the entry.
+ */
 export class Follower {
   readonly #sessionId: string;
   readonly #store: Pick<SessionStore, 'entries'>;
@@ -500,8 +499,6 @@ export class Follower {
   }
 }
 
-/** Sends the inputs of one session in the order in which they came: those that wait for an answer go together. */
-
 type Waiting = {
   readonly input: Input;
   resolve(sent: { readonly seq: number }): void;
@@ -514,6 +511,7 @@ const TOGETHER_LENGTH_MAX = 1_000_000;
 
 const textLength = (input: Input): number => (input.type === 'UserInput' ? input.text.length : 0);
 
+/** Sends the inputs of one session in the order in which they came: those that wait for an answer go together. */
 export class SendQueue {
   readonly #send: (inputs: readonly Input[]) => Promise<readonly AppliedEvent[]>;
   readonly #waiting: Waiting[] = [];

@@ -174,10 +174,8 @@ export const checkBlobs = async (blobs: Blobs): Promise<void> => {
     throw new BlobStoreError('The store for blobs does not find the text that it has just taken.');
 };
 
-/**
- * Errors of a store in words. Only the code and the status of an answer are repeated: its message belongs to the
- * store, and may repeat a part of what was sent.
- */
+// Errors of a store in words. Only the code and the status of an answer are repeated: its message belongs to the
+// store, and may repeat a part of what was sent.
 
 /** `isPassing`: the same request may work a moment later. */
 export class BlobStoreError extends Error {

@@ -48,15 +48,6 @@ import {
 import { NewerMachineError, refuseNewer, type SessionStates, takeOverEvents } from './session-states.js';
 import { chunkCall, indexCall, pageCall, RETRYING, titleIn } from './stored-objects.js';
 
-/**
- * A session on the engine: one virtual object. Each call applies the events that arrive together and starts what follows.
- *
- * 1. A call is quick: it never waits for a model or a tool, so the next event, an interrupt for example, is next.
- * 2. The requests of this call to the engine follow only from its parameters, the stored values and recorded
- *    results: a call that is repeated on another node asks for the same.
- * 3. Entries are durable before anybody sees them and before the work they start.
- */
-
 type SessionObjectParts = ArrivalParts & {
   /** The price of the model, for SettingsChanged. Throws if there is no such model. */
   prices(sessionId: string, modelId: string): Promise<Header['prices']>;
@@ -236,7 +227,16 @@ const ended = async (ctx: Context, parts: SessionObjectParts, arrival: Arrival):
   if (head.over) ctx.set(HEAD, { ...head, ending: false });
 };
 
-/** Names and options of the engine: docs/many-machines.md says why each is as it is. */
+/**
+ * A session on the engine: one virtual object. Each call applies the events that arrive together and starts what follows.
+ *
+ * 1. A call is quick: it never waits for a model or a tool, so the next event, an interrupt for example, is next.
+ * 2. The requests of this call to the engine follow only from its parameters, the stored values and recorded
+ *    results: a call that is repeated on another node asks for the same.
+ * 3. Entries are durable before anybody sees them and before the work they start.
+ *
+ * Names and options of the engine: docs/many-machines.md says why each is as it is.
+ */
 export const sessionObject = (parts: SessionObjectParts) =>
   restate.object({
     name: 'Session',
@@ -281,10 +281,8 @@ export const sessionObject = (parts: SessionObjectParts) =>
     },
   });
 
-/**
- * Applies the events that arrive at a session together. Each answer of the engine that this waits for costs a millisecond
- * or more, so it waits for as few as it can: for the head (its caller), and for one proof that the entries are stored.
- */
+// Applies the events that arrive at a session together. Each answer of the engine that this waits for costs a millisecond
+// or more, so it waits for as few as it can: for the head (its caller), and for one proof that the entries are stored.
 
 type ArrivalParts = { readonly states: SessionStates; readonly live: LiveChannel };
 
@@ -417,7 +415,7 @@ export const arrive = async (
   return { head: next, results: results.slice(first.length) };
 };
 
-/** Starts and stops the work of a session: calls of services that nobody waits for. */
+// Starts and stops the work of a session: calls of services that nobody waits for.
 
 export const toolsService = (node: string): string => `Tools-${node}`;
 
@@ -518,7 +516,7 @@ const stopAllWork = async (ctx: Context, head: Head): Promise<void> => {
   ctx.genericSend(jsonCall(toolsService(head.node), 'end', { sessionId: ctx.key }));
 };
 
-/** Running calls at the end of a session, and when it is resumed. */
+// Running calls at the end of a session, and when it is resumed.
 
 const runningIn = (state: State) =>
   state.name === 'ExecutingTools' ? state.calls.filter(({ status }) => status === 'running') : [];

@@ -145,7 +145,7 @@ const json = <T>(): Serde<T> => ({
   deserialize: (bytes) => (bytes.length === 0 ? undefined : JSON.parse(new TextDecoder().decode(bytes))) as T, // written by `serialize`
 });
 
-/** The shards of the list of sessions. */
+// The shards of the list of sessions.
 
 const SHARDS = 16;
 export const allShards: readonly string[] = Array.from({ length: SHARDS }, (_, shard) => String(shard));

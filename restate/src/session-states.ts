@@ -196,14 +196,12 @@ export class SessionStates {
   }
 }
 
-/**
- * A session of an earlier machine on a node of this one.
- *
- * 1. At rest it is taken over: `Resumed` says so, with all that the present machine can't read from the entries.
- * 2. In the middle of a turn that the present machine follows, the turn goes on. The session is taken over at rest.
- * 3. A turn that it can't follow is cancelled. Calls that run are asked for their outcome; none is started.
- * 4. A session of a later machine is refused in words. Nothing that arrives for it is lost: the engine asks again.
- */
+// A session of an earlier machine on a node of this one.
+//
+// 1. At rest it is taken over: `Resumed` says so, with all that the present machine can't read from the entries.
+// 2. In the middle of a turn that the present machine follows, the turn goes on. The session is taken over at rest.
+// 3. A turn that it can't follow is cancelled. Calls that run are asked for their outcome; none is started.
+// 4. A session of a later machine is refused in words. Nothing that arrives for it is lost: the engine asks again.
 
 /** Calls that have not started don't start: the turn is cancelled. */
 const withoutWaitingCalls = (session: CarriedSession): CarriedSession => {

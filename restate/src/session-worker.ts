@@ -109,8 +109,6 @@ export class Workers {
   }
 }
 
-/** The dependencies of one session in this process, and its work here. Made again from the journal whenever it is needed. */
-
 /** The facts that the dependencies of a session may depend on. */
 export type EquippedSession = Pick<Header, 'settings' | 'sessionId' | 'startedBy'> & {
   /** A new session declares the tools that it is equipped with; one that goes on may have declared any of them. */
@@ -161,6 +159,7 @@ const lostSummary = (compactionId: string): Posted => ({
   usage: null,
 });
 
+/** The dependencies of one session in this process, and its work here. Made again from the journal whenever it is needed. */
 class SessionWorker {
   readonly sessionId: string;
   readonly #world: WorkerWorld;
@@ -373,8 +372,6 @@ class SessionWorker {
   }
 }
 
-/** One piece of work while this process does it: an action with performers of its own, and the events they post. */
-
 /** Result of the work. `isOpen`: usage may still be reported. */
 export type WorkResult = {
   readonly posted: readonly Posted[];
@@ -411,6 +408,7 @@ const wait = (ms: number): Promise<void> =>
     setTimeout(resolve, ms).unref();
   });
 
+/** One piece of work while this process does it: an action with performers of its own, and the events they post. */
 class WorkRun {
   readonly work: Work;
   readonly #needs: WorkNeeds;
@@ -556,8 +554,6 @@ class WorkRun {
   }
 }
 
-/** The user's hooks of one session in this process. They are shared by all work, since they remember more than one piece. */
-
 type HooksWorld = {
   readonly postNow: WorkNeeds['postNow'];
   /** The state after this entry, or a later one. */
@@ -567,6 +563,7 @@ type HooksWorld = {
 
 const STOPPING_MS = 1_000;
 
+/** The user's hooks of one session in this process. They are shared by all work, since they remember more than one piece. */
 class SessionHooks {
   readonly runs: UserHookRuns | null;
   readonly #world: HooksWorld;

@@ -11,11 +11,6 @@ import {
   type StoredTitle,
 } from './session-records.js';
 
-/**
- * The older entries of a session, in chunks. They have an object of their own because the engine sends all values of an
- * object with each call of it: a session with a long history would become slow.
- */
-
 const SERVICE = 'SessionEntries';
 
 type PageRequest = { readonly from: number };
@@ -63,13 +58,15 @@ export const RETRYING = {
   },
 } as const;
 
+/**
+ * The older entries of a session, in chunks. They have an object of their own because the engine sends all values of an
+ * object with each call of it: a session with a long history would become slow.
+ */
 export const entriesObject = restate.object({
   name: SERVICE,
   options: { ...RETRYING, enableLazyState: true, journalRetention: 0 },
   handlers: { keep, page: restate.handlers.object.shared(page) },
 });
-
-/** The list of sessions, in shards, so that no single object gets every change. */
 
 export const titleIn = (entries: readonly Entry[]): StoredTitle | null => {
   for (const { seq, event } of entries)
@@ -98,6 +95,7 @@ const listInfos = async (ctx: restate.ObjectSharedContext): Promise<readonly Ses
   return infos;
 };
 
+/** The list of sessions, in shards, so that no single object gets every change. */
 export const indexObject = restate.object({
   name: 'SessionIndex',
   options: { ...RETRYING, journalRetention: 0 },
@@ -107,8 +105,6 @@ export const indexObject = restate.object({
     list: restate.handlers.object.shared({ enableLazyState: false }, listInfos),
   },
 });
-
-/** Data of nodes about sessions, such as whose they are: plain JSON by session, in the shards of the list. */
 
 type MetadataRequest = { readonly sessionId: string; readonly value: unknown };
 
@@ -126,6 +122,7 @@ const allValues = async (ctx: restate.ObjectSharedContext): Promise<readonly unk
   return values;
 };
 
+/** Data of nodes about sessions, such as whose they are: plain JSON by session, in the shards of the list. */
 export const metadataObject = restate.object({
   name: 'SessionMetadata',
   options: { ...RETRYING, journalRetention: 0 },

@@ -243,12 +243,6 @@ export const createToolsService = (parts: ServiceParts) =>
     },
   });
 
-/**
- * Hooks of the user that are no part of other work: about the start and the end of a session, and about questions to the
- * user. They run in one recorded step, whose result is what they say. If their process dies, they are not run again:
- * their session gets a notice.
- */
-
 type HooksParts = { readonly workers: Workers; readonly world: WorkerWorld };
 
 const interrupted = ({ about: { moment } }: HooksRequest): Posted => ({
@@ -288,6 +282,11 @@ const runHooks = async (
 /** An engine that was away asks again for hooks that still run here. */
 const running = new Map<string, Promise<readonly Posted[]>>();
 
+/**
+ * Hooks of the user that are no part of other work: about the start and the end of a session, and about questions to the
+ * user. They run in one recorded step, whose result is what they say. If their process dies, they are not run again:
+ * their session gets a notice.
+ */
 const performHooks = async (
   ctx: restate.Context,
   parts: HooksParts,

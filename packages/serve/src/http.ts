@@ -172,7 +172,7 @@ export const openNodeServer = async (options: HttpOptions): Promise<NodeServer> 
   };
 };
 
-/** The requests of the API. */
+// The requests of the API.
 
 export type ApiExchange = {
   readonly key: ServeKey;

@@ -123,8 +123,6 @@ export const findKey = (keys: readonly ServeKey[], authorization: string | undef
   return match;
 };
 
-/** Current use of each key: requests, sessions, streams. */
-
 type Use = {
   /** Requests that may be sent now: the bucket is full with a minute's share. */
   tokens: number;
@@ -136,6 +134,7 @@ type Use = {
 
 const MINUTE_MS = 60_000;
 
+/** Current use of each key: requests, sessions, streams. */
 export class KeyUse {
   readonly #uses = new Map<string, Use>();
   readonly #now: () => number;

@@ -96,7 +96,7 @@ export const sharedSessions = (runtime: SharedRuntime, prepare: Prepare, node: s
   records: sharedRecords(runtime),
 });
 
-/** The record of a session besides its journal: whose it is, and where it works. */
+// The record of a session besides its journal: whose it is, and where it works.
 
 const workspaceSchema = v.variant('kind', [
   v.object({ kind: v.literal('folder'), path: v.string() }),
@@ -191,7 +191,7 @@ export class SessionRecords implements RecordStore {
   }
 }
 
-/** Options of a node on an engine: `pawl serve --engine` passes them to the package of the engine. */
+// Options of a node on an engine: `pawl serve --engine` passes them to the package of the engine.
 
 export type SessionToEquip = {
   readonly settings: Settings;
@@ -228,7 +228,7 @@ export type EngineNodeOptions = {
   report(fault: Error): void;
 };
 
-/** Where the nodes on an engine keep long texts: a folder that all of them reach, or a bucket of an S3-compatible store. */
+// Where the nodes on an engine keep long texts: a folder that all of them reach, or a bucket of an S3-compatible store.
 
 export type S3Place = {
   readonly kind: 's3';

@@ -127,13 +127,6 @@ export class OpenSessions {
   }
 }
 
-/**
- * One open session as its readers see it: its new entries, read once for all of them, and what is not journaled.
- *
- * 1. A reader can't hold the session or another reader: it is offered everything and keeps nothing here.
- * 2. It ends with the session.
- */
-
 /** One message of a stream as it is sent. `seq`: of a journaled entry; null for deltas and states. */
 type StreamMessage = { readonly seq: number | null; readonly text: string };
 
@@ -168,6 +161,12 @@ export const isBusyIn = (state: State, approvals: readonly Approval[]): boolean 
   return state.calls.some(({ status }) => status === 'starting' || status === 'running');
 };
 
+/**
+ * One open session as its readers see it: its new entries, read once for all of them, and what is not journaled.
+ *
+ * 1. A reader can't hold the session or another reader: it is offered everything and keeps nothing here.
+ * 2. It ends with the session.
+ */
 class SessionFeed {
   readonly #readers = new Set<FeedReader>();
   readonly #see: (stepped: Stepped) => void;
@@ -304,16 +303,6 @@ export const approvalsIn = (state: State, diffs: ReadonlyMap<string, string>): r
   });
 };
 
-/**
- * One reader of a session's events, as server-sent events.
- *
- * 1. Each entry is sent once and in order; its id is its seq. Deltas and states have no id.
- * 2. At most `bufferBytes` and one entry wait for a reader in memory. If more come, they are dropped, and later read from
- *    the journal again, from the first entry that is missing. Deltas and states that come meanwhile are not sent.
- * 3. A reader that takes nothing for `patienceMs` loses the stream.
- * 4. The last event is `end`: why, and the last seq.
- */
-
 export type StreamLimits = {
   readonly bufferBytes: number;
   readonly patienceMs: number;
@@ -350,6 +339,15 @@ export type StreamSource = {
   read(from: number): AsyncIterable<Entry>;
 };
 
+/**
+ * One reader of a session's events, as server-sent events.
+ *
+ * 1. Each entry is sent once and in order; its id is its seq. Deltas and states have no id.
+ * 2. At most `bufferBytes` and one entry wait for a reader in memory. If more come, they are dropped, and later read from
+ *    the journal again, from the first entry that is missing. Deltas and states that come meanwhile are not sent.
+ * 3. A reader that takes nothing for `patienceMs` loses the stream.
+ * 4. The last event is `end`: why, and the last seq.
+ */
 export class EventStream {
   readonly #outgoing: ServerResponse;
   readonly #source: StreamSource;

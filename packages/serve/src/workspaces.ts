@@ -20,11 +20,6 @@ import {
 import { ApiFault } from './api-fault.js';
 import type { NodeWorkspace } from './node-runtime.js';
 
-/**
- * Where the sessions of a node work: in folders that the operator allowed, or in worktrees of repositories that the
- * operator offers, at the commit that the client names.
- */
-
 export type WorkspaceOptions = {
   /** Real paths of the folders in which, and below which, sessions may work. */
   readonly folders: readonly string[];
@@ -56,6 +51,10 @@ const firstNames = (paths: readonly string[]): string =>
     ? paths.join(', ')
     : `${paths.slice(0, NAMED_MAX).join(', ')} and ${paths.length - NAMED_MAX} more`;
 
+/**
+ * Where the sessions of a node work: in folders that the operator allowed, or in worktrees of repositories that the
+ * operator offers, at the commit that the client names.
+ */
 export class NodeWorkspaces {
   readonly #options: WorkspaceOptions;
 
@@ -172,7 +171,7 @@ export class NodeWorkspaces {
   }
 }
 
-/** Work that a session loses with its worktree, from its journal. */
+// Work that a session loses with its worktree, from its journal.
 
 /** A command that may have changed files. `commits`: number of commits before it. */
 type PastCommand = { readonly text: string; readonly commits: number };

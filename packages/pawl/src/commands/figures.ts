@@ -35,14 +35,6 @@ import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { exitCodes } from '../process/exit-codes.js';
 import { allSessions, foldStored, storedJournals } from '../sessions/stored-sessions.js';
 
-/**
- * `pawl sessions --stats`: sums over all stored sessions of the agent. Each journal is read once, one after another.
- *
- * 1. Entries that a fork copied count with its parent. If the parent is gone or can't be read, they count with the fork.
- * 2. The spending of a task counts as its session; without its journal, as the call that started it.
- * 3. A damaged journal counts up to the damage, and is named.
- */
-
 const DAYS_SHOWN = 14;
 const DEAREST_SHOWN = 10;
 
@@ -222,7 +214,15 @@ const statsText = (stats: Stats, asks: number, look: Look): Safe => {
   );
 };
 
-/** Prints sums over all stored sessions; as one JSON object with `json`. Damaged ones are named. */
+/**
+ * `pawl sessions --stats`: sums over all stored sessions of the agent. Each journal is read once, one after another.
+ *
+ * 1. Entries that a fork copied count with its parent. If the parent is gone or can't be read, they count with the fork.
+ * 2. The spending of a task counts as its session; without its journal, as the call that started it.
+ * 3. A damaged journal counts up to the damage, and is named.
+ *
+ * Prints sums over all stored sessions; as one JSON object with `json`. Damaged ones are named.
+ */
 export const showStats = async (json: boolean): Promise<number> => {
   const all = await allSessions();
   const agents = all.filter(({ kind }) => kind === 'agent');
@@ -252,8 +252,6 @@ export const showStats = async (json: boolean): Promise<number> => {
     writeError(safe`pawl: not counted beyond its damage: ${makeSafe(sessionId)}: ${makeSafe(why)}\n`);
   return exitCodes.done;
 };
-
-/** `pawl show --time`: where the time and the money of a stored session went. */
 
 const REQUESTS_MAX = 30;
 
@@ -454,7 +452,11 @@ export const timeText = (header: HeadOfText, figures: SessionFigures, look: Look
   return joinSafe(parts, safe`\n\n`);
 };
 
-/** Prints the figures of an agent's session up to entry `at`; as one JSON object with `json`. */
+/**
+ * `pawl show --time`: where the time and the money of a stored session went.
+ *
+ * Prints the figures of an agent's session up to entry `at`; as one JSON object with `json`.
+ */
 export const showTime = async (
   { sessionId, parent }: Pick<SessionInfo, 'sessionId' | 'parent'>,
   at: number | undefined,
@@ -468,7 +470,7 @@ export const showTime = async (
   return exitCodes.done;
 };
 
-/** The spans of a session as rows of bars, in order. */
+// The spans of a session as rows of bars, in order.
 
 const ROWS_MAX = 80;
 /** Below this width there is no room for bars. */
@@ -571,7 +573,7 @@ const waterfallLines = (look: Look, spans: readonly TimeSpan[]): readonly Safe[]
   return [...lines, paint(look, 'dim', cutLine(note, columns))];
 };
 
-/** Figures as text: durations, shares, dollars, and tables that fit the window. */
+// Figures as text: durations, shares, dollars, and tables that fit the window.
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;

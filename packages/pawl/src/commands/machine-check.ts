@@ -83,7 +83,7 @@ export const checkMachine = async (flags: CheckFlags): Promise<number> => {
   return checkExit(check, bounds);
 };
 
-/** Text output of `pawl machine --check`. */
+// Text output of `pawl machine --check`.
 
 const count = (amount: number): string => groupDigits(amount);
 
@@ -133,7 +133,7 @@ export const reportText = (check: CheckResult): string => {
   ].join('\n');
 };
 
-/** Explores configurations in worker threads. Each thread runs this program and takes one configuration after the other. */
+// Explores configurations in worker threads. Each thread runs this program and takes one configuration after the other.
 
 /** One thread per core, at most 4: more do not make it faster. */
 const threadsMax = Math.max(1, Math.min(4, availableParallelism()));

@@ -161,8 +161,6 @@ export const engineSessions = async (
   };
 };
 
-/** The agent of a node on an engine, from flags and configuration: settings of new sessions, and what they work with here. */
-
 type NodeAgent = {
   /** The settings and instructions of a session that a client wants. */
   prepare(wish: NodeSessionWish): Promise<NewSession>;
@@ -280,6 +278,7 @@ const equipWith = async (
   return withServers(needs, servers);
 };
 
+/** The agent of a node on an engine, from flags and configuration: settings of new sessions, and what they work with here. */
 const nodeAgent = (flags: RunFlags, tell: Warn): NodeAgent => {
   const warn = once(tell);
   return {
@@ -287,11 +286,6 @@ const nodeAgent = (flags: RunFlags, tell: Warn): NodeAgent => {
     equip: (session) => equipWith(flags, session, warn),
   };
 };
-
-/**
- * The package with the engine. It is not a part of Pawl, so that nobody installs an engine who does not use it: it is
- * loaded by its name, beside Pawl or where Node finds packages, and never from the current folder.
- */
 
 const PACKAGE: string = '@pawl/restate';
 
@@ -312,7 +306,12 @@ const stop = (message: string): Stop => new Stop(exitCodes.configuration, 'confi
 const isMissing = (fault: Error): boolean =>
   'code' in fault && /MODULE_NOT_FOUND$/.test(String(fault.code)) && fault.message.includes(PACKAGE);
 
-/** Throws a Stop that says what to install. */
+/**
+ * The package with the engine. It is not a part of Pawl, so that nobody installs an engine who does not use it: it is
+ * loaded by its name, beside Pawl or where Node finds packages, and never from the current folder.
+ *
+ * Throws a Stop that says what to install.
+ */
 const loadEnginePackage = async (): Promise<EnginePackage> => {
   const pawlVersion = packageVersion();
   const install = `npm install -g pawl@${pawlVersion} ${PACKAGE}@${pawlVersion}`;

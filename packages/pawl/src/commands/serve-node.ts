@@ -166,8 +166,6 @@ export const runServe = async (flags: ServeFlags): Promise<number> => {
   return exitCodes.done;
 };
 
-/** The keys of a node: from a file, from PAWL_SERVE_TOKEN, or a new one. Never from the command line. */
-
 type NodeKeys = {
   readonly keys: readonly ServeKey[];
   /** A random token, to be shown; null if the operator has keys. */
@@ -196,6 +194,7 @@ const readKeyFile = (file: string): string => {
   return bytes.toString('utf8');
 };
 
+/** The keys of a node: from a file, from PAWL_SERVE_TOKEN, or a new one. Never from the command line. */
 export const nodeKeys = (
   file: string | undefined,
   { PAWL_SERVE_TOKEN: token = '' }: NodeJS.ProcessEnv,

@@ -17,7 +17,6 @@ import type { RunFlags } from '../settings/flags.js';
  * The sessions of a node without an engine: in this process, with their journals on disk. Each is opened as every
  * command opens one, from flags and configuration, with the same policy and sandbox.
  */
-
 export const embeddedSessions = (flags: RunFlags, warn: Warn): NodeRuntime => {
   const runtimes = new Map<string, LocalRuntime>();
   const journals = storedJournals();
@@ -58,8 +57,6 @@ export const embeddedSessions = (flags: RunFlags, warn: Warn): NodeRuntime => {
   };
 };
 
-/** The flags of a session that a client wants: the operator's, with lower limits and the client's preset. */
-
 /** The lower of the operator's limit, as text, and the client's. */
 const lower = (operatorLimit: string | undefined, clientLimit: number | undefined): string | undefined => {
   if (clientLimit === undefined) return operatorLimit;
@@ -87,6 +84,7 @@ const limitFlags = (
   return Object.fromEntries(Object.entries(lowered).filter(([, value]) => value !== undefined));
 };
 
+/** The flags of a session that a client wants: the operator's, with lower limits and the client's preset. */
 export const wishedFlags = async (
   flags: RunFlags,
   { workspace, preset, limits }: NodeSessionWish,

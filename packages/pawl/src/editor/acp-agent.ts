@@ -377,7 +377,7 @@ const wrongFolder = (sessionId: string, recorded: string, cwd: string): BadParam
       `If it has moved: pawl --resume ${sessionId} --workspace ${cwd}`,
   );
 
-/** The errors of requests. Their messages are for the user. */
+// The errors of requests. Their messages are for the user.
 
 const AUTH_REQUIRED = -32000;
 const NOT_FOUND = -32002;
@@ -417,7 +417,7 @@ const answering =
     }
   };
 
-/** The MCP servers that an editor gives to a session, in the form of those in a configuration file. */
+// The MCP servers that an editor gives to a session, in the form of those in a configuration file.
 
 const NAME_CHARACTERS_MAX = 32;
 

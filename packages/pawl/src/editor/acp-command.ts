@@ -66,7 +66,7 @@ export const runAcp = async (allFlags: RunFlags): Promise<number> => {
   return exit ?? ended;
 };
 
-/** Opens sessions for an editor, from flags and configuration. */
+// Opens sessions for an editor, from flags and configuration.
 
 /** The known models of providers that there is a key for. */
 const usableModels = (): readonly string[] =>
@@ -111,7 +111,7 @@ export const createHost = (flags: RunFlags): AcpHost => ({
   },
 });
 
-/** The slash commands that an editor offers: those that need no screen and stay in the session. */
+// The slash commands that an editor offers: those that need no screen and stay in the session.
 
 const OFFERED: ReadonlySet<string> = new Set<CommandName>([
   'compact',

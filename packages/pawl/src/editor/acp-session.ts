@@ -324,7 +324,7 @@ export class AcpSession {
   }
 }
 
-/** The settings that a client can change: preset, model and effort. */
+// The settings that a client can change: preset, model and effort.
 
 const EFFORTS: readonly Effort[] = ['auto', 'low', 'medium', 'high'];
 
@@ -403,7 +403,7 @@ const changeOption = async (session: Session, id: string, value: string): Promis
 const shownSettings = ({ preset, model, effort }: Settings): string =>
   JSON.stringify([preset, model, effort]);
 
-/** How a turn ended, as the answer to its prompt. */
+// How a turn ended, as the answer to its prompt.
 
 type TurnAnswer =
   | { readonly kind: 'stopped'; readonly stopReason: StopReason }

@@ -33,13 +33,6 @@ import type { AcpHost, OpenedSession, ReopenableSession } from './acp-host.js';
 import { type Client, commandsUpdate, noticeUpdate, type Outbox } from './session-updates.js';
 import { plannedChange, textContent } from './tool-calls.js';
 
-/**
- * An approval question as a permission request.
- *
- * 1. Its content is everything that would run or change, never cut, with invisible characters shown as marks.
- * 2. The name of an option that holds longer than this call says what it allows, and that it ends with the session.
- */
-
 const optionName = ({ answer, allows }: ApprovalChoice): string => {
   if (answer === 'once') return 'Allow once';
   return answer === 'no' ? 'Reject' : `Allow in this session: ${allows}`;
@@ -83,6 +76,12 @@ const approvalTitle = ({ tool, subject, paths, hosts, folder }: ApprovalQuestion
   return shortTitle(harmless(`${tool} ${about.join(' ')}`.trim()));
 };
 
+/**
+ * An approval question as a permission request.
+ *
+ * 1. Its content is everything that would run or change, never cut, with invisible characters shown as marks.
+ * 2. The name of an option that holds longer than this call says what it allows, and that it ends with the session.
+ */
 export const permissionRequest = async (
   sessionId: string,
   question: ApprovalQuestion,
@@ -116,11 +115,6 @@ export const readApproval = (
   return replies[chosen ?? ''] ?? { deny: 'the editor sent an answer that was not offered' };
 };
 
-/**
- * Asks once, before the first turn, about programs that the project wants to run. Until then the session runs without them; if
- * the user allows one, the session is reopened with it.
- */
-
 type TrustGateParts = {
   readonly host: AcpHost;
   readonly client: Client;
@@ -130,6 +124,10 @@ type TrustGateParts = {
   openAgain(): Promise<OpenedSession>;
 };
 
+/**
+ * Asks once, before the first turn, about programs that the project wants to run. Until then the session runs without them; if
+ * the user allows one, the session is reopened with it.
+ */
 export class TrustGate {
   readonly #parts: TrustGateParts;
   #asking: Promise<void> | null = null;
@@ -303,7 +301,7 @@ export const askInEditor = (
   };
 };
 
-/** A question of an MCP server for an editor: as a form, or as a permission request if one choice answers it. */
+// A question of an MCP server for an editor: as a form, or as a permission request if one choice answers it.
 
 const DECLINED: ServerAnswer = { action: 'decline' };
 const CHOICES_MAX = 10;

@@ -422,7 +422,7 @@ export const collectWhileOpening = (
   };
 };
 
-/** The commands, skills and prompts that can be typed in a session. */
+// The commands, skills and prompts that can be typed in a session.
 
 const availableCommands = (
   commands: readonly EditorCommand[],

@@ -86,12 +86,10 @@ export const planEntries = (text: string): PlanEntry[] =>
     return status === undefined ? [] : [{ content: line.slice(3).trim(), priority: 'medium', status }];
   });
 
-/**
- * Changes of files as a client shows them: the whole text before and after.
- *
- * Tools report a change as a unified diff. The whole texts are computed from it and the file, if the file is as the diff
- * says. Otherwise, as in an older session, each hunk is a change of its own.
- */
+// Changes of files as a client shows them: the whole text before and after.
+//
+// Tools report a change as a unified diff. The whole texts are computed from it and the file, if the file is as the diff
+// says. Otherwise, as in an older session, each hunk is a change of its own.
 
 type Change = { readonly path: string; readonly oldText: string | null; readonly newText: string };
 
