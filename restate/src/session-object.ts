@@ -458,10 +458,6 @@ const startHooks = (ctx: Context, { seq, node, bound }: Head, about: HooksReques
   ctx.genericSend(jsonCall(toolsService(node), 'hooks', parameter));
 };
 
-const asksUser = ({ type }: Action): boolean => type === 'RequestApproval' || type === 'PromptForInput';
-
-const isForced = (action: Action): boolean => action.type === 'CancelTools' && action.force;
-
 /**
  * The first `recovered` actions go on with what an interruption has left. All work is begun before the first answer is
  * waited for, so that many calls cost one round trip. Returns whether the engine has answered.
@@ -475,7 +471,8 @@ const startWork = async (
   const started = new Map<string, Promise<string>>();
   for (const [index, action] of actions.entries()) {
     if (action.type === 'ScheduleTimer') scheduleTimer(ctx, action);
-    if (asksUser(action)) startHooks(ctx, head, { moment: 'ask-user', action });
+    if (action.type === 'RequestApproval' || action.type === 'PromptForInput')
+      startHooks(ctx, head, { moment: 'ask-user', action });
     for (const work of listWork(action)) {
       if (work.kind === 'start') {
         started.set(work.workId, sendWork(ctx, head, work, index < recovered).invocationId);
@@ -483,7 +480,7 @@ const startWork = async (
         const id = await (started.get(work.workId) ?? ctx.get<string>(LIVE + work.workId));
         if (id === null) continue;
         sendSignal(ctx, id, STOP);
-        if (isForced(action)) sendSignal(ctx, id, FORCE);
+        if (action.type === 'CancelTools' && action.force) sendSignal(ctx, id, FORCE);
       }
     }
   }

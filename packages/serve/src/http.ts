@@ -158,7 +158,7 @@ export const openNodeServer = async (options: HttpOptions): Promise<NodeServer> 
   answers.port = await listen(server, options.host, options.port);
   const { host } = options;
   return {
-    address: `http://${host.includes(':') ? `[${host}]` : host}:${answers.port}`,
+    address: `http://${inAddress(host)}:${answers.port}`,
     active: () => answers.active,
     close: (graceMs) =>
       new Promise((resolve) => {

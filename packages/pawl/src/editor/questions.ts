@@ -33,21 +33,12 @@ import type { AcpHost, OpenedSession, ReopenableSession } from './acp-host.js';
 import { type Client, commandsUpdate, noticeUpdate, type Outbox } from './session-updates.js';
 import { plannedChange, textContent } from './tool-calls.js';
 
-const optionName = ({ answer, allows }: ApprovalChoice): string => {
-  if (answer === 'once') return 'Allow once';
-  return answer === 'no' ? 'Reject' : `Allow in this session: ${allows}`;
+const approvalOption = ({ answer, allows }: ApprovalChoice): PermissionOption => {
+  if (answer === 'once') return { optionId: answer, name: 'Allow once', kind: 'allow_once' };
+  if (answer === 'no') return { optionId: answer, name: 'Reject', kind: 'reject_once' };
+  const name = harmless(`Allow in this session: ${allows}`);
+  return { optionId: answer, name, kind: 'allow_always' };
 };
-
-const optionKind = (answer: ApprovalChoice['answer']): PermissionOption['kind'] => {
-  if (answer === 'once') return 'allow_once';
-  return answer === 'no' ? 'reject_once' : 'allow_always';
-};
-
-const approvalOption = (choice: ApprovalChoice): PermissionOption => ({
-  optionId: choice.answer,
-  name: harmless(optionName(choice)),
-  kind: optionKind(choice.answer),
-});
 
 const languages = { command: 'sh', address: '', change: 'diff', input: 'json' } as const;
 
