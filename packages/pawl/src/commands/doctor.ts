@@ -592,14 +592,20 @@ export const runDoctor = async (flags: DoctorFlags): Promise<number> => {
   });
   const isWell = found.every(({ level }) => level === 'note');
   if (flags.json) writeJson({ ok: isWell, checks: checks.map(({ name }) => name), found });
-  else writeOut(makeSafe(found.map(diagnosisText).join('') + summary(found)));
+  else writeOut(makeSafe(report(found)));
   return isWell ? exitCodes.done : exitCodes.taskFailed;
 };
 
 /** Runs all checks at once. The findings come in the order of the checks, without those that another one covers. */
 export const diagnose = async (world: DoctorWorld): Promise<readonly Diagnosis[]> => {
   const looked = await Promise.all(
-    checks.map(async (check) => ({ check, finding: await lookSafely(check, world) })),
+    checks.map(async (check) => {
+      const result = await attempt(() => check.look(world));
+      if (result.kind === 'done') return { check, finding: result.value };
+      // It is reported as a finding, so that the other checks still run.
+      const what = `the check itself failed: ${result.fault.message}`;
+      return { check, finding: { what, repair: 'Please report it' } };
+    }),
   );
   const failed = new Set(looked.flatMap(({ check, finding }) => (finding === null ? [] : [check.name])));
   return looked.flatMap(({ check: { name, level, partOf }, finding }) =>
@@ -607,20 +613,13 @@ export const diagnose = async (world: DoctorWorld): Promise<readonly Diagnosis[]
   );
 };
 
-/** A check that throws is reported as a finding, so that the others still run. */
-const lookSafely = async (check: Check, world: DoctorWorld): Promise<Finding | null> => {
-  const looked = await attempt(() => check.look(world));
-  if (looked.kind === 'done') return looked.value;
-  return { what: `the check itself failed: ${looked.fault.message}`, repair: 'Please report it' };
-};
-
-const diagnosisText = ({ level, name, what, repair }: Diagnosis): string =>
-  `${level === 'fault' ? '✗' : '•'} ${what} (${name})\n  ${repair}\n`;
-
-const summary = (found: readonly Diagnosis[]): string => {
+const report = (found: readonly Diagnosis[]): string => {
+  const lines = found.map(
+    ({ level, name, what, repair }) => `${level === 'fault' ? '✗' : '•'} ${what} (${name})\n  ${repair}\n`,
+  );
   const faults = found.filter(({ level }) => level === 'fault').length;
-  const notes = `${found.length - faults} to know.\n`;
-  return `${checks.length} checks: ${faults === 0 ? 'no fault' : `${faults} to repair`}, ${notes}`;
+  const summary = `${checks.length} checks: ${faults === 0 ? 'no fault' : `${faults} to repair`}`;
+  return `${lines.join('')}${summary}, ${found.length - faults} to know.\n`;
 };
 
 /** The texts as one; null if there are none. */

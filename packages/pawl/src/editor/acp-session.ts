@@ -13,7 +13,6 @@ import type { State, UsageTotals, WaitReason } from '@pawl/agent/machine/state';
 import { tokensOf } from '@pawl/agent/machine/usage';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { codeFence } from '@pawl/agent/platform/text';
-import type { Preset } from '@pawl/agent/policy/presets';
 import type { Stepped, Watcher } from '@pawl/agent/ports/session';
 import { type ApprovalQuestion, type ApprovalReply, createApprovals } from '@pawl/agent/session/approvals';
 import type { Session } from '@pawl/agent/session/create-agent';
@@ -375,18 +374,16 @@ const listConfigOptions = (settings: Settings, models: readonly string[]): Sessi
   },
 ];
 
-const isPreset = (value: string): value is Preset => presetNames.some((name) => name === value);
-const isEffort = (value: string): value is Effort => EFFORTS.some((effort) => effort === value);
-
 /** Why an option was not changed, for the user. */
 export class BadOption extends Error {}
 
 const changePreset = async (session: Session, value: string): Promise<void> => {
-  if (!isPreset(value))
+  const preset = presetNames.find((name) => name === value);
+  if (preset === undefined)
     throw new BadOption(`There is no preset '${value}'. There are ${presetNames.join(', ')}.`);
   const { settings } = (await session.state()).session;
-  if (settings.preset === value) return;
-  await session.send({ type: 'SettingsChanged', patch: await presetSettings(settings, value) });
+  if (settings.preset === preset) return;
+  await session.send({ type: 'SettingsChanged', patch: await presetSettings(settings, preset) });
 };
 
 /** Changes one option. Throws a BadOption for an unknown option or value. */
@@ -394,9 +391,10 @@ const changeOption = async (session: Session, id: string, value: string): Promis
   if (id === 'mode') return changePreset(session, value);
   if (id === 'model') return void (await session.useModel(value));
   if (id !== 'effort') throw new BadOption(`There is no option '${id}'. There are mode, model, effort.`);
-  if (!isEffort(value))
+  const effort = EFFORTS.find((one) => one === value);
+  if (effort === undefined)
     throw new BadOption(`There is no effort '${value}'. There are ${EFFORTS.join(', ')}.`);
-  await session.send({ type: 'SettingsChanged', patch: { effort: value } });
+  await session.send({ type: 'SettingsChanged', patch: { effort } });
 };
 
 /** The parts of the settings that a client shows. */
