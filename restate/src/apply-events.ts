@@ -10,12 +10,10 @@ import {
   step,
 } from 'pawl/engine';
 
-/**
- * The events of one invocation, applied by the machine: pure. The same state and events give the same result, so an
- * invocation that is repeated on another node starts the same work.
- */
+// The events of one invocation, applied by the machine: pure. The same state and events give the same result, so an
+// invocation that is repeated on another node starts the same work.
 
-/** What became of one event. `refused`: why it has no effect and no entry. */
+/** Result of one event. `refused`: why it has no effect and no entry. */
 export type AppliedEvent =
   | { readonly seq: number; readonly accepted: boolean }
   | { readonly refused: string };
@@ -25,14 +23,14 @@ export type AppliedEvents = {
   readonly state: State;
   /** To be performed once the entries are durable. `ExecuteTools` names only calls whose start is among them. */
   readonly actions: readonly Action[];
-  /** Of the events that were given, in order. */
+  /** One for each posted event, in order. */
   readonly results: readonly AppliedEvent[];
 };
 
 /** A call whose file is looked at before it starts: its node posts ToolStarted, with what it saw. */
 const startsOnItsNode = ({ traits }: JudgedCall): boolean => traits.effect === 'probeable';
 
-type Queued = { readonly event: Event; readonly given: boolean };
+type Queued = { readonly event: Event; readonly isPosted: boolean };
 
 class Application {
   state: State;
@@ -48,12 +46,12 @@ class Application {
   }
 
   /** Applies one event; returns the events that follow from its actions at once. */
-  apply({ event, given }: Queued): readonly Queued[] {
+  apply({ event, isPosted }: Queued): readonly Queued[] {
     const { state, actions, diagnostics } = step(this.state, event);
     const malformed = diagnostics.find(({ kind }) => kind === 'malformed');
     if (malformed !== undefined) {
       const refused = `${event.type} is refused, and nothing has changed: ${malformed.why}`;
-      if (given) this.results.push({ refused });
+      if (isPosted) this.results.push({ refused });
       return [];
     }
     const seq = this.#firstSeq + this.entries.length;
@@ -63,9 +61,9 @@ class Application {
     this.entries.push({ seq, event });
     this.state = state;
     this.actions.push(...actions);
-    if (given) this.results.push({ seq, accepted });
+    if (isPosted) this.results.push({ seq, accepted });
     if (event.type === 'ToolStarted' && accepted) this.#started.add(`${event.batchId} ${event.callId}`);
-    return actions.flatMap((action) => startsOf(action, event.at));
+    return actions.flatMap((action) => startEvents(action, event.at));
   }
 
   /** Calls start only if the machine has accepted their start. */
@@ -79,18 +77,18 @@ class Application {
   }
 }
 
-const startsOf = (action: Action, at: number): readonly Queued[] => {
+const startEvents = (action: Action, at: number): readonly Queued[] => {
   if (action.type !== 'ExecuteTools') return [];
   const { batchId, calls } = action;
   return calls
     .filter((call) => !startsOnItsNode(call))
-    .map(({ callId }) => ({ event: { type: 'ToolStarted', at, batchId, callId }, given: false }));
+    .map(({ callId }) => ({ event: { type: 'ToolStarted', at, batchId, callId }, isPosted: false }));
 };
 
 /** `seq`: number of the last entry before these events. */
 export const applyEvents = (seq: number, state: State, events: readonly Event[]): AppliedEvents => {
   const application = new Application(seq, state);
-  const queue: Queued[] = events.map((event) => ({ event, given: true }));
+  const queue: Queued[] = events.map((event) => ({ event, isPosted: true }));
   for (const queued of queue) queue.push(...application.apply(queued)); // the loop visits what is pushed
   const { entries, results } = application;
   return { entries, state: application.state, actions: application.startable(), results };
@@ -102,7 +100,7 @@ export const stampTimes = (posted: readonly Posted[], at: number, lastAt: number
   return posted.map((event) => ({ ...event, at: time }));
 };
 
-/** Which work an action starts or stops, and which event ends it. */
+// Which work an action starts or stops, and which event ends it.
 
 /** Models are called on any node, all else where the workspace is. */
 type Place = 'model' | 'workspace';
@@ -127,7 +125,7 @@ const start = (workId: string, place: Place, action: Action): StartedWork => ({
 const stop = (workId: string): StoppedWork => ({ kind: 'stop', workId });
 
 /** Null: the action is for watchers, or for the session itself. */
-export const workOf = (action: Action): readonly (StartedWork | StoppedWork)[] => {
+export const listWork = (action: Action): readonly (StartedWork | StoppedWork)[] => {
   switch (action.type) {
     case 'SendLlmRequest':
       return [start(action.requestId, 'model', action)];
@@ -179,7 +177,7 @@ export const endedWork = (event: Event | Posted): string | null => {
 };
 
 /** The action that stops the work. Only calls know two ways: with their outcome, or at once and without a word. */
-export const stopOf = (action: Action, force: boolean): Action | null => {
+export const stoppingAction = (action: Action, force: boolean): Action | null => {
   switch (action.type) {
     case 'SendLlmRequest':
       return { type: 'AbortLlmRequest', requestId: action.requestId };

@@ -5,8 +5,8 @@ import type { Entry, Event } from 'pawl/engine';
 import type { ShownText } from './session-records.js';
 
 /**
- * The way of what is not kept: text as it streams, output of running commands, and word that there are new entries. What
- * is lost here is read from the engine later, so nothing depends on it.
+ * The channel of messages that are not stored: text as it streams, output of running commands, notice of new entries. Lost
+ * messages are read from the engine later, so nothing depends on them.
  */
 export type LiveMessage =
   | { readonly kind: 'delta'; readonly event: Event }
@@ -66,7 +66,7 @@ export const localLive = (): LiveChannel => {
   };
 };
 
-/** The live channel between processes: each node answers by HTTP, and whoever watches a session listens to all nodes. */
+// The live channel between processes: each node answers by HTTP, and whoever watches a session listens to all nodes.
 
 export type HttpLiveOptions = {
   /** The addresses of the other nodes, for example `http://n2:7401`. */
@@ -83,9 +83,9 @@ const ASK_MS = 250;
 const AGAIN_MS = 500;
 
 const isAllowed = ({ headers }: IncomingMessage, token: string): boolean => {
-  const given = Buffer.from(headers.authorization ?? '');
-  const wanted = Buffer.from(`Bearer ${token}`);
-  return given.length === wanted.length && timingSafeEqual(given, wanted);
+  const header = Buffer.from(headers.authorization ?? '');
+  const expected = Buffer.from(`Bearer ${token}`);
+  return header.length === expected.length && timingSafeEqual(header, expected);
 };
 
 const stream = (response: ServerResponse, subscribers: Subscribers, sessionId: string): void => {
@@ -135,7 +135,7 @@ const pause = (ms: number, signal: AbortSignal): Promise<void> =>
     });
   });
 
-/** Listens to one node until the signal, again after each interruption. What is missed meanwhile is read elsewhere. */
+/** Listens to one node until the signal, again after each interruption. Missed messages are read from the engine. */
 const listenTo = async (
   peer: string,
   sessionId: string,

@@ -1,5 +1,6 @@
 /** A node on the engine: it checks the engine, serves the calls of sessions, is registered, and uses their runtime. */
 
+import './polyfill.js';
 import { createServer, type Http2Server, type ServerHttp2Session } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import * as restate from '@restatedev/restate-sdk';
@@ -19,8 +20,7 @@ import { SessionStates } from './session-states.js';
 import { SessionStore } from './session-store.js';
 import { type EquippedSession, Workers, type WorkerWorld } from './session-worker.js';
 import { entriesObject, indexObject, metadataObject } from './stored-objects.js';
-import { modelService, toolsServiceOf } from './work-services.js';
-import './polyfill.js';
+import { createToolsService, modelService } from './work-services.js';
 
 export type EngineNode = {
   readonly runtime: RestateRuntime;
@@ -80,14 +80,14 @@ export const startEngineNode = async (options: EngineNodeOptions): Promise<Engin
   const blobs = await openBlobs(options);
   const host = LOOPBACK.includes(address) ? address : '0.0.0.0';
   const live = await listening(firstPort, () => openLive(options, host));
-  const own: { node: PawlNode | null; runtime: RestateRuntime | null } = { node: null, runtime: null };
+  const opened: { node: PawlNode | null; runtime: RestateRuntime | null } = { node: null, runtime: null };
   const stop = async (): Promise<void> => {
-    await own.runtime?.disconnect();
-    await own.node?.stop();
+    await opened.runtime?.disconnect();
+    await opened.node?.stop();
     await live.close();
   };
   const started = await attempt(async () => {
-    own.node = await listening(firstPort, () =>
+    opened.node = await listening(firstPort, () =>
       startNode({
         name,
         ingressUrl,
@@ -104,15 +104,13 @@ export const startEngineNode = async (options: EngineNodeOptions): Promise<Engin
     const here = `http://${inUrl(address)}`;
     await registerAt(adminUrl, sharedUrl ?? `${here}:${firstPort}`);
     await registerAt(adminUrl, `${here}:${firstPort + 1}`);
-    own.runtime = createRestateRuntime({ ingressUrl, live, placeOn: () => name, report });
-    return own.runtime;
+    opened.runtime = createRestateRuntime({ ingressUrl, live, placeOn: () => name, report });
+    return opened.runtime;
   });
   if (started.kind === 'done') return { runtime: started.value, stop };
   await attempt(stop); // the first failure is the one to report
   throw started.fault;
 };
-
-/** One node: a process that runs sessions for the engine. */
 
 export type NodeOptions = {
   /** The name of the node. Sessions whose workspace is here name it, so it stays the same for ever. Letters, digits, `-`. */
@@ -188,6 +186,7 @@ const listen = async (
   };
 };
 
+/** One node: a process that runs sessions for the engine. */
 export const startNode = async (options: NodeOptions): Promise<PawlNode> => {
   const { name, ingressUrl, sharedPort = 0, ownPort = 0, blobs, live } = options;
   if (!NAME.test(name)) throw new TypeError(`a node is named with letters, digits and "-", not "${name}"`);
@@ -216,25 +215,23 @@ export const startNode = async (options: NodeOptions): Promise<PawlNode> => {
     options,
     sharedPort,
   );
-  const own = await attempt(() => listen([toolsServiceOf(parts)], options, ownPort));
-  if (own.kind === 'fault') {
+  const toolsServer = await attempt(() => listen([createToolsService(parts)], options, ownPort));
+  if (toolsServer.kind === 'fault') {
     await shared.close();
-    throw own.fault;
+    throw toolsServer.fault;
   }
   return {
     name,
     sharedPort: shared.port,
-    ownPort: own.value.port,
+    ownPort: toolsServer.value.port,
     inMemory: () => ({ states: states.size, workers: workers.size }),
     async stop() {
-      await Promise.all([shared.close(), own.value.close()]);
+      await Promise.all([shared.close(), toolsServer.value.close()]);
       await workers.stop();
       states.stop();
     },
   };
 };
-
-/** Whether the engine can be used, before a node starts: it answers, it is Restate, and it is new enough. */
 
 /** Why a node can't start. `unreachable`: the engine or a node does not answer; `wrongEngine`: another program, or too old. */
 export class NodeStartError extends Error {
@@ -278,7 +275,11 @@ const isOldOrUnknown = (version: string): boolean => {
   return major !== majorMin || !(minor >= minorMin);
 };
 
-/** Throws a NodeStartError. */
+/**
+ * Whether the engine can be used, before a node starts: it answers, it is Restate, and it is new enough.
+ *
+ * Throws a NodeStartError.
+ */
 const checkEngine = async (ingressUrl: string, adminUrl: string): Promise<void> => {
   const health = `${ingressUrl}/restate/health`;
   const noRestate = (url: string, which: string): NodeStartError =>
@@ -302,14 +303,14 @@ const checkEngine = async (ingressUrl: string, adminUrl: string): Promise<void> 
     );
 };
 
-/** Tells the engine where nodes are. */
+// Tells the engine where nodes are.
 
-/** Of this package; it is released together with Pawl, under the same number. */
+/** Version of this package, which is released together with Pawl under the same number. */
 export const version = '0.1.0';
 
 /**
  * The address under which the engine knows the services of this version. The path means nothing to a node: it makes a
- * deployment of its own of each version. So the engine goes on with calls that have begun where they began, and an
+ * deployment of its own of each version. So the engine continues each call where it began, and an
  * update never replaces a deployment.
  */
 export const deploymentAddress = (uri: string): string =>

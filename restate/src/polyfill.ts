@@ -6,12 +6,12 @@ type Resolvers<T> = {
 };
 
 const withResolvers = <T>(): Resolvers<T> => {
-  const made: Partial<Resolvers<T>> = {};
-  made.promise = new Promise<T>((resolve, reject) => {
-    made.resolve = resolve;
-    made.reject = reject;
+  const resolvers: Partial<Resolvers<T>> = {};
+  resolvers.promise = new Promise<T>((resolve, reject) => {
+    resolvers.resolve = resolve;
+    resolvers.reject = reject;
   });
-  return made as Resolvers<T>; // the executor has run
+  return resolvers as Resolvers<T>; // the executor has run
 };
 
 if (!('withResolvers' in Promise)) Object.defineProperty(Promise, 'withResolvers', { value: withResolvers });

@@ -1,5 +1,6 @@
 /** Sessions on the engine, behind the interface that sessions in one process have too: sent to, followed and read. */
 
+import './polyfill.js';
 import {
   AsyncQueue,
   agentMachine,
@@ -22,7 +23,6 @@ import type { LiveChannel, LiveMessage } from './live.js';
 import { allShards, type BegunSession } from './session-records.js';
 import { SessionStates } from './session-states.js';
 import { SessionStore } from './session-store.js';
-import './polyfill.js';
 
 export type RestateRuntimeOptions = {
   /** Where the engine takes calls, for example `http://127.0.0.1:8080`. */
@@ -45,10 +45,10 @@ export type RestateRuntime = Runtime & {
   move(sessionId: string, node: string): Promise<void>;
   /** Whether the node works. The answer may be some seconds old. */
   answers(node: string): Promise<boolean>;
-  /** What programs keep with a session: plain JSON. Null: nothing. */
+  /** Data of programs about a session: plain JSON. Null: nothing. */
   metadata(sessionId: string): Promise<unknown>;
   setMetadata(sessionId: string, value: unknown): Promise<void>;
-  /** Of all sessions. */
+  /** The data of all sessions. */
   allMetadata(): Promise<readonly unknown[]>;
   /** The node with the session's workspace, and whether the session is closed. */
   place(sessionId: string): Promise<{ readonly node: string; readonly isClosed: boolean }>;
@@ -84,16 +84,16 @@ class EngineSessions implements RestateRuntime {
     checkSettings(session.settings);
     const sessionId = newSessionId(systemClock);
     const node = this.#options.placeOn(session);
-    const begun = await this.#store.call<BegunSession>({
+    const created = await this.#store.call<BegunSession>({
       service: `Tools-${node}`,
       handler: 'begin',
       parameter: { ...session, sessionId },
     });
     await this.#store.call(
-      { service: 'Session', handler: 'create', key: sessionId, parameter: { ...begun, node, title: null } },
+      { service: 'Session', handler: 'create', key: sessionId, parameter: { ...created, node, title: null } },
       true,
     );
-    this.#created.set(sessionId, begun.header);
+    this.#created.set(sessionId, created.header);
     return sessionId;
   }
 
@@ -147,7 +147,7 @@ class EngineSessions implements RestateRuntime {
     }
   }
 
-  /** What the last hooks say is read, too. */
+  /** Also reads the verdicts of the last hooks. */
   async #endReader(sessionId: string, live: AsyncQueue<Entry>): Promise<void> {
     try {
       await this.#followers.get(sessionId)?.catchUp(await this.#whenEnded(sessionId));
@@ -279,14 +279,6 @@ class EngineSessions implements RestateRuntime {
 export const createRestateRuntime = (options: RestateRuntimeOptions): RestateRuntime =>
   new EngineSessions(options);
 
-/**
- * Follows one session for its watchers and readers in this process.
- *
- * 1. Entries are read from the engine, or come by the live channel; each is seen once and in order. A gap is read.
- * 2. Deltas are shown as they come, by a state that is dropped with the next entry. One that is faster than the entry that
- *    its work began with waits for it. A delta whose reply has ended already is not shown: the whole text is in the entry.
- */
-
 /** How often the engine is asked for entries of which no word has come. */
 const POLL_MS = 3_000;
 
@@ -297,6 +289,13 @@ const TEXTS: ReadonlySet<Event['type']> = new Set(['TextDelta']);
 const isOfOtherReply = (event: Event, state: State): boolean =>
   'requestId' in event && 'requestId' in state && event.requestId !== state.requestId;
 
+/**
+ * Follows one session for its watchers and readers in this process.
+ *
+ * 1. Entries are read from the engine, or come by the live channel; each is seen once and in order. A gap is read.
+ * 2. Deltas are shown as they come, by a state that is dropped with the next entry. One that is faster than the entry that
+ *    its work began with waits for it. A delta whose reply has ended already is not shown: the whole text is in the entry.
+ */
 export class Follower {
   readonly #sessionId: string;
   readonly #store: Pick<SessionStore, 'entries'>;
@@ -304,7 +303,7 @@ export class Follower {
   readonly #missingNode: () => Promise<string | null>;
   /** The last entry at the last poll. */
   #polledSeq = -1;
-  /** The node that watchers were told is missing. */
+  /** The missing node that watchers know of. */
   #toldMissing: string | null = null;
   readonly #watchers = new Set<Watcher>();
   readonly #readers = new Set<SeeEntry>();
@@ -347,7 +346,7 @@ export class Follower {
     this.#shown = this.#state;
     this.#isReady = header !== null;
     this.ready = header === null ? this.#begin(parts.now) : Promise.resolve();
-    this.ready.catch(() => undefined); // whoever waits for it is told
+    this.ready.catch(() => undefined); // whoever waits for it gets the error
     this.#unsubscribe = live.subscribe(sessionId, (message) => this.#hear(message));
     this.#polling = setInterval(() => this.#poll(), POLL_MS);
     this.#polling.unref();
@@ -500,8 +499,6 @@ export class Follower {
   }
 }
 
-/** Sends the inputs of one session in the order in which they came: those that wait for an answer go together. */
-
 type Waiting = {
   readonly input: Input;
   resolve(sent: { readonly seq: number }): void;
@@ -512,8 +509,9 @@ const TOGETHER_MAX = 64;
 /** Characters of texts that go together. The engine has a limit for one message, and each input below it must pass. */
 const TOGETHER_LENGTH_MAX = 1_000_000;
 
-const lengthOf = (input: Input): number => (input.type === 'UserInput' ? input.text.length : 0);
+const textLength = (input: Input): number => (input.type === 'UserInput' ? input.text.length : 0);
 
+/** Sends the inputs of one session in the order in which they came: those that wait for an answer go together. */
 export class SendQueue {
   readonly #send: (inputs: readonly Input[]) => Promise<readonly AppliedEvent[]>;
   readonly #waiting: Waiting[] = [];
@@ -540,7 +538,7 @@ export class SendQueue {
   #countTogether(): number {
     let length = 0;
     const tooMany = this.#waiting.findIndex(({ input }, index) => {
-      length += lengthOf(input);
+      length += textLength(input);
       return index > 0 && (index >= TOGETHER_MAX || length > TOGETHER_LENGTH_MAX);
     });
     return tooMany === -1 ? this.#waiting.length : tooMany;
@@ -555,7 +553,7 @@ export class SendQueue {
         for (const [index, one] of together.entries()) settle(one, results[index]);
       } catch (thrown) {
         const error = thrown instanceof Error ? thrown : new Error(String(thrown));
-        for (const { reject } of together) reject(error); // each sender is told
+        for (const { reject } of together) reject(error); // each sender gets the error
       }
     }
   }

@@ -2,7 +2,7 @@
  * Texts as objects of an S3-compatible store, named by their sha256.
  *
  * 1. A text has one name and a name one text, so two nodes that store the same text at once do no harm.
- * 2. What is read is compared with its name: a damaged object is an error, and never a text.
+ * 2. Content is compared with its name: a damaged object is an error, and never a text.
  * 3. The library repeats a request that failed for a passing reason. A body that breaks off is asked for again here,
  *    since the library has let go of the request by then.
  * 4. Credentials are those of the environment, of the shared configuration files, or of the computer's role.
@@ -29,7 +29,7 @@ const BYTES_MAX = 1024 * 1024 * 1024;
 type Library = typeof import('@aws-sdk/client-s3');
 type Opened = { readonly library: Library; readonly client: S3Client };
 
-const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
+const hashBytes = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
 class S3Blobs implements Blobs {
   readonly #options: S3BlobsOptions;
@@ -44,7 +44,7 @@ class S3Blobs implements Blobs {
 
   async put(text: string): Promise<string> {
     const bytes = Buffer.from(text);
-    const sha256 = sha256Of(bytes);
+    const sha256 = hashBytes(bytes);
     await this.#within('Writing', async (signal) => {
       const { library, client } = await this.#open();
       const command = new library.PutObjectCommand({
@@ -61,7 +61,7 @@ class S3Blobs implements Blobs {
     if (!/^[0-9a-f]{64}$/.test(sha256)) return undefined;
     const bytes = await this.#within('Reading', async (signal) => this.#read(sha256, signal));
     if (bytes === null) return undefined;
-    if (sha256Of(bytes) === sha256) return bytes.toString();
+    if (hashBytes(bytes) === sha256) return bytes.toString();
     const { Key } = this.#object(sha256);
     throw new BlobStoreError(
       `The object ${Key} in the ${this.#where} is damaged: its content does not fit its name. Put it back from a backup.`,
@@ -73,13 +73,13 @@ class S3Blobs implements Blobs {
     return { Bucket: bucket, Key: `${prefix}${sha256.slice(0, 2)}/${sha256}` };
   }
 
-  /** Rule 3. Null: there is no such object. */
+  /** A body that breaks off is asked for again. Null: there is no such object. */
   async #read(sha256: string, signal: AbortSignal): Promise<Buffer | null> {
     for (let attempt = 1; ; attempt++) {
-      const found = await this.#ask(sha256, signal);
-      if (found === null) return null;
+      const object = await this.#ask(sha256, signal);
+      if (object === null) return null;
       try {
-        return await bodyOf(found, signal);
+        return await readObject(object, signal);
       } catch (error) {
         if (signal.aborted || attempt === ATTEMPTS || error instanceof BlobStoreError) throw error;
       }
@@ -115,11 +115,11 @@ class S3Blobs implements Blobs {
   async #open(): Promise<Opened> {
     this.#opened ??= import('@aws-sdk/client-s3').then((library) => ({
       library,
-      client: new library.S3Client(settingsOf(this.#options)),
+      client: new library.S3Client(clientSettings(this.#options)),
     }));
     const opened = await this.#opened;
     try {
-      await opened.client.config.credentials(); // kept by the library until they expire
+      await opened.client.config.credentials(); // the library caches them until they expire
     } catch {
       throw noCredentials(this.#where);
     }
@@ -127,7 +127,7 @@ class S3Blobs implements Blobs {
   }
 }
 
-const bodyOf = async (
+const readObject = async (
   { Body, ContentLength }: GetObjectCommandOutput,
   signal: AbortSignal,
 ): Promise<Buffer> => {
@@ -143,7 +143,7 @@ const bodyOf = async (
   return bytes;
 };
 
-const settingsOf = ({ endpoint, region, silenceMs = SILENCE_MS }: S3BlobsOptions): S3ClientConfig => {
+const clientSettings = ({ endpoint, region, silenceMs = SILENCE_MS }: S3BlobsOptions): S3ClientConfig => {
   const { AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL } = process.env;
   const isOther = (endpoint ?? AWS_ENDPOINT_URL_S3 ?? AWS_ENDPOINT_URL) !== undefined;
   return {
@@ -174,10 +174,8 @@ export const checkBlobs = async (blobs: Blobs): Promise<void> => {
     throw new BlobStoreError('The store for blobs does not find the text that it has just taken.');
 };
 
-/**
- * What went wrong at a store, in words. Only the code and the status of an answer are repeated: its message belongs to the
- * store, and may repeat a part of what was sent.
- */
+// Errors of a store in words. Only the code and the status of an answer are repeated: its message belongs to the
+// store, and may repeat a part of what was sent.
 
 /** `isPassing`: the same request may work a moment later. */
 export class BlobStoreError extends Error {
@@ -190,10 +188,10 @@ export class BlobStoreError extends Error {
   }
 }
 
-/** What is read of the errors of the library. */
+/** The fields of the library's errors that are used. */
 type Failure = { readonly code: string; readonly status: number | null };
 
-const failureOf = (error: unknown): Failure => {
+const readFailure = (error: unknown): Failure => {
   if (!(error instanceof Error)) return { code: 'Unknown', status: null };
   const { $metadata, code } = error as {
     readonly $metadata?: { readonly httpStatusCode?: unknown };
@@ -209,7 +207,7 @@ const failureOf = (error: unknown): Failure => {
 
 /** Whether the store has answered that there is no such object. */
 const isMissing = (error: unknown): boolean => {
-  const { code, status } = failureOf(error);
+  const { code, status } = readFailure(error);
   return code === 'NoSuchKey' || (code === 'NotFound' && status === 404);
 };
 
@@ -229,21 +227,21 @@ const noCredentials = (where: string): BlobStoreError =>
 /** The words for an error of the library. `what`: the request that failed; `where`: the bucket and its store. */
 const inWords = (error: unknown, what: string, where: string): BlobStoreError => {
   if (error instanceof BlobStoreError) return error;
-  const { code, status } = failureOf(error);
-  const said = status === null ? code : `${status} ${code}`;
+  const { code, status } = readFailure(error);
+  const answer = status === null ? code : `${status} ${code}`;
   if (code === 'NoSuchBucket')
     return new BlobStoreError(`There is no ${where}. Create the bucket, or name another one.`);
   if (SIGNATURES.includes(code))
     return new BlobStoreError(
-      `The credentials are refused at ${where} (${said}). Check them, and the clock.`,
+      `The credentials are refused at ${where} (${answer}). Check them, and the clock.`,
     );
   if (status === 403)
     return new BlobStoreError(
-      `${what} is not allowed at ${where} (${said}). The credentials need s3:GetObject, s3:PutObject and s3:ListBucket there.`,
+      `${what} is not allowed at ${where} (${answer}). The credentials need s3:GetObject, s3:PutObject and s3:ListBucket there.`,
     );
   if (code === 'PermanentRedirect' || code === 'AuthorizationHeaderMalformed')
-    return new BlobStoreError(`The ${where} is in another region (${said}). Name it: ?region=REGION.`);
+    return new BlobStoreError(`The ${where} is in another region (${answer}). Name it: ?region=REGION.`);
   if (status !== null && status < 500 && status !== 429 && status !== 408)
-    return new BlobStoreError(`${what} was refused at ${where} (${said}).`);
-  return new BlobStoreError(`${what} failed at ${where} (${said}), also when it was tried again.`, true);
+    return new BlobStoreError(`${what} was refused at ${where} (${answer}).`);
+  return new BlobStoreError(`${what} failed at ${where} (${answer}), also when it was tried again.`, true);
 };

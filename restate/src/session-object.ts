@@ -22,9 +22,9 @@ import {
   type AppliedEvents,
   applyEvents,
   endedWork,
+  listWork,
   type StartedWork,
   stampTimes,
-  workOf,
 } from './apply-events.js';
 import type { LiveChannel } from './live.js';
 import {
@@ -35,8 +35,8 @@ import {
   HEAD,
   HEADER,
   type Head,
-  type HooksOrder,
-  json,
+  type HooksRequest,
+  jsonCall,
   LIVE,
   type ShownText,
   type StoredSession,
@@ -46,30 +46,21 @@ import {
   withEntries,
 } from './session-records.js';
 import { NewerMachineError, refuseNewer, type SessionStates, takeOverEvents } from './session-states.js';
-import { chunkOf, indexOf, type PageOrder, pageOf, RETRYING, titleIn } from './stored-objects.js';
-
-/**
- * A session on the engine: one virtual object. Each call applies the events that arrive together and starts what follows.
- *
- * 1. A call is quick: it never waits for a model or a tool, so the next event, an interrupt for example, is next.
- * 2. What this call asks of the engine follows only from its parameters, from what the engine keeps and from recorded
- *    results: a call that is repeated on another node asks for the same.
- * 3. Entries are durable before anybody sees them and before the work they start.
- */
+import { chunkCall, indexCall, pageCall, RETRYING, titleIn } from './stored-objects.js';
 
 type SessionObjectParts = ArrivalParts & {
   /** The price of the model, for SettingsChanged. Throws if there is no such model. */
   prices(sessionId: string, modelId: string): Promise<Header['prices']>;
 };
 
-type CreateOrder = BegunSession & {
+type CreateRequest = BegunSession & {
   readonly node: string;
-  /** What a fork has from its parent. */
+  /** The parent's title, for a fork. */
   readonly title: StoredTitle | null;
 };
-type ForkOrder = { readonly newSessionId: string; readonly seq: number; readonly at: number };
-type MoveOrder = { readonly node: string; readonly at: number };
-type InputOrder = {
+type ForkRequest = { readonly newSessionId: string; readonly seq: number; readonly at: number };
+type MoveRequest = { readonly node: string; readonly at: number };
+type InputRequest = {
   readonly inputs: readonly Input[];
   readonly at: number;
   /** Version of the machine of whoever sends them; absent: 1. */
@@ -83,20 +74,20 @@ const refuse = (status: number, message: string): never => {
   throw new restate.TerminalError(message, { errorCode: status });
 };
 
-const headOf = async (ctx: SharedContext): Promise<Head> =>
+const readHead = async (ctx: SharedContext): Promise<Head> =>
   (await ctx.get<Head>(HEAD)) ?? refuse(404, `there is no session ${ctx.key}`);
 
 /** The session's own entries from `from` on, as many as fit into one page. Those of a chunk may come a moment later. */
 const entriesPage = async (ctx: SharedContext, { from }: { readonly from: number }): Promise<EntriesPage> => {
-  const { seq, over, tail } = await headOf(ctx);
+  const { seq, over, tail } = await readHead(ctx);
   const first = tail[0]?.seq ?? seq + 1;
   if (from >= first) return { entries: tail.filter((entry) => entry.seq >= from), seq, over };
-  const entries = await ctx.genericCall<PageOrder, readonly Entry[]>(pageOf(ctx.key, from));
+  const entries = await ctx.genericCall<unknown, readonly Entry[]>(pageCall(ctx.key, from));
   const next = (entries.at(-1)?.seq ?? from - 1) + 1;
   return { entries: next === first ? [...entries, ...tail] : entries, seq, over };
 };
 
-const create = async (ctx: Context, { header, bound, node, title }: CreateOrder): Promise<void> => {
+const create = async (ctx: Context, { header, bound, node, title }: CreateRequest): Promise<void> => {
   if ((await ctx.get<Header>(HEADER)) !== null) refuse(409, `session ${ctx.key} exists already`);
   const { parent, createdAt } = header;
   ctx.set(HEADER, header);
@@ -114,35 +105,29 @@ const create = async (ctx: Context, { header, bound, node, title }: CreateOrder)
   ctx.set(HEAD, head);
   if (title !== null) ctx.set(TITLE, title);
   if (parent === null) startHooks(ctx, head, { moment: 'session-start', source: 'startup' });
-  await ctx.genericCall<unknown, unknown>(indexOf(header, head, title));
+  await ctx.genericCall<unknown, unknown>(indexCall(header, head, title));
 };
 
-const fork = async (ctx: Context, { newSessionId, seq, at }: ForkOrder): Promise<string> => {
-  const head = await headOf(ctx);
+const fork = async (ctx: Context, { newSessionId, seq, at }: ForkRequest): Promise<string> => {
+  const head = await readHead(ctx);
   const header = await ctx.get<Header>(HEADER);
   if (header === null || !Number.isInteger(seq) || seq < 0 || seq > head.seq)
     return refuse(400, `session ${ctx.key} has the entries 1 to ${head.seq}, so it has no entry ${seq}`);
   const known = await ctx.get<StoredTitle>(TITLE);
   const title = known !== null && known.seq <= seq ? known : null;
-  await ctx.genericCall<CreateOrder, unknown>({
-    service: 'Session',
-    method: 'create',
-    key: newSessionId,
-    inputSerde: json(),
-    outputSerde: json(),
-    parameter: {
-      header: forkHeader(header, seq, newSessionId, at),
-      node: head.node,
-      title,
-      ...(head.bound === undefined ? {} : { bound: head.bound }),
-    },
-  });
+  const request: CreateRequest = {
+    header: forkHeader(header, seq, newSessionId, at),
+    node: head.node,
+    title,
+    ...(head.bound === undefined ? {} : { bound: head.bound }),
+  };
+  await ctx.genericCall<unknown, unknown>(jsonCall('Session', 'create', request, newSessionId));
   return newSessionId;
 };
 
 /** The old node may be gone, so nothing is asked of it: what ran there counts as unknown, and it runs no hooks of the end. */
-const move = async (ctx: Context, parts: SessionObjectParts, { node, at }: MoveOrder): Promise<void> => {
-  const { bound, ...head } = await headOf(ctx);
+const move = async (ctx: Context, parts: SessionObjectParts, { node, at }: MoveRequest): Promise<void> => {
+  const { bound, ...head } = await readHead(ctx);
   await withdrawWork(ctx);
   const closed = head.over
     ? head
@@ -152,8 +137,8 @@ const move = async (ctx: Context, parts: SessionObjectParts, { node, at }: MoveO
 
 type CheckedInput = { readonly input: Input } | { readonly refused: string };
 
-const checked = (given: Input): CheckedInput => {
-  const result = attemptNow(() => checkInput(given));
+const checked = (value: Input): CheckedInput => {
+  const result = attemptNow(() => checkInput(value));
   return result.kind === 'done' ? { input: result.value } : { refused: result.fault.message };
 };
 
@@ -179,16 +164,16 @@ const complete = async (
   }
   if (input.type !== 'SettingsChanged' || input.patch.model === undefined) return { input };
   const { model } = input.patch;
-  const found = await ctx.run('prices', async (): Promise<FoundPrices> => {
+  const answer = await ctx.run('prices', async (): Promise<FoundPrices> => {
     const asked = await attempt(() => parts.prices(ctx.key, model));
     return asked.kind === 'done' ? { prices: asked.value } : { refused: asked.fault.message };
   });
-  return 'refused' in found ? found : { input: { ...input, prices: found.prices } };
+  return 'refused' in answer ? answer : { input: { ...input, prices: answer.prices } };
 };
 
 /** Inputs that came together are applied together where they can be. After the end of the session they have no result. */
-const input = async (ctx: Context, parts: SessionObjectParts, { inputs, at }: InputOrder) => {
-  let head = await headOf(ctx);
+const input = async (ctx: Context, parts: SessionObjectParts, { inputs, at }: InputRequest) => {
+  let head = await readHead(ctx);
   if (head.over) return refuse(409, `session ${ctx.key} is closed: open it first`);
   const results: AppliedEvent[] = [];
   let posted: readonly Posted[] = [];
@@ -211,7 +196,7 @@ const input = async (ctx: Context, parts: SessionObjectParts, { inputs, at }: In
   return results;
 };
 
-/** Who sends an input is told that this node is too old. What work reports waits for a node that is not. */
+/** A sender of inputs gets the refusal of a node that is too old. Reports of work wait for a newer node. */
 const telling = async <T>(work: () => Promise<T>): Promise<T> => {
   try {
     return await work();
@@ -227,7 +212,7 @@ const event = async (
   arrival: Arrival,
 ): Promise<readonly AppliedEvent[]> => {
   refuseNewer(ctx.key, arrival.machineVersion ?? 1);
-  const head = await headOf(ctx);
+  const head = await readHead(ctx);
   if (!head.over) return (await arrive(ctx, parts, head, arrival)).results;
   // While a session ends, its hooks are the only ones that are still heard.
   const posted = head.ending === true ? arrival.posted.filter(({ type }) => type === 'UserHooksRan') : [];
@@ -238,11 +223,20 @@ const event = async (
 /** The hooks about the end of the session have ended. It may have been opened again meanwhile. */
 const ended = async (ctx: Context, parts: SessionObjectParts, arrival: Arrival): Promise<void> => {
   await event(ctx, parts, arrival);
-  const head = await headOf(ctx);
+  const head = await readHead(ctx);
   if (head.over) ctx.set(HEAD, { ...head, ending: false });
 };
 
-/** Names and options of the engine: docs/many-machines.md says why each is as it is. */
+/**
+ * A session on the engine: one virtual object. Each call applies the events that arrive together and starts what follows.
+ *
+ * 1. A call is quick: it never waits for a model or a tool, so the next event, an interrupt for example, is next.
+ * 2. The requests of this call to the engine follow only from its parameters, the stored values and recorded
+ *    results: a call that is repeated on another node asks for the same.
+ * 3. Entries are durable before anybody sees them and before the work they start.
+ *
+ * Names and options of the engine: docs/many-machines.md says why each is as it is.
+ */
 export const sessionObject = (parts: SessionObjectParts) =>
   restate.object({
     name: 'Session',
@@ -256,29 +250,29 @@ export const sessionObject = (parts: SessionObjectParts) =>
     handlers: {
       create,
       fork,
-      input: (ctx: Context, order: InputOrder) =>
+      input: (ctx: Context, request: InputRequest) =>
         telling(async () => {
-          refuseNewer(ctx.key, order.machineVersion ?? 1);
-          return input(ctx, parts, order);
+          refuseNewer(ctx.key, request.machineVersion ?? 1);
+          return input(ctx, parts, request);
         }),
       event: (ctx: Context, arrival: Arrival) => event(ctx, parts, arrival),
       ended: (ctx: Context, arrival: Arrival) => ended(ctx, parts, arrival),
       timer: async (ctx: Context, { timerId }: { readonly timerId: string }) => {
-        const head = await headOf(ctx);
+        const head = await readHead(ctx);
         const at = await ctx.date.now();
         if (!head.over) await arrive(ctx, parts, head, { posted: [{ type: 'TimerFired', timerId }], at });
       },
       open: async (ctx: Context, { at }: { readonly at: number }) => {
-        const head = await headOf(ctx);
+        const head = await readHead(ctx);
         if (head.over || head.isFork) await telling(() => arrive(ctx, parts, head, { posted: [], at }));
       },
       /** The session has hooks or servers since it was created. */
       bind: async (ctx: Context, bound: Bound) => {
-        ctx.set(HEAD, { ...(await headOf(ctx)), bound });
+        ctx.set(HEAD, { ...(await readHead(ctx)), bound });
       },
-      move: (ctx: Context, order: MoveOrder) => telling(() => move(ctx, parts, order)),
+      move: (ctx: Context, request: MoveRequest) => telling(() => move(ctx, parts, request)),
       session: restate.handlers.object.shared(async (ctx: SharedContext): Promise<StoredSession> => {
-        const { seq, over, node, ending = false } = await headOf(ctx);
+        const { seq, over, node, ending = false } = await readHead(ctx);
         const header = await ctx.get<Header>(HEADER);
         if (header === null) return refuse(404, `there is no session ${ctx.key}`);
         return { header, seq, over, node, ending };
@@ -287,10 +281,8 @@ export const sessionObject = (parts: SessionObjectParts) =>
     },
   });
 
-/**
- * Applies the events that arrive at a session together. Each answer of the engine that this waits for costs a millisecond
- * or more, so it waits for as few as it can: for the head (its caller), and for one proof that the entries are stored.
- */
+// Applies the events that arrive at a session together. Each answer of the engine that this waits for costs a millisecond
+// or more, so it waits for as few as it can: for the head (its caller), and for one proof that the entries are stored.
 
 type ArrivalParts = { readonly states: SessionStates; readonly live: LiveChannel };
 
@@ -301,9 +293,9 @@ const repliesWith = (state: State): string | null =>
 const isAboutReply = (posted: readonly Posted[], requestId: string): boolean =>
   posted.some((event) => endedWork(event) === requestId);
 
-const lackingText = (shown: ShownText | null, kept: Head['kept']): Posted | null => {
+const lackingText = (shown: ShownText | null, journaled: Head['kept']): Posted | null => {
   if (shown === null) return null;
-  const known = kept?.requestId === shown.requestId ? kept.length : 0;
+  const known = journaled?.requestId === shown.requestId ? journaled.length : 0;
   if (shown.text.length <= known) return null;
   return { type: 'TextDelta', requestId: shown.requestId, text: shown.text.slice(known) };
 };
@@ -334,13 +326,13 @@ const isEnding = ({ over, ending = false, bound }: Head): boolean =>
   over ? ending : bound !== undefined && bound.moments.length > 0;
 
 const nextHead = (head: Head, { entries, state }: AppliedEvents, shown: ShownText | null): Head => {
-  const kept = shown === null ? head.kept : { requestId: shown.requestId, length: shown.text.length };
-  const still = state.name === 'CallingLlm' && kept?.requestId === state.requestId;
+  const journaled = shown === null ? head.kept : { requestId: shown.requestId, length: shown.text.length };
+  const still = state.name === 'CallingLlm' && journaled?.requestId === state.requestId;
   return {
     ...head,
     seq: head.seq + entries.length,
     lastAt: entries.at(-1)?.event.at ?? head.lastAt,
-    kept: still ? kept : null,
+    kept: still ? journaled : null,
     over: state.name === 'ShuttingDown',
     ending: state.name === 'ShuttingDown' && isEnding(head),
     isFork: false,
@@ -351,10 +343,10 @@ const nextHead = (head: Head, { entries, state }: AppliedEvents, shown: ShownTex
 const keepEntries = (ctx: Context, head: Head, entries: AppliedEvents['entries']): Head => {
   if (entries.length === 0) return head;
   const { tail, chunk } = withEntries(head.tail, entries);
-  if (chunk !== null) ctx.genericSend(chunkOf(ctx.key, chunk));
-  const kept = { ...head, tail };
-  ctx.set(HEAD, kept);
-  return kept;
+  if (chunk !== null) ctx.genericSend(chunkCall(ctx.key, chunk));
+  const stored = { ...head, tail };
+  ctx.set(HEAD, stored);
+  return stored;
 };
 
 /**
@@ -370,7 +362,7 @@ const tellList = (
 ) => {
   const title = titleIn(entries);
   if (title === null && !head.over) return null;
-  const call = indexOf(header, head, title);
+  const call = indexCall(header, head, title);
   if (before.titled || title === null) {
     ctx.genericSend(call);
     return null;
@@ -412,9 +404,9 @@ export const arrive = async (
     if (ended !== null) ctx.clear(LIVE + ended);
   }
   if (goesOn) startHooks(ctx, next, { moment: 'session-start', source: 'resume' });
-  const recovered = goesOn ? runningCallsOf(before, state) : [];
+  const recovered = goesOn ? findRunningCalls(before, state) : [];
   const hasAnswered = await startWork(ctx, next, [...recovered, ...actions], recovered.length);
-  // Rule 3: any answer of the engine to what came after the entries proves that it has them.
+  // Entries are durable before anybody sees them: any answer of the engine to what came after the entries proves that it has them.
   if (listed !== null) await listed;
   else if (entries.length > 0 && !hasAnswered) await ctx.run('stored', () => null);
   if (state.name === 'ShuttingDown' && end === null) await stopAllWork(ctx, next);
@@ -423,15 +415,13 @@ export const arrive = async (
   return { head: next, results: results.slice(first.length) };
 };
 
-/** Starts and stops the work of a session: calls of services that nobody waits for. */
+// Starts and stops the work of a session: calls of services that nobody waits for.
 
 export const toolsService = (node: string): string => `Tools-${node}`;
 
 /** The signals to running work: end with your outcome, and: end at once, nobody waits for it any more. */
 export const STOP = 'stop';
 export const FORCE = 'force';
-
-const asJson = { inputSerde: json() } as const;
 
 const sendWork = (ctx: Context, head: Head, { workId, place, action }: StartedWork, isRecovered: boolean) => {
   const { seq, node } = head;
@@ -448,7 +438,7 @@ const sendWork = (ctx: Context, head: Head, { workId, place, action }: StartedWo
     isRecovered,
   };
   const service = place === 'model' && !isBound ? 'Model' : toolsService(node);
-  return ctx.genericSend({ service, method: 'perform', parameter, ...asJson });
+  return ctx.genericSend(jsonCall(service, 'perform', parameter));
 };
 
 const sendSignal = (ctx: Context, invocationId: string, name: string): void =>
@@ -458,27 +448,15 @@ const scheduleTimer = (
   ctx: Context,
   { timerId, delayMs }: Extract<Action, { readonly type: 'ScheduleTimer' }>,
 ): void => {
-  const parameter = { timerId };
-  ctx.genericSend({
-    service: 'Session',
-    method: 'timer',
-    key: ctx.key,
-    parameter,
-    delay: delayMs,
-    ...asJson,
-  });
+  ctx.genericSend({ ...jsonCall('Session', 'timer', { timerId }, ctx.key), delay: delayMs });
 };
 
 /** Starts hooks of the user, if there are any for the moment. Nobody waits for them here. */
-const startHooks = (ctx: Context, { seq, node, bound }: Head, about: HooksOrder['about']): void => {
+const startHooks = (ctx: Context, { seq, node, bound }: Head, about: HooksRequest['about']): void => {
   if (bound?.moments.includes(about.moment) !== true && about.moment !== 'session-end') return;
-  const parameter: HooksOrder = { sessionId: ctx.key, seq, node, about };
-  ctx.genericSend({ service: toolsService(node), method: 'hooks', parameter, ...asJson });
+  const parameter: HooksRequest = { sessionId: ctx.key, seq, node, about };
+  ctx.genericSend(jsonCall(toolsService(node), 'hooks', parameter));
 };
-
-const asksUser = ({ type }: Action): boolean => type === 'RequestApproval' || type === 'PromptForInput';
-
-const isForced = (action: Action): boolean => action.type === 'CancelTools' && action.force;
 
 /**
  * The first `recovered` actions go on with what an interruption has left. All work is begun before the first answer is
@@ -493,15 +471,16 @@ const startWork = async (
   const started = new Map<string, Promise<string>>();
   for (const [index, action] of actions.entries()) {
     if (action.type === 'ScheduleTimer') scheduleTimer(ctx, action);
-    if (asksUser(action)) startHooks(ctx, head, { moment: 'ask-user', action });
-    for (const work of workOf(action)) {
+    if (action.type === 'RequestApproval' || action.type === 'PromptForInput')
+      startHooks(ctx, head, { moment: 'ask-user', action });
+    for (const work of listWork(action)) {
       if (work.kind === 'start') {
         started.set(work.workId, sendWork(ctx, head, work, index < recovered).invocationId);
       } else {
         const id = await (started.get(work.workId) ?? ctx.get<string>(LIVE + work.workId));
         if (id === null) continue;
         sendSignal(ctx, id, STOP);
-        if (isForced(action)) sendSignal(ctx, id, FORCE);
+        if (action.type === 'CancelTools' && action.force) sendSignal(ctx, id, FORCE);
       }
     }
   }
@@ -531,11 +510,10 @@ const stopAllWork = async (ctx: Context, head: Head): Promise<void> => {
     ctx.clear(name);
   }
   if (head.ending === true) return startHooks(ctx, head, { moment: 'session-end' });
-  const parameter = { sessionId: ctx.key };
-  ctx.genericSend({ service: toolsService(head.node), method: 'end', parameter, ...asJson });
+  ctx.genericSend(jsonCall(toolsService(head.node), 'end', { sessionId: ctx.key }));
 };
 
-/** What becomes of running calls when a session ends, and when it goes on. */
+// Running calls at the end of a session, and when it is resumed.
 
 const runningIn = (state: State) =>
   state.name === 'ExecutingTools' ? state.calls.filter(({ status }) => status === 'running') : [];
@@ -543,22 +521,18 @@ const runningIn = (state: State) =>
 /** How long the end of a session waits for the node with its workspace. */
 const STOPPING_MS = 3_000;
 
-/** Calls are stopped first, so that the model is told what became of them. Empty: there are none, or their node is gone. */
+/** Stops calls first, so that the model gets their outcomes. Empty: there are none, or their node is gone. */
 const stoppedBy = async (
   ctx: restate.ObjectContext,
   { node }: Head,
   state: State,
 ): Promise<readonly StoppedCall[]> => {
   if (runningIn(state).length === 0) return [];
-  const asked = ctx.genericCall<unknown, readonly StoppedCall[]>({
-    service: toolsService(node),
-    method: 'stop',
-    parameter: { sessionId: ctx.key },
-    inputSerde: json(),
-    outputSerde: json(),
-  });
+  const stopping = ctx.genericCall<unknown, readonly StoppedCall[]>(
+    jsonCall(toolsService(node), 'stop', { sessionId: ctx.key }),
+  );
   try {
-    return await asked.orTimeout(STOPPING_MS);
+    return await stopping.orTimeout(STOPPING_MS);
   } catch (error) {
     if (error instanceof restate.TimeoutError) return []; // then the machine says that their outcome is unknown
     throw error;
@@ -566,7 +540,7 @@ const stoppedBy = async (
 };
 
 /** The calls that ran before the session went on, and still do: each gets its outcome from its tool. */
-const runningCallsOf = (before: State, after: State): readonly Action[] => {
+const findRunningCalls = (before: State, after: State): readonly Action[] => {
   if (before.name !== 'ExecutingTools' || after.name !== 'ExecutingTools') return [];
   const { batchId } = after;
   const known = new Set(runningIn(before).map(({ judged }) => judged.callId));

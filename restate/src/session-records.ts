@@ -1,4 +1,4 @@
-/** What the engine keeps of a session, and what its nodes send each other. All of it is plain JSON. */
+/** The stored values of a session, and the messages of its nodes: plain JSON. */
 
 import type { Serde } from '@restatedev/restate-sdk';
 import type { Action, Entry, Header, HookMoment, Posted, SessionBegin } from 'pawl/engine';
@@ -42,9 +42,9 @@ export type Bound = {
 export type BegunSession = { readonly header: Header; readonly bound?: Bound };
 
 /** Hooks of the user that are no part of other work. */
-export type HooksOrder = {
+export type HooksRequest = {
   readonly sessionId: string;
-  /** The journal up to this entry holds all that the hooks are told. */
+  /** The journal up to this entry holds all facts for the hooks. */
   readonly seq: number;
   readonly node: string;
   readonly about:
@@ -56,7 +56,7 @@ export type HooksOrder = {
 export const chunkName = (seq: number): string => `${CHUNK}${String(seq).padStart(9, '0')}`;
 
 /** The number of the first entry of a chunk. */
-export const firstOf = (name: string): number => Number(name.slice(CHUNK.length));
+export const chunkStart = (name: string): number => Number(name.slice(CHUNK.length));
 
 /** A tail this long becomes a chunk. */
 const TAIL_ENTRIES_MAX = 32;
@@ -123,19 +123,34 @@ export type StoredSession = {
   readonly ending: boolean;
 };
 
+/** A call by name, of an object if it has a `key`, with JSON both ways. */
+export const jsonCall = <Answer = unknown>(
+  service: string,
+  method: string,
+  parameter: unknown,
+  key?: string,
+) => ({
+  service,
+  method,
+  parameter,
+  ...(key === undefined ? {} : { key }),
+  inputSerde: json<unknown>(),
+  outputSerde: json<Answer>(),
+});
+
 /** JSON for calls by name, whose default is bytes. An empty answer is undefined. */
-export const json = <T>(): Serde<T> => ({
+const json = <T>(): Serde<T> => ({
   contentType: 'application/json',
   serialize: (value) => new TextEncoder().encode(JSON.stringify(value ?? null)),
   deserialize: (bytes) => (bytes.length === 0 ? undefined : JSON.parse(new TextDecoder().decode(bytes))) as T, // written by `serialize`
 });
 
-/** The shards of the list of sessions. */
+// The shards of the list of sessions.
 
 const SHARDS = 16;
 export const allShards: readonly string[] = Array.from({ length: SHARDS }, (_, shard) => String(shard));
 
-export const shardOf = (sessionId: string): string => {
+export const findShard = (sessionId: string): string => {
   let sum = 0;
   for (const character of sessionId) sum = (sum * 31 + character.charCodeAt(0)) % 65_521;
   return String(sum % SHARDS);

@@ -45,7 +45,7 @@ type ExactSession = SessionAt & { readonly upgrade: MachineUpgrade | null };
 const KEPT_MAX = 256;
 
 export const refuseNewer = (sessionId: string, version: number): void => {
-  const refusal = refusalOf(sessionId, version, agentMachine.version);
+  const refusal = explainRefusal(sessionId, version, agentMachine.version);
   if (refusal !== null) throw new NewerMachineError(refusal);
 };
 
@@ -146,8 +146,8 @@ export class SessionStates {
   }
 
   async #fold(sessionId: string): Promise<Fold> {
-    const kept = this.#folds.get(sessionId) ?? (await this.#newFold(sessionId));
-    const fold = this.#folds.get(sessionId) ?? kept;
+    const known = this.#folds.get(sessionId) ?? (await this.#newFold(sessionId));
+    const fold = this.#folds.get(sessionId) ?? known;
     fold.usedAt = Date.now();
     this.#folds.delete(sessionId); // to the end of the order, so that the oldest is the first
     this.#folds.set(sessionId, fold);
@@ -196,14 +196,12 @@ export class SessionStates {
   }
 }
 
-/**
- * A session of an earlier machine on a node of this one.
- *
- * 1. At rest it is taken over: `Resumed` says so, with all that the present machine can't read from the entries.
- * 2. In the middle of a turn that the present machine follows, the turn goes on. The session is taken over at rest.
- * 3. A turn that it can't follow is cancelled. Calls that run are asked for their outcome; none is started.
- * 4. A session of a later machine is refused in words. Nothing that arrives for it is lost: the engine asks again.
- */
+// A session of an earlier machine on a node of this one.
+//
+// 1. At rest it is taken over: `Resumed` says so, with all that the present machine can't read from the entries.
+// 2. In the middle of a turn that the present machine follows, the turn goes on. The session is taken over at rest.
+// 3. A turn that it can't follow is cancelled. Calls that run are asked for their outcome; none is started.
+// 4. A session of a later machine is refused in words. Nothing that arrives for it is lost: the engine asks again.
 
 /** Calls that have not started don't start: the turn is cancelled. */
 const withoutWaitingCalls = (session: CarriedSession): CarriedSession => {
@@ -235,7 +233,7 @@ export const takeOverEvents = (
 };
 
 /** Why a session of this version can't be used here; null if it can. */
-const refusalOf = (sessionId: string, version: number, own: number): string | null =>
-  version <= own
+const explainRefusal = (sessionId: string, version: number, nodeVersion: number): string | null =>
+  version <= nodeVersion
     ? null
-    : `session ${sessionId} is used by a newer Pawl (state machine of version ${version}, that of this node has version ${own}): update this node`;
+    : `session ${sessionId} is used by a newer Pawl (state machine of version ${version}, that of this node has version ${nodeVersion}): update this node`;

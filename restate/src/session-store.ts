@@ -11,9 +11,9 @@ import {
   type SessionInfo,
 } from 'pawl/engine';
 import type { AppliedEvent } from './apply-events.js';
-import { type Arrival, type EntriesPage, type StoredSession, shardOf } from './session-records.js';
+import { type Arrival, type EntriesPage, findShard, type StoredSession } from './session-records.js';
 
-/** A call that takes longer is given up: the engine itself would wait for ever for a node that is gone. */
+/** Limit of one call: the engine itself would wait for ever for a node that is gone. */
 const TIMEOUT_MS = 30_000;
 /** Each holds settings and rules, some kilobytes. */
 const HEADERS_MAX = 256;
@@ -124,14 +124,14 @@ export class SessionStore {
   setMetadata(sessionId: string, value: unknown): Promise<void> {
     const parameter = { sessionId, value };
     return this.call(
-      { service: 'SessionMetadata', handler: 'put', key: shardOf(sessionId), parameter },
+      { service: 'SessionMetadata', handler: 'put', key: findShard(sessionId), parameter },
       true,
     );
   }
 
   metadata(sessionId: string): Promise<unknown> {
     const parameter = { sessionId };
-    return this.call({ service: 'SessionMetadata', handler: 'get', key: shardOf(sessionId), parameter });
+    return this.call({ service: 'SessionMetadata', handler: 'get', key: findShard(sessionId), parameter });
   }
 
   /** Of one shard. */
@@ -166,7 +166,7 @@ export class SessionStore {
     if (this.#headers.size > HEADERS_MAX && oldest !== undefined) this.#headers.delete(oldest);
   }
 
-  /** What the session's own journal has from `from` on, at most one page. */
+  /** The session's own entries from `from` on, at most one page. */
   #page(sessionId: string, from: number): Promise<EntriesPage> {
     return this.call({ service: 'Session', handler: 'entries', key: sessionId, parameter: { from } });
   }

@@ -25,9 +25,9 @@ import {
   type Tool,
   type UserHookRuns,
 } from 'pawl/engine';
-import { type AppliedEvent, endedWork, stopOf } from './apply-events.js';
+import { type AppliedEvent, endedWork, stoppingAction } from './apply-events.js';
 import type { LiveChannel } from './live.js';
-import type { HooksOrder, ShownText, Work } from './session-records.js';
+import type { HooksRequest, ShownText, Work } from './session-records.js';
 import type { SessionStates } from './session-states.js';
 import type { SessionStore } from './session-store.js';
 
@@ -70,7 +70,7 @@ export class Workers {
   }
 
   shownText(sessionId: string, requestId: string): ShownText | null {
-    return this.#open.get(sessionId)?.shownOf(requestId) ?? null;
+    return this.#open.get(sessionId)?.shownText(requestId) ?? null;
   }
 
   /** Ends a session here. Resolves with what its last hooks say. */
@@ -109,9 +109,7 @@ export class Workers {
   }
 }
 
-/** The dependencies of one session in this process, and its work here. Made again from the journal whenever it is needed. */
-
-/** What the dependencies of a session may depend on. */
+/** The facts that the dependencies of a session may depend on. */
 export type EquippedSession = Pick<Header, 'settings' | 'sessionId' | 'startedBy'> & {
   /** A new session declares the tools that it is equipped with; one that goes on may have declared any of them. */
   readonly isNew: boolean;
@@ -161,6 +159,7 @@ const lostSummary = (compactionId: string): Posted => ({
   usage: null,
 });
 
+/** The dependencies of one session in this process, and its work here. Made again from the journal whenever it is needed. */
 class SessionWorker {
   readonly sessionId: string;
   readonly #world: WorkerWorld;
@@ -225,16 +224,16 @@ class SessionWorker {
     return !works && this.#equipment.jobs.list().length === 0;
   }
 
-  /** The run of an invocation: the one that goes on here, or a new one. `isAgain`: it was begun by another process. */
+  /** The run of an invocation: the running one, or a new one. `isAgain`: another process began it. */
   async run(invocationId: string, work: Work, isAgain: boolean): Promise<WorkRun> {
     this.usedAt = Date.now();
     const going = this.#runs.get(invocationId) ?? this.#beginning.get(invocationId);
     if (going !== undefined) return going;
-    const begun = this.#begin(invocationId, work, isAgain).finally(() =>
+    const beginning = this.#begin(invocationId, work, isAgain).finally(() =>
       this.#beginning.delete(invocationId),
     );
-    this.#beginning.set(invocationId, begun);
-    return begun;
+    this.#beginning.set(invocationId, beginning);
+    return beginning;
   }
 
   async #begin(invocationId: string, work: Work, isAgain: boolean): Promise<WorkRun> {
@@ -267,9 +266,9 @@ class SessionWorker {
   }
 
   /** Runs hooks that are no part of other work. Resolves with what they say. */
-  runHooks(...order: Parameters<SessionHooks['run']>): ReturnType<SessionHooks['run']> {
+  runHooks(...args: Parameters<SessionHooks['run']>): ReturnType<SessionHooks['run']> {
     this.usedAt = Date.now();
-    return this.#hooks.run(...order);
+    return this.#hooks.run(...args);
   }
 
   /** The engine has the result of the work and all that came after it. */
@@ -282,7 +281,7 @@ class SessionWorker {
     return this.#runs.get(invocationId);
   }
 
-  shownOf(requestId: string): WorkRun['shown'] {
+  shownText(requestId: string): WorkRun['shown'] {
     for (const run of this.#runs.values())
       if (run.isRunning && run.shown?.requestId === requestId) return run.shown;
     return null;
@@ -368,14 +367,12 @@ class SessionWorker {
     );
     if (running.length === 0) return run.begin(); // its start is not in the journal, so it has not begun
     const journal = { read: () => this.#lastEntries(run.work.seq), seq: run.work.seq };
-    const begun = running.map((call) => ({ batchId, call }));
-    recoverCalls(begun, journal, run.performers.tools, { known: past, takingOver: this.#taken });
+    const started = running.map((call) => ({ batchId, call }));
+    recoverCalls(started, journal, run.performers.tools, { known: past, takingOver: this.#taken });
   }
 }
 
-/** One piece of work while this process does it: an action with performers of its own, and the events they post. */
-
-/** What the work came to. `isOpen`: usage may still be reported. */
+/** Result of the work. `isOpen`: usage may still be reported. */
 export type WorkResult = {
   readonly posted: readonly Posted[];
   readonly at: number;
@@ -386,12 +383,12 @@ export type WorkResult = {
 type WorkNeeds = {
   readonly equipment: Equipment;
   readonly journal: PerformedSession['journal'];
-  /** Of the session: they remember more than one piece of work. Null: there are none. */
+  /** The session's hooks, which remember more than one piece of work. Null: there are none. */
   readonly userHooks: UserHookRuns | null;
   state(): State;
   /** Sends an event to the session at once and waits until it is durable. */
   postNow(event: Posted): Promise<{ readonly applied: AppliedEvent | undefined; readonly state: State }>;
-  /** Shows what is not kept. */
+  /** Shows an event that is not journaled. */
   show(event: Event): void;
   report(fault: Error): void;
 };
@@ -403,7 +400,7 @@ const VOLATILE: ReadonlySet<Posted['type']> = new Set([
   'ToolProgress',
 ]);
 
-/** How long the usage of a reply that was given up is waited for. */
+/** Wait for the usage of an aborted reply. */
 const LATE_MS = 30_000;
 
 const wait = (ms: number): Promise<void> =>
@@ -411,6 +408,7 @@ const wait = (ms: number): Promise<void> =>
     setTimeout(resolve, ms).unref();
   });
 
+/** One piece of work while this process does it: an action with performers of its own, and the events they post. */
 class WorkRun {
   readonly work: Work;
   readonly #needs: WorkNeeds;
@@ -434,7 +432,7 @@ class WorkRun {
       userHooks: needs.userHooks,
       opened: needs.state(),
       state: needs.state,
-      post: (event, told) => this.#post(event, told),
+      post: (event, answer) => this.#post(event, answer),
       shutDown: () => undefined,
     });
   }
@@ -473,7 +471,7 @@ class WorkRun {
   /** Stops the work. Only a call may still report its outcome, unless it is forced. */
   stop(force: boolean): void {
     const { action } = this.work;
-    const stopping = stopOf(action, force);
+    const stopping = stoppingAction(action, force);
     if (this.#ended || stopping === null) return;
     perform(stopping, this.#needs.state(), this.#performers);
     if (action.type === 'ExecuteTools') {
@@ -489,7 +487,7 @@ class WorkRun {
     return stopped.outcomes();
   }
 
-  /** What is reported after the end. */
+  /** Events that are reported after the end. */
   async late(): Promise<readonly Posted[]> {
     await this.#silence();
     return this.#posted.splice(0);
@@ -525,7 +523,7 @@ class WorkRun {
   }
 
   /** The start of a call is in the journal already, unless its file had to be looked at first. */
-  async #tell(event: Posted, told: Told): Promise<void> {
+  async #tell(event: Posted, answer: Told): Promise<void> {
     const { action } = this.work;
     const isKept =
       event.type === 'ToolStarted' &&
@@ -533,17 +531,17 @@ class WorkRun {
       action.calls.every(({ traits }) => traits.effect !== 'probeable');
     if (isKept) {
       await Promise.resolve();
-      told(true, this.#needs.state());
+      answer(true, this.#needs.state());
       return;
     }
     try {
       const { applied, state } = await this.#needs.postNow(event);
       const accepted = applied !== undefined && 'accepted' in applied && applied.accepted;
-      told(accepted, state);
+      answer(accepted, state);
       if (!accepted && event.type === 'ToolStarted') this.#end();
     } catch (error) {
       this.#needs.report(error instanceof Error ? error : new Error(String(error)));
-      told(false, this.#needs.state()); // the effect does not begin
+      answer(false, this.#needs.state()); // the effect does not begin
       this.#end();
     }
   }
@@ -556,8 +554,6 @@ class WorkRun {
   }
 }
 
-/** The user's hooks of one session in this process. They are shared by all work, since they remember more than one piece. */
-
 type HooksWorld = {
   readonly postNow: WorkNeeds['postNow'];
   /** The state after this entry, or a later one. */
@@ -567,20 +563,21 @@ type HooksWorld = {
 
 const STOPPING_MS = 1_000;
 
+/** The user's hooks of one session in this process. They are shared by all work, since they remember more than one piece. */
 class SessionHooks {
   readonly runs: UserHookRuns | null;
   readonly #world: HooksWorld;
-  /** What hooks have said and the engine does not know yet. */
-  #said: Posted[] = [];
+  /** Verdicts of hooks that the engine does not know yet. */
+  #reports: Posted[] = [];
   #running = 0;
 
   /** `opened`: the state when the session was equipped, or a later one. */
   constructor(equipment: Equipment, opened: State, world: HooksWorld) {
     this.#world = world;
-    this.runs = createUserHookRuns(equipment, opened, (event, told) => {
-      // It is told with the end of the hooks, unless a request waits for it.
-      if (told === undefined) this.#said.push(event);
-      else void this.#tell(event, told);
+    this.runs = createUserHookRuns(equipment, opened, (event, answer) => {
+      // It is reported when the hooks end, unless a request waits for it.
+      if (answer === undefined) this.#reports.push(event);
+      else void this.#tell(event, answer);
     });
   }
 
@@ -590,7 +587,7 @@ class SessionHooks {
 
   /** Runs hooks that are no part of other work. Resolves with what they say. */
   async run(
-    about: Exclude<HooksOrder['about'], { readonly moment: 'session-end' }>,
+    about: Exclude<HooksRequest['about'], { readonly moment: 'session-end' }>,
     seq: number,
   ): Promise<readonly Posted[]> {
     this.#running += 1;
@@ -611,20 +608,20 @@ class SessionHooks {
     await Promise.race([stopped, patience]);
   }
 
-  /** What hooks have said since the last time. */
+  /** The verdicts of hooks since the last call. */
   take(): readonly Posted[] {
-    return this.#said.splice(0);
+    return this.#reports.splice(0);
   }
 
-  async #tell(event: Posted, told: Told): Promise<void> {
+  async #tell(event: Posted, answer: Told): Promise<void> {
     const tried = await attempt(async () => {
       const { applied, state } = await this.#world.postNow(event);
-      told(applied !== undefined && 'accepted' in applied && applied.accepted, state);
+      answer(applied !== undefined && 'accepted' in applied && applied.accepted, state);
     });
     if (tried.kind === 'done') return;
     this.#world.report(tried.fault);
-    this.#said.push(event); // the request goes without it, and the journal gets it later
-    told(false, await this.#world.stateAfter(0));
+    this.#reports.push(event); // the request goes without it, and the journal gets it later
+    answer(false, await this.#world.stateAfter(0));
   }
 }
 

@@ -2,36 +2,27 @@
 
 import * as restate from '@restatedev/restate-sdk';
 import { type Entry, type Header, type SessionInfo, summarise, titleFrom } from 'pawl/engine';
-import { chunkName, firstOf, type Head, json, type StoredTitle, shardOf } from './session-records.js';
-
-/**
- * The older entries of a session, in chunks. They have an object of their own because the engine sends all values of an
- * object with each call of it: a session with a long history would become slow.
- */
+import {
+  chunkName,
+  chunkStart,
+  findShard,
+  type Head,
+  jsonCall,
+  type StoredTitle,
+} from './session-records.js';
 
 const SERVICE = 'SessionEntries';
 
-export type PageOrder = { readonly from: number };
+type PageRequest = { readonly from: number };
 
 const PAGE_BYTES_MAX = 4_000_000;
 
-/** The call that keeps a chunk. Nobody waits for it: until it is kept, a reader sees the end of the journal later. */
-export const chunkOf = (sessionId: string, chunk: readonly Entry[]) => ({
-  service: SERVICE,
-  method: 'keep',
-  key: sessionId,
-  inputSerde: json<readonly Entry[]>(),
-  parameter: chunk,
-});
+/** The call that stores a chunk. Nobody waits for it: until then a reader sees the end of the journal later. */
+export const chunkCall = (sessionId: string, chunk: readonly Entry[]) =>
+  jsonCall(SERVICE, 'keep', chunk, sessionId);
 
-export const pageOf = (sessionId: string, from: number) => ({
-  service: SERVICE,
-  method: 'page',
-  key: sessionId,
-  inputSerde: json<PageOrder>(),
-  outputSerde: json<readonly Entry[]>(),
-  parameter: { from },
-});
+export const pageCall = (sessionId: string, from: number) =>
+  jsonCall<readonly Entry[]>(SERVICE, 'page', { from } satisfies PageRequest, sessionId);
 
 const keep = async (ctx: restate.ObjectContext, chunk: readonly Entry[]): Promise<void> => {
   const [first] = chunk;
@@ -39,11 +30,11 @@ const keep = async (ctx: restate.ObjectContext, chunk: readonly Entry[]): Promis
 };
 
 /** The entries from `from` on, without a gap, as many as fit into one page. */
-const page = async (ctx: restate.ObjectSharedContext, { from }: PageOrder): Promise<readonly Entry[]> => {
+const page = async (ctx: restate.ObjectSharedContext, { from }: PageRequest): Promise<readonly Entry[]> => {
   const names = [...(await ctx.stateKeys())].sort();
   const begin = Math.max(
     0,
-    names.findLastIndex((name) => firstOf(name) <= from),
+    names.findLastIndex((name) => chunkStart(name) <= from),
   );
   const entries: Entry[] = [];
   let bytes = 0;
@@ -67,13 +58,15 @@ export const RETRYING = {
   },
 } as const;
 
+/**
+ * The older entries of a session, in chunks. They have an object of their own because the engine sends all values of an
+ * object with each call of it: a session with a long history would become slow.
+ */
 export const entriesObject = restate.object({
   name: SERVICE,
   options: { ...RETRYING, enableLazyState: true, journalRetention: 0 },
   handlers: { keep, page: restate.handlers.object.shared(page) },
 });
-
-/** The list of sessions, in shards, so that no one object is told of every change. */
 
 export const titleIn = (entries: readonly Entry[]): StoredTitle | null => {
   for (const { seq, event } of entries)
@@ -82,14 +75,10 @@ export const titleIn = (entries: readonly Entry[]): StoredTitle | null => {
 };
 
 /** The call that tells the list of a session. The first title stays. */
-export const indexOf = (header: Header, head: Head, title: StoredTitle | null) => ({
-  service: 'SessionIndex',
-  method: 'put',
-  key: shardOf(header.sessionId),
-  inputSerde: json(),
-  outputSerde: json(),
-  parameter: summarise(header.sessionId, header, title?.title ?? '', head.lastAt),
-});
+export const indexCall = (header: Header, head: Head, title: StoredTitle | null) => {
+  const info = summarise(header.sessionId, header, title?.title ?? '', head.lastAt);
+  return jsonCall('SessionIndex', 'put', info, findShard(header.sessionId));
+};
 
 const putInfo = async (ctx: restate.ObjectContext, info: SessionInfo): Promise<void> => {
   const known = await ctx.get<SessionInfo>(info.sessionId);
@@ -106,6 +95,7 @@ const listInfos = async (ctx: restate.ObjectSharedContext): Promise<readonly Ses
   return infos;
 };
 
+/** The list of sessions, in shards, so that no single object gets every change. */
 export const indexObject = restate.object({
   name: 'SessionIndex',
   options: { ...RETRYING, journalRetention: 0 },
@@ -116,11 +106,9 @@ export const indexObject = restate.object({
   },
 });
 
-/** What nodes keep with sessions, such as whose they are: plain JSON by session, in the shards of the list. */
+type MetadataRequest = { readonly sessionId: string; readonly value: unknown };
 
-type MetadataOrder = { readonly sessionId: string; readonly value: unknown };
-
-const putValue = async (ctx: restate.ObjectContext, { sessionId, value }: MetadataOrder): Promise<void> =>
+const putValue = async (ctx: restate.ObjectContext, { sessionId, value }: MetadataRequest): Promise<void> =>
   ctx.set(sessionId, value);
 
 const getValue = async (
@@ -134,6 +122,7 @@ const allValues = async (ctx: restate.ObjectSharedContext): Promise<readonly unk
   return values;
 };
 
+/** Data of nodes about sessions, such as whose they are: plain JSON by session, in the shards of the list. */
 export const metadataObject = restate.object({
   name: 'SessionMetadata',
   options: { ...RETRYING, journalRetention: 0 },

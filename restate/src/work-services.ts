@@ -27,8 +27,8 @@ import {
   type Arrival,
   type BegunSession,
   type Bound,
-  type HooksOrder,
-  json,
+  type HooksRequest,
+  jsonCall,
   type Work,
 } from './session-records.js';
 import { refuseNewer } from './session-states.js';
@@ -46,7 +46,7 @@ const OPTIONS = {
   journalRetention: 0,
 } as const;
 
-const failureOf = ({ action }: Work, why: string): readonly Posted[] => {
+const failedWork = ({ action }: Work, why: string): readonly Posted[] => {
   const message = `it could not be begun: ${why}`;
   switch (action.type) {
     case 'SendLlmRequest': {
@@ -73,8 +73,8 @@ const failureOf = ({ action }: Work, why: string): readonly Posted[] => {
   }
 };
 
-/** What must run where the workspace is. Undefined: nothing that would keep models from being called anywhere. */
-const boundOf = ({
+/** The parts that must run where the workspace is. Undefined: models may be called on any node. */
+const findBound = ({
   userHooks = null,
   isBound = false,
 }: Pick<SessionDependencies, 'userHooks' | 'isBound'>): Bound | undefined => {
@@ -103,7 +103,7 @@ const doWork = async (
 ): Promise<WorkResult> => {
   const done = await attempt(async () => {
     const worker = await workers.of(work.sessionId, work.seq, work.node);
-    const bound = boundOf(worker.equipment);
+    const bound = findBound(worker.equipment);
     if (!work.isBound && bound !== undefined) {
       await world.store.call({ service: 'Session', handler: 'bind', key: work.sessionId, parameter: bound });
       const posted = againOnItsNode(work);
@@ -113,18 +113,13 @@ const doWork = async (
   });
   if (done.kind === 'done') return done.value;
   world.report(done.fault);
-  return { posted: failureOf(work, done.fault.message), at: Date.now(), isOpen: false };
+  return { posted: failedWork(work, done.fault.message), at: Date.now(), isOpen: false };
 };
 
 const sendTo = (ctx: restate.Context, sessionId: string, arrival: Arrival): void => {
   if (arrival.posted.length === 0) return;
-  ctx.genericSend({
-    service: 'Session',
-    method: 'event',
-    key: sessionId,
-    parameter: { ...arrival, machineVersion: agentMachine.version },
-    inputSerde: json(),
-  });
+  const parameter: Arrival = { ...arrival, machineVersion: agentMachine.version };
+  ctx.genericSend(jsonCall('Session', 'event', parameter, sessionId));
 };
 
 type Signal = { readonly signalled: string };
@@ -175,8 +170,8 @@ export const modelService = (parts: ServiceParts) =>
     handlers: { perform: (ctx: restate.Context, work: Work) => perform(ctx, parts, work) },
   });
 
-type BeginOrder = NewSession & { readonly sessionId: string };
-type JudgeOrder = {
+type BeginRequest = NewSession & { readonly sessionId: string };
+type JudgeRequest = {
   readonly sessionId: string;
   readonly tool: string;
   readonly input: Parameters<import('pawl/engine').Tool['judge']>[0];
@@ -186,7 +181,7 @@ type JudgeOrder = {
 /** The header of a new session. Its tools and prices are those of this node. */
 const begin = async (
   { world }: ServiceParts,
-  { settings, instructions, startedBy, sessionId }: BeginOrder,
+  { settings, instructions, startedBy, sessionId }: BeginRequest,
 ): Promise<BegunSession> => {
   checkSettings(settings);
   const started = startedBy === undefined ? {} : { startedBy };
@@ -201,19 +196,19 @@ const begin = async (
   };
   const header = await beginHeader(session, freezePrompt(instructions, needs.tools), world.blobs);
   await needs.close?.(false);
-  const bound = boundOf(needs);
+  const bound = findBound(needs);
   const versioned = { ...header, machineVersion: agentMachine.version };
   return { header: versioned, ...(bound === undefined ? {} : { bound }) };
 };
 
 const judge = async (
   { workers, world }: ServiceParts,
-  { sessionId, tool, input, workspace }: JudgeOrder,
+  { sessionId, tool, input, workspace }: JudgeRequest,
 ): Promise<Judgement> => {
   const { equipment } = await workers.of(sessionId, 0, world.node);
-  const found = equipment.tools.get(tool);
-  if (found === undefined) throw new restate.TerminalError(`there is no tool ${tool} on this node`);
-  return found.judge(input, workspace);
+  const known = equipment.tools.get(tool);
+  if (known === undefined) throw new restate.TerminalError(`there is no tool ${tool} on this node`);
+  return known.judge(input, workspace);
 };
 
 /** Tells the caller what went wrong instead of trying again for ever. */
@@ -223,17 +218,17 @@ const answer = async <T>(work: () => Promise<T>): Promise<T> => {
   throw new restate.TerminalError(done.fault.message, { errorCode: 400 });
 };
 
-export const toolsServiceOf = (parts: ServiceParts) =>
+export const createToolsService = (parts: ServiceParts) =>
   restate.service({
     name: toolsService(parts.world.node),
     options: OPTIONS,
     handlers: {
       perform: (ctx: restate.Context, work: Work) => perform(ctx, parts, work),
       // Recorded, since another attempt at the same call must return the same: a header has its time in it.
-      begin: (ctx: restate.Context, order: BeginOrder) =>
-        ctx.run('begin', () => answer(() => begin(parts, order))),
-      judge: (ctx: restate.Context, order: JudgeOrder) =>
-        ctx.run('judge', () => answer(() => judge(parts, order))),
+      begin: (ctx: restate.Context, request: BeginRequest) =>
+        ctx.run('begin', () => answer(() => begin(parts, request))),
+      judge: (ctx: restate.Context, request: JudgeRequest) =>
+        ctx.run('judge', () => answer(() => judge(parts, request))),
       ping: async () => true,
       stop: (ctx: restate.Context, { sessionId }: { readonly sessionId: string }) =>
         ctx.run(
@@ -241,22 +236,16 @@ export const toolsServiceOf = (parts: ServiceParts) =>
           async (): Promise<readonly StoppedCall[]> =>
             (await parts.workers.known(sessionId)?.stopCalls()) ?? [],
         ),
-      hooks: (ctx: restate.Context, order: HooksOrder) => performHooks(ctx, parts, order),
+      hooks: (ctx: restate.Context, request: HooksRequest) => performHooks(ctx, parts, request),
       end: async (_ctx: restate.Context, { sessionId }: { readonly sessionId: string }) => {
         await parts.workers.end(sessionId);
       },
     },
   });
 
-/**
- * Hooks of the user that are no part of other work: about the start and the end of a session, and about questions to the
- * user. They run in one recorded step, whose result is what they say. If their process dies, they are not run again:
- * their session is told so.
- */
-
 type HooksParts = { readonly workers: Workers; readonly world: WorkerWorld };
 
-const interrupted = ({ about: { moment } }: HooksOrder): Posted => ({
+const interrupted = ({ about: { moment } }: HooksRequest): Posted => ({
   type: 'UserHooksRan',
   moment,
   requestId: null,
@@ -271,13 +260,13 @@ const interrupted = ({ about: { moment } }: HooksOrder): Posted => ({
 
 const runHooks = async (
   { workers, world }: HooksParts,
-  order: HooksOrder,
+  request: HooksRequest,
   isAgain: boolean,
 ): Promise<readonly Posted[]> => {
-  const { sessionId, seq, node, about } = order;
+  const { sessionId, seq, node, about } = request;
   if (isAgain) {
     if (about.moment === 'session-end') await workers.end(sessionId);
-    return [interrupted(order)];
+    return [interrupted(request)];
   }
   const ran = await attempt(async () => {
     const worker = await workers.of(sessionId, seq, node);
@@ -293,24 +282,27 @@ const runHooks = async (
 /** An engine that was away asks again for hooks that still run here. */
 const running = new Map<string, Promise<readonly Posted[]>>();
 
-const performHooks = async (ctx: restate.Context, parts: HooksParts, order: HooksOrder): Promise<void> => {
+/**
+ * Hooks of the user that are no part of other work: about the start and the end of a session, and about questions to the
+ * user. They run in one recorded step, whose result is what they say. If their process dies, they are not run again:
+ * their session gets a notice.
+ */
+const performHooks = async (
+  ctx: restate.Context,
+  parts: HooksParts,
+  request: HooksRequest,
+): Promise<void> => {
   const { id } = ctx.request();
   const isAgain = await isBegunElsewhere(ctx);
   const arrival = await ctx.run('hooks', async (): Promise<Arrival> => {
-    const going = running.get(id) ?? runHooks(parts, order, isAgain);
+    const going = running.get(id) ?? runHooks(parts, request, isAgain);
     running.set(id, going);
     return { posted: await going, at: Date.now() };
   });
   running.delete(id);
-  const isEnd = order.about.moment === 'session-end';
+  const isEnd = request.about.moment === 'session-end';
   if (arrival.posted.length === 0 && !isEnd) return;
-  ctx.genericSend({
-    service: 'Session',
-    method: isEnd ? 'ended' : 'event',
-    key: order.sessionId,
-    parameter: arrival,
-    inputSerde: json(),
-  });
+  ctx.genericSend(jsonCall('Session', isEnd ? 'ended' : 'event', arrival, request.sessionId));
 };
 
 /** This process. */

@@ -8,7 +8,7 @@ import { createJobs } from '../../packages/agent/src/tools/jobs.js';
 import type { ContractWorld, MakeRuntime } from '../../test/contract/runtime-under-test.js';
 import type { MakeNodeRuntime } from '../../test/serve/node-under-test.js';
 import { atEnd, removeFolderSync, type TestScope } from '../../test/temporary-folder.js';
-import { createRestateRuntime, localLive, register, startNode } from '../packages/pawl/src/index.js';
+import { createRestateRuntime, localLive, register, startNode } from '../src/index.js';
 import { type Engine, startEngine } from '../src/start-engine.js';
 
 /** The real engine with one node in this process, for all tests of a file. */

@@ -3,11 +3,11 @@ import { test } from 'node:test';
 import type * as restate from '@restatedev/restate-sdk';
 import { agentMachine, type Header } from 'pawl/engine';
 import { storySettings } from '../../test/contract/play-story.js';
-import { localLive } from '../packages/pawl/src/index.js';
+import { localLive } from '../src/index.js';
 import { arrive } from '../src/session-object.js';
 import type { Head } from '../src/session-records.js';
 import type { SessionStates } from '../src/session-states.js';
-import { toolsServiceOf } from '../src/work-services.js';
+import { createToolsService } from '../src/work-services.js';
 
 /** What a call waits for, and what it records: seen with a stand-in for the engine that answers when the test wants. */
 
@@ -64,7 +64,9 @@ test('watchers are told of entries when the engine has proved that it has them, 
 
 test('the beginning of a session is a recorded step: another attempt takes the header of the first', async () => {
   const world = { node: 'n1', equip: () => assert.fail('it was begun already') };
-  const service = toolsServiceOf({ world, workers: {} } as unknown as Parameters<typeof toolsServiceOf>[0]);
+  const service = createToolsService({ world, workers: {} } as unknown as Parameters<
+    typeof createToolsService
+  >[0]);
   const { begin } = (service as unknown as { readonly service: Record<string, unknown> }).service;
   const recorded = { header };
   const names: string[] = [];

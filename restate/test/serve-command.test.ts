@@ -10,7 +10,7 @@ import { call, message, text } from '../../test/e2e/wire-words.js';
 import { plainScript } from '../../test/mcp/test-servers.js';
 import { isEntry, NodeClient, rests } from '../../test/serve/node-client.js';
 import { atEnd, temporaryFolder } from '../../test/temporary-folder.js';
-import * as ownPackage from '../packages/pawl/src/index.js';
+import * as ownPackage from '../src/index.js';
 import { freePorts } from '../src/start-engine.js';
 import { startTestEngine } from './engine-under-test.js';
 import { freeFirstPort } from './free-first-port.js';

@@ -13,7 +13,7 @@ import { createFileMemory } from '../../packages/agent/src/tools/file-change.js'
 import { createJobs } from '../../packages/agent/src/tools/jobs.js';
 import { storySettings } from '../../test/contract/play-story.js';
 import { temporaryFolder } from '../../test/temporary-folder.js';
-import { localLive } from '../packages/pawl/src/index.js';
+import { localLive } from '../src/index.js';
 import type { Work } from '../src/session-records.js';
 import { SessionStates } from '../src/session-states.js';
 import type { SessionStore } from '../src/session-store.js';

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import {
-  exitOf,
+  checkExit,
   leaveTrace,
   readBounds,
   reportText,
@@ -48,21 +48,21 @@ test('a bound that is not understood is refused with the names that there are', 
 });
 
 test('a sound check is done, whatever the bounds', () => {
-  assert.equal(exitOf(sound, defaultBounds), exitCodes.done);
-  assert.equal(exitOf(sound, { ...defaultBounds, reads: 9 }), exitCodes.done);
+  assert.equal(checkExit(sound, defaultBounds), exitCodes.done);
+  assert.equal(checkExit(sound, { ...defaultBounds, reads: 9 }), exitCodes.done);
 });
 
 test('an arrow that was not reached counts unless the bounds are small', () => {
   const missing = { ...sound, edges: { ...reach, reached: 2, missing: ['A/B/0'] } };
-  assert.equal(exitOf(missing, defaultBounds), exitCodes.taskFailed);
-  assert.equal(exitOf(missing, { ...defaultBounds, reads: 9 }), exitCodes.taskFailed);
-  assert.equal(exitOf(missing, { ...defaultBounds, cancels: 0 }), exitCodes.done);
+  assert.equal(checkExit(missing, defaultBounds), exitCodes.taskFailed);
+  assert.equal(checkExit(missing, { ...defaultBounds, reads: 9 }), exitCodes.taskFailed);
+  assert.equal(checkExit(missing, { ...defaultBounds, cancels: 0 }), exitCodes.done);
 });
 
 test('a violation, or a check that did not come to its end, counts always', () => {
   const small = { ...defaultBounds, cancels: 0 };
-  assert.equal(exitOf({ ...sound, violations: 1, violation }, small), exitCodes.taskFailed);
-  assert.equal(exitOf({ ...sound, complete: false }, small), exitCodes.taskFailed);
+  assert.equal(checkExit({ ...sound, violations: 1, violation }, small), exitCodes.taskFailed);
+  assert.equal(checkExit({ ...sound, complete: false }, small), exitCodes.taskFailed);
 });
 
 test('the text tells of every configuration, of every view, and of what is missing', () => {

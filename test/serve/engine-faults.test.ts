@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { apiFaultOf } from '../../packages/serve/src/api-fault.js';
+import { toApiFault } from '../../packages/serve/src/api-fault.js';
 import '../starts-no-program.js';
 
 /** Errors of a runtime on an engine, as the API says them. */
@@ -10,7 +10,7 @@ const engineError = (status: number): Error =>
 
 test('an error of the engine is the fault that its status means, and never an internal one', () => {
   const faults = [400, 404, 409, 413, 429, 500, 503].map((status) => {
-    const fault = apiFaultOf(engineError(status));
+    const fault = toApiFault(engineError(status));
     return [status, fault?.code, fault?.status, fault?.retryAfter];
   });
   assert.deepEqual(faults, [
@@ -22,5 +22,5 @@ test('an error of the engine is the fault that its status means, and never an in
     [500, 'unavailable', 503, 5],
     [503, 'unavailable', 503, 5],
   ]);
-  assert.equal(apiFaultOf(new Error('a fault of the node')), null);
+  assert.equal(toApiFault(new Error('a fault of the node')), null);
 });

@@ -72,10 +72,10 @@ test('keys come from a file of the user alone, or from a variable, or one is mad
   assert.throws(() => nodeKeys(`${file}x`, {}), /There is no file of keys/);
   assert.throws(() => nodeKeys(path.dirname(file), {}), /not a regular file/);
   const given = nodeKeys(undefined, { PAWL_SERVE_TOKEN: TOKEN });
-  assert.deepEqual([given.made, findKey(given.keys, `Bearer ${TOKEN}`)?.name], [null, 'default']);
+  assert.deepEqual([given.newToken, findKey(given.keys, `Bearer ${TOKEN}`)?.name], [null, 'default']);
   assert.throws(() => nodeKeys(undefined, { PAWL_SERVE_TOKEN: 'short' }), /at least 16 characters/);
   const made = nodeKeys(undefined, {});
-  assert.equal(findKey(made.keys, `Bearer ${made.made}`)?.name, 'default');
+  assert.equal(findKey(made.keys, `Bearer ${made.newToken}`)?.name, 'default');
 });
 
 test('metrics are OpenMetrics text: types before samples, escaped labels, growing buckets, an end', () => {

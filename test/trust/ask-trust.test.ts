@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type Executable, openTrust } from '../../packages/agent/src/extensions/trust.js';
+import { askTrust } from '../../packages/pawl/src/interactive/ask-trust.js';
 import {
-  askTrust,
   notRunText,
-  questionOf,
   settleExecutables,
+  trustQuestion,
 } from '../../packages/pawl/src/sessions/project-trust.js';
 import { fakeClock } from '../../packages/pawl/src/testing.js';
 import type { Pressed } from '../../packages/terminal/src/keys.js';
@@ -186,7 +186,7 @@ test('what nobody was asked about is said in one line', () => {
 test('texts that have little in common are compared at once', async () => {
   const content = (word: string): string => `${`  "${word}",\n`.repeat(11_000)}the end`;
   const spentMs = watchCpu();
-  const { content: shown, kind } = await questionOf({
+  const { content: shown, kind } = await trustQuestion({
     executable: server('docs', content('now')),
     before: content('before'),
   });
@@ -197,7 +197,7 @@ test('texts that have little in common are compared at once', async () => {
 });
 
 test('a server on another computer does not run here, and the question does not say so', async () => {
-  const asked = (executable: Executable) => questionOf({ executable, before: null });
+  const asked = (executable: Executable) => trustQuestion({ executable, before: null });
   const remote = await asked({ ...server('web', 'x'), isRemote: true });
   assert.equal(remote.title, 'This project wants to use: MCP server web');
   assert.match(remote.meaning, /^Its address gets what the model sends it, now and in later sessions/);

@@ -63,7 +63,7 @@ const engineFaults: ReadonlyMap<unknown, ApiFaultCode> = new Map([
 
 const ENGINE_RETRY_SECONDS = 5;
 
-const faultOf = (code: ApiFaultCode, message: string): ApiFault => {
+const createFault = (code: ApiFaultCode, message: string): ApiFault => {
   if (code === 'notFound')
     return new ApiFault(code, 'There is no such session. GET /v1/sessions lists yours.');
   if (code === 'tooLarge')
@@ -74,10 +74,10 @@ const faultOf = (code: ApiFaultCode, message: string): ApiFault => {
   return new ApiFault(code, message);
 };
 
-const engineFaultOf = (error: Error): ApiFault | null => {
+const engineFault = (error: Error): ApiFault | null => {
   if (error.name !== 'EngineError' || !('status' in error)) return null;
   const code = engineFaults.get(error.status);
-  if (code !== undefined) return faultOf(code, error.message);
+  if (code !== undefined) return createFault(code, error.message);
   return new ApiFault(
     'unavailable',
     'The engine that keeps the sessions does not answer this node. Look into the events, then send the request again.',
@@ -86,9 +86,9 @@ const engineFaultOf = (error: Error): ApiFault | null => {
 };
 
 /** The fault that an error of a runtime means for the client; null if it is one of the node's own. */
-export const apiFaultOf = (error: unknown): ApiFault | null => {
+export const toApiFault = (error: unknown): ApiFault | null => {
   if (error instanceof ApiFault) return error;
   if (!(error instanceof Error)) return null;
   const code = journalFaults[journalKind(error)];
-  return code === undefined ? engineFaultOf(error) : faultOf(code, error.message);
+  return code === undefined ? engineFault(error) : createFault(code, error.message);
 };

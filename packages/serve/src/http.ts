@@ -11,7 +11,7 @@ import type { AddressInfo } from 'node:net';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { foreignHeader, loopbackHosts } from '@pawl/agent/platform/check-host-and-origin';
 import { parseBounded } from '@pawl/agent/platform/untrusted-input';
-import { ApiFault, apiFaultOf } from './api-fault.js';
+import { ApiFault, toApiFault } from './api-fault.js';
 import { findKey, type KeyUse, type ServeKey } from './keys.js';
 import { endsTurns, readFork, readInput, readNewSession } from './request-shapes.js';
 import type { ServedSessions } from './served-sessions.js';
@@ -103,19 +103,19 @@ class Answers {
     incoming: IncomingMessage,
     outgoing: ServerResponse,
     method: string,
-    found: (route: string) => void,
+    setRoute: (route: string) => void,
   ): Promise<void> {
     const { host, names, keys, use, routes } = this.#options;
     checkPlace(incoming.headers, { host, port: this.port, names });
     const [path = ''] = (incoming.url ?? '').split('?', 1);
     if (path === '/health') {
-      found(path);
+      setRoute(path);
       return this.#health(outgoing);
     }
     const key = admitKey(incoming.headers, keys, use);
-    const { route, sessionId } = findRoute(method, path);
-    found(route.path);
-    const answer = await route.answer(routes, { key, sessionId, incoming, outgoing });
+    const { route, path: template, sessionId } = findRoute(method, path);
+    setRoute(template);
+    const answer = await route(routes, { key, sessionId, incoming, outgoing });
     if (answer !== null) sendJson(outgoing, answer.status, answer.body);
   }
 
@@ -125,7 +125,7 @@ class Answers {
   }
 
   #refuse(incoming: IncomingMessage, outgoing: ServerResponse, error: Error): void {
-    const fault = apiFaultOf(error);
+    const fault = toApiFault(error);
     const isOurs = fault === null || fault.code === 'unavailable';
     if (isOurs && !outgoing.destroyed && !incoming.destroyed) this.#options.report(error);
     if (outgoing.headersSent) {
@@ -158,7 +158,7 @@ export const openNodeServer = async (options: HttpOptions): Promise<NodeServer> 
   answers.port = await listen(server, options.host, options.port);
   const { host } = options;
   return {
-    address: `http://${host.includes(':') ? `[${host}]` : host}:${answers.port}`,
+    address: `http://${inAddress(host)}:${answers.port}`,
     active: () => answers.active,
     close: (graceMs) =>
       new Promise((resolve) => {
@@ -172,7 +172,7 @@ export const openNodeServer = async (options: HttpOptions): Promise<NodeServer> 
   };
 };
 
-/** The requests of the API. */
+// The requests of the API.
 
 export type ApiExchange = {
   readonly key: ServeKey;
@@ -192,119 +192,78 @@ type RouteParts = {
   metrics(): string;
 };
 
-type Route = {
-  readonly method: 'GET' | 'POST';
-  /** `ID` stands for the id of a session. */
-  readonly path: string;
-  /** null: the answer was sent. */
-  answer(parts: RouteParts, exchange: ApiExchange): Promise<JsonAnswer | null>;
+/** null: the answer was sent. */
+type Route = (parts: RouteParts, exchange: ApiExchange) => Promise<JsonAnswer | null>;
+
+/** By method and path; `ID` stands for the id of a session. */
+const routes: Readonly<Record<string, Route>> = {
+  'POST /v1/sessions': async ({ sessions, refuseWhileDraining }, exchange) => {
+    refuseWhileDraining();
+    const request = readNewSession(await readBody(exchange));
+    return { status: 201, body: await sessions.create(exchange.key, request) };
+  },
+  'GET /v1/sessions': async ({ sessions }, { key }) => ({
+    status: 200,
+    body: { sessions: await sessions.list(key) },
+  }),
+  'GET /v1/sessions/ID': async ({ sessions }, { key, sessionId }) => ({
+    status: 200,
+    body: await sessions.describe(key, sessionId),
+  }),
+  'POST /v1/sessions/ID/inputs': async ({ sessions, refuseWhileDraining }, exchange) => {
+    const input = readInput(await readBody(exchange));
+    if (!endsTurns(input)) refuseWhileDraining();
+    return { status: 202, body: await sessions.send(exchange.key, exchange.sessionId, input) };
+  },
+  'GET /v1/sessions/ID/events': async ({ stream }, exchange) => {
+    await stream(exchange);
+    return null;
+  },
+  'POST /v1/sessions/ID/fork': async ({ sessions, refuseWhileDraining }, exchange) => {
+    refuseWhileDraining();
+    const { seq } = readFork(await readBody(exchange));
+    return { status: 201, body: await sessions.fork(exchange.key, exchange.sessionId, seq) };
+  },
+  'POST /v1/sessions/ID/close': async ({ sessions }, { key, sessionId }) => ({
+    status: 200,
+    body: await sessions.close(key, sessionId),
+  }),
+  'POST /v1/sessions/ID/move': async ({ sessions, refuseWhileDraining }, { key, sessionId }) => {
+    refuseWhileDraining();
+    return { status: 200, body: await sessions.move(key, sessionId) };
+  },
+  'GET /metrics': async ({ metrics }, { outgoing }) => {
+    const type = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
+    outgoing.writeHead(200, { 'content-type': type }).end(metrics());
+    return null;
+  },
 };
-
-const bodyOf = ({ incoming, outgoing, key }: ApiExchange): Promise<unknown> =>
-  readJson(incoming, outgoing, key.limits.inputBytes);
-
-const ok = (body: object): JsonAnswer => ({ status: 200, body });
-const created = (body: object): JsonAnswer => ({ status: 201, body });
-
-const routes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/sessions',
-    async answer({ sessions, refuseWhileDraining }, exchange) {
-      refuseWhileDraining();
-      return created(await sessions.create(exchange.key, readNewSession(await bodyOf(exchange))));
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/sessions',
-    answer: async ({ sessions }, { key }) => ok({ sessions: await sessions.list(key) }),
-  },
-  {
-    method: 'GET',
-    path: '/v1/sessions/ID',
-    answer: async ({ sessions }, { key, sessionId }) => ok(await sessions.describe(key, sessionId)),
-  },
-  {
-    method: 'POST',
-    path: '/v1/sessions/ID/inputs',
-    async answer({ sessions, refuseWhileDraining }, exchange) {
-      const input = readInput(await bodyOf(exchange));
-      if (!endsTurns(input)) refuseWhileDraining();
-      return { status: 202, body: await sessions.send(exchange.key, exchange.sessionId, input) };
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/sessions/ID/events',
-    async answer({ stream }, exchange) {
-      await stream(exchange);
-      return null;
-    },
-  },
-  {
-    method: 'POST',
-    path: '/v1/sessions/ID/fork',
-    async answer({ sessions, refuseWhileDraining }, exchange) {
-      refuseWhileDraining();
-      const { seq } = readFork(await bodyOf(exchange));
-      return created(await sessions.fork(exchange.key, exchange.sessionId, seq));
-    },
-  },
-  {
-    method: 'POST',
-    path: '/v1/sessions/ID/close',
-    answer: async ({ sessions }, { key, sessionId }) => ok(await sessions.close(key, sessionId)),
-  },
-  {
-    method: 'POST',
-    path: '/v1/sessions/ID/move',
-    async answer({ sessions, refuseWhileDraining }, { key, sessionId }) {
-      refuseWhileDraining();
-      return ok(await sessions.move(key, sessionId));
-    },
-  },
-  {
-    method: 'GET',
-    path: '/metrics',
-    async answer({ metrics }, { outgoing }) {
-      outgoing.writeHead(200, {
-        'content-type': 'application/openmetrics-text; version=1.0.0; charset=utf-8',
-      });
-      outgoing.end(metrics());
-      return null;
-    },
-  },
-];
 
 const SESSION_PATH = /^\/v1\/sessions\/([\w-]{1,100})(\/[a-z]+)?$/;
 
-type FoundRoute = { readonly route: Route; readonly sessionId: string };
+type RouteMatch = { readonly route: Route; readonly path: string; readonly sessionId: string };
 
 /** The route of a request. Throws an ApiFault if there is none. */
-const findRoute = (method: string, path: string): FoundRoute => {
-  const [, sessionId = '', rest = ''] = SESSION_PATH.exec(path) ?? [];
-  const wanted = sessionId === '' ? path : `/v1/sessions/ID${rest}`;
-  const fitting = routes.filter((route) => route.path === wanted);
-  const route = fitting.find((one) => one.method === method);
-  if (route !== undefined) return { route, sessionId };
-  const methods = fitting.map((one) => one.method).join(' or ');
-  throw fitting.length > 0
-    ? new ApiFault('wrongMethod', `This address takes ${methods}.`)
+const findRoute = (method: string, requestPath: string): RouteMatch => {
+  const [, sessionId = '', rest = ''] = SESSION_PATH.exec(requestPath) ?? [];
+  const path = sessionId === '' ? requestPath : `/v1/sessions/ID${rest}`;
+  const route = Object.entries(routes).find(([name]) => name === `${method} ${path}`)?.[1];
+  if (route !== undefined) return { route, path, sessionId };
+  const methods = ['POST', 'GET'].filter((one) => Object.hasOwn(routes, `${one} ${path}`));
+  throw methods.length > 0
+    ? new ApiFault('wrongMethod', `This address takes ${methods.join(' or ')}.`)
     : new ApiFault('notFound', 'There is nothing at this address. docs/serve.md lists the requests.');
 };
 
-/** Reads the JSON body of a request, within the limit of its key. */
-
 const DEPTH_MAX = 100;
 
-const megabytes = (bytes: number): string => `${Math.round((bytes / 1024 / 1024) * 10) / 10} MB`;
-
-const tooLarge = (bytesMax: number): ApiFault =>
-  new ApiFault(
+const tooLarge = (bytesMax: number): ApiFault => {
+  const megabytes = Math.round((bytesMax / 1024 / 1024) * 10) / 10;
+  return new ApiFault(
     'tooLarge',
-    `The body is larger than ${megabytes(bytesMax)}, the limit of this key. Put the text into a file of the workspace, and name the file.`,
+    `The body is larger than ${megabytes} MB, the limit of this key. Put the text into a file of the workspace, and name the file.`,
   );
+};
 
 const readBytes = async (incoming: IncomingMessage, bytesMax: number): Promise<Buffer> => {
   const pieces: Buffer[] = [];
@@ -317,18 +276,18 @@ const readBytes = async (incoming: IncomingMessage, bytesMax: number): Promise<B
   return Buffer.concat(pieces);
 };
 
-/** The body as JSON; an empty body is an empty object. A client that waits for the word to go on (`Expect`) gets it first. */
-const readJson = async (
-  incoming: IncomingMessage,
-  outgoing: ServerResponse,
-  bytesMax: number,
-): Promise<unknown> => {
-  if (Number(incoming.headers['content-length'] ?? 0) > bytesMax) throw tooLarge(bytesMax);
-  if (incoming.headers.expect?.toLowerCase() === '100-continue') outgoing.writeContinue();
+/**
+ * The body as JSON, within the limit of the key; an empty body is an empty object. A client that waits for the word to go on
+ * (`Expect`) gets it first.
+ */
+const readBody = async ({ incoming, outgoing, key }: ApiExchange): Promise<unknown> => {
+  const { headers } = incoming;
+  const bytesMax = key.limits.inputBytes;
+  if (Number(headers['content-length'] ?? 0) > bytesMax) throw tooLarge(bytesMax);
+  if (headers.expect?.toLowerCase() === '100-continue') outgoing.writeContinue();
   const text = (await readBytes(incoming, bytesMax)).toString('utf8');
   if (text.trim() === '') return {};
-  const type = incoming.headers['content-type'] ?? '';
-  if (!/^application\/json\s*(;|$)/i.test(type))
+  if (!/^application\/json\s*(;|$)/i.test(headers['content-type'] ?? ''))
     throw new ApiFault('wrongType', 'The body must be JSON. Send the header Content-Type: application/json.');
   const parsed = parseBounded(text, { depthMax: DEPTH_MAX, charactersMax: bytesMax });
   if (parsed.kind === 'ok') return parsed.value;
@@ -338,13 +297,6 @@ const readJson = async (
     `The body can't be read: ${why}. docs/serve.md has an example of each request.`,
   );
 };
-
-/**
- * Who may use the node.
- *
- * 1. Host and Origin must be ours (net/check-host-and-origin.ts).
- * 2. Every request but /health needs the token of a key.
- */
 
 type NodeAddress = {
   /** The address that the server listens on. */
@@ -370,7 +322,7 @@ const acceptedHosts = ({ host, port, names }: NodeAddress): readonly string[] | 
   ];
 };
 
-/** Rule 1. */
+/** Host and Origin must be ours: no web page reaches the node under a foreign name or from a browser. */
 const checkPlace = (headers: IncomingHttpHeaders, address: NodeAddress): void => {
   const foreign = foreignHeader(headers, acceptedHosts(address));
   if (foreign === 'host')
@@ -385,7 +337,7 @@ const checkPlace = (headers: IncomingHttpHeaders, address: NodeAddress): void =>
     );
 };
 
-/** Rule 2, and the key's limit on requests. */
+/** Every request but /health needs the token of a key, and stays within its limit on requests. */
 const admitKey = (headers: IncomingHttpHeaders, keys: readonly ServeKey[], use: KeyUse): ServeKey => {
   const key = findKey(keys, headers.authorization);
   if (key === null)

@@ -28,7 +28,7 @@ const TOKEN_LENGTH_MIN = 16;
 
 export type ServeKey = {
   readonly name: string;
-  /** sha256 of the token: the text itself is not kept. */
+  /** sha256 of the token: the text itself is not stored. */
   readonly digest: Buffer;
   readonly limits: KeyLimits;
 };
@@ -65,7 +65,7 @@ const fileSchema = v.strictObject({
   keys: v.pipe(v.array(keySchema), v.minLength(1, 'must have at least one key')),
 });
 
-const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest();
+const tokenDigest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 export type ReadKeys =
   | { readonly kind: 'ok'; readonly keys: readonly ServeKey[] }
@@ -78,8 +78,8 @@ const firstIssue = (issues: readonly v.BaseIssue<unknown>[]): string => {
   const [issue] = issues;
   const path = issue?.path?.map(({ key }) => String(key)).join('.') ?? '';
   // The default texts repeat what was received, which may be a token.
-  const said = issue?.message.replace(/ but received .*$/s, '') ?? 'it is invalid';
-  return `${path === '' ? 'the file' : path}: ${said}`;
+  const message = issue?.message.replace(/ but received .*$/s, '') ?? 'it is invalid';
+  return `${path === '' ? 'the file' : path}: ${message}`;
 };
 
 /** Reads the text of a file of keys. */
@@ -92,9 +92,9 @@ export const readKeys = (text: string): ReadKeys => {
   }
   const parsed = v.safeParse(fileSchema, json);
   if (!parsed.success) return invalid(firstIssue(parsed.issues));
-  const keys = parsed.output.keys.map(({ name, token: given, ...limits }) => ({
+  const keys = parsed.output.keys.map(({ name, token: text, ...limits }) => ({
     name,
-    digest: digestOf(given),
+    digest: tokenDigest(text),
     limits,
   }));
   const twice = keys.find(({ name }, index) => keys.findIndex((other) => other.name === name) !== index);
@@ -108,22 +108,20 @@ export const readKeys = (text: string): ReadKeys => {
     : invalid(`the key ${same.name} has the token of another key`);
 };
 
-/** The only key of a node whose token is given by a variable. */
-export const keyOfToken = (given: string): ReadKeys => {
-  const parsed = v.safeParse(token, given);
+/** The only key of a node whose token is in a variable. */
+export const keyOfToken = (text: string): ReadKeys => {
+  const parsed = v.safeParse(token, text);
   if (!parsed.success) return invalid(`the token ${firstIssue(parsed.issues).replace(/^the file: /, '')}`);
-  return { kind: 'ok', keys: [{ name: 'default', digest: digestOf(given), limits: defaultKeyLimits }] };
+  return { kind: 'ok', keys: [{ name: 'default', digest: tokenDigest(text), limits: defaultKeyLimits }] };
 };
 
 /** The key of an `Authorization: Bearer` header. Takes as long for every token, right or wrong. */
 export const findKey = (keys: readonly ServeKey[], authorization: string | undefined): ServeKey | null => {
-  const given = digestOf(/^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1] ?? '');
-  let found: ServeKey | null = null;
-  for (const key of keys) if (timingSafeEqual(given, key.digest)) found = key;
-  return found;
+  const digest = tokenDigest(/^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1] ?? '');
+  let match: ServeKey | null = null;
+  for (const key of keys) if (timingSafeEqual(digest, key.digest)) match = key;
+  return match;
 };
-
-/** What the keys use at the moment. */
 
 type Use = {
   /** Requests that may be sent now: the bucket is full with a minute's share. */
@@ -136,6 +134,7 @@ type Use = {
 
 const MINUTE_MS = 60_000;
 
+/** Current use of each key: requests, sessions, streams. */
 export class KeyUse {
   readonly #uses = new Map<string, Use>();
   readonly #now: () => number;

@@ -42,12 +42,12 @@ class Family {
 
   observe(labels: Labels, seconds: number): void {
     const key = labelsText(labels);
-    const found = this.#histograms.get(key) ?? { labels, counts: SECONDS.map(() => 0), count: 0, sum: 0 };
-    this.#histograms.set(key, found);
-    found.count += 1;
-    found.sum += seconds;
+    const histogram = this.#histograms.get(key) ?? { labels, counts: SECONDS.map(() => 0), count: 0, sum: 0 };
+    this.#histograms.set(key, histogram);
+    histogram.count += 1;
+    histogram.sum += seconds;
     for (const [index, bound] of SECONDS.entries())
-      if (seconds <= bound) found.counts[index] = (found.counts[index] ?? 0) + 1;
+      if (seconds <= bound) histogram.counts[index] = (histogram.counts[index] ?? 0) + 1;
   }
 
   text(): string {

@@ -10,7 +10,7 @@ import type { NewSession, Runtime } from '@pawl/agent/ports/session';
 import type { SessionDependencies } from '@pawl/agent/session/equipment';
 import * as v from 'valibot';
 
-/** What a client chooses for its new session. Everything else is the operator's choice. */
+/** A client's choices for its new session. Everything else is the operator's choice. */
 export type NodeSessionWish = {
   /** Real absolute path of the folder to work in. */
   readonly workspace: string;
@@ -32,7 +32,7 @@ type SessionPlaces = {
 };
 
 export type NodeRuntime = Omit<Runtime, 'create'> & {
-  create(wanted: NodeSessionWish): Promise<string>;
+  create(wish: NodeSessionWish): Promise<string>;
   /** Opens a stored session, so that it takes inputs; does nothing if it is open. */
   open(sessionId: string): Promise<void>;
   /** Its sessions run in this process and are closed with the node. Otherwise they go on elsewhere. */
@@ -51,30 +51,30 @@ export type SharedRuntime = LastingRuntime & {
   place(sessionId: string): Promise<{ readonly node: string }>;
   answers(node: string): Promise<boolean>;
   move(sessionId: string, node: string): Promise<void>;
-  /** What the nodes keep with a session: plain JSON. */
+  /** Data of the nodes about a session: plain JSON. */
   metadata(sessionId: string): Promise<unknown>;
   setMetadata(sessionId: string, value: unknown): Promise<void>;
   allMetadata(): Promise<readonly unknown[]>;
 };
 
-const placesOf = (runtime: SharedRuntime, node: string): SessionPlaces => ({
+const sessionPlaces = (runtime: SharedRuntime, node: string): SessionPlaces => ({
   node,
   nodeOf: async (sessionId) => (await runtime.place(sessionId)).node,
   answers: async (other) => other === node || runtime.answers(other),
   moveHere: (sessionId) => runtime.move(sessionId, node),
 });
 
-const recordsOf = (runtime: SharedRuntime): RecordStore => ({
+const sharedRecords = (runtime: SharedRuntime): RecordStore => ({
   get: async (sessionId) => checkRecord(await runtime.metadata(sessionId)) ?? undefined,
   all: async () => (await runtime.allMetadata()).flatMap((stored) => checkRecord(stored) ?? []),
   put: (record) => runtime.setMetadata(record.sessionId, record),
 });
 
-type Prepare = (wanted: NodeSessionWish) => Promise<NewSession>;
+type Prepare = (wish: NodeSessionWish) => Promise<NewSession>;
 
 /** The runtime of a node whose sessions go on without it. */
 export const lastingSessions = (runtime: LastingRuntime, prepare: Prepare): NodeRuntime => ({
-  create: async (wanted) => runtime.create(await prepare(wanted)),
+  create: async (wish) => runtime.create(await prepare(wish)),
   open: async (sessionId) => {
     const { state } = await runtime.state(sessionId);
     if (state.name === 'ShuttingDown') await runtime.open?.(sessionId);
@@ -92,11 +92,11 @@ export const lastingSessions = (runtime: LastingRuntime, prepare: Prepare): Node
 /** The same for a node that serves its sessions together with others. */
 export const sharedSessions = (runtime: SharedRuntime, prepare: Prepare, node: string): NodeRuntime => ({
   ...lastingSessions(runtime, prepare),
-  places: placesOf(runtime, node),
-  records: recordsOf(runtime),
+  places: sessionPlaces(runtime, node),
+  records: sharedRecords(runtime),
 });
 
-/** What a node remembers of its sessions besides their journals: whose they are, and where they work. */
+// The record of a session besides its journal: whose it is, and where it works.
 
 const workspaceSchema = v.variant('kind', [
   v.object({ kind: v.literal('folder'), path: v.string() }),
@@ -107,7 +107,7 @@ const workspaceSchema = v.variant('kind', [
     repository: v.string(),
     /** The hash at which a fresh worktree begins. */
     commit: v.string(),
-    /** `removed`: by this node, with nothing lost; it is made again when the session goes on. */
+    /** `removed`: by this node, with nothing lost; a resumed session gets it again. */
     state: v.picklist(['present', 'removed']),
   }),
 ]);
@@ -191,7 +191,7 @@ export class SessionRecords implements RecordStore {
   }
 }
 
-/** What `pawl serve --engine` starts a node with; a package with an engine takes it. */
+// Options of a node on an engine: `pawl serve --engine` passes them to the package of the engine.
 
 export type SessionToEquip = {
   readonly settings: Settings;
@@ -212,7 +212,7 @@ export type EngineNodeOptions = {
   readonly address: string;
   /**
    * The first of three ports: of what any node can do, of what only this one can do, of the live channel. They stay the
-   * same, since the engine goes on there with what it has begun.
+   * same, since the engine continues its calls there.
    */
   readonly firstPort: number;
   /** Reaches the first port of all nodes; null: this is the only node. */
@@ -228,7 +228,7 @@ export type EngineNodeOptions = {
   report(fault: Error): void;
 };
 
-/** Where the nodes on an engine keep long texts: a folder that all of them reach, or a bucket of an S3-compatible store. */
+// Where the nodes on an engine keep long texts: a folder that all of them reach, or a bucket of an S3-compatible store.
 
 export type S3Place = {
   readonly kind: 's3';

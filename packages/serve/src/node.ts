@@ -47,10 +47,10 @@ const SWEEP_MS = 30_000;
 /** Requests that are being answered have this long when all sessions are closed. */
 const LAST_ANSWERS_MS = 2_000;
 
-const seqOf = ({ incoming }: ApiExchange): number => {
+const readLastSeq = ({ incoming }: ApiExchange): number => {
   const query = new URLSearchParams((incoming.url ?? '').split('?')[1]);
-  const given = incoming.headers['last-event-id'] ?? query.get('after') ?? '0';
-  const seq = /^\d{1,15}$/.test(String(given)) ? Number(given) : Number.NaN;
+  const value = incoming.headers['last-event-id'] ?? query.get('after') ?? '0';
+  const seq = /^\d{1,15}$/.test(String(value)) ? Number(value) : Number.NaN;
   if (Number.isSafeInteger(seq)) return seq;
   throw new ApiFault('badRequest', 'Last-Event-ID must be the seq of an entry, or 0 for all entries.');
 };
@@ -121,7 +121,7 @@ class Node {
 
   async #stream(exchange: ApiExchange): Promise<void> {
     const { key, sessionId, outgoing } = exchange;
-    const after = seqOf(exchange);
+    const after = readLastSeq(exchange);
     const source = await this.#sessions.source(key, sessionId, after);
     const leave = this.#use.openStream(key);
     const limits = { ...defaultStreamLimits, ...this.#options.streams };
@@ -150,7 +150,7 @@ class Node {
     await Promise.all(
       this.#open.ids().map(async (sessionId) => {
         const closed = await attempt(() => this.#open.close(sessionId));
-        // What stopped it was reported, and what it did is in its journal.
+        // The error that stopped it was reported, and its steps are in its journal.
         if (closed.kind === 'fault') this.#options.report(closed.fault);
       }),
     );

@@ -127,13 +127,6 @@ export class OpenSessions {
   }
 }
 
-/**
- * One open session as its readers see it: its new entries, read once for all of them, and what is not journaled.
- *
- * 1. A reader can't hold the session or another reader: it is offered everything and keeps nothing here.
- * 2. It ends with the session.
- */
-
 /** One message of a stream as it is sent. `seq`: of a journaled entry; null for deltas and states. */
 type StreamMessage = { readonly seq: number | null; readonly text: string };
 
@@ -168,6 +161,12 @@ export const isBusyIn = (state: State, approvals: readonly Approval[]): boolean 
   return state.calls.some(({ status }) => status === 'starting' || status === 'running');
 };
 
+/**
+ * One open session as its readers see it: its new entries, read once for all of them, and what is not journaled.
+ *
+ * 1. A reader can't hold the session or another reader: it is offered everything and keeps nothing here.
+ * 2. It ends with the session.
+ */
 class SessionFeed {
   readonly #readers = new Set<FeedReader>();
   readonly #see: (stepped: Stepped) => void;
@@ -265,7 +264,7 @@ class SessionFeed {
     if (state === before || (seq === null && state.name === before.name)) return;
     const approvals = approvalsIn(state, this.#diffs);
     if (approvals.length === 0) this.#diffs.clear();
-    const isNew = state.name !== before.name || idsOf(approvals) !== idsOf(this.#approvals);
+    const isNew = state.name !== before.name || approvalIds(approvals) !== approvalIds(this.#approvals);
     this.#approvals = approvals;
     if (isNew) this.#offer(otherMessage('state', { ...this.status, seq: seq ?? this.#seq }));
   }
@@ -275,7 +274,7 @@ class SessionFeed {
   }
 }
 
-const idsOf = (approvals: readonly Approval[]): string =>
+const approvalIds = (approvals: readonly Approval[]): string =>
   approvals.map(({ batchId, callId }) => `${batchId} ${callId}`).join('\n');
 
 /** A call that waits for the answer of a user, described completely. */
@@ -303,16 +302,6 @@ export const approvalsIn = (state: State, diffs: ReadonlyMap<string, string>): r
     return [{ batchId, callId: call.callId, ...description }];
   });
 };
-
-/**
- * One reader of a session's events, as server-sent events.
- *
- * 1. Each entry is sent once and in order; its id is its seq. Deltas and states have no id.
- * 2. At most `bufferBytes` and one entry wait for a reader in memory. If more come, they are dropped, and later read from
- *    the journal again, from the first entry that is missing. Deltas and states that come meanwhile are not sent.
- * 3. A reader that takes nothing for `patienceMs` loses the stream.
- * 4. The last event is `end`: why, and the last seq.
- */
 
 export type StreamLimits = {
   readonly bufferBytes: number;
@@ -350,6 +339,15 @@ export type StreamSource = {
   read(from: number): AsyncIterable<Entry>;
 };
 
+/**
+ * One reader of a session's events, as server-sent events.
+ *
+ * 1. Each entry is sent once and in order; its id is its seq. Deltas and states have no id.
+ * 2. At most `bufferBytes` and one entry wait for a reader in memory. If more come, they are dropped, and later read from
+ *    the journal again, from the first entry that is missing. Deltas and states that come meanwhile are not sent.
+ * 3. A reader that takes nothing for `patienceMs` loses the stream.
+ * 4. The last event is `end`: why, and the last seq.
+ */
 export class EventStream {
   readonly #outgoing: ServerResponse;
   readonly #source: StreamSource;
@@ -442,7 +440,7 @@ export class EventStream {
     return this.#source.feed?.seq ?? this.#source.lastSeq;
   }
 
-  /** Rule 2. Goes live, or ends a stream that nothing more can come for, when all entries are sent. */
+  /** Sends what is missing from the journal. Goes live, or ends a stream that nothing more can come for, when all entries are sent. */
   async #catchUp(): Promise<void> {
     while (this.#end === null) {
       if (this.#isFull && !(await this.#drained(this.#limits.patienceMs))) {

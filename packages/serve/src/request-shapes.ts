@@ -1,4 +1,4 @@
-/** What clients send, checked. */
+/** Checks the requests of clients. */
 
 import type { UserEvent } from '@pawl/agent/machine/event';
 import type { Limits } from '@pawl/agent/machine/settings';
@@ -87,7 +87,7 @@ const inputRules: Readonly<Record<UserEvent['type'], null | string>> = {
   InputFailed: 'It is for programs that read a keyboard.',
 };
 
-const typeOf = (body: unknown): string =>
+const inputType = (body: unknown): string =>
   typeof body === 'object' && body !== null && 'type' in body && typeof body.type === 'string'
     ? body.type
     : '';
@@ -95,23 +95,23 @@ const typeOf = (body: unknown): string =>
 /** An input of a client. `{ "text": … }` is short for a UserInput. */
 export const readInput = (body: unknown): Input => {
   const isShort = typeof body === 'object' && body !== null && !('type' in body) && 'text' in body;
-  const given = isShort ? { type: 'UserInput', mode: 'steer', ...body } : body;
-  const type = typeOf(given);
+  const event = isShort ? { type: 'UserInput', mode: 'steer', ...body } : body;
+  const type = inputType(event);
   if (!Object.hasOwn(inputRules, type)) {
     const known = Object.entries(inputRules).flatMap(([name, rule]) => (rule === null ? [name] : []));
     throw new ApiFault('badRequest', `type: must be one of ${known.join(', ')}, or send { "text": "…" }.`);
   }
   const rule = inputRules[type as UserEvent['type']]; // it is one of the names
   if (rule !== null) throw new ApiFault('notAllowed', `A client may not send ${type}. ${rule}`);
-  const input = refuseMalformed(given);
+  const input = refuseMalformed(event);
   if (input.type === 'UserInput' && (input.images ?? []).length > 0)
     throw new ApiFault('badRequest', 'images: a node takes no pictures. Put the picture into the workspace.');
   return input;
 };
 
-const refuseMalformed = (given: unknown): Input => {
+const refuseMalformed = (event: unknown): Input => {
   try {
-    return checkInput(given);
+    return checkInput(event);
   } catch (error) {
     if (error instanceof TypeError) throw new ApiFault('badRequest', error.message);
     throw error;

@@ -20,11 +20,6 @@ import {
 import { ApiFault } from './api-fault.js';
 import type { NodeWorkspace } from './node-runtime.js';
 
-/**
- * Where the sessions of a node work: in folders that the operator allowed, or in worktrees of repositories that the
- * operator offers, at the commit that the client names.
- */
-
 export type WorkspaceOptions = {
   /** Real paths of the folders in which, and below which, sessions may work. */
   readonly folders: readonly string[];
@@ -40,7 +35,7 @@ export type WantedWorkspace =
   | { readonly folder: string }
   | { readonly repository: string; readonly commit: string };
 
-/** What became of a workspace whose session was closed. */
+/** Fate of the workspace of a closed session. */
 export type ReleasedWorkspace =
   | { readonly kind: 'untouched' }
   | { readonly kind: 'removed' }
@@ -51,11 +46,15 @@ type Worktree = Extract<NodeWorkspace, { readonly kind: 'worktree' }>;
 const listed = (names: Iterable<string>): string => [...names].join(', ') || 'none';
 
 const NAMED_MAX = 5;
-const someOf = (paths: readonly string[]): string =>
+const firstNames = (paths: readonly string[]): string =>
   paths.length <= NAMED_MAX
     ? paths.join(', ')
     : `${paths.slice(0, NAMED_MAX).join(', ')} and ${paths.length - NAMED_MAX} more`;
 
+/**
+ * Where the sessions of a node work: in folders that the operator allowed, or in worktrees of repositories that the
+ * operator offers, at the commit that the client names.
+ */
 export class NodeWorkspaces {
   readonly #options: WorkspaceOptions;
 
@@ -64,8 +63,8 @@ export class NodeWorkspaces {
   }
 
   /** Prepares the workspace of a new session. Rejects with an ApiFault if the operator has not allowed it. */
-  async prepare(wanted: WantedWorkspace): Promise<NodeWorkspace> {
-    return 'folder' in wanted ? this.#folder(wanted.folder) : this.#newWorktree(wanted);
+  async prepare(request: WantedWorkspace): Promise<NodeWorkspace> {
+    return 'folder' in request ? this.#folder(request.folder) : this.#newWorktree(request);
   }
 
   /** Makes a worktree again that was removed with nothing lost. Rejects with an ApiFault if the workspace is gone. */
@@ -91,18 +90,18 @@ export class NodeWorkspaces {
   async release(workspace: NodeWorkspace): Promise<ReleasedWorkspace> {
     if (workspace.kind === 'folder' || workspace.state === 'removed') return { kind: 'untouched' };
     const place = this.#place(workspace);
-    const kept = (why: string): ReleasedWorkspace => ({ kind: 'kept', path: workspace.path, why });
+    const keep = (why: string): ReleasedWorkspace => ({ kind: 'kept', path: workspace.path, why });
     const looked = await attempt(() => lookAtWorktree(place, workspace.commit));
-    if (looked.kind === 'fault') return kept(`git could not tell what is in it: ${looked.fault.message}`);
+    if (looked.kind === 'fault') return keep(`git could not tell what is in it: ${looked.fault.message}`);
     const { changed, hasOwnCommits } = looked.value;
-    if (changed.length > 0) return kept(`not committed: ${someOf(changed)}`);
-    if (hasOwnCommits) return kept('it holds commits that no branch has');
+    if (changed.length > 0) return keep(`not committed: ${firstNames(changed)}`);
+    if (hasOwnCommits) return keep('it holds commits that no branch has');
     const removed = await attempt(() => removeWorktree(place));
-    return removed.kind === 'done' ? { kind: 'removed' } : kept(removed.fault.message);
+    return removed.kind === 'done' ? { kind: 'removed' } : keep(removed.fault.message);
   }
 
   /**
-   * A fresh worktree at the same path, in place of one that is gone. `commits`: those that the session made. What still
+   * A fresh worktree at the same path, in place of one that is gone. `commits`: those of the session. What still
    * stands at the path is set aside and returned.
    */
   async renew(
@@ -172,9 +171,9 @@ export class NodeWorkspaces {
   }
 }
 
-/** What a session loses with its worktree, from its journal. */
+// Work that a session loses with its worktree, from its journal.
 
-/** A command that may have changed files. `commits`: how many commits were made before it. */
+/** A command that may have changed files. `commits`: number of commits before it. */
 type PastCommand = { readonly text: string; readonly commits: number };
 
 type PastWork = {
@@ -221,7 +220,7 @@ export const collectPastWork = async (entries: AsyncIterable<Entry>, last: numbe
 
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
 
-const hashOf = async (file: string): Promise<string | null> => {
+const hashFile = async (file: string): Promise<string | null> => {
   const read = await attempt(async () => {
     const { file: opened, status } = await openRegular(file);
     try {
@@ -241,7 +240,7 @@ const hashOf = async (file: string): Promise<string | null> => {
 export const lostFiles = async ({ seen }: PastWork, worktree: string): Promise<readonly string[]> => {
   const lost: string[] = [];
   for (const [file, sha256] of seen) {
-    if (!isWithin(file, worktree) || (await hashOf(file)) === sha256) continue;
+    if (!isWithin(file, worktree) || (await hashFile(file)) === sha256) continue;
     lost.push(path.relative(worktree, file));
   }
   return lost.toSorted();
@@ -249,8 +248,8 @@ export const lostFiles = async ({ seen }: PastWork, worktree: string): Promise<r
 
 /** The commands that ran after the commit that the fresh worktree has: what they changed may be lost. */
 export const lostCommands = ({ commits, commands }: PastWork, commit: string): readonly string[] => {
-  const kept = commits.lastIndexOf(commit) + 1;
-  return [...new Set(commands.filter((command) => command.commits >= kept).map(({ text }) => text))];
+  const firstSince = commits.lastIndexOf(commit) + 1;
+  return [...new Set(commands.filter((command) => command.commits >= firstSince).map(({ text }) => text))];
 };
 
 type LostWork = {
@@ -276,7 +275,7 @@ const list = (texts: readonly string[]): readonly string[] => {
   ];
 };
 
-/** What the model is told before the next input. */
+/** Text for the model, before the next input. */
 export const moveNotice = ({ commit, files, commands }: LostWork): string =>
   [
     `[The workspace was lost. It is now a fresh worktree at commit ${commit.slice(0, 12)}, at the same path.`,

@@ -400,7 +400,7 @@ export type ContentToRead = {
 /** A small letter, and two or three words for what it does. */
 export type YesKey = { readonly key: string; readonly means: string };
 
-export const ALLOW: readonly YesKey[] = [{ key: 'y', means: 'allow' }];
+const ALLOW: readonly YesKey[] = [{ key: 'y', means: 'allow' }];
 
 /** `later`: no answer was given. */
 export type ContentAnswer = YesKey | 'no' | 'later';

@@ -6,12 +6,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { removeFolderSync } from '../../../test/temporary-folder.js';
-import {
-  createRestateRuntime,
-  httpLive,
-  type RestateRuntime,
-  register,
-} from '../../packages/pawl/src/index.js';
+import { createRestateRuntime, httpLive, type RestateRuntime, register } from '../../src/index.js';
 import { type Engine, freePorts, startEngine } from '../../src/start-engine.js';
 import { startBalancer } from './balancer.js';
 import type { ClusterNodeOptions } from './cluster-node.js';

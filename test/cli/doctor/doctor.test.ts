@@ -240,8 +240,8 @@ test('a disk without room is found', async (context) => {
   const disk = path.join(folder, 'disk');
   mkdirSync(disk);
   const code = `
-    import { placeChecks } from './packages/pawl/src/commands/doctor.ts';
-    const check = placeChecks.find(({ name }) => name === 'diskFull');
+    import { checks } from './packages/pawl/src/commands/doctor.ts';
+    const check = checks.find(({ name }) => name === 'diskFull');
     const found = await check.look({ environment: { XDG_STATE_HOME: ${JSON.stringify(disk)} } });
     console.log(found.what);
   `;

@@ -1,4 +1,7 @@
-/** `pawl doctor`: looks for known problems of the setup, and says how to repair each. */
+/**
+ * `pawl doctor`: looks for known problems of the setup, and says how to repair each. A check is a row: its name, a probe, what is
+ * wrong if the probe finds something, and the repair.
+ */
 
 import {
   accessSync,
@@ -16,7 +19,8 @@ import { readFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
 import { probeSandbox } from '@pawl/agent/command/session-sandbox';
-import type { McpServer } from '@pawl/agent/extensions/mcp/server-config';
+import type { HookDeclaration } from '@pawl/agent/extensions/hooks/hook-config';
+import { expandVariables, type McpServer } from '@pawl/agent/extensions/mcp/server-config';
 import { checkHolder, describeSelf, readHolder } from '@pawl/agent/journal/lock';
 import { sessionsFolder } from '@pawl/agent/journal/state-folder';
 import { factsOf } from '@pawl/agent/models/catalogue';
@@ -32,7 +36,7 @@ import { askProgram } from '@pawl/agent/platform/start-program';
 import { nearestWord } from '@pawl/agent/platform/text';
 import { loadAgentsFiles } from '@pawl/agent/session/instructions';
 import { PROGRAM as SHELL } from '@pawl/agent/tools/bash';
-import { type CommitClaim, listClaims } from '@pawl/agent/workspace/commit-claim';
+import { listClaims } from '@pawl/agent/workspace/commit-claim';
 import { findWaitingFile } from '@pawl/agent/workspace/repository-location';
 import { makeSafe } from '@pawl/terminal/safe-text';
 import { writeJson, writeOut } from '@pawl/terminal/write';
@@ -47,840 +51,7 @@ export type DoctorFlags = {
   readonly model?: string;
 };
 
-const programChecks: readonly Check[] = [
-  {
-    name: 'nodeTooOld',
-    level: 'fault',
-    look: ({ nodeVersion }) =>
-      isAtLeast(nodeVersion, NODE)
-        ? null
-        : {
-            what: `Node ${nodeVersion} is too old`,
-            repair: `Install Node ${NODE} or newer, for example with nvm: nvm install 22`,
-          },
-  },
-  {
-    name: 'searchPathSkipped',
-    level: 'note',
-    look: (world) => {
-      const lines = programsOf(world).skipped.map(({ folder, why }) => `${folder}: ${why}`);
-      return lines.length === 0
-        ? null
-        : {
-            what: `programs in these folders of PATH are not used: ${lines.join('; ')}`,
-            repair:
-              'Folders of the project are never used. For any other folder: make it yours or root’s with mode go-w, or remove it from PATH',
-          };
-    },
-  },
-  {
-    name: 'searchPathShared',
-    level: 'note',
-    look: (world) => {
-      const { shared } = programsOf(world);
-      return shared.length === 0
-        ? null
-        : {
-            what: `administrators of this computer can change programs in ${shared.join(', ')}`,
-            repair: 'This is usual for Homebrew, Nix and /usr/local. To prevent it: chmod g-w the folder',
-          };
-    },
-  },
-  {
-    name: 'gitMissing',
-    level: 'fault',
-    look: async (world) =>
-      (await isMissing(world, 'git'))
-        ? {
-            what: 'git is not found: the agent can neither see nor make commits',
-            repair: 'Install it: apt-get install git, brew install git, or the package of your system',
-          }
-        : null,
-  },
-  {
-    name: 'gitTooOld',
-    level: 'fault',
-    look: async (world) => {
-      const version = await tooOld(world, 'git', GIT);
-      return version === null
-        ? null
-        : {
-            what: `git ${version} is too old: new commits are not noticed`,
-            repair: `Install git ${GIT} or newer`,
-          };
-    },
-  },
-  {
-    name: 'gitWouldWait',
-    level: 'fault',
-    look: (world) => {
-      const pipe = findGitPipe(world);
-      return pipe === null
-        ? null
-        : {
-            what: `git is not asked: ${pipe} is not a regular file, so git would wait for it`,
-            repair:
-              'Remove it: until then Pawl neither sees nor makes commits, and your own git commands hang',
-          };
-    },
-  },
-  {
-    name: 'shellMissing',
-    level: 'fault',
-    look: async (world) =>
-      (await isMissing(world, SHELL))
-        ? {
-            what: 'bash is not found: the agent can run no commands',
-            repair: 'Install it, or put its folder into PATH: export PATH="$PATH:/bin"',
-          }
-        : null,
-  },
-  {
-    name: 'ripgrepMissing',
-    level: 'fault',
-    look: async () => {
-      const why = await ripgrepFault();
-      return why === null
-        ? null
-        : {
-            what: `ripgrep, which comes with Pawl, can't be started: ${why}`,
-            repair: 'Install Pawl again without --no-optional and --ignore-scripts: npm install -g pawl',
-          };
-    },
-  },
-  {
-    name: 'bubblewrapMissing',
-    level: 'note',
-    partOf: 'sandboxMissing',
-    look: async (world) =>
-      world.platform === 'linux' && (await isMissing(world, 'bwrap'))
-        ? {
-            what: 'bubblewrap is not found: pawl ask runs programs in QuickJS, which is slower',
-            repair: 'Install it: apt-get install bubblewrap',
-          }
-        : null,
-  },
-  {
-    name: 'bubblewrapTooOld',
-    level: 'note',
-    partOf: 'sandboxMissing',
-    look: async (world) => {
-      const version = await tooOld(world, 'bwrap', BUBBLEWRAP);
-      return version === null
-        ? null
-        : {
-            what: `bubblewrap ${version} is too old: pawl ask runs programs in QuickJS, which is slower`,
-            repair: `Install bubblewrap ${BUBBLEWRAP} or newer`,
-          };
-    },
-  },
-  {
-    name: 'namespacesRefused',
-    level: 'note',
-    partOf: 'sandboxMissing',
-    look: async (world) => {
-      const ran = await tryBubblewrap(world);
-      if (ran === null || ran.code === 0) return null;
-      const repair = (await isRestricted())
-        ? 'Give bwrap an AppArmor profile with "userns,", or allow user namespaces for all programs until the next boot: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0'
-        : 'Allow user namespaces: sudo sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000; in a container, start it with --security-opt seccomp=unconfined';
-      return { what: `bubblewrap may not create namespaces: ${ran.text.split('\n')[0]}`, repair };
-    },
-  },
-  {
-    name: 'pythonMissing',
-    level: 'note',
-    look: async (world) =>
-      (await isMissing(world, 'python3'))
-        ? {
-            what: 'python3 is not found: pawl ask --environment python does not work',
-            repair: 'If you want it: apt-get install python3',
-          }
-        : null,
-  },
-  {
-    name: 'pythonTooOld',
-    level: 'note',
-    look: async (world) => {
-      const version = await tooOld(world, 'python3', PYTHON);
-      return version === null
-        ? null
-        : {
-            what: `Python ${version} is too old for pawl ask --environment python`,
-            repair: `Install Python ${PYTHON} or newer`,
-          };
-    },
-  },
-];
-
-const sandboxChecks: readonly Check[] = [
-  {
-    name: 'sandboxMissing',
-    level: 'fault',
-    look: async (world) => {
-      if (await isOff(world)) return null;
-      const probe = await probeSandbox(world.environment, workspaceOf(world), 'fresh');
-      return probe.kind === 'works'
-        ? null
-        : {
-            what: `commands can't be run in a sandbox here: ${probe.reason} In a terminal Pawl asks before each command, without one it denies them; pawl ask runs programs in QuickJS, which is slower`,
-            repair: `${probe.repair} Or turn the sandbox off, for example inside a container: sandbox = "off" in your own config.toml`,
-          };
-    },
-  },
-  {
-    name: 'sandboxOff',
-    level: 'note',
-    look: async (world) =>
-      (await isOff(world))
-        ? {
-            what: 'commands run without a sandbox and can do all that you can do: the sandbox is off',
-            repair: 'To turn it on again: pawl config --origin names the file that turns it off',
-          }
-        : null,
-  },
-];
-
-const stateChecks: readonly Check[] = [
-  {
-    name: 'homeMissing',
-    level: 'fault',
-    look: ({ environment }) =>
-      environment.HOME || (environment.XDG_STATE_HOME && environment.XDG_CONFIG_HOME)
-        ? null
-        : {
-            what: `HOME is not set: ${homedir()} is used instead`,
-            repair: 'Set HOME, or XDG_STATE_HOME and XDG_CONFIG_HOME, to folders of yours',
-          },
-  },
-  {
-    name: 'xdgNotWhole',
-    level: 'note',
-    look: ({ environment }) => {
-      const wrong = ['XDG_STATE_HOME', 'XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'XDG_CACHE_HOME'].find(
-        (name) => environment[name] && !path.isAbsolute(environment[name] ?? ''),
-      );
-      return wrong === undefined
-        ? null
-        : {
-            what: `${wrong} is not an absolute path, so it is ignored`,
-            repair: `Set ${wrong} to a path that begins with /`,
-          };
-    },
-  },
-  {
-    name: 'stateUnwritable',
-    level: 'fault',
-    look: ({ environment }) => {
-      const folder = stateFolder(environment);
-      const why = whyUnwritable(folder);
-      return why === null
-        ? null
-        : {
-            what: `sessions can't be stored in ${folder}: ${why}`,
-            repair: `Make it writable (chmod u+rwx, chown, or mount it so), or set XDG_STATE_HOME to a folder that is`,
-          };
-    },
-  },
-  {
-    name: 'stateReadByOthers',
-    level: 'fault',
-    look: ({ environment }): Found | null => {
-      const folder = stateFolder(environment);
-      return isOpenTo(folder, 0o077)
-        ? {
-            what: `others can read your sessions: ${folder} has the mode ${octal(folder)}`,
-            repair: `chmod 700 ${folder}`,
-          }
-        : null;
-    },
-  },
-  {
-    name: 'diskFull',
-    level: 'fault',
-    look: ({ environment }) => {
-      const folder = stateFolder(environment);
-      const bytes = roomIn(folder);
-      return bytes === null || bytes >= ROOM_BYTES
-        ? null
-        : {
-            what: `${Math.floor(bytes / 1024 / 1024)} MB are free where sessions are stored (${folder})`,
-            repair:
-              "Free some space, or set XDG_STATE_HOME to a folder on another disk: a session stops when it can't be stored",
-          };
-    },
-  },
-  {
-    name: 'stateOnNetwork',
-    level: 'note',
-    look: ({ environment }) => {
-      const read = attemptNow(() => statfsSync(path.dirname(stateFolder(environment))));
-      const type = read.kind === 'done' ? NETWORK_TYPES.get(read.value.type) : undefined; // unknown is not a network
-      return type === undefined
-        ? null
-        : {
-            what: `sessions are stored on a network file system (${type}), where a lock of another computer can't be checked`,
-            repair: 'Set XDG_STATE_HOME to a folder on a disk of this computer',
-          };
-    },
-  },
-  {
-    name: 'temporaryUnwritable',
-    level: 'fault',
-    look: ({ environment }) => {
-      const folder = environment.TMPDIR || tmpdir();
-      const why = existsSync(folder) ? whyUnwritable(folder) : 'it does not exist';
-      return why === null
-        ? null
-        : {
-            what: `the folder for temporary files, ${folder}, is not writable: ${why}`,
-            repair: 'Create it, or set TMPDIR to a writable folder',
-          };
-    },
-  },
-  {
-    name: 'configWrittenByOthers',
-    level: 'fault',
-    look: ({ environment }) => {
-      const file = userFile(environment);
-      const place = [file, path.dirname(file)].find((one) => isOpenTo(one, 0o022));
-      return place === undefined
-        ? null
-        : {
-            what: `others can change your settings: ${place} has the mode ${octal(place)}`,
-            repair: `chmod go-w ${place}`,
-          };
-    },
-  },
-];
-
-const workspaceChecks: readonly Check[] = [
-  {
-    name: 'workspaceMissing',
-    level: 'fault',
-    look: ({ workspace }) =>
-      attemptNow(() => statSync(workspace).isDirectory()).kind === 'done' && statSync(workspace).isDirectory()
-        ? null
-        : {
-            what: `${workspace} is no folder`,
-            repair: 'Go to the folder of your project, or name it: --workspace FOLDER',
-          },
-  },
-  {
-    name: 'workspaceUnreadable',
-    level: 'fault',
-    look: ({ workspace }) => {
-      if (!existsSync(workspace)) return null;
-      const read = attemptNow(() => accessSync(workspace, constants.R_OK | constants.X_OK));
-      return read.kind === 'done'
-        ? null
-        : { what: `the workspace can't be read: ${read.fault.message}`, repair: `chmod u+rx ${workspace}` };
-    },
-  },
-  {
-    name: 'workspaceUnwritable',
-    level: 'note',
-    look: ({ workspace }) => {
-      const folder = realOf(workspace);
-      const why = folder === null || !statSync(folder).isDirectory() ? null : whyUnwritable(folder);
-      return why === null
-        ? null
-        : {
-            what: `the workspace is not writable: ${why}`,
-            repair: 'To only read it, start with --preset plan; otherwise make it writable',
-          };
-    },
-  },
-  {
-    name: 'workspaceTooWide',
-    level: 'note',
-    look: ({ workspace, environment }) => {
-      const real = realOf(workspace);
-      const isHome = real !== null && real === realOf(environment.HOME || homedir());
-      return isHome || real === '/'
-        ? {
-            what: `the workspace is ${isHome ? 'your home' : 'the whole machine'}: the agent can change everything in it`,
-            repair: 'Start in the folder of one project',
-          }
-        : null;
-    },
-  },
-  {
-    name: 'commitInterrupted',
-    level: 'fault',
-    look: ({ workspace }) => {
-      const git = path.join(workspace, '.git');
-      const claims = attemptNow(() => listClaims(git)); // no folder: a work tree of another one, or no repository
-      const isDead = (claim: CommitClaim): boolean => {
-        const record = claim.read();
-        return record === null || hasEnded(record.owner);
-      };
-      return claims.kind === 'done' && claims.value.some(isDead)
-        ? {
-            what: `Pawl was killed while it made a commit${existsSync(path.join(git, 'index.lock')) ? ', and git waits for its lock, .git/index.lock' : ''}`,
-            repair:
-              'pawl --continue in this folder: it finishes the commit or gives it up, and removes the lock',
-          }
-        : null;
-    },
-  },
-  {
-    name: 'noRepository',
-    level: 'note',
-    look: async (world) => {
-      const ran = await gitSays(world, ['rev-parse', '--show-toplevel']);
-      return ran !== null && ran.code !== 0 && /not a git repository/i.test(ran.text)
-        ? {
-            what: "the workspace is in no git repository: changes of the agent can't be undone",
-            repair: 'git init && git add -A && git commit -m "Before the agent"',
-          }
-        : null;
-    },
-  },
-  {
-    name: 'repositoryOfAnother',
-    level: 'fault',
-    look: async (world) => {
-      const ran = await gitSays(world, ['rev-parse', '--show-toplevel']);
-      return ran !== null && /dubious ownership/i.test(ran.text)
-        ? {
-            what: 'git refuses the repository, since it belongs to another user',
-            repair: `If you trust it: git config --global --add safe.directory ${realOf(world.workspace)}`,
-          }
-        : null;
-    },
-  },
-  {
-    name: 'noGitIdentity',
-    level: 'note',
-    look: async (world) => {
-      const ran = await gitSays(world, ['config', 'user.email']);
-      return ran !== null && ran.code !== 0 && !world.environment.GIT_AUTHOR_EMAIL
-        ? {
-            what: 'git does not know your name: commits would carry the name of Pawl',
-            repair: 'git config --global user.name "…" && git config --global user.email …',
-          }
-        : null;
-    },
-  },
-  {
-    name: 'runsAsRoot',
-    level: 'note',
-    look: ({ userId }) =>
-      userId === 0
-        ? {
-            what: 'you are root: a command that leaves the sandbox can change everything on this machine',
-            repair: 'Start Pawl as another user, or in a container that you can throw away',
-          }
-        : null,
-  },
-];
-
-const placeChecks: readonly Check[] = [...stateChecks, ...workspaceChecks];
-
-const settingChecks: readonly Check[] = [
-  {
-    name: 'configFaulty',
-    level: 'fault',
-    look: async (world) => {
-      const { faults } = await consultHere(world);
-      const lines = faults.map(({ where, text }) => `${where}: ${text}`);
-      return lines.length === 0
-        ? null
-        : {
-            what: lines.join('; '),
-            repair:
-              'Correct the named lines. pawl config lists every setting; docs/configuration.md explains them',
-          };
-    },
-  },
-  {
-    name: 'folderAboveForeign',
-    level: 'note',
-    look: ({ workspace }) => {
-      const foreign = existsSync(workspace) ? repositoryFolders(realpathSync(workspace)).foreign : null;
-      return foreign === null
-        ? null
-        : {
-            what: foreignFolder(foreign),
-            repair: `If you want to use the repository in ${foreign}, have its owner give it to you: chown`,
-          };
-    },
-  },
-  {
-    name: 'projectNotHeeded',
-    level: 'note',
-    look: async (world) => {
-      const refused = refusedOf((await consultHere(world)).resolved);
-      const lines = refused.map(({ key, value, why }) => `${key} = ${showValue(value)}: ${why}`);
-      return lines.length === 0
-        ? null
-        : {
-            what: `the project sets values that it may not set: ${lines.join('; ')}`,
-            repair:
-              'If you want a value, write it into your own config.toml; pawl config --origin names the file',
-          };
-    },
-  },
-  {
-    name: 'unknownVariable',
-    level: 'note',
-    look: ({ environment }) => {
-      const unknown = Object.keys(environment).find(
-        (name) => /^PAWL_/.test(name) && !knownVariables.has(name),
-      );
-      if (unknown === undefined) return null;
-      const close = nearestWord(unknown, [...knownVariables]);
-      return {
-        what: `the variable ${unknown} is unknown`,
-        repair:
-          close === undefined ? 'Unset it; pawl config lists the settings' : `Perhaps you mean ${close}`,
-      };
-    },
-  },
-  {
-    name: 'keyInQuotes',
-    level: 'fault',
-    look: ({ environment }) => {
-      const wrong = providers
-        .flatMap(({ keyVariables }) => [...keyVariables])
-        .find((name: string) => /\s\S|["'\u201c\u201d]|^Bearer\b/.test(environment[name]?.trim() ?? ''));
-      return wrong === undefined
-        ? null
-        : {
-            what: `${wrong} contains quotes, spaces or "Bearer" besides the key`,
-            repair: `Set it to the key alone: export ${wrong}=…`,
-          };
-    },
-  },
-  {
-    name: 'proxyFaulty',
-    level: 'fault',
-    look: ({ environment }) => {
-      const wrong = ['HTTPS_PROXY', 'HTTP_PROXY'].find((name) => checkUrl(environment, name) !== null);
-      return wrong === undefined
-        ? null
-        : {
-            what: `${wrong} is no URL`,
-            repair: `Write it as http://HOST:PORT, or unset it: unset ${wrong} ${wrong.toLowerCase()}`,
-          };
-    },
-  },
-  {
-    name: 'certificatesMissing',
-    level: 'fault',
-    look: ({ environment }) => {
-      const wrong = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE'].find(
-        (name) => environment[name] && !existsSync(environment[name] ?? ''),
-      );
-      return wrong === undefined
-        ? null
-        : {
-            what: `${wrong} names ${environment[wrong]}, which does not exist`,
-            repair: `Correct the path, or unset ${wrong}`,
-          };
-    },
-  },
-  {
-    name: 'certificatesUnread',
-    level: 'note',
-    look: ({ environment }) =>
-      environment.SSL_CERT_FILE && !environment.NODE_EXTRA_CA_CERTS && existsSync(environment.SSL_CERT_FILE)
-        ? {
-            what: 'SSL_CERT_FILE is set, which Node does not read',
-            repair: `export NODE_EXTRA_CA_CERTS=${environment.SSL_CERT_FILE}`,
-          }
-        : null,
-  },
-  {
-    name: 'certificatesNotChecked',
-    level: 'fault',
-    look: ({ environment }) =>
-      environment.NODE_TLS_REJECT_UNAUTHORIZED === '0'
-        ? {
-            what: 'NODE_TLS_REJECT_UNAUTHORIZED=0: others on the network can read your key',
-            repair: 'Unset it, and name your own certificate with NODE_EXTRA_CA_CERTS',
-          }
-        : null,
-  },
-  {
-    name: 'localeNotUtf8',
-    level: 'note',
-    look: (world) =>
-      /utf-?8/i.test(localeOf(world)) || world.platform !== 'linux'
-        ? null
-        : {
-            what: `the language settings (${localeOf(world) || 'none'}) are not for UTF-8: commands may print characters wrongly`,
-            repair: 'export LANG=C.UTF-8',
-          },
-  },
-  {
-    name: 'terminalUnknown',
-    level: 'note',
-    look: ({ environment, isTerminal }) =>
-      isTerminal && (!environment.TERM || environment.TERM === 'dumb')
-        ? {
-            what: `TERM is ${environment.TERM ? 'dumb' : 'not set'}: the terminal shows plain lines`,
-            repair: 'If it is a usual terminal: export TERM=xterm-256color',
-          }
-        : null,
-  },
-  {
-    name: 'coloursDisagree',
-    level: 'note',
-    look: ({ environment }) =>
-      environment.NO_COLOR && environment.FORCE_COLOR
-        ? { what: 'NO_COLOR and FORCE_COLOR are both set: there is no colour', repair: 'Unset one of them' }
-        : null,
-  },
-];
-
-const mcpChecks: readonly Check[] = [
-  {
-    name: 'mcpServerUnusable',
-    level: 'fault',
-    look: async (world) => {
-      const workspace = existsSync(world.workspace) ? realpathSync(world.workspace) : world.workspace;
-      const { mcpServers } = await consult(workspace, world.environment, {});
-      const faults: string[] = [];
-      for (const server of mcpServers.filter(({ enabled }) => enabled)) {
-        const fault = await faultOf(server, { ...world, workspace });
-        if (fault !== null) faults.push(`${server.name}: ${fault}`);
-      }
-      if (faults.length === 0) return null;
-      return {
-        what: `MCP servers can't be started: ${faults.join('; ')}`,
-        repair: 'Correct them in your config.toml, or write enabled = false. Then: pawl mcp test',
-      };
-    },
-  },
-];
-
-/** A check of the user's own hooks, without running them. */
-
-const hookChecks: readonly Check[] = [
-  {
-    name: 'hookUnusable',
-    level: 'fault',
-    look: async (world) => {
-      const workspace = existsSync(world.workspace) ? realpathSync(world.workspace) : world.workspace;
-      const { userHooks } = await consult(workspace, world.environment, {});
-      if (userHooks.length === 0) return null;
-      const { programFault } = await import('@pawl/agent/extensions/hooks/session-hooks');
-      const place = { workspace, environment: world.environment };
-      const faults = userHooks.flatMap(({ name, command, enabled }) => {
-        const fault = enabled ? programFault({ command, folder: null }, place) : null;
-        return fault === null ? [] : [`${name}: ${fault}`];
-      });
-      if (faults.length === 0) return null;
-      return {
-        what: `Hooks can't be run: ${faults.join('; ')}`,
-        repair: 'Correct them in your config.toml, or write enabled = false. Then: pawl hooks list',
-      };
-    },
-  },
-];
-
-const modelChecks: readonly Check[] = [
-  { name: 'noKey', level: 'fault', look: async (world) => asFound(await problemOf(world, ['noKey'])) },
-  {
-    name: 'modelNotFound',
-    level: 'fault',
-    look: async (world) =>
-      asFound(await problemOf(world, ['unknownProvider', 'noName', 'badScript', 'noModel'])),
-  },
-  {
-    name: 'addressFaulty',
-    level: 'fault',
-    look: async (world) => asFound(await problemOf(world, ['badUrl', 'noUrl'])),
-  },
-  {
-    name: 'localServerSilent',
-    level: 'fault',
-    look: async (world) => asFound(await problemOf(world, ['noServer'])),
-  },
-  {
-    name: 'modelUnknown',
-    level: 'note',
-    look: async (world) => {
-      const { model } = await variables(world);
-      return isCatalogued(model) && factsOf(model).source === null
-        ? {
-            what: `${model} is not in the catalogue: its window and limits are assumed, its price is unknown`,
-            repair: 'Check the name: docs/models.md lists the known models',
-          }
-        : null;
-    },
-  },
-  {
-    name: 'priceUnknown',
-    level: 'fault',
-    look: async (world) => {
-      const { model, usd } = await variables(world);
-      return usd !== null && isCatalogued(model) && factsOf(model).prices === null
-        ? {
-            what: `max_usd has no effect: the price of ${model} is unknown`,
-            repair: 'Set max_tokens or max_rounds instead, or allow_unknown_price = true',
-          }
-        : null;
-    },
-  },
-  {
-    name: 'clockWrong',
-    level: 'fault',
-    look: ({ now }) =>
-      now < OLDEST
-        ? {
-            what: `the clock says ${new Date(now).toISOString().slice(0, 10)}, which is before this program was built`,
-            repair: 'Set it: sudo timedatectl set-ntp true',
-          }
-        : null,
-  },
-  {
-    name: 'unreachable',
-    level: 'fault',
-    look: async (world) => {
-      const asked = await ask(world);
-      if (asked === null || asked.fetched.kind === 'done') return null;
-      return {
-        what: `${asked.url.host} can't be reached: ${asked.fetched.fault.message}`,
-        repair:
-          'Check the network, HTTPS_PROXY and NO_PROXY; and NODE_EXTRA_CA_CERTS if your company uses its own certificate',
-      };
-    },
-  },
-  {
-    name: 'clockApart',
-    level: 'fault',
-    look: async (world) => {
-      const asked = await ask(world);
-      const said = asked?.fetched.kind === 'done' ? Date.parse(asked.fetched.value ?? '') : Number.NaN;
-      const apartMs = Math.abs(said - world.now);
-      return apartMs > SKEW_MS
-        ? {
-            what: `the clock is ${Math.round(apartMs / 60_000)} minutes apart from that of ${asked?.url.host}`,
-            repair: 'Set it: sudo timedatectl set-ntp true',
-          }
-        : null;
-    },
-  },
-];
-
-const sessionChecks: readonly Check[] = [
-  {
-    name: 'sessionOpen',
-    level: 'note',
-    look: async (world) => {
-      const self = await describeSelf(world.platform);
-      for (const file of filesOf(world, /\.lock$/)) {
-        const holder = await readHolder(file);
-        if (holder === undefined || holder.pid === process.pid) continue;
-        if ((await checkHolder(file, holder, self)) !== 'unknown') continue;
-        const id = path.basename(file, '.lock');
-        return {
-          what: `the session ${id} is open in another process (${holder.pid} on ${holder.host})`,
-          repair: `End it there before you continue it here: kill ${holder.pid}. If you can't reach it: pawl --resume ${id} --take-over`,
-        };
-      }
-      return null;
-    },
-  },
-  {
-    name: 'tornTails',
-    level: 'note',
-    look: (world) => {
-      const torn = filesOf(world, /\.torn-\d+$/);
-      return torn.length === 0
-        ? null
-        : {
-            what: `${torn.length} journal ends were cut off in the middle of writing and kept aside`,
-            repair: `They contain nothing that was acknowledged. You can delete them: ${torn[0]}`,
-          };
-    },
-  },
-  {
-    name: 'instructionsUnused',
-    level: 'note',
-    look: async ({ workspace }) => {
-      if (!existsSync(workspace)) return null;
-      const { warnings } = await loadAgentsFiles(workspace);
-      return warnings.length === 0
-        ? null
-        : {
-            what: warnings.join('; '),
-            repair: 'Shorten AGENTS.md, or make it a readable file of the repository',
-          };
-    },
-  },
-];
-
-/** All checks, in the order of the report. Each has a unique name. */
-export const checks: readonly Check[] = [
-  ...programChecks,
-  ...sandboxChecks,
-  ...placeChecks,
-  ...settingChecks,
-  ...mcpChecks,
-  ...hookChecks,
-  ...modelChecks,
-  ...sessionChecks,
-];
-
-export type Diagnosis = Pick<Check, 'name' | 'level'> & Found;
-
-/** Runs all checks at once. The findings come in the order of the checks, without those that another one covers. */
-export const diagnose = async (world: DoctorWorld): Promise<readonly Diagnosis[]> => {
-  const looked = await Promise.all(
-    checks.map(async (check) => {
-      const found = await lookSafely(check, world);
-      return found === null ? [] : [{ check, found }];
-    }),
-  );
-  const all = looked.flat();
-  return all
-    .filter(
-      ({ check: { partOf } }) => partOf === undefined || all.every(({ check }) => check.name !== partOf),
-    )
-    .map(({ check: { name, level }, found }) => ({ name, level, ...found }));
-};
-
-const worldOf = (flags: DoctorFlags): DoctorWorld => ({
-  environment: process.env,
-  nodeVersion: process.versions.node,
-  platform: process.platform,
-  userId: process.getuid?.() ?? null,
-  workspace: flags.workspace ?? process.cwd(),
-  now: Date.now(),
-  isTerminal: process.stdout.isTTY === true,
-  online: flags.online === true,
-  model: flags.model ?? null,
-});
-
-const textOf = ({ level, name, what, repair }: Diagnosis): string =>
-  `${level === 'fault' ? '✗' : '•'} ${what} (${name})\n  ${repair}\n`;
-
-const summary = (found: readonly Diagnosis[]): string => {
-  const faults = found.filter(({ level }) => level === 'fault').length;
-  const notes = found.length - faults;
-  const all = `${checks.length} checks`;
-  return faults === 0
-    ? `${all}: no fault, ${notes} to know.\n`
-    : `${all}: ${faults} to repair, ${notes} to know.\n`;
-};
-
-/** Exit code 1 if any check found a fault, 0 if there are only notes. */
-export const runDoctor = async (flags: DoctorFlags): Promise<number> => {
-  const found = await diagnose(worldOf(flags));
-  const isWell = found.every(({ level }) => level === 'note');
-  if (flags.json) writeJson({ ok: isWell, checks: checks.map(({ name }) => name), found });
-  else writeOut(makeSafe(found.map(textOf).join('') + summary(found)));
-  return isWell ? exitCodes.done : exitCodes.taskFailed;
-};
-
 /** The machine as the checks see it. A test passes its own. */
-
-type ProbeRun = { readonly code: number; readonly text: string };
-
 export type DoctorWorld = {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Format of `process.versions.node`: `20.19.0`. */
@@ -900,43 +71,585 @@ export type DoctorWorld = {
   readonly model: string | null;
 };
 
-type Found = {
-  /** One line: what is wrong. */
-  readonly what: string;
-  /** What to do about it. */
-  readonly repair: string;
-};
+/** `what`: one line, what is wrong. `repair`: what to do about it. */
+type Finding = { readonly what: string; readonly repair: string };
 
-type Check = {
+type Level = 'fault' | 'note';
+
+export type Check = {
   readonly name: string;
   /** `fault`: something does not work. `note`: it works, but maybe not as the user expects. */
-  readonly level: 'fault' | 'note';
-  /** Name of a check that covers this one: if that one finds something, this finding is left out. */
-  readonly partOf?: string;
+  readonly level: Level;
+  /** Name of a check that covers this one: if that one finds something, this finding is not reported. */
+  readonly partOf: string | null;
   /** The finding; null if all is well. */
-  look(world: DoctorWorld): Promise<Found | null> | Found | null;
+  look(world: DoctorWorld): Promise<Finding | null>;
 };
 
-const LIMIT_MS = 10_000;
+export type Diagnosis = Pick<Check, 'name' | 'level'> & Finding;
+
+/** Null, undefined and false: all is well. */
+type Probed<T> = T | null | undefined | false;
+type Probe<T> = (world: DoctorWorld) => Probed<T> | Promise<Probed<T>>;
+type Text<T> = string | ((found: T, world: DoctorWorld) => string);
+
+const row =
+  (level: Level) =>
+  <T>(
+    name: string,
+    probe: Probe<T>,
+    what: Text<T>,
+    repair: Text<T>,
+    partOf: string | null = null,
+  ): Check => ({
+    name,
+    level,
+    partOf,
+    async look(world) {
+      const found = await probe(world);
+      if (found === null || found === undefined || found === false) return null;
+      const write = (text: Text<T>): string => (typeof text === 'function' ? text(found, world) : text);
+      return { what: write(what), repair: write(repair) };
+    },
+  });
+
+const fault = row('fault');
+const note = row('note');
+
+const NODE = '20.19.0';
+const GIT = '2.20.0';
+const BUBBLEWRAP = '0.8.0';
+const PYTHON = '3.9.0';
+
+const programChecks: readonly Check[] = [
+  fault(
+    'nodeTooOld',
+    ({ nodeVersion }) => !isAtLeast(nodeVersion, NODE) && nodeVersion,
+    (version) => `Node ${version} is too old`,
+    `Install Node ${NODE} or newer, for example with nvm: nvm install 22`,
+  ),
+  note(
+    'searchPathSkipped',
+    (world) => listed(searchPath(world).skipped.map(({ folder, why }) => `${folder}: ${why}`)),
+    (lines) => `programs in these folders of PATH are not used: ${lines}`,
+    'Folders of the project are never used. For any other folder: make it yours or root’s with mode go-w, or remove it from PATH',
+  ),
+  note(
+    'searchPathShared',
+    (world) => listed(searchPath(world).shared, ', '),
+    (folders) => `administrators of this computer can change programs in ${folders}`,
+    'This is usual for Homebrew, Nix and /usr/local. To prevent it: chmod g-w the folder',
+  ),
+  fault(
+    'gitMissing',
+    (world) => isMissing(world, 'git'),
+    'git is not found: the agent can neither see nor make commits',
+    'Install it: apt-get install git, brew install git, or the package of your system',
+  ),
+  fault(
+    'gitTooOld',
+    (world) => oldVersion(world, 'git', GIT),
+    (version) => `git ${version} is too old: new commits are not noticed`,
+    `Install git ${GIT} or newer`,
+  ),
+  fault(
+    'gitWouldWait',
+    (world) => findGitPipe(world),
+    (pipe) => `git is not asked: ${pipe} is not a regular file, so git would wait for it`,
+    'Remove it: until then Pawl neither sees nor makes commits, and your own git commands hang',
+  ),
+  fault(
+    'shellMissing',
+    (world) => isMissing(world, SHELL),
+    'bash is not found: the agent can run no commands',
+    'Install it, or put its folder into PATH: export PATH="$PATH:/bin"',
+  ),
+  fault(
+    'ripgrepMissing',
+    () => ripgrepFault(),
+    (why) => `ripgrep, which comes with Pawl, can't be started: ${why}`,
+    'Install Pawl again without --no-optional and --ignore-scripts: npm install -g pawl',
+  ),
+  note(
+    'bubblewrapMissing',
+    async (world) => world.platform === 'linux' && (await isMissing(world, 'bwrap')),
+    'bubblewrap is not found: pawl ask runs programs in QuickJS, which is slower',
+    'Install it: apt-get install bubblewrap',
+    'sandboxMissing',
+  ),
+  note(
+    'bubblewrapTooOld',
+    (world) => oldVersion(world, 'bwrap', BUBBLEWRAP),
+    (version) => `bubblewrap ${version} is too old: pawl ask runs programs in QuickJS, which is slower`,
+    `Install bubblewrap ${BUBBLEWRAP} or newer`,
+    'sandboxMissing',
+  ),
+  note(
+    'namespacesRefused',
+    (world) => tryNamespaces(world),
+    ({ error }) => `bubblewrap may not create namespaces: ${error}`,
+    ({ byAppArmor }) =>
+      byAppArmor
+        ? 'Give bwrap an AppArmor profile with "userns,", or allow user namespaces for all programs until the next boot: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0'
+        : 'Allow user namespaces: sudo sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000; in a container, start it with --security-opt seccomp=unconfined',
+    'sandboxMissing',
+  ),
+  note(
+    'pythonMissing',
+    (world) => isMissing(world, 'python3'),
+    'python3 is not found: pawl ask --environment python does not work',
+    'If you want it: apt-get install python3',
+  ),
+  note(
+    'pythonTooOld',
+    (world) => oldVersion(world, 'python3', PYTHON),
+    (version) => `Python ${version} is too old for pawl ask --environment python`,
+    `Install Python ${PYTHON} or newer`,
+  ),
+];
+
+const sandboxChecks: readonly Check[] = [
+  fault(
+    'sandboxMissing',
+    async (world) => {
+      if (await isSandboxOff(world)) return null;
+      const probe = await probeSandbox(world.environment, realWorkspace(world), 'fresh');
+      return probe.kind === 'works' ? null : probe;
+    },
+    ({ reason }) =>
+      `commands can't be run in a sandbox here: ${reason} In a terminal Pawl asks before each command, without one it denies them; pawl ask runs programs in QuickJS, which is slower`,
+    ({ repair }) =>
+      `${repair} Or turn the sandbox off, for example inside a container: sandbox = "off" in your own config.toml`,
+  ),
+  note(
+    'sandboxOff',
+    (world) => isSandboxOff(world),
+    'commands run without a sandbox and can do all that you can do: the sandbox is off',
+    'To turn it on again: pawl config --origin names the file that turns it off',
+  ),
+];
+
+const ROOM_BYTES = 200 * 1024 * 1024;
+
+const folderChecks: readonly Check[] = [
+  fault(
+    'homeMissing',
+    ({ environment: { HOME, XDG_STATE_HOME, XDG_CONFIG_HOME } }) =>
+      !HOME && !(XDG_STATE_HOME && XDG_CONFIG_HOME),
+    () => `HOME is not set: ${homedir()} is used instead`,
+    'Set HOME, or XDG_STATE_HOME and XDG_CONFIG_HOME, to folders of yours',
+  ),
+  note(
+    'xdgNotWhole',
+    ({ environment }) =>
+      ['XDG_STATE_HOME', 'XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'XDG_CACHE_HOME'].find(
+        (name) => environment[name] && !path.isAbsolute(environment[name] ?? ''),
+      ),
+    (name) => `${name} is not an absolute path, so it is ignored`,
+    (name) => `Set ${name} to a path that begins with /`,
+  ),
+  fault(
+    'stateUnwritable',
+    ({ environment }) => whyUnwritable(stateFolder(environment)),
+    (why, { environment }) => `sessions can't be stored in ${stateFolder(environment)}: ${why}`,
+    'Make it writable (chmod u+rwx, chown, or mount it so), or set XDG_STATE_HOME to a folder that is',
+  ),
+  fault(
+    'stateReadByOthers',
+    ({ environment }) => openTo([stateFolder(environment)], 0o077),
+    ({ place, mode }) => `others can read your sessions: ${place} has the mode ${mode}`,
+    ({ place }) => `chmod 700 ${place}`,
+  ),
+  fault(
+    'diskFull',
+    ({ environment }) => {
+      const bytes = freeBytes(stateFolder(environment));
+      return bytes !== null && bytes < ROOM_BYTES && { megabytes: Math.floor(bytes / 1024 / 1024) };
+    },
+    ({ megabytes }, { environment }) =>
+      `${megabytes} MB are free where sessions are stored (${stateFolder(environment)})`,
+    "Free some space, or set XDG_STATE_HOME to a folder on another disk: a session stops when it can't be stored",
+  ),
+  note(
+    'stateOnNetwork',
+    ({ environment }) => networkType(path.dirname(stateFolder(environment))),
+    (type) =>
+      `sessions are stored on a network file system (${type}), where a lock of another computer can't be checked`,
+    'Set XDG_STATE_HOME to a folder on a disk of this computer',
+  ),
+  fault(
+    'temporaryUnwritable',
+    (world) => {
+      const folder = temporaryFolder(world);
+      return existsSync(folder) ? whyUnwritable(folder) : 'it does not exist';
+    },
+    (why, world) => `the folder for temporary files, ${temporaryFolder(world)}, is not writable: ${why}`,
+    'Create it, or set TMPDIR to a writable folder',
+  ),
+  fault(
+    'configWrittenByOthers',
+    ({ environment }) => openTo([userFile(environment), path.dirname(userFile(environment))], 0o022),
+    ({ place, mode }) => `others can change your settings: ${place} has the mode ${mode}`,
+    ({ place }) => `chmod go-w ${place}`,
+  ),
+  fault(
+    'workspaceMissing',
+    ({ workspace }) => !isFolder(workspace),
+    (_, { workspace }) => `${workspace} is no folder`,
+    'Go to the folder of your project, or name it: --workspace FOLDER',
+  ),
+  fault(
+    'workspaceUnreadable',
+    ({ workspace }) => existsSync(workspace) && accessFault(workspace, constants.R_OK | constants.X_OK),
+    (why) => `the workspace can't be read: ${why}`,
+    (_, { workspace }) => `chmod u+rx ${workspace}`,
+  ),
+  note(
+    'workspaceUnwritable',
+    ({ workspace }) => isFolder(workspace) && whyUnwritable(realpathSync(workspace)),
+    (why) => `the workspace is not writable: ${why}`,
+    'To only read it, start with --preset plan; otherwise make it writable',
+  ),
+  note(
+    'workspaceTooWide',
+    ({ workspace, environment }) => {
+      const real = realPath(workspace);
+      if (real !== null && real === realPath(environment.HOME || homedir())) return 'your home';
+      return real === '/' && 'the whole machine';
+    },
+    (what) => `the workspace is ${what}: the agent can change everything in it`,
+    'Start in the folder of one project',
+  ),
+  fault(
+    'commitInterrupted',
+    ({ workspace }) => hasDeadCommit(path.join(workspace, '.git')),
+    (_, { workspace }) =>
+      `Pawl was killed while it made a commit${existsSync(path.join(workspace, '.git', 'index.lock')) ? ', and git waits for its lock, .git/index.lock' : ''}`,
+    'pawl --continue in this folder: it finishes the commit or gives it up, and removes the lock',
+  ),
+  note(
+    'noRepository',
+    async (world) => {
+      const top = await runGit(world, ['rev-parse', '--show-toplevel']);
+      return top !== null && top.code !== 0 && /not a git repository/i.test(top.text);
+    },
+    "the workspace is in no git repository: changes of the agent can't be undone",
+    'git init && git add -A && git commit -m "Before the agent"',
+  ),
+  fault(
+    'repositoryOfAnother',
+    async (world) => {
+      const top = await runGit(world, ['rev-parse', '--show-toplevel']);
+      return top !== null && /dubious ownership/i.test(top.text);
+    },
+    'git refuses the repository, since it belongs to another user',
+    (_, { workspace }) => `If you trust it: git config --global --add safe.directory ${realPath(workspace)}`,
+  ),
+  note(
+    'noGitIdentity',
+    async (world) => {
+      const email = await runGit(world, ['config', 'user.email']);
+      return email !== null && email.code !== 0 && !world.environment.GIT_AUTHOR_EMAIL;
+    },
+    'git does not know your name: commits would carry the name of Pawl',
+    'git config --global user.name "…" && git config --global user.email …',
+  ),
+  note(
+    'runsAsRoot',
+    ({ userId }) => userId === 0,
+    'you are root: a command that leaves the sandbox can change everything on this machine',
+    'Start Pawl as another user, or in a container that you can throw away',
+  ),
+];
+
+const settingChecks: readonly Check[] = [
+  fault(
+    'configFaulty',
+    async (world) =>
+      listed((await configuration(world)).faults.map(({ where, text }) => `${where}: ${text}`)),
+    (lines) => lines,
+    'Correct the named lines. pawl config lists every setting; docs/configuration.md explains them',
+  ),
+  note(
+    'folderAboveForeign',
+    ({ workspace }) => existsSync(workspace) && repositoryFolders(realpathSync(workspace)).foreign,
+    (folder) => foreignFolder(folder),
+    (folder) => `If you want to use the repository in ${folder}, have its owner give it to you: chown`,
+  ),
+  note(
+    'projectNotHeeded',
+    async (world) =>
+      listed(
+        refusedOf((await configuration(world)).resolved).map(
+          ({ key, value, why }) => `${key} = ${showValue(value)}: ${why}`,
+        ),
+      ),
+    (lines) => `the project sets values that it may not set: ${lines}`,
+    'If you want a value, write it into your own config.toml; pawl config --origin names the file',
+  ),
+  note(
+    'unknownVariable',
+    ({ environment }) =>
+      Object.keys(environment).find((name) => /^PAWL_/.test(name) && !knownVariables.has(name)),
+    (name) => `the variable ${name} is unknown`,
+    (name) => {
+      const close = nearestWord(name, [...knownVariables]);
+      return close === undefined ? 'Unset it; pawl config lists the settings' : `Perhaps you mean ${close}`;
+    },
+  ),
+  fault(
+    'keyInQuotes',
+    ({ environment }) =>
+      providers
+        .flatMap(({ keyVariables }) => [...keyVariables])
+        .find((name: string) => /\s\S|["'\u201c\u201d]|^Bearer\b/.test(environment[name]?.trim() ?? '')),
+    (name) => `${name} contains quotes, spaces or "Bearer" besides the key`,
+    (name) => `Set it to the key alone: export ${name}=…`,
+  ),
+  fault(
+    'proxyFaulty',
+    ({ environment }) => ['HTTPS_PROXY', 'HTTP_PROXY'].find((name) => !isProxy(environment, name)),
+    (name) => `${name} is no URL`,
+    (name) => `Write it as http://HOST:PORT, or unset it: unset ${name} ${name.toLowerCase()}`,
+  ),
+  fault(
+    'certificatesMissing',
+    ({ environment }) =>
+      ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE'].find(
+        (name) => environment[name] && !existsSync(environment[name] ?? ''),
+      ),
+    (name, { environment }) => `${name} names ${environment[name]}, which does not exist`,
+    (name) => `Correct the path, or unset ${name}`,
+  ),
+  note(
+    'certificatesUnread',
+    ({ environment: { SSL_CERT_FILE: file, NODE_EXTRA_CA_CERTS } }) =>
+      file && !NODE_EXTRA_CA_CERTS && existsSync(file) ? file : null,
+    'SSL_CERT_FILE is set, which Node does not read',
+    (file) => `export NODE_EXTRA_CA_CERTS=${file}`,
+  ),
+  fault(
+    'certificatesNotChecked',
+    ({ environment }) => environment.NODE_TLS_REJECT_UNAUTHORIZED === '0',
+    'NODE_TLS_REJECT_UNAUTHORIZED=0: others on the network can read your key',
+    'Unset it, and name your own certificate with NODE_EXTRA_CA_CERTS',
+  ),
+  note(
+    'localeNotUtf8',
+    ({ environment: { LC_ALL, LC_CTYPE, LANG }, platform }) => {
+      const locale = LC_ALL || LC_CTYPE || LANG || 'none';
+      return platform === 'linux' && !/utf-?8/i.test(locale) && locale;
+    },
+    (locale) => `the language settings (${locale}) are not for UTF-8: commands may print characters wrongly`,
+    'export LANG=C.UTF-8',
+  ),
+  note(
+    'terminalUnknown',
+    ({ environment: { TERM }, isTerminal }) => isTerminal && (!TERM || TERM === 'dumb'),
+    (_, { environment: { TERM } }) => `TERM is ${TERM ? 'dumb' : 'not set'}: the terminal shows plain lines`,
+    'If it is a usual terminal: export TERM=xterm-256color',
+  ),
+  note(
+    'coloursDisagree',
+    ({ environment: { NO_COLOR, FORCE_COLOR } }) => Boolean(NO_COLOR && FORCE_COLOR),
+    'NO_COLOR and FORCE_COLOR are both set: there is no colour',
+    'Unset one of them',
+  ),
+  fault(
+    'mcpServerUnusable',
+    async (world) => {
+      const { mcpServers } = await configuration(world);
+      const enabled = mcpServers.filter((server) => server.enabled);
+      return listed(await faultsIn(enabled, (server) => serverFault(server, world)));
+    },
+    (faults) => `MCP servers can't be started: ${faults}`,
+    'Correct them in your config.toml, or write enabled = false. Then: pawl mcp test',
+  ),
+  fault(
+    'hookUnusable',
+    async (world) => {
+      const { userHooks } = await configuration(world);
+      const enabled = userHooks.filter((hook) => hook.enabled);
+      return listed(await faultsIn(enabled, (hook) => hookFault(hook, world)));
+    },
+    (faults) => `Hooks can't be run: ${faults}`,
+    'Correct them in your config.toml, or write enabled = false. Then: pawl hooks list',
+  ),
+];
+
+/** This program did not exist before: a clock with an earlier date is wrong. */
+const OLDEST = Date.UTC(2026, 10, 1);
+const SKEW_MS = 5 * 60_000;
+
+/** A fault of choosing the model: the first line of its message is the finding, the other lines are the repair. */
+const modelFault = (name: string, ...kinds: readonly string[]): Check =>
+  fault(
+    name,
+    (world) => modelProblem(world, kinds),
+    (message) => (message.split('\n')[0] ?? '').replace(/\.$/, ''),
+    (message) => message.split('\n').slice(1).join(' ') || 'pawl --help shows the form of a model name',
+  );
+
+const modelChecks: readonly Check[] = [
+  modelFault('noKey', 'noKey'),
+  modelFault('modelNotFound', 'unknownProvider', 'noName', 'badScript', 'noModel'),
+  modelFault('addressFaulty', 'badUrl', 'noUrl'),
+  modelFault('localServerSilent', 'noServer'),
+  note(
+    'modelUnknown',
+    async (world) => {
+      const { model } = await modelSettings(world);
+      return isCatalogued(model) && factsOf(model).source === null && model;
+    },
+    (model) => `${model} is not in the catalogue: its window and limits are assumed, its price is unknown`,
+    'Check the name: docs/models.md lists the known models',
+  ),
+  fault(
+    'priceUnknown',
+    async (world) => {
+      const { model, usd } = await modelSettings(world);
+      return usd !== null && isCatalogued(model) && factsOf(model).prices === null && model;
+    },
+    (model) => `max_usd has no effect: the price of ${model} is unknown`,
+    'Set max_tokens or max_rounds instead, or allow_unknown_price = true',
+  ),
+  fault(
+    'clockWrong',
+    ({ now }) => now < OLDEST,
+    (_, { now }) =>
+      `the clock says ${new Date(now).toISOString().slice(0, 10)}, which is before this program was built`,
+    'Set it: sudo timedatectl set-ntp true',
+  ),
+  fault(
+    'unreachable',
+    async (world) => {
+      const asked = await askProvider(world);
+      return asked !== null && asked.answer.kind === 'fault' && { ...asked, why: asked.answer.fault.message };
+    },
+    ({ host, why }) => `${host} can't be reached: ${why}`,
+    'Check the network, HTTPS_PROXY and NO_PROXY; and NODE_EXTRA_CA_CERTS if your company uses its own certificate',
+  ),
+  fault(
+    'clockApart',
+    async (world) => {
+      const asked = await askProvider(world);
+      const date = asked?.answer.kind === 'done' ? Date.parse(asked.answer.value ?? '') : Number.NaN;
+      const apartMs = Math.abs(date - world.now);
+      return apartMs > SKEW_MS && { host: asked?.host, minutes: Math.round(apartMs / 60_000) };
+    },
+    ({ host, minutes }) => `the clock is ${minutes} minutes apart from that of ${host}`,
+    'Set it: sudo timedatectl set-ntp true',
+  ),
+];
+
+const sessionChecks: readonly Check[] = [
+  note(
+    'sessionOpen',
+    (world) => findOpenSession(world),
+    ({ id, pid, host }) => `the session ${id} is open in another process (${pid} on ${host})`,
+    ({ id, pid }) =>
+      `End it there before you continue it here: kill ${pid}. If you can't reach it: pawl --resume ${id} --take-over`,
+  ),
+  note(
+    'tornTails',
+    (world) => {
+      const torn = sessionFiles(world, /\.torn-\d+$/);
+      return torn.length > 0 && torn;
+    },
+    ({ length }) => `${length} journal ends were cut off in the middle of writing and kept aside`,
+    ([first]) => `They contain nothing that was acknowledged. You can delete them: ${first}`,
+  ),
+  note(
+    'instructionsUnused',
+    async ({ workspace }) => existsSync(workspace) && listed((await loadAgentsFiles(workspace)).warnings),
+    (warnings) => warnings,
+    'Shorten AGENTS.md, or make it a readable file of the repository',
+  ),
+];
+
+/** All checks, in the order of the report. Each has a unique name. */
+export const checks: readonly Check[] = [
+  ...programChecks,
+  ...sandboxChecks,
+  ...folderChecks,
+  ...settingChecks,
+  ...modelChecks,
+  ...sessionChecks,
+];
+
+/** Exit code 1 if any check found a fault, 0 if there are only notes. */
+export const runDoctor = async (flags: DoctorFlags): Promise<number> => {
+  const found = await diagnose({
+    environment: process.env,
+    nodeVersion: process.versions.node,
+    platform: process.platform,
+    userId: process.getuid?.() ?? null,
+    workspace: flags.workspace ?? process.cwd(),
+    now: Date.now(),
+    isTerminal: process.stdout.isTTY === true,
+    online: flags.online === true,
+    model: flags.model ?? null,
+  });
+  const isWell = found.every(({ level }) => level === 'note');
+  if (flags.json) writeJson({ ok: isWell, checks: checks.map(({ name }) => name), found });
+  else writeOut(makeSafe(report(found)));
+  return isWell ? exitCodes.done : exitCodes.taskFailed;
+};
+
+/** Runs all checks at once. The findings come in the order of the checks, without those that another one covers. */
+export const diagnose = async (world: DoctorWorld): Promise<readonly Diagnosis[]> => {
+  const looked = await Promise.all(
+    checks.map(async (check) => {
+      const result = await attempt(() => check.look(world));
+      if (result.kind === 'done') return { check, finding: result.value };
+      // It is reported as a finding, so that the other checks still run.
+      const what = `the check itself failed: ${result.fault.message}`;
+      return { check, finding: { what, repair: 'Please report it' } };
+    }),
+  );
+  const failed = new Set(looked.flatMap(({ check, finding }) => (finding === null ? [] : [check.name])));
+  return looked.flatMap(({ check: { name, level, partOf }, finding }) =>
+    finding === null || failed.has(partOf ?? '') ? [] : [{ name, level, ...finding }],
+  );
+};
+
+const report = (found: readonly Diagnosis[]): string => {
+  const lines = found.map(
+    ({ level, name, what, repair }) => `${level === 'fault' ? '✗' : '•'} ${what} (${name})\n  ${repair}\n`,
+  );
+  const faults = found.filter(({ level }) => level === 'fault').length;
+  const summary = `${checks.length} checks: ${faults === 0 ? 'no fault' : `${faults} to repair`}`;
+  return `${lines.join('')}${summary}, ${found.length - faults} to know.\n`;
+};
+
+/** The texts as one; null if there are none. */
+const listed = (texts: readonly string[], separator = '; '): string | null =>
+  texts.length === 0 ? null : texts.join(separator);
+
+// Probes of programs
+
+type ProgramRun = { readonly code: number; readonly text: string };
+
+const PROGRAM_MS = 10_000;
 
 /** The search path for programs, with the same rules as the agent's. */
-const programsOf = ({ environment, workspace }: DoctorWorld): ProgramSearch =>
+const searchPath = ({ environment, workspace }: DoctorWorld): ProgramSearch =>
   searchPrograms({ environment, workspace });
 
 /** Runs a program that is found as the agent would find it; null if there is none. `text` is stdout, then stderr. */
 const runProgram = async (
   world: DoctorWorld,
   program: string,
-  words: readonly string[],
+  args: readonly string[],
   folder?: string,
-): Promise<ProbeRun | null> => {
-  const programs = programsOf(world);
+): Promise<ProgramRun | null> => {
+  const programs = searchPath(world);
   const found = programs.find(program);
   if (found === null) return null;
-  const answer = await askProgram(found, words, {
+  const answer = await askProgram(found, args, {
     environment: world.environment,
     searchPath: programs.folders,
-    timeoutMs: LIMIT_MS,
+    timeoutMs: PROGRAM_MS,
     ...(folder === undefined ? {} : { folder }),
   });
   if (answer === null) return null;
@@ -944,25 +657,25 @@ const runProgram = async (
   return { code: answer.code, text: text || (answer.fault ?? '') };
 };
 
-/** Whether version `a.b.c` is `wanted` or newer. */
-const isAtLeast = (version: string, wanted: string): boolean => {
-  const [have, need] = [version, wanted].map((text) => text.split('.').map(Number));
+const isMissing = async (world: DoctorWorld, program: string): Promise<boolean> =>
+  (await runProgram(world, program, ['--version'])) === null;
+
+/** The version of a program that is older than `least`; null if it is not, or not there. */
+const oldVersion = async (world: DoctorWorld, program: string, least: string): Promise<string | null> => {
+  const ran = await runProgram(world, program, ['--version']);
+  const version = /\d+\.\d+(\.\d+)?/.exec(ran?.text ?? '')?.[0] ?? null;
+  return version === null || isAtLeast(version, least) ? null : version;
+};
+
+/** Whether version `a.b.c` is `least` or newer. */
+const isAtLeast = (version: string, least: string): boolean => {
+  const [have, need] = [version, least].map((text) => text.split('.').map(Number));
   for (let index = 0; index < 3; index++) {
     const difference = (have?.[index] ?? 0) - (need?.[index] ?? 0);
     if (difference !== 0) return difference > 0;
   }
   return true;
 };
-
-/** The first version number in a text; null if there is none. */
-const versionIn = (text: string): string | null => /\d+\.\d+(\.\d+)?/.exec(text)?.[0] ?? null;
-
-/** Checks of the programs that the agent starts. */
-
-const NODE = '20.19.0';
-const GIT = '2.20.0';
-const BUBBLEWRAP = '0.8.0';
-const PYTHON = '3.9.0';
 
 /** A pipe or device at which git would wait in the repository around the workspace; null if there is none. */
 const findGitPipe = ({ workspace, environment }: DoctorWorld): string | null => {
@@ -972,89 +685,59 @@ const findGitPipe = ({ workspace, environment }: DoctorWorld): string | null => 
   return findWaitingFile(top.value, environment.HOME ?? '');
 };
 
-const tooOld = async (world: DoctorWorld, program: string, wanted: string): Promise<string | null> => {
-  const ran = await runProgram(world, program, ['--version']);
-  const version = ran === null ? null : versionIn(ran.text);
-  return version === null || isAtLeast(version, wanted) ? null : version;
-};
-
-const isMissing = async (world: DoctorWorld, program: string): Promise<boolean> =>
-  (await runProgram(world, program, ['--version'])) === null;
-
-/** Starts bubblewrap with the whole file system read-only and a command that does nothing. */
-const tryBubblewrap = (world: DoctorWorld) =>
-  runProgram(world, 'bwrap', ['--unshare-all', '--ro-bind', '/', '/', '--', '/bin/sh', '-c', ':']);
-
-/** Whether AppArmor forbids namespaces to programs without a profile, as it does since Ubuntu 24.04. */
-const isRestricted = async (): Promise<boolean> => {
-  const read = await attempt(() =>
-    readFile('/proc/sys/kernel/apparmor_restrict_unprivileged_userns', 'utf8'),
-  );
-  return read.kind === 'done' && read.value.trim() === '1'; // a kernel without the file restricts nothing
+const runGit = async (world: DoctorWorld, args: readonly string[]): Promise<ProgramRun | null> => {
+  const folder = realPath(world.workspace);
+  return folder === null || findGitPipe(world) !== null ? null : runProgram(world, 'git', args, folder);
 };
 
 const ripgrepFault = async (): Promise<string | null> => {
-  const found = await attempt(async () => (await import('@vscode/ripgrep')).rgPath);
-  if (found.kind === 'fault') return found.fault.message;
-  const ran = await attempt(async () => {
-    const { accessSync, constants } = await import('node:fs');
-    accessSync(found.value, constants.X_OK);
-  });
-  return ran.kind === 'fault' ? ran.fault.message : null;
+  const program = await attempt(async () => (await import('@vscode/ripgrep')).rgPath);
+  return program.kind === 'fault' ? program.fault.message : accessFault(program.value, constants.X_OK);
 };
 
-/** Checks of the sandbox for the agent's commands. */
-
-const workspaceOf = ({ workspace }: DoctorWorld): string =>
-  existsSync(workspace) ? realpathSync(workspace) : workspace;
-
-const isOff = async (world: DoctorWorld): Promise<boolean> => {
-  const { resolved } = await consult(workspaceOf(world), world.environment, {});
-  return resolved.find(({ setting }) => setting.key === 'sandbox')?.value === 'off';
+/** Starts bubblewrap with the whole file system read-only and a command that does nothing. */
+const tryNamespaces = async (world: DoctorWorld) => {
+  const args = ['--unshare-all', '--ro-bind', '/', '/', '--', '/bin/sh', '-c', ':'];
+  const ran = await runProgram(world, 'bwrap', args);
+  if (ran === null || ran.code === 0) return null;
+  // AppArmor forbids namespaces to programs without a profile, as it does since Ubuntu 24.04.
+  const restricted = await attempt(() =>
+    readFile('/proc/sys/kernel/apparmor_restrict_unprivileged_userns', 'utf8'),
+  );
+  // A kernel without the file restricts nothing.
+  const byAppArmor = restricted.kind === 'done' && restricted.value.trim() === '1';
+  return { error: ran.text.split('\n')[0], byAppArmor };
 };
 
-/** Checks of the folders that Pawl writes to, and of the workspace. */
+// Probes of folders
 
-const ROOM_BYTES = 200 * 1024 * 1024;
-const DRAFT = `.pawl-doctor-${process.pid}`;
+/** The folder, or its nearest parent that exists. */
+const existingFolder = (folder: string): string => {
+  let above = folder;
+  while (!existsSync(above) && above !== path.dirname(above)) above = path.dirname(above);
+  return above;
+};
 
 /**
  * Why nothing can be written to a folder; null if it can. If the folder is missing, its nearest existing parent is tried.
  * The probe file is removed.
  */
 const whyUnwritable = (folder: string): string | null => {
-  let above = folder;
-  while (!existsSync(above) && above !== path.dirname(above)) above = path.dirname(above);
-  const probe = path.join(above, DRAFT);
-  const made = attemptNow(() => {
+  const above = existingFolder(folder);
+  const probe = path.join(above, `.pawl-doctor-${process.pid}`);
+  const created = attemptNow(() => {
     if (above === folder) writeFileSync(probe, '');
     else mkdirSync(probe);
   });
-  if (made.kind === 'fault') return made.fault.message;
+  if (created.kind === 'fault') return created.fault.message;
   rmSync(probe, { recursive: true });
   return null;
 };
 
-/** Free bytes on the disk of a folder, which may not exist yet; null if unknown. */
-const roomIn = (folder: string): number | null => {
-  let above = folder;
-  while (!existsSync(above) && above !== path.dirname(above)) above = path.dirname(above);
-  const read = attemptNow(() => statfsSync(above));
-  return read.kind === 'done' ? read.value.bavail * read.value.bsize : null; // the file system does not report it
-};
-
-const modeOf = (place: string): number | null => {
-  const status = attemptNow(() => statSync(place));
-  return status.kind === 'done' ? status.value.mode & 0o777 : null; // missing: another check reports it
-};
-
-const isOpenTo = (place: string, bits: number): boolean => ((modeOf(place) ?? 0) & bits) !== 0;
-
-const octal = (place: string): string => (modeOf(place) ?? 0).toString(8).padStart(4, '0');
-
-const realOf = (folder: string): string | null => {
-  const real = attemptNow(() => realpathSync(folder));
-  return real.kind === 'done' ? real.value : null; // missing: another check reports it
+/** Free bytes on the disk of a folder, which may not exist yet; null if the file system does not report it. */
+const freeBytes = (folder: string): number | null => {
+  const status = attemptNow(() => statfsSync(existingFolder(folder)));
+  return status.kind === 'done' ? status.value.bavail * status.value.bsize : null;
 };
 
 const NETWORK_TYPES = new Map([
@@ -1063,129 +746,168 @@ const NETWORK_TYPES = new Map([
   [0xfe534d42, 'SMB'],
 ]);
 
-const gitSays = async (world: DoctorWorld, words: readonly string[]) => {
-  const folder = realOf(world.workspace);
-  return folder === null || findGitPipe(world) !== null ? null : runProgram(world, 'git', words, folder);
+/** The kind of network file system that a folder is on. Unknown is not a network. */
+const networkType = (folder: string): string | undefined => {
+  const status = attemptNow(() => statfsSync(folder));
+  return status.kind === 'done' ? NETWORK_TYPES.get(status.value.type) : undefined;
 };
 
-/** Checks of configuration files and environment variables. */
-
-const consultHere = async (world: DoctorWorld) => {
-  const folder = existsSync(world.workspace) ? realpathSync(world.workspace) : world.workspace;
-  return consult(folder, world.environment, {});
+/** The first place whose mode has one of these bits, with its mode. A missing place is another check's. */
+const openTo = (places: readonly string[], bits: number) => {
+  for (const place of places) {
+    const status = attemptNow(() => statSync(place));
+    const mode = status.kind === 'done' ? status.value.mode & 0o777 : 0;
+    if ((mode & bits) !== 0) return { place, mode: mode.toString(8).padStart(4, '0') };
+  }
+  return null;
 };
+
+const accessFault = (place: string, mode: number): string | null => {
+  const read = attemptNow(() => accessSync(place, mode));
+  return read.kind === 'fault' ? read.fault.message : null;
+};
+
+const isFolder = (place: string): boolean => {
+  const status = attemptNow(() => statSync(place));
+  return status.kind === 'done' && status.value.isDirectory();
+};
+
+/** Null for a missing folder, which another check reports. */
+const realPath = (folder: string): string | null => {
+  const real = attemptNow(() => realpathSync(folder));
+  return real.kind === 'done' ? real.value : null;
+};
+
+const temporaryFolder = ({ environment }: DoctorWorld): string => environment.TMPDIR || tmpdir();
+
+/** Whether a process of Pawl has died while it committed. Without the folder this is no main worktree, or no repository. */
+const hasDeadCommit = (gitFolder: string): boolean => {
+  const claims = attemptNow(() => listClaims(gitFolder));
+  return (
+    claims.kind === 'done' &&
+    claims.value.some((claim) => {
+      const record = claim.read();
+      return record === null || hasEnded(record.owner);
+    })
+  );
+};
+
+// Probes of the configuration
+
+/** The real path of the workspace, or its path if it is missing. */
+const realWorkspace = ({ workspace }: DoctorWorld): string => realPath(workspace) ?? workspace;
+
+const configuration = (world: DoctorWorld) => consult(realWorkspace(world), world.environment, {});
+
+/** The value of a setting; null if it has none. */
+const settingValue = async (world: DoctorWorld, key: string) => {
+  const { resolved } = await configuration(world);
+  return resolved.find(({ setting }) => setting.key === key)?.value ?? null;
+};
+
+const isSandboxOff = async (world: DoctorWorld): Promise<boolean> =>
+  (await settingValue(world, 'sandbox')) === 'off';
 
 /** All known `PAWL_` variables: those of settings, and `PAWL_CALL`, which marks the processes of a tool call. */
 const knownVariables = new Set([...settings.map(({ variable }) => variable), 'PAWL_CALL']);
 
-const localeOf = ({ environment }: DoctorWorld): string =>
-  environment.LC_ALL || environment.LC_CTYPE || environment.LANG || '';
-
-const checkUrl = (environment: DoctorWorld['environment'], name: string): string | null => {
+const isProxy = (environment: DoctorWorld['environment'], name: string): boolean => {
   const text = environment[name] || environment[name.toLowerCase()] || '';
-  if (text === '') return null;
-  return URL.canParse(text.includes('://') ? text : `http://${text}`) ? null : text;
+  return text === '' || URL.canParse(text.includes('://') ? text : `http://${text}`);
 };
 
-/** Runs one check. A check that throws is reported as a finding, so that the others still run. */
-const lookSafely = async (check: Check, world: DoctorWorld) => {
-  const looked = await attempt(() => check.look(world));
-  if (looked.kind === 'done') return looked.value;
-  return { what: `the check itself failed: ${looked.fault.message}`, repair: 'Please report it' };
+const faultsIn = async <T extends { readonly name: string }>(
+  all: readonly T[],
+  faultOf: (one: T) => Promise<string | null>,
+): Promise<readonly string[]> => {
+  const faults: string[] = [];
+  for (const one of all) {
+    const why = await faultOf(one);
+    if (why !== null) faults.push(`${one.name}: ${why}`);
+  }
+  return faults;
 };
 
-/** A check of the MCP servers, without starting them. */
-
-const faultOf = async (
-  server: McpServer,
-  { environment, workspace }: DoctorWorld,
-): Promise<string | null> => {
-  const [{ expandVariables }, { findServerProgram }] = await Promise.all([
-    import('@pawl/agent/extensions/mcp/server-config'),
-    import('@pawl/agent/extensions/mcp/stdio-server'),
-  ]);
+/** Why an MCP server can't be started, without starting it. */
+const serverFault = async (server: McpServer, world: DoctorWorld): Promise<string | null> => {
+  const { environment } = world;
+  const { findServerProgram } = await import('@pawl/agent/extensions/mcp/stdio-server');
   const expanded = expandVariables(server, environment);
   if (expanded.kind === 'missing') return `${expanded.names.join(', ')} is not set`;
-  if (expanded.server.kind === 'http') return null;
-  try {
-    findServerProgram(expanded.server.command, { environment, workspace });
-    return null;
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
+  const { server: started } = expanded;
+  if (started.kind === 'http') return null;
+  const place = { environment, workspace: realWorkspace(world) };
+  const program = attemptNow(() => findServerProgram(started.command, place));
+  return program.kind === 'fault' ? program.fault.message : null;
 };
 
-/** Checks of the configured model and of the connection to its provider. */
-
-/** This program did not exist before: a clock with an earlier date is wrong. */
-const OLDEST = Date.UTC(2026, 10, 1);
-const SKEW_MS = 5 * 60_000;
-
-const variables = async (world: DoctorWorld) => {
-  const folder = existsSync(world.workspace) ? realpathSync(world.workspace) : world.workspace;
-  const { resolved } = await consult(folder, world.environment, {});
-  const chosen = resolved.find(({ setting }) => setting.key === 'model')?.value;
-  const usd = resolved.find(({ setting }) => setting.key === 'max_usd')?.value ?? null;
-  return {
-    resolved,
-    usd,
-    model: world.model ?? (chosen === undefined || chosen === null ? DEFAULT_MODEL : String(chosen)),
-  };
+/** Why a hook of the user can't be run, without running it. */
+const hookFault = async ({ command }: HookDeclaration, world: DoctorWorld): Promise<string | null> => {
+  const { programFault } = await import('@pawl/agent/extensions/hooks/session-hooks');
+  const place = { workspace: realWorkspace(world), environment: world.environment };
+  return programFault({ command, folder: null }, place);
 };
+
+// Probes of the model and its provider
+
+const modelSettings = async (world: DoctorWorld) => ({
+  usd: await settingValue(world, 'max_usd'),
+  model: world.model ?? String((await settingValue(world, 'model')) ?? DEFAULT_MODEL),
+});
 
 const isCatalogued = (model: string): boolean => providerOfModel(model)?.factsFrom === 'catalogue';
 
-const asksServer = (model: string): boolean => providerOfModel(model) !== undefined && !isCatalogued(model);
+/** The environment with the variables that settings name, such as keys. Throws if one can't be read. */
+const fullEnvironment = async (world: DoctorWorld) => {
+  const { resolved } = await configuration(world);
+  return { ...world.environment, ...variablesOf(resolved, world.environment) };
+};
 
-const problemOf = async (world: DoctorWorld, kinds: readonly string[]) => {
-  const { resolved, model } = await variables(world);
-  const read = await attempt(() => variablesOf(resolved, world.environment));
-  if (read.kind === 'fault') return kinds.includes('noKey') ? read.fault.message : null;
+/** Why the model can't be used, if it is for one of these kinds. */
+const modelProblem = async (world: DoctorWorld, kinds: readonly string[]): Promise<string | null> => {
+  const { model } = await modelSettings(world);
+  const environment = await attempt(() => fullEnvironment(world));
+  if (environment.kind === 'fault') return kinds.includes('noKey') ? environment.fault.message : null;
   // Looking up a local model asks its server, which only --online allows.
-  if (asksServer(model) && !world.online) return null;
-  const chosen = await chooseModel(
-    model,
-    { ...world.environment, ...read.value },
-    { folder: world.workspace },
-  );
+  if (providerOfModel(model) !== undefined && !isCatalogued(model) && !world.online) return null;
+  const chosen = await chooseModel(model, environment.value, { folder: world.workspace });
   return chosen.kind !== 'ok' && kinds.includes(chosen.kind) ? chosen.message : null;
 };
 
-/** Splits a message: its first line is the finding, the other lines are the repair. */
-const asFound = (message: string | null) => {
-  if (message === null) return null;
-  const [what = '', ...rest] = message.split('\n');
-  return {
-    what: what.replace(/\.$/, ''),
-    repair: rest.join(' ') || 'pawl --help shows the form of a model name',
-  };
-};
-
-const addressFor = async (world: DoctorWorld): Promise<URL | null> => {
-  const { resolved, model } = await variables(world);
+/** Asks the provider's server for its date; null without `--online`, and for a model that has no such server. */
+const askProvider = async (world: DoctorWorld) => {
+  const { model } = await modelSettings(world);
   const provider = providerOfModel(model);
-  const environment = { ...world.environment, ...variablesOf(resolved, world.environment) };
+  const environment = await fullEnvironment(world);
   if (provider === undefined || provider.ownServer !== null) return null;
   const endpoint = endpointOf(provider, environment, undefined);
-  return endpoint.kind === 'ok' && endpoint.url !== null ? new URL(endpoint.url) : null;
-};
-
-const ask = async (world: DoctorWorld) => {
-  const url = await addressFor(world);
-  if (!world.online || url === null) return null;
-  const fetched = await attempt(async () => {
+  if (!world.online || endpoint.kind !== 'ok' || endpoint.url === null) return null;
+  const url = new URL(endpoint.url);
+  const answer = await attempt(async () => {
     const response = await createFetch(world.environment)(url);
     return response.headers.get('date');
   });
-  return { url, fetched };
+  return { host: url.host, answer };
 };
 
-/** Checks of sessions: open elsewhere, torn journal tails, instruction files that can't be used. */
+// Probes of sessions
 
-const filesOf = ({ environment }: DoctorWorld, suffix: RegExp): readonly string[] => {
+const sessionFiles = ({ environment }: DoctorWorld, suffix: RegExp): readonly string[] => {
   const folder = sessionsFolder(stateFolder(environment));
   if (!existsSync(folder)) return [];
   return readdirSync(folder)
     .filter((name) => suffix.test(name))
     .map((name) => path.join(folder, name));
+};
+
+/** A session whose lock another computer or namespace holds, so that nobody knows whether its process lives. */
+const findOpenSession = async (world: DoctorWorld) => {
+  const self = await describeSelf(world.platform);
+  for (const file of sessionFiles(world, /\.lock$/)) {
+    const holder = await readHolder(file);
+    if (holder === undefined || holder.pid === process.pid) continue;
+    if ((await checkHolder(file, holder, self)) !== 'unknown') continue;
+    return { id: path.basename(file, '.lock'), pid: holder.pid, host: holder.host };
+  }
+  return null;
 };

@@ -35,14 +35,6 @@ import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { exitCodes } from '../process/exit-codes.js';
 import { allSessions, foldStored, storedJournals } from '../sessions/stored-sessions.js';
 
-/**
- * `pawl sessions --stats`: sums over all stored sessions of the agent. Each journal is read once, one after another.
- *
- * 1. What a fork has copied counts with its parent. If the parent is gone or can't be read, it counts with the fork.
- * 2. What a task has spent counts as its session; without its journal, as the call that started it.
- * 3. A damaged journal counts up to the damage, and is named.
- */
-
 const DAYS_SHOWN = 14;
 const DEAREST_SHOWN = 10;
 
@@ -57,7 +49,7 @@ const readOne = async (
   readable: ReadonlySet<string>,
 ): Promise<{ readonly figures: LaterFigures; readonly damage: Error | null }> => {
   const { parent } = info;
-  const copied = parent !== null && readable.has(parent.sessionId) ? parent.seq : 0; // rule 1
+  const copied = parent !== null && readable.has(parent.sessionId) ? parent.seq : 0; // the rest counts with the parent
   const collector = new FigureCollector({ parent });
   let before = startFigures;
   const { damage } = await storedJournals().replay(info.sessionId, {
@@ -82,12 +74,12 @@ const countRequest = (sum: Sum, usage: Usage | null, failed: boolean): void => {
 };
 
 const twoDigits = (part: number): string => String(part).padStart(2, '0');
-const dayOf = (at: number): string => {
+const localDay = (at: number): string => {
   const time = new Date(at);
   return `${time.getFullYear()}-${twoDigits(time.getMonth() + 1)}-${twoDigits(time.getDate())}`;
 };
 
-/** Calls whose spending is that of a stored session (rule 2), as `session/batch/call`. */
+/** Calls whose spending is that of a stored session, which counts it, as `session/batch/call`. */
 const startedCalls = (counted: readonly Counted[]): ReadonlySet<string> =>
   new Set(
     counted.flatMap(({ info: { startedBy } }) =>
@@ -97,7 +89,7 @@ const startedCalls = (counted: readonly Counted[]): ReadonlySet<string> =>
 
 type SpentRow = UsageTotals & { readonly name: string; readonly requests: number; readonly failed: number };
 
-const rowsOf = (sums: ReadonlyMap<string, Sum>): readonly SpentRow[] =>
+const spentRows = (sums: ReadonlyMap<string, Sum>): readonly SpentRow[] =>
   [...sums]
     .map(([name, { usage, requests, failed }]) => ({ name, requests, failed, ...usage }))
     .toSorted((one, other) => other.costUsd - one.costUsd || other.requests - one.requests);
@@ -121,20 +113,20 @@ const sumUp = (counted: readonly Counted[]) => {
   const started = startedCalls(counted);
   let usage = NO_USAGE;
   const sessions = counted.map(({ info, figures }) => {
-    let own = NO_USAGE;
+    let sessionUsage = NO_USAGE;
     for (const request of figures.requests) {
-      for (const sum of [sumIn(models, request.model), sumIn(days, dayOf(request.at))])
+      for (const sum of [sumIn(models, request.model), sumIn(days, localDay(request.at))])
         countRequest(sum, request.usage, request.ending === 'failed');
-      if (request.usage !== null) own = addUsage(own, request.usage);
+      if (request.usage !== null) sessionUsage = addUsage(sessionUsage, request.usage);
     }
     for (const { batchId, callId, tool, usage: spent, at } of figures.spending) {
       if (started.has(`${info.sessionId}/${batchId}/${callId}`)) continue;
-      for (const sum of [sumIn(models, `(calls of ${tool})`), sumIn(days, dayOf(at))])
+      for (const sum of [sumIn(models, `(calls of ${tool})`), sumIn(days, localDay(at))])
         countRequest(sum, spent, false);
-      own = addUsage(own, spent);
+      sessionUsage = addUsage(sessionUsage, spent);
     }
-    usage = { ...addUsage(usage, own), unpriced: usage.unpriced + own.unpriced };
-    return { sessionId: info.sessionId, title: info.title, activeMs: figures.activeMs, ...own };
+    usage = { ...addUsage(usage, sessionUsage), unpriced: usage.unpriced + sessionUsage.unpriced };
+    return { sessionId: info.sessionId, title: info.title, activeMs: figures.activeMs, ...sessionUsage };
   });
   return {
     sessions: counted.length,
@@ -143,8 +135,8 @@ const sumUp = (counted: readonly Counted[]) => {
     turns: counted.reduce((sum, { figures }) => sum + figures.turns, 0),
     activeMs: counted.reduce((sum, { figures }) => sum + figures.activeMs, 0),
     usage,
-    models: rowsOf(models),
-    days: rowsOf(days).toSorted((one, other) => (one.name < other.name ? 1 : -1)),
+    models: spentRows(models),
+    days: spentRows(days).toSorted((one, other) => (one.name < other.name ? 1 : -1)),
     tools: toolSums(counted),
     dearest: sessions.toSorted((one, other) => other.costUsd - one.costUsd).slice(0, DEAREST_SHOWN),
   };
@@ -164,7 +156,7 @@ const spentLines = (rows: readonly SpentRow[], columns: number): readonly Safe[]
     columns,
   );
 
-const headOf = (stats: Stats, asks: number): Safe =>
+const statsHead = (stats: Stats, asks: number): Safe =>
   joinSafe(
     [
       makeSafe(plural(stats.sessions, 'session')),
@@ -215,14 +207,22 @@ const statsText = (stats: Stats, asks: number, look: Look): Safe => {
   const shown = blocks.filter(([, lines]) => lines.length > 0);
   return joinSafe(
     [
-      joinSafe(wrapWords(headOf(stats, asks), columns), safe`\n`),
+      joinSafe(wrapWords(statsHead(stats, asks), columns), safe`\n`),
       ...shown.map(([title, lines]) => joinSafe([paint(look, 'bold', makeSafe(title)), ...lines], safe`\n`)),
     ],
     safe`\n\n`,
   );
 };
 
-/** Prints sums over all stored sessions; as one JSON object with `json`. Damaged ones are named. */
+/**
+ * `pawl sessions --stats`: sums over all stored sessions of the agent. Each journal is read once, one after another.
+ *
+ * 1. Entries that a fork copied count with its parent. If the parent is gone or can't be read, they count with the fork.
+ * 2. The spending of a task counts as its session; without its journal, as the call that started it.
+ * 3. A damaged journal counts up to the damage, and is named.
+ *
+ * Prints sums over all stored sessions; as one JSON object with `json`. Damaged ones are named.
+ */
 export const showStats = async (json: boolean): Promise<number> => {
   const all = await allSessions();
   const agents = all.filter(({ kind }) => kind === 'agent');
@@ -253,14 +253,12 @@ export const showStats = async (json: boolean): Promise<number> => {
   return exitCodes.done;
 };
 
-/** `pawl show --time`: where the time and the money of a stored session went. */
-
 const REQUESTS_MAX = 30;
 
 type HeadOfText = Pick<Header, 'sessionId' | 'createdAt' | 'settings' | 'workspace'>;
 type Block = { readonly title: string; readonly lines: readonly Safe[] };
 
-const sumOf = (usages: readonly (UsageTotals | RequestFigures['usage'])[]): UsageTotals =>
+const sumUsage = (usages: readonly (UsageTotals | RequestFigures['usage'])[]): UsageTotals =>
   usages.reduce<UsageTotals>((sum, usage) => {
     if (usage === null) return sum;
     if (!('unpriced' in usage)) return addUsage(sum, usage);
@@ -274,12 +272,12 @@ const spentIn = ({
   spending,
   hookUsage,
 }: SessionFigures): Readonly<Record<string, UsageTotals>> => {
-  const usagesOf = (isSummary: boolean) =>
+  const usages = (isSummary: boolean) =>
     requests.filter(({ purpose }) => (purpose === 'compaction') === isSummary).map(({ usage }) => usage);
   return {
-    CallingLlm: sumOf(usagesOf(false)),
-    Compacting: sumOf(usagesOf(true)),
-    ExecutingTools: sumOf(spending.map(({ usage }) => usage)),
+    CallingLlm: sumUsage(usages(false)),
+    Compacting: sumUsage(usages(true)),
+    ExecutingTools: sumUsage(spending.map(({ usage }) => usage)),
     PostToolsHook: hookUsage,
   };
 };
@@ -370,13 +368,13 @@ const requestNotes = ({ attempt, sent, ending, why, purpose }: RequestFigures): 
     .join(', ')
     .replace(/\s+/g, ' ');
 
-/** What a request cost or, without a price, its tokens decide which are shown of many. */
-const weightOf = ({ usage }: RequestFigures): number =>
+/** Cost of a request or, without a price, its tokens: the heaviest requests are shown. */
+const requestWeight = ({ usage }: RequestFigures): number =>
   usage === null ? 0 : (usage.costUsd ?? 0) * 1e9 + usage.inputTokens + usage.outputTokens;
 
 const requestsBlock = ({ requests }: SessionFigures, columns: number): Block => {
   const dearest = new Set(
-    requests.toSorted((one, other) => weightOf(other) - weightOf(one)).slice(0, REQUESTS_MAX),
+    requests.toSorted((one, other) => requestWeight(other) - requestWeight(one)).slice(0, REQUESTS_MAX),
   );
   const rows = requests.filter((request) => dearest.has(request));
   const cells = rows.map(({ id, seq, startMs, firstPieceMs, endMs, usage }) => [
@@ -418,7 +416,7 @@ const gapsBlock = ({ gaps }: SessionFigures, columns: number): Block => ({
   ),
 });
 
-const summaryOf = ({ elapsedMs, time, turns, usage, clockSetBack }: SessionFigures): Safe => {
+const timeSummary = ({ elapsedMs, time, turns, usage, clockSetBack }: SessionFigures): Safe => {
   const active = elapsedMs - time.idle - time.between;
   const share = cacheShareOf(usage);
   const parts = [
@@ -448,13 +446,17 @@ export const timeText = (header: HeadOfText, figures: SessionFigures, look: Look
   ].filter(({ lines }) => lines.length > 0);
   const parts = [
     paint(look, 'dim', joinSafe(wrapWords(head, columns), safe`\n`)),
-    joinSafe(wrapWords(summaryOf(figures), columns), safe`\n`),
+    joinSafe(wrapWords(timeSummary(figures), columns), safe`\n`),
     ...blocks.map(({ title, lines }) => joinSafe([paint(look, 'bold', makeSafe(title)), ...lines], safe`\n`)),
   ];
   return joinSafe(parts, safe`\n\n`);
 };
 
-/** Prints the figures of an agent's session up to entry `at`; as one JSON object with `json`. */
+/**
+ * `pawl show --time`: where the time and the money of a stored session went.
+ *
+ * Prints the figures of an agent's session up to entry `at`; as one JSON object with `json`.
+ */
 export const showTime = async (
   { sessionId, parent }: Pick<SessionInfo, 'sessionId' | 'parent'>,
   at: number | undefined,
@@ -468,7 +470,7 @@ export const showTime = async (
   return exitCodes.done;
 };
 
-/** The spans of a session as rows of bars, in order. */
+// The spans of a session as rows of bars, in order.
 
 const ROWS_MAX = 80;
 /** Below this width there is no room for bars. */
@@ -518,7 +520,7 @@ const activeAxis = (spans: readonly TimeSpan[]): { place(ms: number): number; re
   return { place, length: place(end) };
 };
 
-const labelOf = ({ kind, name, about, ending }: TimeSpan): Safe => {
+const spanLabel = ({ kind, name, about, ending }: TimeSpan): Safe => {
   const what = kind === 'tool' || kind === 'approval' || kind === 'retry' ? ` ${name} ${about}` : '';
   const hook = kind === 'hook' ? ` ${name}` : '';
   const state = ending === 'done' ? '' : ` (${ending === 'open' ? 'goes on' : 'interrupted'})`;
@@ -539,10 +541,10 @@ const spanBar = (look: Look, span: TimeSpan, from: number, to: number, columns: 
 const longest = (
   spans: readonly TimeSpan[],
 ): { readonly rows: readonly TimeSpan[]; readonly others: readonly TimeSpan[] } => {
-  const lengthOf = ({ startMs, endMs }: TimeSpan): number => endMs - startMs;
-  const ranked = spans.toSorted((one, other) => lengthOf(other) - lengthOf(one));
-  const kept = new Set(ranked.slice(0, ROWS_MAX));
-  return { rows: spans.filter((span) => kept.has(span)), others: ranked.slice(ROWS_MAX) };
+  const duration = ({ startMs, endMs }: TimeSpan): number => endMs - startMs;
+  const ranked = spans.toSorted((one, other) => duration(other) - duration(one));
+  const shown = new Set(ranked.slice(0, ROWS_MAX));
+  return { rows: spans.filter((span) => shown.has(span)), others: ranked.slice(ROWS_MAX) };
 };
 
 /** A row for each span: what it was, how long it took and, where there is room, a bar on the axis of active time. */
@@ -556,7 +558,7 @@ const waterfallLines = (look: Look, spans: readonly TimeSpan[]): readonly Safe[]
     : Math.max(8, columns - 2 - DURATION_COLUMNS - 1);
   const barColumns = columns - 2 - labelColumns - 1 - DURATION_COLUMNS - 1;
   const lines = rows.map((span) => {
-    const label = cutLine(labelOf(span), labelColumns);
+    const label = cutLine(spanLabel(span), labelColumns);
     const took = formatDuration(span.endMs - span.startMs).padStart(DURATION_COLUMNS);
     const space = safe` `.repeat(labelColumns - columnsOf(label));
     const drawn =
@@ -571,7 +573,7 @@ const waterfallLines = (look: Look, spans: readonly TimeSpan[]): readonly Safe[]
   return [...lines, paint(look, 'dim', cutLine(note, columns))];
 };
 
-/** Figures as text: durations, shares, dollars, and tables that fit the window. */
+// Figures as text: durations, shares, dollars, and tables that fit the window.
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -583,8 +585,8 @@ export const formatDuration = (milliseconds: number): Safe => {
   const [large, small, big, rest] =
     milliseconds < DAY_MS ? (['h', 'm', HOUR_MS, 60_000] as const) : (['d', 'h', DAY_MS, HOUR_MS] as const);
   const whole = Math.floor(milliseconds / big);
-  const left = String(Math.floor((milliseconds % big) / rest)).padStart(2, '0');
-  return makeSafe(`${whole}${large}${left}${small}`);
+  const remainder = String(Math.floor((milliseconds % big) / rest)).padStart(2, '0');
+  return makeSafe(`${whole}${large}${remainder}${small}`);
 };
 
 const formatShare = (part: number, whole: number): Safe =>

@@ -16,7 +16,7 @@ export type HooksFlags = { readonly workspace?: string };
 
 const LINE_MAX = 300;
 
-const lineOf = (hook: HookDeclaration, whose: string, level: string): string => {
+const hookLine = (hook: HookDeclaration, whose: string, level: string): string => {
   const tools = hook.tools === null ? '' : ` (${hook.tools.join(', ')})`;
   const command = typeof hook.command === 'string' ? hook.command : hook.command.join(' ');
   return `${hook.name} (${whose}) on ${hook.on.join(', ')}${tools}, sandbox ${hook.sandbox ?? level}: ${command}`;
@@ -31,11 +31,11 @@ export const runHooks = async (what = 'list', flags: HooksFlags): Promise<number
   const trust = openTrust(stateFolder(process.env), warn);
   const allowed = await allowedHooks(workspace, projectHooks, trust, () => undefined); // the lines below say it
   const print = (text: string): void => writeOut(safe`${oneLine(text, LINE_MAX)}\n`);
-  for (const hook of userHooks) print(lineOf(hook, hook.enabled ? 'yours' : 'yours, not enabled', 'off'));
+  for (const hook of userHooks) print(hookLine(hook, hook.enabled ? 'yours' : 'yours, not enabled', 'off'));
   for (const { declaration: hook } of projectHooks) {
     const isAllowed = allowed.some(({ name }) => name === hook.name);
     const state = isAllowed ? 'allowed' : `not run: pawl trust allow hook ${hook.name}`;
-    print(lineOf(hook, `project, ${hook.enabled ? state : 'not enabled'}`, 'workspace'));
+    print(hookLine(hook, `project, ${hook.enabled ? state : 'not enabled'}`, 'workspace'));
   }
   if (userHooks.length + projectHooks.length === 0)
     writeError(safe`No hooks. docs/user-hooks.md says how to set one up.\n`);

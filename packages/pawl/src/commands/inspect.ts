@@ -16,8 +16,8 @@ import { findInfo } from '../sessions/stored-sessions.js';
 import { usageStop } from '../settings/flags.js';
 
 /** The id of the session to show; null for the list. Throws a `Stop` if there is none, or it can't be shown. */
-export const shownSession = async (given: string): Promise<string> => {
-  const { sessionId, kind, unreadable, title } = await findInfo(given);
+export const shownSession = async (id: string): Promise<string> => {
+  const { sessionId, kind, unreadable, title } = await findInfo(id);
   if (unreadable !== undefined)
     throw new Stop(exitCodes.badInput, unreadable, `The session ${sessionId} can't be shown: ${title}`);
   if (kind === 'agent') return sessionId;
@@ -28,9 +28,9 @@ export const shownSession = async (given: string): Promise<string> => {
   );
 };
 
-/** `pawl inspect`: serves the page until it is told to end. */
-export const inspectSessions = async (given: string | undefined): Promise<number> => {
-  const sessionId = given === undefined ? null : await shownSession(given);
+/** `pawl inspect`: serves the page until a signal. */
+export const inspectSessions = async (id: string | undefined): Promise<number> => {
+  const sessionId = id === undefined ? null : await shownSession(id);
   const inspector = await openInspector();
   const address = sessionId === null ? inspector.address : inspector.addressOf(sessionId);
   writeError(
@@ -49,9 +49,9 @@ export const inspectSessions = async (given: string | undefined): Promise<number
 };
 
 /** `pawl export ID --html FILE`: writes the inspector's page with the session inside, and prints its path. */
-export const exportPage = async (given: string, html: string, other: string | undefined): Promise<number> => {
+export const exportPage = async (id: string, html: string, other: string | undefined): Promise<number> => {
   if (other !== undefined) throw usageStop(`Name one file: --html ${html} or ${other}.`);
-  const sessionId = await shownSession(given);
+  const sessionId = await shownSession(id);
   const target = path.resolve(html);
   const sessions = new InspectedSessions({
     folder: stateFolder(process.env),

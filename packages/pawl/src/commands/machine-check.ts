@@ -67,7 +67,7 @@ export const leaveTrace = ({ violation }: CheckResult, folder: string): string =
   return `pawl: ${place}:\n${faults}The events are in ${file}.\n`;
 };
 
-export const exitOf = (check: CheckResult, bounds: Bounds): ExitCode => {
+export const checkExit = (check: CheckResult, bounds: Bounds): ExitCode => {
   const sound = isDemanding(bounds) ? isSound(check) : check.complete && check.violation === null;
   return sound ? exitCodes.done : exitCodes.taskFailed;
 };
@@ -80,10 +80,10 @@ export const checkMachine = async (flags: CheckFlags): Promise<number> => {
   if (flags.json) writeJson({ bounds, ...check }, 2);
   else writeOut(makeSafe(reportText(check)));
   writeError(makeSafe(leaveTrace(check, process.cwd())));
-  return exitOf(check, bounds);
+  return checkExit(check, bounds);
 };
 
-/** Text output of `pawl machine --check`. */
+// Text output of `pawl machine --check`.
 
 const count = (amount: number): string => groupDigits(amount);
 
@@ -133,7 +133,7 @@ export const reportText = (check: CheckResult): string => {
   ].join('\n');
 };
 
-/** Explores configurations in worker threads. Each thread runs this program and takes one configuration after the other. */
+// Explores configurations in worker threads. Each thread runs this program and takes one configuration after the other.
 
 /** One thread per core, at most 4: more do not make it faster. */
 const threadsMax = Math.max(1, Math.min(4, availableParallelism()));
@@ -149,13 +149,13 @@ type ExplorerWatch = (name: string, progress: Progress) => void;
 /** Explores all configurations of a plan; results are in its order. `watch` gets the progress of each, and its end. */
 export const exploreAll = async (plan: Plan, watch: ExplorerWatch): Promise<readonly ExplorationResult[]> => {
   const names = configurationsOf(plan.bounds).map(({ name }) => name);
-  const left = [...names];
-  const found = new Map<string, ExplorationResult>();
+  const waiting = [...names];
+  const results = new Map<string, ExplorationResult>();
   const threads = Array.from({ length: Math.min(threadsMax, names.length) }, () =>
-    runThread(plan, () => left.shift(), watch, found),
+    runThread(plan, () => waiting.shift(), watch, results),
   );
   await Promise.all(threads);
-  return names.flatMap((name) => found.get(name) ?? []);
+  return names.flatMap((name) => results.get(name) ?? []);
 };
 
 /** Runs one thread until no name is left. */
@@ -163,7 +163,7 @@ const runThread = (
   plan: Plan,
   next: () => string | undefined,
   watch: ExplorerWatch,
-  found: Map<string, ExplorationResult>,
+  results: Map<string, ExplorationResult>,
 ): Promise<void> =>
   new Promise((resolve, reject) => {
     const thread = new Worker(join(packageFolder(), 'dist', 'cli.cjs'), {
@@ -180,7 +180,7 @@ const runThread = (
         watch(report.name, report.progress);
         return;
       }
-      found.set(report.explored.name, report.explored);
+      results.set(report.explored.name, report.explored);
       watch(report.explored.name, report.explored);
       give();
     });

@@ -14,19 +14,14 @@ import { usageStop } from '../settings/flags.js';
 
 type Flags = { readonly table?: true; readonly json?: true; readonly view?: string };
 
-const textOfView = (view: Projection, flags: Flags): string => {
-  if (flags.json) return JSON.stringify(projectionJson(view), null, 2);
-  return flags.table ? projectionTable(view) : projectionDiagram(view);
-};
-
-const textOfAgent = (flags: Flags): string => {
-  if (flags.json) return JSON.stringify(edgesJson(agent), null, 2);
-  return flags.table ? markdownTable(agent, askedActions) : mermaid(agent);
-};
-
 /** `pawl machine`: prints the statechart of the agent, or with `--view` that of a seed system. */
-export const showMachine = async (flags: Flags): Promise<number> => {
-  const text = flags.view === undefined ? textOfAgent(flags) : textOfView(readView(flags.view), flags);
+export const showMachine = async ({ view, json, table }: Flags): Promise<number> => {
+  const projection = view === undefined ? null : readView(view);
+  let text: string;
+  if (json)
+    text = JSON.stringify(projection === null ? edgesJson(agent) : projectionJson(projection), null, 2);
+  else if (projection !== null) text = table ? projectionTable(projection) : projectionDiagram(projection);
+  else text = table ? markdownTable(agent, askedActions) : mermaid(agent);
   writeResult(text.endsWith('\n') ? text : `${text}\n`);
   return exitCodes.done;
 };

@@ -3,13 +3,21 @@
 import { existsSync } from 'node:fs';
 import { mkdir, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { type Connection, createConnection } from '@pawl/agent/extensions/mcp/connection';
 import { declaredName, offeredTools, selectTools } from '@pawl/agent/extensions/mcp/declare-tools';
+import type { LoginResult } from '@pawl/agent/extensions/mcp/log-in';
 import { safeOffers } from '@pawl/agent/extensions/mcp/offers';
-import { type McpServer, readServers } from '@pawl/agent/extensions/mcp/server-config';
-import { serverSecrets, shownStart } from '@pawl/agent/extensions/mcp/server-secrets';
+import {
+  expandVariables,
+  type HttpServer,
+  type McpServer,
+  readServers,
+} from '@pawl/agent/extensions/mcp/server-config';
+import { removeLogin, serverSecrets, shownStart } from '@pawl/agent/extensions/mcp/server-secrets';
 import { readTools, storeOffers, storeTools } from '@pawl/agent/extensions/mcp/tool';
 import { attempt } from '@pawl/agent/platform/attempt';
+import { openBrowser } from '@pawl/agent/platform/start-program';
 import { plural } from '@pawl/agent/platform/text';
 import { decodeFile, hashLoaded, loadFile, replaceFile } from '@pawl/agent/tools/files';
 import { oneLine } from '@pawl/terminal/paint';
@@ -40,7 +48,7 @@ const OFFERS_MS = 20_000;
 const say = (text: string): void => writeOut(safe`${oneLine(text, LINE_MAX)}\n`);
 const complain = (text: string): void => writeError(safe`${oneLine(text, LINE_MAX)}\n`);
 
-const placeOf = async (flags: McpFlags): Promise<Place> => {
+const openPlace = async (flags: McpFlags): Promise<Place> => {
   const workspace = realWorkspace(flags.workspace ?? process.cwd());
   const warn = (text: string): void => writeError(safe`${makeSafe(text)}\n`);
   const { mcpServers = [] } = await withConfig({}, workspace, { command: 'run', resumed: false, warn });
@@ -48,8 +56,8 @@ const placeOf = async (flags: McpFlags): Promise<Place> => {
 };
 
 /** With the servers of the project that the user has allowed. */
-const allPlaceOf = async (flags: McpFlags): Promise<Place> => {
-  const place = await placeOf(flags);
+const openProjectPlace = async (flags: McpFlags): Promise<Place> => {
+  const place = await openPlace(flags);
   if (mcpJsonFiles(place.workspace).length === 0) return place;
   const [{ allowedServers }, { openTrust }] = await Promise.all([
     import('../sessions/project-trust.js'),
@@ -105,10 +113,12 @@ const testServer = async (server: McpServer, { workspace, stateFolder }: Place):
   try {
     const { tools, notes } = offeredTools(await connection.listTools());
     await storeTools(stateFolder, server, tools);
-    const wanted = selectTools(server, tools);
-    const left = tools.length - wanted.length;
-    say(`${server.name}: ${plural(wanted.length, 'tool')}${left === 0 ? '' : `, ${left} more not wanted`}`);
-    for (const { name, description } of wanted)
+    const selected = selectTools(server, tools);
+    const others = tools.length - selected.length;
+    say(
+      `${server.name}: ${plural(selected.length, 'tool')}${others === 0 ? '' : `, ${others} more not wanted`}`,
+    );
+    for (const { name, description } of selected)
       say(`- ${name}${description === '' ? '' : `: ${description}`}`);
     for (const note of notes) complain(`- ${note}`);
     await testOffers(connection, stateFolder);
@@ -124,12 +134,7 @@ const testServer = async (server: McpServer, { workspace, stateFolder }: Place):
 const test = async (place: Place, name: string | undefined): Promise<number> => {
   const { servers } = place;
   const chosen = servers.filter((server) => (name === undefined ? server.enabled : server.name === name));
-  if (name !== undefined && chosen.length === 0) {
-    const known = servers.map((server) => server.name).join(', ');
-    throw usageStop(
-      `There is no MCP server ${name}. ${known === '' ? 'None is configured.' : `There are ${known}.`}`,
-    );
-  }
+  if (name !== undefined && chosen.length === 0) throw unknownServer(name, servers);
   if (chosen.length === 0)
     complain('No MCP servers. To add one: pawl mcp add NAME -- COMMAND ARGS, or pawl mcp add NAME --url URL');
   let worked = true;
@@ -165,27 +170,128 @@ export const runMcp = async (
   flags: McpFlags,
 ): Promise<number> => {
   if (what === 'add' || what === 'remove') return change(what, name, words, flags);
-  if (what === 'login' && words.length <= 1)
-    return (await import('./mcp-login.js')).runLogin(name, words[0], await allPlaceOf(flags));
+  if (what === 'login' && words.length <= 1) return runLogin(name, words[0], await openProjectPlace(flags));
   if (words.length > 0) throw usageStop(`pawl mcp ${what} takes no more than one name.`);
   switch (what) {
     case 'list':
       if (name !== undefined)
         throw usageStop('pawl mcp list takes no name. pawl mcp test NAME tests one server.');
-      return list(await placeOf(flags));
+      return list(await openPlace(flags));
     case 'serve':
       if (name !== undefined) throw usageStop('pawl mcp serve takes no name.');
       return serve(flags);
     case 'logout':
-      return (await import('./mcp-login.js')).runLogout(name, await allPlaceOf(flags));
+      return runLogout(name, await openProjectPlace(flags));
     case 'test':
-      return test(await placeOf(flags), name);
+      return test(await openPlace(flags), name);
     default:
       throw usageStop(`pawl mcp has list, test, add, remove, login, logout and serve, not '${what}'.`);
   }
 };
 
-/** `pawl mcp add` and `pawl mcp remove`: change the servers in the user's config.toml. */
+const unknownServer = (name: string, servers: readonly McpServer[]): Stop => {
+  const known = servers.map((server) => server.name).join(', ');
+  return usageStop(
+    `There is no MCP server ${name}. ${known === '' ? 'None is configured.' : `There are ${known}.`}`,
+  );
+};
+
+// `pawl mcp login NAME [ADDRESS]` and `pawl mcp logout NAME`
+
+/** A user has this long to log in. */
+const LOGIN_MS = 10 * 60 * 1_000;
+/** A server has this long to begin or to finish a login when nobody is waited for. */
+const ANSWER_MS = 60_000;
+
+const findHttpServer = (name: string, { servers }: Place): HttpServer => {
+  const server = servers.find((one) => one.name === name);
+  if (server === undefined) throw unknownServer(name, servers);
+  if (server.kind === 'http') return server;
+  throw usageStop(
+    `The MCP server ${name} is a program: it has no login of this kind. Its env can hold a token.`,
+  );
+};
+
+/** Lines that the user types, until the signal is aborted. */
+const typedLine = (signal: AbortSignal): Promise<string> =>
+  new Promise((resolve) => {
+    const lines = createInterface({ input: process.stdin });
+    lines.once('line', (line) => {
+      lines.close();
+      resolve(line);
+    });
+    signal.addEventListener('abort', () => lines.close(), { once: true });
+  });
+
+const showAddress = (address: string): void => writeOut(safe`${makeSafe(address)}\n`);
+
+const runLoginFlow = async (
+  server: HttpServer,
+  address: string | undefined,
+  { stateFolder, workspace }: Place,
+): Promise<LoginResult> => {
+  const { beginLogin, finishLogin, logIn } = await import('@pawl/agent/extensions/mcp/log-in');
+  const environment = process.env;
+  const options = { stateFolder, environment };
+  const quick = { ...options, signal: AbortSignal.timeout(ANSWER_MS) };
+  if (address !== undefined) return finishLogin(server, address, quick);
+  if (!process.stdin.isTTY || !process.stderr.isTTY) return beginLogin(server, quick);
+  return logIn(
+    server,
+    { ...options, signal: AbortSignal.timeout(LOGIN_MS) },
+    {
+      show(opened) {
+        writeError(
+          safe`Open this address in a browser. If the browser then finds no page, paste the address of that page here.\n`,
+        );
+        showAddress(opened);
+        openBrowser(opened, environment, workspace);
+      },
+      typed: typedLine,
+    },
+  );
+};
+
+const runLogin = async (
+  name: string | undefined,
+  address: string | undefined,
+  place: Place,
+): Promise<number> => {
+  if (name === undefined) throw usageStop('It is written as: pawl mcp login NAME.');
+  const expanded = expandVariables(findHttpServer(name, place), process.env);
+  if (expanded.kind === 'missing')
+    throw usageStop(`${expanded.names.join(', ')} is not set in the environment.`);
+  const login = await attempt(() => runLoginFlow(expanded.server as HttpServer, address, place)); // expanding keeps the kind
+  if (login.kind === 'fault')
+    throw new Stop(
+      exitCodes.unavailable,
+      'unavailable',
+      oneLine(`Not logged in at ${name}: ${login.fault.message}`, LINE_MAX),
+    );
+  const result = login.value;
+  if (result.kind === 'unneeded') writeError(safe`${makeSafe(name)} asks for no login.\n`);
+  if (result.kind === 'done')
+    writeError(safe`Logged in at ${makeSafe(name)}. Connect it now: pawl mcp test ${makeSafe(name)}\n`);
+  if (result.kind !== 'begun') return exitCodes.done;
+  showAddress(result.address);
+  writeError(
+    safe`Open this address in a browser. The browser is then sent to a page that it does not find: finish with the address of that page: pawl mcp login ${makeSafe(name)} 'ADDRESS'\n`,
+  );
+  return exitCodes.notPermitted;
+};
+
+const runLogout = async (name: string | undefined, place: Place): Promise<number> => {
+  if (name === undefined) throw usageStop('It is written as: pawl mcp logout NAME.');
+  const existed = await removeLogin(place.stateFolder, findHttpServer(name, place));
+  writeError(
+    existed
+      ? safe`Logged out at ${makeSafe(name)}: Pawl has forgotten its tokens.\n`
+      : safe`There was no login at ${makeSafe(name)}.\n`,
+  );
+  return exitCodes.done;
+};
+
+// `pawl mcp add` and `pawl mcp remove`: change the servers in the user's config.toml
 
 export type NewServerFlags = {
   readonly url?: string;
@@ -211,8 +317,8 @@ const refuse = (file: string, why: string): never => {
 
 /** Changes the file; a symlink stays one, and its target is changed. */
 const changeFile = async (file: string, change: (text: string) => EditedConfig): Promise<void> => {
-  const made = await attempt(() => mkdir(dirname(file), { recursive: true, mode: 0o700 }));
-  if (made.kind === 'fault') refuse(file, `its folder can't be made: ${made.fault.message}.`);
+  const folder = await attempt(() => mkdir(dirname(file), { recursive: true, mode: 0o700 }));
+  if (folder.kind === 'fault') refuse(file, `its folder can't be made: ${folder.fault.message}.`);
   const real = existsSync(file) ? await realpath(file) : join(await realpath(dirname(file)), basename(file));
   const loaded = await loadFile(real);
   const hash = hashLoaded(loaded);
@@ -230,7 +336,11 @@ const changeFile = async (file: string, change: (text: string) => EditedConfig):
   if (written.kind === 'failed') refuse(file, `${written.why}.`);
 };
 
-const pairsOf = (lines: readonly string[], form: RegExp, example: string): Readonly<Record<string, string>> =>
+const readPairs = (
+  lines: readonly string[],
+  form: RegExp,
+  example: string,
+): Readonly<Record<string, string>> =>
   Object.fromEntries(
     lines.map((line) => {
       const [, name, value] = form.exec(line) ?? [];
@@ -263,15 +373,15 @@ const oauthTable = ({
   };
 };
 
-const tableOf = (words: readonly string[], flags: NewServerFlags): Readonly<Record<string, unknown>> => {
+const serverTable = (words: readonly string[], flags: NewServerFlags): Readonly<Record<string, unknown>> => {
   const { url, header = [], env = [] } = flags;
   const [command, ...args] = words;
   if ((command === undefined) === (url === undefined))
     throw usageStop('A server has a program or an address: pawl mcp add NAME -- COMMAND ARGS, or --url URL.');
   // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
-  const headers = pairsOf(header, /^([\w-]+):\s*(.+)$/s, "--header 'Authorization: Bearer ${MY_TOKEN}'");
+  const headers = readPairs(header, /^([\w-]+):\s*(.+)$/s, "--header 'Authorization: Bearer ${MY_TOKEN}'");
   // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
-  const variables = pairsOf(env, /^(\w+)=(.*)$/s, "--env 'TOKEN=${MY_TOKEN}'");
+  const variables = readPairs(env, /^(\w+)=(.*)$/s, "--env 'TOKEN=${MY_TOKEN}'");
   if (url !== undefined && env.length > 0) throw usageStop('--env is for a server with a command.');
   if (url === undefined && header.length > 0) throw usageStop('--header is for a server with --url.');
   const oauth = oauthTable(flags);
@@ -297,7 +407,7 @@ export const addToFile = async (
   flags: NewServerFlags,
 ): Promise<readonly string[]> => {
   const file = userFile(process.env);
-  const table = tableOf(words, flags);
+  const table = serverTable(words, flags);
   const format = await loadFormat();
   await changeFile(file, (text) => addServer(text, name, table, format));
   const nextStep =

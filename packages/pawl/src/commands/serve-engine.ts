@@ -56,20 +56,20 @@ const engineUrls = (
   return { ingressUrl: `http://${host}:${port}`, adminUrl };
 };
 
-const httpUrl = (flag: string, given: string): string => {
-  const url = URL.canParse(given) ? new URL(given) : null;
+const httpUrl = (flag: string, value: string): string => {
+  const url = URL.canParse(value) ? new URL(value) : null;
   if (url === null || !/^https?:$/.test(url.protocol) || url.pathname !== '/')
-    throw usageStop(`${flag} needs http://HOST:PORT, not '${given}'.`);
+    throw usageStop(`${flag} needs http://HOST:PORT, not '${value}'.`);
   return url.origin;
 };
 
-const nameOf = ({ node }: ServeFlags): string => {
+const readNodeName = ({ node }: ServeFlags): string => {
   const name = node ?? hostname().replaceAll(/[^A-Za-z0-9-]/g, '-');
   if (/^[A-Za-z0-9-]{1,64}$/.test(name)) return name;
   throw usageStop(`--node needs a name of at most 64 letters, digits and hyphens, not '${name}'.`);
 };
 
-const firstPortOf = ({ nodePorts }: ServeFlags): number => {
+const readFirstPort = ({ nodePorts }: ServeFlags): number => {
   const port = Number(nodePorts ?? DEFAULT_NODE_PORT);
   if (Number.isInteger(port) && port >= 1 && port <= FIRST_PORT_MAX) return port;
   throw usageStop(
@@ -77,7 +77,7 @@ const firstPortOf = ({ nodePorts }: ServeFlags): number => {
   );
 };
 
-const addressOf = ({ nodeAddress = '127.0.0.1', engineKey = [] }: ServeFlags): string => {
+const readNodeAddress = ({ nodeAddress = '127.0.0.1', engineKey = [] }: ServeFlags): string => {
   if (!/^[\w.:-]+$/.test(nodeAddress))
     throw usageStop(`--node-address needs the name or address of this computer, not '${nodeAddress}'.`);
   if (isLoopback(nodeAddress) || engineKey.length > 0) return nodeAddress;
@@ -86,15 +86,15 @@ const addressOf = ({ nodeAddress = '127.0.0.1', engineKey = [] }: ServeFlags): s
   );
 };
 
-const blobsOf = (given: string | undefined, stateFolder: string): BlobPlace => {
-  if (given === undefined) return { kind: 'folder', path: join(stateFolder, 'serve', 'blobs') };
-  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(given)) return { kind: 'folder', path: resolve(given) };
-  const read = readS3Place(given);
+const readBlobPlace = (place: string | undefined, stateFolder: string): BlobPlace => {
+  if (place === undefined) return { kind: 'folder', path: join(stateFolder, 'serve', 'blobs') };
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(place)) return { kind: 'folder', path: resolve(place) };
+  const read = readS3Place(place);
   if ('place' in read) return read.place;
   throw usageStop(`--blobs needs a folder, or the address of a bucket; ${read.fault}`);
 };
 
-const wishesOf = (
+const readNodeOptions = (
   flags: ServeFlags & { readonly engine: string },
   stateFolder: string,
 ): Omit<EngineNodeOptions, 'equip' | 'report'> => {
@@ -106,27 +106,27 @@ const wishesOf = (
   if (wrongKey !== undefined)
     throw usageStop(`--engine-key needs a public key, which begins with publickeyv1_, not '${wrongKey}'.`);
   return {
-    name: nameOf(flags),
+    name: readNodeName(flags),
     ...engineUrls(engine, engineAdmin),
-    address: addressOf(flags),
-    firstPort: firstPortOf(flags),
+    address: readNodeAddress(flags),
+    firstPort: readFirstPort(flags),
     sharedUrl: nodes === undefined ? null : httpUrl('--nodes', nodes),
     peers: peer.map((url) => httpUrl('--peer', url)),
     liveToken: liveToken === '' ? null : liveToken,
     identityKeys: engineKey,
-    blobs: blobsOf(blobs, stateFolder),
+    blobs: readBlobPlace(blobs, stateFolder),
   };
 };
 
-/** Hooks may forbid what the rules allow, so they are not left out in silence. */
+/** Warns that the setting `tasks` has no effect on an engine. */
 const warnOfTasks = async (flags: RunFlags, warn: Warn): Promise<void> => {
-  const ignore = (): void => undefined; // it was said when the surroundings were checked
+  const ignore = (): void => undefined; // checking the surroundings has warned
   const folder = realWorkspace(process.cwd());
   const settled = await withConfig(flags, folder, { command: 'run', resumed: false, warn: ignore });
   if (settled.tasks === true) warn('Sessions on an engine have no tool `task`.');
 };
 
-const stopOf = (fault: Error): Error => {
+const toStop = (fault: Error): Error => {
   if (fault.name !== 'NodeStartError' || !('kind' in fault)) return fault;
   return fault.kind === 'unreachable'
     ? new Stop(exitCodes.unavailable, 'unavailable', fault.message)
@@ -139,7 +139,7 @@ export const engineSessions = async (
   warn: Warn,
 ): Promise<NodeSessions> => {
   const stateFolder = openStateFolder(process.env);
-  const wishes = wishesOf(flags, stateFolder);
+  const wishes = readNodeOptions(flags, stateFolder);
   await warnOfTasks(sessions, warn);
   const { startEngineNode } = await loadEnginePackage();
   const agent = nodeAgent(sessions, warn);
@@ -152,7 +152,7 @@ export const engineSessions = async (
       report: (fault) => warn(fault.message),
     }),
   );
-  if (started.kind === 'fault') throw stopOf(started.fault);
+  if (started.kind === 'fault') throw toStop(started.fault);
   const { runtime, stop } = started.value;
   return {
     runtime: sharedSessions(runtime, (wish) => blamingClient(() => agent.prepare(wish)), wishes.name),
@@ -161,12 +161,10 @@ export const engineSessions = async (
   };
 };
 
-/** The agent of a node on an engine, from flags and configuration: settings of new sessions, and what they work with here. */
-
 type NodeAgent = {
   /** The settings and instructions of a session that a client wants. */
   prepare(wish: NodeSessionWish): Promise<NewSession>;
-  /** What a session works with on this node; asked again after each pause. */
+  /** The dependencies of a session on this node; called again after each pause. */
   equip(session: SessionToEquip): Promise<SessionDependencies>;
 };
 
@@ -180,10 +178,10 @@ const folderOn = (workspace: string): string => {
 
 /** Hands on each text once: a session is equipped again and again. */
 const once = (tell: Warn): Warn => {
-  const told = new Set<string>();
+  const texts = new Set<string>();
   return (text) => {
-    if (!told.has(text)) tell(text);
-    told.add(text);
+    if (!texts.has(text)) tell(text);
+    texts.add(text);
   };
 };
 
@@ -199,7 +197,7 @@ type AgentParts = {
   readonly warn: Warn;
 };
 
-const agentOf = ({ model, settled, prompts, tools, isBound, warn }: AgentParts): EngineAgent =>
+const createEngineAgent = ({ model, settled, prompts, tools, isBound, warn }: AgentParts): EngineAgent =>
   agentOnEngine({
     model,
     connect: connectOthers(model, settled, process.cwd(), warn),
@@ -236,7 +234,7 @@ const prepareWith = async (flags: RunFlags, wish: NodeSessionWish, warn: Warn): 
   const chosen = await chooseNewSession(await wishedFlags(flags, wish), workspace, 'node', warn);
   const { model, flags: settled, preset, sandbox, settings } = chosen;
   const prompts = await openSessionPrompts({ workspace, flags: settled, isResumed: false, warn });
-  return agentOf({ model, settled, prompts, tools: NO_TOOLS, isBound: false, warn }).prepare({
+  return createEngineAgent({ model, settled, prompts, tools: NO_TOOLS, isBound: false, warn }).prepare({
     workspace,
     settings,
     ...(preset === null ? {} : { preset }),
@@ -251,7 +249,7 @@ const equipWith = async (
 ): Promise<SessionDependencies> => {
   const { settings, isNew, isHere, sessionId } = session;
   const workspace = folderOn(settings.workspace);
-  const ignore = (): void => undefined; // `prepare` has said it
+  const ignore = (): void => undefined; // `prepare` has warned
   const how = { command: 'run', resumed: !isNew, warn: ignore } as const;
   const settled = await withConfig(isNew ? flags : flagsToGoOn(flags), workspace, how);
   const model = await connectModel(settings.model, settled, process.cwd());
@@ -274,12 +272,13 @@ const equipWith = async (
   const { servers } = tools;
   const { userHooks = [], projectHooks = [] } = settled;
   const isBound = servers !== null || userHooks.length + projectHooks.length > 0;
-  const needs = await agentOf({ model, settled, prompts, tools, isBound, warn }).equip(session);
+  const needs = await createEngineAgent({ model, settled, prompts, tools, isBound, warn }).equip(session);
   if (servers === null) return needs;
   if (!isNew) setImmediate(() => servers.connect());
   return withServers(needs, servers);
 };
 
+/** The agent of a node on an engine, from flags and configuration: settings of new sessions, and what they work with here. */
 const nodeAgent = (flags: RunFlags, tell: Warn): NodeAgent => {
   const warn = once(tell);
   return {
@@ -288,11 +287,6 @@ const nodeAgent = (flags: RunFlags, tell: Warn): NodeAgent => {
   };
 };
 
-/**
- * The package with the engine. It is not a part of Pawl, so that nobody installs an engine who does not use it: it is
- * loaded by its name, beside Pawl or where Node finds packages, and never from the current folder.
- */
-
 const PACKAGE: string = '@pawl/restate';
 
 type StartedEngineNode = {
@@ -300,7 +294,7 @@ type StartedEngineNode = {
   stop(): Promise<void>;
 };
 
-/** What is used of the package. Its own tests check that it fits. */
+/** The exports that are used. The package's own tests check that they fit. */
 export type EnginePackage = {
   readonly version: string;
   readonly machineFingerprint: string;
@@ -312,10 +306,15 @@ const stop = (message: string): Stop => new Stop(exitCodes.configuration, 'confi
 const isMissing = (fault: Error): boolean =>
   'code' in fault && /MODULE_NOT_FOUND$/.test(String(fault.code)) && fault.message.includes(PACKAGE);
 
-/** Throws a Stop that says what to install. */
+/**
+ * The package with the engine. It is not a part of Pawl, so that nobody installs an engine who does not use it: it is
+ * loaded by its name, beside Pawl or where Node finds packages, and never from the current folder.
+ *
+ * Throws a Stop that says what to install.
+ */
 const loadEnginePackage = async (): Promise<EnginePackage> => {
-  const own = packageVersion();
-  const install = `npm install -g pawl@${own} ${PACKAGE}@${own}`;
+  const pawlVersion = packageVersion();
+  const install = `npm install -g pawl@${pawlVersion} ${PACKAGE}@${pawlVersion}`;
   const loaded = await attempt(async (): Promise<Partial<EnginePackage>> => import(PACKAGE));
   if (loaded.kind === 'fault')
     throw stop(
@@ -324,9 +323,9 @@ const loadEnginePackage = async (): Promise<EnginePackage> => {
         : `The package ${PACKAGE} can't be loaded: ${loaded.fault.message}. Install it again: ${install}`,
     );
   const { version = 'unknown', machineFingerprint = '', startEngineNode } = loaded.value;
-  if (version !== own || startEngineNode === undefined)
+  if (version !== pawlVersion || startEngineNode === undefined)
     throw stop(
-      `The package ${PACKAGE} beside Pawl is version ${version}, and this is Pawl ${own}. Install the same of both: ${install}`,
+      `The package ${PACKAGE} beside Pawl is version ${version}, and this is Pawl ${pawlVersion}. Install the same of both: ${install}`,
     );
   if (machineFingerprint !== agentMachine.fingerprint)
     throw stop(

@@ -28,38 +28,39 @@ import { embeddedSessions, type NodeSessions } from './serve-sessions.js';
 
 const PORT_MAX = 65_535;
 
-const portOf = ({ port }: ServeFlags): number => {
+const readPort = ({ port }: ServeFlags): number => {
   if (port === undefined) return DEFAULT_PORT;
   const number = /^\d{1,5}$/.test(port) ? Number(port) : Number.NaN;
   if (number <= PORT_MAX) return number;
   throw usageStop(`--port needs a port from 0 to ${PORT_MAX}, not '${port}'.`);
 };
 
-const hostOf = ({ host = '127.0.0.1' }: ServeFlags, { made }: NodeKeys): string => {
-  if (made === null || isLoopback(host)) return host;
+const readHost = ({ host = '127.0.0.1' }: ServeFlags, { newToken }: NodeKeys): string => {
+  if (newToken === null || isLoopback(host)) return host;
   throw usageStop(
     `--host ${host} lets other computers reach the node, so it needs keys: --keys FILE, or PAWL_SERVE_TOKEN in the environment.`,
   );
 };
 
 /** `name=path`, or a path whose last part is the name. */
-const repositoriesOf = ({ repository = [] }: ServeFlags): ReadonlyMap<string, string> => {
-  const found = new Map<string, string>();
-  for (const given of repository) {
-    const [, named, path = given] = /^([\w.-]+)=(.+)$/s.exec(given) ?? [];
+const readRepositories = ({ repository = [] }: ServeFlags): ReadonlyMap<string, string> => {
+  const repositories = new Map<string, string>();
+  for (const entry of repository) {
+    const [, named, path = entry] = /^([\w.-]+)=(.+)$/s.exec(entry) ?? [];
     const real = sessionWorkspace(resolve(path));
     const name = named ?? basename(real);
     if (!/^[\w][\w.-]{0,62}$/.test(name))
-      throw usageStop(`--repository ${given} needs a name of letters, digits, dots and hyphens: NAME=PATH.`);
-    if (found.has(name)) throw usageStop(`Two repositories have the name ${name}. Name them: NAME=PATH.`);
-    found.set(name, real);
+      throw usageStop(`--repository ${entry} needs a name of letters, digits, dots and hyphens: NAME=PATH.`);
+    if (repositories.has(name))
+      throw usageStop(`Two repositories have the name ${name}. Name them: NAME=PATH.`);
+    repositories.set(name, real);
   }
-  return found;
+  return repositories;
 };
 
-const workspacesOf = (flags: ServeFlags, signal: AbortSignal): WorkspaceOptions => {
+const readWorkspaces = (flags: ServeFlags, signal: AbortSignal): WorkspaceOptions => {
   const folders = (flags.folder ?? []).map((folder) => sessionWorkspace(resolve(folder)));
-  const repositories = repositoriesOf(flags);
+  const repositories = readRepositories(flags);
   if (folders.length === 0 && repositories.size === 0)
     throw usageStop(
       'A node needs a place for its sessions: --repository PATH (each gets a worktree) or --folder PATH.',
@@ -79,13 +80,13 @@ const checkSurroundings = async (flags: RunFlags): Promise<void> => {
 };
 
 const refuseEngineFlags = (flags: ServeFlags): void => {
-  const given = engineFlags.find((name) => flags[name] !== undefined);
-  if (given === undefined) return;
-  const flag = given.replaceAll(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`);
+  const engineFlag = engineFlags.find((name) => flags[name] !== undefined);
+  if (engineFlag === undefined) return;
+  const flag = engineFlag.replaceAll(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`);
   throw usageStop(`--${flag} is for nodes on an engine: give --engine restate://HOST:PORT too.`);
 };
 
-const sessionsOf = async (flags: ServeFlags, sessions: RunFlags): Promise<NodeSessions> => {
+const openSessions = async (flags: ServeFlags, sessions: RunFlags): Promise<NodeSessions> => {
   const { engine } = flags;
   if (engine === undefined) refuseEngineFlags(flags);
   await checkSurroundings(sessions);
@@ -120,9 +121,9 @@ const untilSignal = async (node: ServingNode, drainMs: number): Promise<void> =>
   stopListening();
 };
 
-const tell = ({ address }: ServingNode, { keys, made }: NodeKeys): void => {
+const tell = ({ address }: ServingNode, { keys, newToken }: NodeKeys): void => {
   writeError(safe`Pawl serves sessions at ${makeSafe(address)}. Every request needs the header\n`);
-  if (made !== null) writeError(safe`Authorization: Bearer ${makeSafe(made)}\n`);
+  if (newToken !== null) writeError(safe`Authorization: Bearer ${makeSafe(newToken)}\n`);
   else {
     const which = keys.length === 1 ? 'your key' : `one of your ${keys.length} keys`;
     writeError(safe`Authorization: Bearer TOKEN, with the token of ${makeSafe(which)}\n`);
@@ -130,14 +131,14 @@ const tell = ({ address }: ServingNode, { keys, made }: NodeKeys): void => {
 };
 
 export const runServe = async (flags: ServeFlags): Promise<number> => {
-  const port = portOf(flags);
+  const port = readPort(flags);
   const drainMs =
     1_000 * readAmount('--drain-seconds', flags.drainSeconds ?? String(DEFAULT_DRAIN_SECONDS), 'any');
   const keys = nodeKeys(flags.keys, process.env);
-  const host = hostOf(flags, keys);
+  const host = readHost(flags, keys);
   const ending = new AbortController();
-  const workspaces = workspacesOf(flags, ending.signal);
-  const { runtime, recordsFolder, stop } = await sessionsOf(flags, nodeSessionFlags(flags));
+  const workspaces = readWorkspaces(flags, ending.signal);
+  const { runtime, recordsFolder, stop } = await openSessions(flags, nodeSessionFlags(flags));
   const started = await attempt(() =>
     startNode({
       runtime,
@@ -165,12 +166,10 @@ export const runServe = async (flags: ServeFlags): Promise<number> => {
   return exitCodes.done;
 };
 
-/** The keys of a node: from a file, from PAWL_SERVE_TOKEN, or one that is made now. Never from the command line. */
-
 type NodeKeys = {
   readonly keys: readonly ServeKey[];
-  /** The token that was made and has to be shown; null if the operator gave the keys. */
-  readonly made: string | null;
+  /** A random token, to be shown; null if the operator has keys. */
+  readonly newToken: string | null;
 };
 
 const FILE_BYTES_MAX = 1024 * 1024;
@@ -195,14 +194,15 @@ const readKeyFile = (file: string): string => {
   return bytes.toString('utf8');
 };
 
+/** The keys of a node: from a file, from PAWL_SERVE_TOKEN, or a new one. Never from the command line. */
 export const nodeKeys = (
   file: string | undefined,
   { PAWL_SERVE_TOKEN: token = '' }: NodeJS.ProcessEnv,
 ): NodeKeys => {
   if (file !== undefined && token !== '')
     throw keysFault('There are keys in --keys and a token in PAWL_SERVE_TOKEN. Give one of them.');
-  if (file !== undefined) return { keys: keysIn(file, readKeys(readKeyFile(file))), made: null };
-  if (token !== '') return { keys: keysIn('PAWL_SERVE_TOKEN', keyOfToken(token)), made: null };
-  const made = randomBytes(24).toString('base64url');
-  return { keys: keysIn('the token', keyOfToken(made)), made };
+  if (file !== undefined) return { keys: keysIn(file, readKeys(readKeyFile(file))), newToken: null };
+  if (token !== '') return { keys: keysIn('PAWL_SERVE_TOKEN', keyOfToken(token)), newToken: null };
+  const newToken = randomBytes(24).toString('base64url');
+  return { keys: keysIn('the token', keyOfToken(newToken)), newToken };
 };

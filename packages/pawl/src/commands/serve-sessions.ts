@@ -17,7 +17,6 @@ import type { RunFlags } from '../settings/flags.js';
  * The sessions of a node without an engine: in this process, with their journals on disk. Each is opened as every
  * command opens one, from flags and configuration, with the same policy and sandbox.
  */
-
 export const embeddedSessions = (flags: RunFlags, warn: Warn): NodeRuntime => {
   const runtimes = new Map<string, LocalRuntime>();
   const journals = storedJournals();
@@ -38,10 +37,8 @@ export const embeddedSessions = (flags: RunFlags, warn: Warn): NodeRuntime => {
   };
   return {
     endsWithNode: true,
-    create: (wanted) =>
-      blamingClient(async () =>
-        keep(await openFromFlags(await wishedFlags(flags, wanted), 'node', { warn })),
-      ),
+    create: (wish) =>
+      blamingClient(async () => keep(await openFromFlags(await wishedFlags(flags, wish), 'node', { warn }))),
     open,
     send: async (sessionId, input) => find(sessionId).send(sessionId, input),
     read: (sessionId, from = 1) =>
@@ -60,13 +57,11 @@ export const embeddedSessions = (flags: RunFlags, warn: Warn): NodeRuntime => {
   };
 };
 
-/** The flags of a session that a client wants: the operator's, with lower limits and the client's preset. */
-
 /** The lower of the operator's limit, as text, and the client's. */
-const lower = (own: string | undefined, wanted: number | undefined): string | undefined => {
-  if (wanted === undefined) return own;
-  const limit = Number(own ?? 0);
-  const amount = limit > 0 ? Math.min(limit, wanted) : wanted;
+const lower = (operatorLimit: string | undefined, clientLimit: number | undefined): string | undefined => {
+  if (clientLimit === undefined) return operatorLimit;
+  const limit = Number(operatorLimit ?? 0);
+  const amount = limit > 0 ? Math.min(limit, clientLimit) : clientLimit;
   return Number.isInteger(amount) ? String(amount) : Math.max(amount, 1e-6).toFixed(6);
 };
 
@@ -74,45 +69,46 @@ const MINUTE_MS = 60_000;
 
 /** The limits of a new session: a client can only lower the operator's. */
 const limitFlags = (
-  own: Pick<RunFlags, 'maxUsd' | 'maxTokens' | 'maxRounds' | 'maxMinutes'>,
+  operatorFlags: Pick<RunFlags, 'maxUsd' | 'maxTokens' | 'maxRounds' | 'maxMinutes'>,
   { usd, tokens, rounds, timeMs }: Partial<Limits>,
 ): RunFlags => {
-  const amountOf = (limit: Limits['usd'] | undefined): number | undefined =>
+  const limitAmount = (limit: Limits['usd'] | undefined): number | undefined =>
     limit === 'unlimited' ? undefined : limit;
-  const minutes = amountOf(timeMs);
+  const minutes = limitAmount(timeMs);
   const lowered = {
-    maxUsd: lower(own.maxUsd, amountOf(usd)),
-    maxTokens: lower(own.maxTokens, amountOf(tokens)),
-    maxRounds: lower(own.maxRounds, amountOf(rounds)),
-    maxMinutes: lower(own.maxMinutes, minutes === undefined ? undefined : minutes / MINUTE_MS),
+    maxUsd: lower(operatorFlags.maxUsd, limitAmount(usd)),
+    maxTokens: lower(operatorFlags.maxTokens, limitAmount(tokens)),
+    maxRounds: lower(operatorFlags.maxRounds, limitAmount(rounds)),
+    maxMinutes: lower(operatorFlags.maxMinutes, minutes === undefined ? undefined : minutes / MINUTE_MS),
   };
   return Object.fromEntries(Object.entries(lowered).filter(([, value]) => value !== undefined));
 };
 
+/** The flags of a session that a client wants: the operator's, with lower limits and the client's preset. */
 export const wishedFlags = async (
   flags: RunFlags,
   { workspace, preset, limits }: NodeSessionWish,
 ): Promise<RunFlags> => {
   const ignore = (): void => undefined; // opening the session warns
   const folder = sessionWorkspace(workspace);
-  const own = await withConfig(flags, folder, { command: 'run', resumed: false, warn: ignore });
-  return { ...flags, ...limitFlags(own, limits), workspace, ...(preset === null ? {} : { preset }) };
+  const configured = await withConfig(flags, folder, { command: 'run', resumed: false, warn: ignore });
+  return { ...flags, ...limitFlags(configured, limits), workspace, ...(preset === null ? {} : { preset }) };
 };
 
 /** The operator's flags for a session that goes on. Where it was created with less, it keeps that. */
 const flagsToReopen = (flags: RunFlags): RunFlags => {
-  const { model, effort, profile, ...kept } = flags;
-  return kept;
+  const { model, effort, profile, ...rest } = flags;
+  return rest;
 };
 
 /** The flags for a session of an engine that goes on: it keeps what it was created with. */
 export const flagsToGoOn = (flags: RunFlags): RunFlags => {
-  const { model, effort, preset, sandbox, profile, maxUsd, maxTokens, maxRounds, maxMinutes, ...kept } =
+  const { model, effort, preset, sandbox, profile, maxUsd, maxTokens, maxRounds, maxMinutes, ...rest } =
     flags;
-  return kept;
+  return rest;
 };
 
-/** What a client caused by its wishes, such as a limit in dollars for a model without a price, is its fault. */
+/** Reports errors that a client's wishes cause as its faults: a limit in dollars for a model without a price, for example. */
 export const blamingClient = async <T>(work: () => Promise<T>): Promise<T> => {
   try {
     return await work();

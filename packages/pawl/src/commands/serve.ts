@@ -5,9 +5,9 @@ import { type RunFlags, runFlags } from '../settings/flags.js';
 /** The client decides about folder, prompt and session, and there is no screen. */
 const OTHERS = /^(-p, --print|--json|--workspace|--continue|--resume|--take-over|--plain|--verbose)\b/;
 
-/** The flags that count for the sessions of a node. Others, which stand before `serve`, are left out. */
-export const nodeSessionFlags = (given: RunFlags): RunFlags => {
-  const { print, json, workspace, continue: last, resume, takeOver, plain, verbose, ...flags } = given;
+/** The flags that count for the sessions of a node. Others, which stand before `serve`, are dropped. */
+export const nodeSessionFlags = (allFlags: RunFlags): RunFlags => {
+  const { print, json, workspace, continue: last, resume, takeOver, plain, verbose, ...flags } = allFlags;
   return flags;
 };
 
@@ -47,7 +47,7 @@ export const DEFAULT_DRAIN_SECONDS = 30;
 /** The first of three. */
 export const DEFAULT_NODE_PORT = 9410;
 
-/** Flags that are given at most once. */
+/** Flags that occur at most once. */
 export const singleFlags: readonly (readonly [string, string])[] = [
   ['--port <number>', `the port (default: ${DEFAULT_PORT}); 0 takes a free one`],
   [

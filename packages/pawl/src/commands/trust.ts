@@ -1,7 +1,7 @@
 /** `pawl trust list | allow KIND NAME | revoke KIND NAME`: what a project may run on this machine. */
 
 import path from 'node:path';
-import { openTrust, TRUST_KINDS, type TrustKind, type TrustStore } from '@pawl/agent/extensions/trust';
+import { type Executable, openTrust, TRUST_KINDS, type TrustStore } from '@pawl/agent/extensions/trust';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { COMMAND_LEVELS, type CommandLevel } from '@pawl/agent/policy/decide';
 import { formatWhen, lookOf, oneLine } from '@pawl/terminal/paint';
@@ -11,10 +11,10 @@ import { writeError, writeOut } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import {
   type ExecutableSource,
-  kindText,
-  questionOf,
+  executableText,
   readProjectServers,
   settleExecutables,
+  trustQuestion,
 } from '../sessions/project-trust.js';
 import { loadConfig, userFile } from '../settings/configuration.js';
 import { realWorkspace } from '../settings/connect-model.js';
@@ -31,7 +31,7 @@ const levelText = (level: CommandLevel | null): string => (level === null ? '' :
 
 const EVERY_COLUMN = Number.MAX_SAFE_INTEGER;
 
-type Asked = {
+type TrustContext = {
   readonly trust: TrustStore;
   readonly workspace: string;
   readonly sources: readonly ExecutableSource[];
@@ -40,7 +40,7 @@ type Asked = {
 const print = (text: string): void => writeOut(safe`${oneLine(text, EVERY_COLUMN)}\n`);
 
 /** Why something that the project wants to run may be missing in the list. */
-const faultsOf = async (workspace: string): Promise<readonly string[]> => {
+const readFaults = async (workspace: string): Promise<readonly string[]> => {
   const [{ faults: ofServers }, { faults, files }] = await Promise.all([
     readProjectServers(workspace),
     loadConfig(workspace, process.env),
@@ -50,10 +50,10 @@ const faultsOf = async (workspace: string): Promise<readonly string[]> => {
   return [...ofServers, ...ofFiles.map(({ where, text }) => `${where}: ${text}`)];
 };
 
-const list = async ({ trust, workspace, sources }: Asked, { all }: TrustFlags): Promise<number> => {
+const list = async ({ trust, workspace, sources }: TrustContext, { all }: TrustFlags): Promise<number> => {
   const entries = (await trust.list()).filter(({ project }) => all === true || project === workspace);
   const { open } = await settleExecutables(trust, workspace, sources);
-  // What has changed since it was allowed is not allowed any more: it has a line of its own.
+  // An executable that has changed since is no longer allowed: it has a line of its own.
   const isOpen = ({ kind, name, project }: (typeof entries)[number]): boolean =>
     project === workspace &&
     open.some(({ executable }) => executable.kind === kind && executable.name === name);
@@ -65,7 +65,7 @@ const list = async ({ trust, workspace, sources }: Asked, { all }: TrustFlags): 
     print(
       `${before === null ? 'waiting' : 'changed'} ${executable.kind} ${executable.name} not run: pawl trust allow ${executable.kind} ${executable.name}`,
     );
-  const faults = await faultsOf(workspace);
+  const faults = await readFaults(workspace);
   for (const fault of faults) writeError(safe`${oneLine(fault, EVERY_COLUMN)}\n`);
   if (faults.length > 0)
     writeError(safe`What is wrong in these files does not run, and may be missing here. Correct it first.\n`);
@@ -74,57 +74,56 @@ const list = async ({ trust, workspace, sources }: Asked, { all }: TrustFlags): 
   return exitCodes.done;
 };
 
+type ExecutableName = Pick<Executable, 'kind' | 'name'>;
+
 /** Prints all of what is allowed: whoever types the command has the chance to read it. */
 const allow = async (
-  { trust, workspace, sources }: Asked,
-  { kind, name }: { readonly kind: TrustKind; readonly name: string },
+  { trust, workspace, sources }: TrustContext,
+  { kind, name }: ExecutableName,
   level: CommandLevel | null,
 ): Promise<number> => {
+  const subject = executableText({ kind, name });
+  const isNamed = (executable: Executable): boolean => executable.kind === kind && executable.name === name;
   // Read once: what is printed is what is allowed.
-  const found = (await Promise.all(sources.map((source) => source(workspace)))).flat();
-  const { allowed, open } = await settleExecutables(trust, workspace, [async () => found]);
-  const isIt = (one: { readonly kind: TrustKind; readonly name: string }): boolean =>
-    one.kind === kind && one.name === name;
-  const before = allowed.find((one) => isIt(one.executable));
+  const executables = (await Promise.all(sources.map((source) => source(workspace)))).flat();
+  const { allowed, open } = await settleExecutables(trust, workspace, [async () => executables]);
+  const before = allowed.find(({ executable }) => isNamed(executable));
   if (before !== undefined && (level === null || level === before.level)) {
-    print(`${kindText[kind]} ${name} is allowed already${levelText(before.level)}.`);
+    print(`${subject} is allowed already${levelText(before.level)}.`);
     return exitCodes.done;
   }
-  const executable = found.find(isIt);
+  const executable = executables.find(isNamed);
   if (executable === undefined)
     throw new Stop(
       exitCodes.badInput,
       'notFound',
-      `This project has no ${kindText[kind]} ${name}. pawl trust lists what it wants to run.`,
+      `This project has no ${subject}. pawl trust lists what it wants to run.`,
     );
   const [usual = null] = executable.levels ?? [];
   const chosen = level ?? usual;
   if (chosen !== null && executable.levels?.includes(chosen) !== true)
-    throw usageStop(`The ${kindText[kind]} ${name} runs in no sandbox: leave out --sandbox.`);
-  const asked = await questionOf(open.find((one) => isIt(one.executable)) ?? { executable, before: null });
-  const look = lookOf(process.stdout, process.env);
-  writeOut(safe`${joinSafe(contentRows(asked.content, asked.kind, look, EVERY_COLUMN), safe`\n`)}\n`);
+    throw usageStop(`The ${subject} runs in no sandbox: leave out --sandbox.`);
+  const question = open.find((one) => one.executable === executable) ?? { executable, before: null };
+  const { content, kind: format } = await trustQuestion(question);
+  const rows = contentRows(content, format, lookOf(process.stdout, process.env), EVERY_COLUMN);
+  writeOut(safe`${joinSafe(rows, safe`\n`)}\n`);
   await trust.allow(workspace, executable, chosen);
   print(
-    `Allowed in ${workspace}: ${kindText[kind]} ${name}${levelText(chosen)}. pawl trust revoke ${kind} ${name} takes it back.`,
+    `Allowed in ${workspace}: ${subject}${levelText(chosen)}. pawl trust revoke ${kind} ${name} takes it back.`,
   );
   return exitCodes.done;
 };
 
-const revoke = async (
-  { trust, workspace }: Asked,
-  executable: { readonly kind: TrustKind; readonly name: string },
-): Promise<number> => {
-  const { kind, name } = executable;
-  if (!(await trust.revoke(workspace, executable)))
+const revoke = async ({ trust, workspace }: TrustContext, name: ExecutableName): Promise<number> => {
+  const subject = executableText(name);
+  if (!(await trust.revoke(workspace, name)))
     throw new Stop(
       exitCodes.badInput,
       'notFound',
-      `There is no answer about the ${kindText[kind]} ${name} in ${workspace}.`,
+      `There is no answer about the ${subject} in ${workspace}.`,
     );
-  print(
-    `Forgotten: ${kindText[kind]} ${name}. The next session asks again. What runs already is not stopped.`,
-  );
+  const running = name.kind === 'mcp-server' ? '; running servers keep running' : '';
+  print(`Revoked ${subject}. You will be asked again in the next session${running}.`);
   return exitCodes.done;
 };
 
@@ -139,15 +138,15 @@ export const runTrust = async (
     throw usageStop(`pawl trust has list, allow and revoke, not '${what}'.`);
   const warn = (text: string): void => writeError(safe`${makeSafe(text)}\n`);
   const trust = openTrust(stateFolder(process.env), warn);
-  const given = flags.workspace ?? process.cwd();
+  const folder = flags.workspace ?? process.cwd();
   // The answers about a folder that is gone can be revoked too.
-  const workspace = what === 'revoke' ? path.resolve(given) : realWorkspace(given);
-  const asked = { trust, workspace, sources };
-  if (what === 'list') return list(asked, flags);
+  const workspace = what === 'revoke' ? path.resolve(folder) : realWorkspace(folder);
+  const context = { trust, workspace, sources };
+  if (what === 'list') return list(context, flags);
   if (kind === undefined || name === undefined || more.length > 0)
     throw usageStop(`pawl trust ${what} needs a kind and a name: pawl trust ${what} mcp-server NAME`);
   const executable = { kind: chooseWord('pawl trust', kind, TRUST_KINDS), name };
-  if (what === 'revoke') return revoke(asked, executable);
+  if (what === 'revoke') return revoke(context, executable);
   const level = flags.sandbox === undefined ? null : chooseWord('--sandbox', flags.sandbox, COMMAND_LEVELS);
-  return allow(asked, executable, level);
+  return allow(context, executable, level);
 };

@@ -19,7 +19,7 @@ import {
   type Stream,
 } from '@agentclientprotocol/sdk';
 import {
-  type McpServer as McpServerMcpServers,
+  type McpServer as ConfiguredServer,
   type ReadServers,
   readServers,
 } from '@pawl/agent/extensions/mcp/server-config';
@@ -44,7 +44,7 @@ const initializeResponse = (version: string): InitializeResponse => ({
   authMethods: [],
 });
 
-const featuresOf = ({ clientCapabilities }: InitializeRequest): ClientFeatures => {
+const readFeatures = ({ clientCapabilities }: InitializeRequest): ClientFeatures => {
   const { session, elicitation } = clientCapabilities ?? {};
   return {
     notices: session?.notices !== undefined && session.notices !== null,
@@ -83,7 +83,7 @@ export type AcpConnection = {
   close(): void;
 };
 
-/** What the handlers of one connection share. */
+/** State that the handlers of one connection share. */
 type Connected = {
   readonly host: AcpHost;
   readonly sessions: AcpSessions;
@@ -103,20 +103,20 @@ const answerWith = (
 
 const addOpenings = (app: AgentApp, connected: Connected): AgentApp => {
   const { host, sessions } = connected;
-  const clientOf = ({ client }: { readonly client: AgentContext }): Client => ({
+  const toClient = ({ client }: { readonly client: AgentContext }): Client => ({
     context: client,
     features: connected.features,
   });
   return app
     .onRequest('initialize', ({ params }) => {
-      connected.features = featuresOf(params);
+      connected.features = readFeatures(params);
       return initializeResponse(host.version);
     })
     .onRequest(
       'session/new',
       answering(host, async (request) => {
-        const session = await openAndWarn(request.params, (wanted) =>
-          sessions.create(clientOf(request), wanted),
+        const session = await openAndWarn(request.params, (opening) =>
+          sessions.create(toClient(request), opening),
         );
         return { sessionId: session.id, ...answerWith(connected, session, request.requestId) };
       }),
@@ -125,8 +125,8 @@ const addOpenings = (app: AgentApp, connected: Connected): AgentApp => {
       'session/load',
       answering(host, async (request) => {
         const { sessionId } = request.params;
-        const session = await openAndWarn(request.params, (wanted) =>
-          sessions.find(clientOf(request), { ...wanted, sessionId, shows: 'conversation' }),
+        const session = await openAndWarn(request.params, (opening) =>
+          sessions.find(toClient(request), { ...opening, sessionId, shows: 'conversation' }),
         );
         await session.replay();
         return answerWith(connected, session, request.requestId);
@@ -136,8 +136,8 @@ const addOpenings = (app: AgentApp, connected: Connected): AgentApp => {
       'session/resume',
       answering(host, async (request) => {
         const { sessionId } = request.params;
-        const session = await openAndWarn(request.params, (wanted) =>
-          sessions.find(clientOf(request), { ...wanted, sessionId, shows: 'nothing' }),
+        const session = await openAndWarn(request.params, (opening) =>
+          sessions.find(toClient(request), { ...opening, sessionId, shows: 'nothing' }),
         );
         return answerWith(connected, session, request.requestId);
       }),
@@ -218,19 +218,19 @@ class UnknownSession extends Error {
 const PAGE_SESSIONS = 50;
 
 /** Folder and MCP servers, as the client names them. */
-type Wanted = { readonly cwd: string; readonly servers: readonly McpServerMcpServers[] };
-/** What the client wants to see of a session that it opens again. */
+type Wanted = { readonly cwd: string; readonly servers: readonly ConfiguredServer[] };
+/** The part of a reopened session that the client wants to see. */
 type Shows = 'conversation' | 'nothing';
 type Stored = Wanted & { readonly sessionId: string; readonly workspace: string; readonly shows: Shows };
 
 /** The real path of a workspace. Throws BadParameters if it is not an absolute path of a folder. */
 const realWorkspace = async (folder: string): Promise<string> => {
   if (!path.isAbsolute(folder)) throw new BadParameters(`cwd must be an absolute path, not '${folder}'.`);
-  const found = await attempt(async () => ({ real: await realpath(folder), status: await stat(folder) }));
-  if (found.kind === 'fault')
-    throw new BadParameters(`cwd can't be opened: ${pathErrorText(found.fault) ?? found.fault.message}.`);
-  if (!found.value.status.isDirectory()) throw new BadParameters(`cwd must be a folder: ${folder}`);
-  return found.value.real;
+  const place = await attempt(async () => ({ real: await realpath(folder), status: await stat(folder) }));
+  if (place.kind === 'fault')
+    throw new BadParameters(`cwd can't be opened: ${pathErrorText(place.fault) ?? place.fault.message}.`);
+  if (!place.value.status.isDirectory()) throw new BadParameters(`cwd must be a folder: ${folder}`);
+  return place.value.real;
 };
 
 /** As `realWorkspace`, for a session: also throws where other programs would obey what the agent writes. */
@@ -281,10 +281,10 @@ class AcpSessions {
   }
 
   /** Opens a stored session; one that is open here already is the same. */
-  async find(client: Client, wanted: Omit<Stored, 'workspace'>): Promise<AcpSession> {
-    const { sessionId, cwd } = wanted;
+  async find(client: Client, request: Omit<Stored, 'workspace'>): Promise<AcpSession> {
+    const { sessionId, cwd } = request;
     const workspace = await sessionWorkspace(cwd);
-    const session = await this.#findOpen(client, { ...wanted, workspace });
+    const session = await this.#findOpen(client, { ...request, workspace });
     if (session.workspace !== workspace) throw wrongFolder(sessionId, session.workspace, cwd);
     return session;
   }
@@ -377,7 +377,7 @@ const wrongFolder = (sessionId: string, recorded: string, cwd: string): BadParam
       `If it has moved: pawl --resume ${sessionId} --workspace ${cwd}`,
   );
 
-/** The errors of requests. Their messages are for the user. */
+// The errors of requests. Their messages are for the user.
 
 const AUTH_REQUIRED = -32000;
 const NOT_FOUND = -32002;
@@ -417,7 +417,7 @@ const answering =
     }
   };
 
-/** The MCP servers that an editor gives to a session, in the form of those in a configuration file. */
+// The MCP servers that an editor gives to a session, in the form of those in a configuration file.
 
 const NAME_CHARACTERS_MAX = 32;
 
@@ -440,8 +440,8 @@ const serverTable = (server: McpServer): object => {
 };
 
 /** A server that can't be used is a fault; of two with the same name the last one counts. */
-export const readEditorServers = (given: readonly McpServer[]): ReadServers =>
-  readServers(Object.fromEntries(given.map((server) => [serverName(server), serverTable(server)])), [
+export const readEditorServers = (servers: readonly McpServer[]): ReadServers =>
+  readServers(Object.fromEntries(servers.map((server) => [serverName(server), serverTable(server)])), [
     'mcpServers',
   ]);
 

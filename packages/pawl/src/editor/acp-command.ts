@@ -40,8 +40,8 @@ const untilEnded = async (connection: AcpConnection): Promise<ExitCode> => {
   return exitCodes.badInput;
 };
 
-export const runAcp = async (given: RunFlags): Promise<number> => {
-  const flags = newSessionFlags(given);
+export const runAcp = async (allFlags: RunFlags): Promise<number> => {
+  const flags = newSessionFlags(allFlags);
   refuseBadFlags(flags);
   if (process.stdin.isTTY)
     writeError(
@@ -66,7 +66,7 @@ export const runAcp = async (given: RunFlags): Promise<number> => {
   return exit ?? ended;
 };
 
-/** Opens sessions for an editor, from flags and configuration. */
+// Opens sessions for an editor, from flags and configuration.
 
 /** The known models of providers that there is a key for. */
 const usableModels = (): readonly string[] =>
@@ -81,10 +81,10 @@ export const createHost = (flags: RunFlags): AcpHost => ({
   commands: editorCommands,
   models: usableModels,
   async open({ workspace, resume, servers, watcher, warn }) {
-    const wanted = { ...flags, workspace };
-    if (resume === null) return openFromFlags(wanted, 'editor', { watcher, warn, servers });
+    const sessionFlags = { ...flags, workspace };
+    if (resume === null) return openFromFlags(sessionFlags, 'editor', { watcher, warn, servers });
     const { id, visit, accept, rights } = resume;
-    return openFromFlags(wanted, 'editor', {
+    return openFromFlags(sessionFlags, 'editor', {
       watcher,
       warn,
       servers,
@@ -101,8 +101,8 @@ export const createHost = (flags: RunFlags): AcpHost => ({
     });
   },
   async trustQuestions(workspace, warn) {
-    const { editorTrustQuestions } = await import('./trust-questions.js');
-    return editorTrustQuestions(workspace, warn);
+    const { projectQuestions } = await import('../sessions/project-trust.js');
+    return projectQuestions(workspace, warn);
   },
   runCommand: (session, name, words) => runEditorCommand(session, flags, name, words),
   describeError(error) {
@@ -111,7 +111,7 @@ export const createHost = (flags: RunFlags): AcpHost => ({
   },
 });
 
-/** The slash commands that an editor offers: those that need no screen and stay in the session. */
+// The slash commands that an editor offers: those that need no screen and stay in the session.
 
 const OFFERED: ReadonlySet<string> = new Set<CommandName>([
   'compact',

@@ -8,20 +8,31 @@ const OTHERS =
 
 export const acpFlags = runFlags.filter(([flag]) => !OTHERS.test(flag));
 
-/** The flags that count for a new session. Others, which stand before `acp`, are left out. */
-export const newSessionFlags = (given: RunFlags): RunFlags => {
-  const { print, json, workspace, onAsk, continue: last, resume, takeOver, plain, verbose, ...flags } = given;
+/** The flags that count for a new session. Others, which stand before `acp`, are dropped. */
+export const newSessionFlags = (allFlags: RunFlags): RunFlags => {
+  const {
+    print,
+    json,
+    workspace,
+    onAsk,
+    continue: last,
+    resume,
+    takeOver,
+    plain,
+    verbose,
+    ...flags
+  } = allFlags;
   return flags;
 };
 
-const providerOf = (model: string): string => model.slice(0, model.indexOf('/'));
+const modelProvider = (model: string): string => model.slice(0, model.indexOf('/'));
 
 /**
- * The flags that count for a session that is opened again: it keeps its model and effort. An address holds only for the
- * provider that it was given for.
+ * The flags that count for a session that is opened again: it keeps its model and effort. An address holds only for its
+ * own provider.
  */
-export const storedSessionFlags = (given: RunFlags, recordedModel: string): RunFlags => {
-  const { model, effort, profile, baseUrl, ...flags } = newSessionFlags(given);
-  const isElsewhere = model !== undefined && providerOf(model) !== providerOf(recordedModel);
+export const storedSessionFlags = (allFlags: RunFlags, recordedModel: string): RunFlags => {
+  const { model, effort, profile, baseUrl, ...flags } = newSessionFlags(allFlags);
+  const isElsewhere = model !== undefined && modelProvider(model) !== modelProvider(recordedModel);
   return baseUrl === undefined || isElsewhere ? flags : { ...flags, baseUrl };
 };

@@ -1,4 +1,4 @@
-/** What the ACP agent needs of the program around it, and a session that the program opens again. */
+/** The interface of the program around the ACP agent, and a session that can be reopened. */
 
 import type { McpServer } from '@pawl/agent/extensions/mcp/server-config';
 import type { AskUserOrNot, SessionServers } from '@pawl/agent/extensions/mcp/session-servers';
@@ -8,13 +8,14 @@ import { attempt } from '@pawl/agent/platform/attempt';
 import type { Watcher } from '@pawl/agent/ports/session';
 import type { Session } from '@pawl/agent/session/create-agent';
 import type { SessionRights } from '@pawl/agent/session/session-settings';
+import type { ProjectQuestion } from '../sessions/project-trust.js';
 
 /** A session to open again. */
 export type ResumeRequest = {
   readonly id: string;
   /** Throws if the session must not be opened. `workspace`: the folder that it works in. */
   accept(workspace: string): Promise<void>;
-  /** Of a session that was open a moment ago: the rights that it had. */
+  /** Rights of a session that was open a moment ago. */
   readonly rights?: SessionRights;
   /** Called with every step of the session so far, in order; null if nobody wants to see them. */
   readonly visit: ((step: JournalStep) => void) | null;
@@ -57,33 +58,6 @@ export type OpenedSession = {
   readonly servers: Pick<SessionServers, 'answerWith'> | null;
 };
 
-/** One answer to a TrustQuestion. */
-export type TrustChoice = {
-  readonly id: string;
-  readonly name: string;
-  readonly kind: 'allow_always' | 'reject_once' | 'reject_always';
-};
-
-export type TrustAnswer = {
-  /** What holds now, in a few words. */
-  readonly said: string;
-  readonly isAllowed: boolean;
-};
-
-/** Something of the project that runs only if the user allows exactly this text. */
-export type TrustQuestion = {
-  /** One line. */
-  readonly title: string;
-  /** The whole text, or how it differs from the one that was allowed. */
-  readonly content: string;
-  readonly kind: 'text' | 'diff';
-  /** What a yes means. */
-  readonly meaning: string;
-  readonly choices: readonly TrustChoice[];
-  /** Stores the answer; null: not now. Rejects if it could not be stored. */
-  answer(choice: string | null): Promise<TrustAnswer>;
-};
-
 /** An error for the user. `configuration`: the user has to set something up, for example a key. */
 type DescribedError = {
   readonly kind: 'configuration' | 'other';
@@ -100,8 +74,8 @@ export type AcpHost = {
   runCommand(session: Session, name: string, words: string): Promise<string>;
   /** Ids of the models that can be chosen now, besides the session's own. */
   models(): readonly string[];
-  /** What the project wants to run, and the user has not been asked about. Such things do not run in a session until then. */
-  trustQuestions(workspace: string, warn: (text: string) => void): Promise<readonly TrustQuestion[]>;
+  /** Questions about programs of the project. They do not run in a session before the user has answered. */
+  trustQuestions(workspace: string, warn: (text: string) => void): Promise<readonly ProjectQuestion[]>;
   describeError(error: unknown): DescribedError;
 };
 
@@ -172,6 +146,6 @@ export class ReopenableSession {
     const follow = (): void => {
       if (this.#opened.session === session && this.#reopening === null) this.#end();
     };
-    session.ended.then(follow, follow); // a fault is told to whoever waits for the turn
+    session.ended.then(follow, follow); // a fault ends the turn, and its waiters get it
   }
 }

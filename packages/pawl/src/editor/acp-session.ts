@@ -13,7 +13,6 @@ import type { State, UsageTotals, WaitReason } from '@pawl/agent/machine/state';
 import { tokensOf } from '@pawl/agent/machine/usage';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { codeFence } from '@pawl/agent/platform/text';
-import type { Preset } from '@pawl/agent/policy/presets';
 import type { Stepped, Watcher } from '@pawl/agent/ports/session';
 import { type ApprovalQuestion, type ApprovalReply, createApprovals } from '@pawl/agent/session/approvals';
 import type { Session } from '@pawl/agent/session/create-agent';
@@ -21,7 +20,7 @@ import { aboutPresets, liveRights, presetNames, presetSettings } from '@pawl/age
 import { usageBetween } from '@pawl/agent/session/turn-result';
 import { type AcpHost, type OpenedSession, ReopenableSession } from './acp-host.js';
 import { commandIn, expandTyped, keepPictures, readPrompt } from './prompt-blocks.js';
-import { askInEditor, permissionRequest, readApproval, TrustGate } from './questions.js';
+import { askInEditor, permissionRequest, readApproval, TrustGate, withdrawnBy } from './questions.js';
 import {
   type Client,
   type Collected,
@@ -69,7 +68,7 @@ export class AcpSession {
   readonly #approvals: Watcher;
   #updates: SessionUpdates;
   #state: State;
-  /** What answers to prompts have counted so far, so that their sum is right when two are answered at once. */
+  /** Usage in the answers so far, so that their sum is right when two prompts are answered at once. */
   #counted: UsageTotals;
   /** The last entry of the journal that was shown. */
   #seq: number;
@@ -144,10 +143,10 @@ export class AcpSession {
     return this.#live.ended;
   }
 
-  /** What the client gets to know when it opens the session. */
+  /** Modes and options for the answer that opens the session. */
   get settings(): Required<Pick<LoadSessionResponse, 'modes' | 'configOptions'>> {
     const { settings } = this.#state.session;
-    return { modes: modesOf(settings), configOptions: configOptionsOf(settings, this.#host.models()) };
+    return { modes: presetModes(settings), configOptions: listConfigOptions(settings, this.#host.models()) };
   }
 
   /** Shows a line that is no part of the conversation. */
@@ -163,7 +162,7 @@ export class AcpSession {
     this.#outbox.open();
   }
 
-  /** Sends the whole conversation so far. What happens meanwhile follows it. */
+  /** Sends the whole conversation so far. Steps that come meanwhile follow it. */
   async replay(): Promise<void> {
     this.#outbox.open();
     if (this.#isCollected) {
@@ -172,7 +171,7 @@ export class AcpSession {
       return this.#outbox.flushed();
     }
     const first = this.#held?.find(({ seq }) => seq !== null)?.seq ?? null;
-    /** What is shown already of a session that was open: the end of its replay. */
+    /** The last state that an open session has shown: the end of its replay. */
     const shown = this.#held === null ? this.#state : null;
     const at = first === null ? this.#seq : first - 1;
     this.#held ??= [];
@@ -206,7 +205,7 @@ export class AcpSession {
       const state = await this.#runTurn(blocks, cancels);
       await this.#outbox.flushed();
       if (this.#cancels !== cancels) return 'cancelled';
-      const answer = answerOf(state);
+      const answer = turnAnswer(state);
       if (answer.kind === 'failed') throw new TurnFailed(answer.error, answer.message);
       return answer.stopReason;
     } catch (fault) {
@@ -313,9 +312,9 @@ export class AcpSession {
   async #ask(question: ApprovalQuestion, signal: AbortSignal): Promise<ApprovalReply> {
     const request = await permissionRequest(this.id, question);
     await this.#outbox.flushed();
-    const options = { cancellationSignal: signal, stopWaitingOnCancel: true };
     signal.throwIfAborted();
-    const response = await this.#client.context.request('session/request_permission', request, options);
+    const { context } = this.#client;
+    const response = await context.request('session/request_permission', request, withdrawnBy(signal));
     const reply = readApproval(response, question);
     if (reply !== null) return reply;
     this.cancel();
@@ -324,33 +323,33 @@ export class AcpSession {
   }
 }
 
-/** The settings that a client can change: preset, model and effort. */
+// The settings that a client can change: preset, model and effort.
 
 const EFFORTS: readonly Effort[] = ['auto', 'low', 'medium', 'high'];
 
 /** A session from before presets has none: its rules are its own. */
-const presetOf = ({ preset }: Settings): string => preset ?? 'unnamed';
+const presetId = ({ preset }: Settings): string => preset ?? 'unnamed';
 
 const unnamedPreset = { id: 'unnamed', name: 'unnamed', description: 'the rules of an older session' };
 
 /** The presets as modes, for clients that don't know config options. */
-const modesOf = (settings: Settings): SessionModeState => ({
-  currentModeId: presetOf(settings),
+const presetModes = (settings: Settings): SessionModeState => ({
+  currentModeId: presetId(settings),
   availableModes: [
     ...presetNames.map((name) => ({ id: name, name, description: aboutPresets[name] })),
     ...(settings.preset === undefined ? [unnamedPreset] : []),
   ],
 });
 
-const configOptionsOf = (settings: Settings, models: readonly string[]): SessionConfigOption[] => [
+const listConfigOptions = (settings: Settings, models: readonly string[]): SessionConfigOption[] => [
   {
     id: 'mode',
     name: 'Preset',
     description: 'What the agent may do without asking',
     category: 'mode',
     type: 'select',
-    currentValue: presetOf(settings),
-    options: modesOf(settings).availableModes.map(({ id, name, description }) => ({
+    currentValue: presetId(settings),
+    options: presetModes(settings).availableModes.map(({ id, name, description }) => ({
       value: id,
       name,
       ...(description === undefined ? {} : { description }),
@@ -375,18 +374,16 @@ const configOptionsOf = (settings: Settings, models: readonly string[]): Session
   },
 ];
 
-const isPreset = (value: string): value is Preset => presetNames.some((name) => name === value);
-const isEffort = (value: string): value is Effort => EFFORTS.some((effort) => effort === value);
-
 /** Why an option was not changed, for the user. */
 export class BadOption extends Error {}
 
 const changePreset = async (session: Session, value: string): Promise<void> => {
-  if (!isPreset(value))
+  const preset = presetNames.find((name) => name === value);
+  if (preset === undefined)
     throw new BadOption(`There is no preset '${value}'. There are ${presetNames.join(', ')}.`);
   const { settings } = (await session.state()).session;
-  if (settings.preset === value) return;
-  await session.send({ type: 'SettingsChanged', patch: await presetSettings(settings, value) });
+  if (settings.preset === preset) return;
+  await session.send({ type: 'SettingsChanged', patch: await presetSettings(settings, preset) });
 };
 
 /** Changes one option. Throws a BadOption for an unknown option or value. */
@@ -394,16 +391,17 @@ const changeOption = async (session: Session, id: string, value: string): Promis
   if (id === 'mode') return changePreset(session, value);
   if (id === 'model') return void (await session.useModel(value));
   if (id !== 'effort') throw new BadOption(`There is no option '${id}'. There are mode, model, effort.`);
-  if (!isEffort(value))
+  const effort = EFFORTS.find((one) => one === value);
+  if (effort === undefined)
     throw new BadOption(`There is no effort '${value}'. There are ${EFFORTS.join(', ')}.`);
-  await session.send({ type: 'SettingsChanged', patch: { effort: value } });
+  await session.send({ type: 'SettingsChanged', patch: { effort } });
 };
 
 /** The parts of the settings that a client shows. */
 const shownSettings = ({ preset, model, effort }: Settings): string =>
   JSON.stringify([preset, model, effort]);
 
-/** How a turn ended, as the answer to its prompt. */
+// How a turn ended, as the answer to its prompt.
 
 type TurnAnswer =
   | { readonly kind: 'stopped'; readonly stopReason: StopReason }
@@ -432,7 +430,7 @@ const promptUsage = (before: UsageTotals, after: UsageTotals): PromptUsage => {
 
 const stopped = (stopReason: StopReason): TurnAnswer => ({ kind: 'stopped', stopReason });
 
-const answerOfReason = (reason: WaitReason): TurnAnswer => {
+const answerForReason = (reason: WaitReason): TurnAnswer => {
   switch (reason.kind) {
     // A client drops a prompt that was refused from its history. The session keeps it, so it is no `refusal`: the text says it.
     case 'endOfTurn':
@@ -453,8 +451,8 @@ const answerOfReason = (reason: WaitReason): TurnAnswer => {
 };
 
 /** The answer for a session that came to rest. One that shuts down was closed by the client. */
-const answerOf = (state: State): TurnAnswer => {
-  if (state.name === 'WaitingForUserInput') return answerOfReason(state.reason);
+const turnAnswer = (state: State): TurnAnswer => {
+  if (state.name === 'WaitingForUserInput') return answerForReason(state.reason);
   return stopped(state.name === 'Ready' ? 'end_turn' : 'cancelled');
 };
 

@@ -35,16 +35,16 @@ import { type RunFlags, usageStop } from '../settings/flags.js';
 const HARD_END_MS = 2_000;
 
 /** `running`: the sessions that are open. */
-const hostOf = (given: RunFlags, running: Set<Session>): SessionsHost => {
-  const { resume: _, continue: last, workspace: folder, preset: own, ...flags } = given;
+const createSessionsHost = (allFlags: RunFlags, running: Set<Session>): SessionsHost => {
+  const { resume: _, continue: last, workspace: folder, preset: own, ...flags } = allFlags;
   return {
     version: packageVersion(),
     list: userSessions,
-    stateOf: async (sessionId) => (await foldStored(await findSession(sessionId), undefined)).state,
+    readState: async (sessionId) => (await foldStored(await findSession(sessionId), undefined)).state,
     async open({ workspace, resume, preset, watcher }) {
       if (workspace !== null && !workspace.startsWith('/'))
         throw usageStop(`The workspace ${workspace} is not an absolute path.`);
-      const wanted: RunFlags = {
+      const sessionFlags: RunFlags = {
         ...flags,
         onAsk: 'deny',
         ...(workspace === null ? {} : { workspace }),
@@ -52,7 +52,7 @@ const hostOf = (given: RunFlags, running: Set<Session>): SessionsHost => {
       };
       const warn = (text: string): void => writeError(safe`${makeSafe(text)}\n`);
       const more = { watcher, warn, ...(resume === null ? {} : { resume: await findSession(resume) }) };
-      const { session } = await openFromFlags(wanted, 'headless', more);
+      const { session } = await openFromFlags(sessionFlags, 'headless', more);
       running.add(session);
       const forget = (): void => void running.delete(session);
       session.ended.then(forget, forget);
@@ -76,7 +76,7 @@ export const serveMcp = async (flags: RunFlags): Promise<number> => {
     write: (bytes: Buffer, _encoding, done) => void writer.write(bytes).then(() => done(), done),
   });
   const running = new Set<Session>();
-  const host = hostOf(flags, running);
+  const host = createSessionsHost(flags, running);
   const ended = new Promise<void>((resolve) => {
     process.stdin.once('end', resolve);
     process.stdin.once('close', resolve);
@@ -95,25 +95,25 @@ const PORT_MAX = 65_535;
 /** A shorter token could be guessed. */
 const TOKEN_LENGTH_MIN = 16;
 
-const portOf = (given: string | true): number => {
-  if (given === true) return 0;
-  const port = /^\d{1,5}$/.test(given) ? Number(given) : 0;
+const readPort = (value: string | true): number => {
+  if (value === true) return 0;
+  const port = /^\d{1,5}$/.test(value) ? Number(value) : 0;
   if (port >= 1 && port <= PORT_MAX) return port;
   throw usageStop(`--http needs a port from 1 to ${PORT_MAX}, or none for any free one.`);
 };
 
 /** The token of PAWL_MCP_TOKEN, or a new one. */
-const tokenOf = ({ PAWL_MCP_TOKEN: given = '' }: NodeJS.ProcessEnv): string => {
-  if (given === '') return randomBytes(24).toString('base64url');
-  if (given.length >= TOKEN_LENGTH_MIN && /^[\x21-\x7e]+$/.test(given)) return given;
+const readToken = ({ PAWL_MCP_TOKEN: token = '' }: NodeJS.ProcessEnv): string => {
+  if (token === '') return randomBytes(24).toString('base64url');
+  if (token.length >= TOKEN_LENGTH_MIN && /^[\x21-\x7e]+$/.test(token)) return token;
   throw usageStop(`PAWL_MCP_TOKEN needs at least ${TOKEN_LENGTH_MIN} characters, without spaces.`);
 };
 
 /** `pawl mcp serve --http [PORT]`: until a signal. */
-export const serveMcpOverHttp = async (flags: RunFlags, given: string | true): Promise<number> => {
-  const [port, token] = [portOf(given), tokenOf(process.env)];
+export const serveMcpOverHttp = async (flags: RunFlags, value: string | true): Promise<number> => {
+  const [port, token] = [readPort(value), readToken(process.env)];
   const running = new Set<Session>();
-  const host = hostOf(flags, running);
+  const host = createSessionsHost(flags, running);
   const opened = await attempt(() =>
     openLoopbackServer({ port, token, create: () => createSessionsServer(host) }),
   );
@@ -147,10 +147,10 @@ export const serveMcpOverHttp = async (flags: RunFlags, given: string | true): P
 type SessionsHost = {
   readonly version: string;
   /** Rejects with the reason if the session can't be opened. `workspace` counts for a new session. */
-  open(wanted: WantedSession): Promise<Session>;
+  open(request: WantedSession): Promise<Session>;
   list(): Promise<readonly SessionInfo[]>;
   /** Rejects if there is no such session. */
-  stateOf(sessionId: string): Promise<State>;
+  readState(sessionId: string): Promise<State>;
 };
 
 type WantedSession = {
@@ -170,7 +170,7 @@ type PromptInput = {
 
 const LISTED_MAX = 50;
 const text = (description: string): object => ({ type: 'string', minLength: 1, description });
-const inputOf = <T>(properties: Readonly<Record<string, object>>, required: readonly string[]) =>
+const toolSchema = <T>(properties: Readonly<Record<string, object>>, required: readonly string[]) =>
   fromJsonSchema<T>({ type: 'object', properties, required: [...required], additionalProperties: false });
 
 const say = (words: string, isError = false): CallToolResult => ({
@@ -185,7 +185,7 @@ const answer = async (work: () => Promise<CallToolResult>): Promise<CallToolResu
 };
 
 /** Tells the caller of each model reply and each tool, if it asked for progress. */
-const progressOf = (context: ServerContext): Watcher => {
+const progressWatcher = (context: ServerContext): Watcher => {
   const request = context.mcpReq;
   const token = request._meta?.progressToken;
   let progress = 0;
@@ -213,7 +213,7 @@ const runPrompt = async (
   const session = await host.open({
     workspace,
     resume: sessionId,
-    watcher: progressOf(context),
+    watcher: progressWatcher(context),
     preset: preset ?? (sessionId === null ? 'plan' : null),
   });
   try {
@@ -251,7 +251,7 @@ const listText = (all: readonly SessionInfo[]): string =>
 /** The server of one connection or request. */
 const createSessionsServer = (host: SessionsHost): McpServer => {
   const server = new McpServer({ name: 'pawl', version: host.version });
-  const promptInput = inputOf<PromptInput>(
+  const promptInput = toolSchema<PromptInput>(
     {
       prompt: text('What the agent is to do.'),
       workspace: text('Absolute path of the folder to work in, for a new session.'),
@@ -274,17 +274,17 @@ const createSessionsServer = (host: SessionsHost): McpServer => {
     'sessions',
     {
       description: 'Lists the newest sessions: id, folder, first words.',
-      inputSchema: inputOf<object>({}, []),
+      inputSchema: toolSchema<object>({}, []),
     },
     () => answer(async () => say(listText(await host.list()) || 'There are no sessions.')),
   );
-  const showInput = inputOf<{ readonly sessionId: string }>({ sessionId: text('The session to show.') }, [
+  const showInput = toolSchema<{ readonly sessionId: string }>({ sessionId: text('The session to show.') }, [
     'sessionId',
   ]);
   server.registerTool(
     'show',
     { description: 'Shows the conversation of a session.', inputSchema: showInput },
-    ({ sessionId }) => answer(async () => say(showText(await host.stateOf(sessionId)))),
+    ({ sessionId }) => answer(async () => say(showText(await host.readState(sessionId)))),
   );
   return server;
 };
@@ -317,7 +317,7 @@ const CONNECTIONS_MAX = 64;
 type Refusal = { readonly status: number; readonly why: string };
 
 /** Why a request is not answered; null if it is. */
-const refusalOf = ({ url, headers }: IncomingMessage, port: number, token: string): Refusal | null => {
+const findRefusal = ({ url, headers }: IncomingMessage, port: number, token: string): Refusal | null => {
   const foreign = foreignHeader(headers, loopbackHosts(port));
   if (foreign === 'host') return { status: 403, why: 'the host is not this one' };
   if (foreign === 'origin') return { status: 403, why: 'requests of web pages are not answered' };
@@ -366,7 +366,7 @@ export const openLoopbackServer = async ({
 }: LoopbackOptions): Promise<LoopbackServer> => {
   const handler = createMcpHandler(create, { maxRequestBodySize: BODY_BYTES_MAX });
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
-    const refusal = refusalOf(incoming, bound, token);
+    const refusal = findRefusal(incoming, bound, token);
     if (refusal !== null) return refuse(outgoing, refusal);
     const body = await readBody(incoming);
     if (body === null) return refuse(outgoing, { status: 413, why: 'the request is too large' });

@@ -40,7 +40,7 @@ const mention = (uri: string, workspace: string): string => {
 
 const isPicture = (mimeType: string | null | undefined): boolean => mimeType?.startsWith('image/') === true;
 
-const bytesOf = (base64: string, number: number): Uint8Array => {
+const decodePicture = (base64: string, number: number): Uint8Array => {
   const bytes = Buffer.from(base64, 'base64');
   if (bytes.length === 0) throw new BadPrompt(`The picture in block ${number} of the prompt is empty.`);
   return bytes;
@@ -57,7 +57,7 @@ type Part = {
 
 type Resource = Extract<ContentBlock, { readonly type: 'resource' }>['resource'];
 
-const partOfResource = (resource: Resource, number: number, workspace: string): Part => {
+const readResource = (resource: Resource, number: number, workspace: string): Part => {
   const inline = mention(resource.uri, workspace);
   if ('text' in resource)
     return {
@@ -66,7 +66,7 @@ const partOfResource = (resource: Resource, number: number, workspace: string): 
       attached: `Attached: ${shownAddress(resource.uri, workspace)}\n${codeFence(resource.text)}`,
     };
   if (isPicture(resource.mimeType))
-    return { inline, kind: 'mention', picture: bytesOf(resource.blob, number) };
+    return { inline, kind: 'mention', picture: decodePicture(resource.blob, number) };
   const type = resource.mimeType ?? 'an unknown type';
   return {
     inline,
@@ -75,16 +75,16 @@ const partOfResource = (resource: Resource, number: number, workspace: string): 
   };
 };
 
-const partOf = (block: ContentBlock, number: number, workspace: string): Part => {
+const readBlock = (block: ContentBlock, number: number, workspace: string): Part => {
   switch (block.type) {
     case 'text':
       return { inline: block.text };
     case 'resource_link':
       return { inline: mention(block.uri, workspace), kind: 'mention' };
     case 'image':
-      return { inline: '', picture: bytesOf(block.data, number) };
+      return { inline: '', picture: decodePicture(block.data, number) };
     case 'resource':
-      return partOfResource(block.resource, number, workspace);
+      return readResource(block.resource, number, workspace);
     case 'audio':
       throw new BadPrompt("Pawl can't listen to audio. Send the prompt as text.");
     default:
@@ -108,7 +108,7 @@ const joinInline = (parts: readonly Part[]): string => {
 
 /** Throws a BadPrompt if nothing is in the prompt, or something that can't be sent. */
 export const readPrompt = (blocks: readonly ContentBlock[], workspace: string): PromptParts => {
-  const parts = blocks.map((block, index) => partOf(block, index + 1, workspace));
+  const parts = blocks.map((block, index) => readBlock(block, index + 1, workspace));
   const pictures = parts.flatMap(({ picture }) => (picture === undefined ? [] : [picture]));
   const written = joinInline(parts);
   const attached = parts.flatMap((part) => (part.attached === undefined ? [] : [part.attached]));
@@ -123,15 +123,15 @@ export const keepPictures = async (
   pictures: readonly Uint8Array[],
   keep: (bytes: Uint8Array) => Promise<Image>,
 ): Promise<readonly Image[]> => {
-  const kept: Image[] = [];
+  const images: Image[] = [];
   for (const picture of pictures) {
     try {
-      kept.push(await keep(picture));
+      images.push(await keep(picture));
     } catch (error) {
       throw new BadPrompt(error instanceof Error ? error.message : String(error));
     }
   }
-  return kept;
+  return images;
 };
 
 /** `/name words` in the first block; null for any other prompt. */
@@ -139,8 +139,8 @@ export const commandIn = ([first]: readonly ContentBlock[]): {
   readonly name: string;
   readonly words: string;
 } | null => {
-  const found = first?.type === 'text' ? /^\/([\w:-]+)(?:\s+(.*))?$/s.exec(first.text.trim()) : null;
-  return found === null ? null : { name: found[1] ?? '', words: (found[2] ?? '').trim() };
+  const match = first?.type === 'text' ? /^\/([\w:-]+)(?:\s+(.*))?$/s.exec(first.text.trim()) : null;
+  return match === null ? null : { name: match[1] ?? '', words: (match[2] ?? '').trim() };
 };
 
 /** The typed text with its skill, command or prompt in place. */

@@ -9,7 +9,6 @@ import type {
   PermissionOption,
   RequestPermissionRequest,
   RequestPermissionResponse,
-  SessionUpdate,
   ToolCallContent,
 } from '@agentclientprotocol/sdk';
 import {
@@ -29,32 +28,17 @@ import type { ApprovalChoice } from '@pawl/agent/policy/approval-question';
 import type { ApprovalQuestion, ApprovalReply } from '@pawl/agent/session/approvals';
 import { harmless } from '@pawl/terminal/paint';
 import { factLines } from '@pawl/terminal/question-rows';
-import type { AcpHost, OpenedSession, ReopenableSession, TrustAnswer, TrustQuestion } from './acp-host.js';
+import type { ProjectQuestion, TrustAnswer, TrustQuestion } from '../sessions/project-trust.js';
+import type { AcpHost, OpenedSession, ReopenableSession } from './acp-host.js';
 import { type Client, commandsUpdate, noticeUpdate, type Outbox } from './session-updates.js';
 import { plannedChange, textContent } from './tool-calls.js';
 
-/**
- * An approval question as a permission request.
- *
- * 1. Its content is everything that would run or change, never cut, with invisible characters shown as marks.
- * 2. The name of an option that holds longer than this call says what it allows, and that it ends with the session.
- */
-
-const optionName = ({ answer, allows }: ApprovalChoice): string => {
-  if (answer === 'once') return 'Allow once';
-  return answer === 'no' ? 'Reject' : `Allow in this session: ${allows}`;
+const approvalOption = ({ answer, allows }: ApprovalChoice): PermissionOption => {
+  if (answer === 'once') return { optionId: answer, name: 'Allow once', kind: 'allow_once' };
+  if (answer === 'no') return { optionId: answer, name: 'Reject', kind: 'reject_once' };
+  const name = harmless(`Allow in this session: ${allows}`);
+  return { optionId: answer, name, kind: 'allow_always' };
 };
-
-const optionKind = (answer: ApprovalChoice['answer']): PermissionOption['kind'] => {
-  if (answer === 'once') return 'allow_once';
-  return answer === 'no' ? 'reject_once' : 'allow_always';
-};
-
-const approvalOption = (choice: ApprovalChoice): PermissionOption => ({
-  optionId: choice.answer,
-  name: harmless(optionName(choice)),
-  kind: optionKind(choice.answer),
-});
 
 const languages = { command: 'sh', address: '', change: 'diff', input: 'json' } as const;
 
@@ -83,6 +67,12 @@ const approvalTitle = ({ tool, subject, paths, hosts, folder }: ApprovalQuestion
   return shortTitle(harmless(`${tool} ${about.join(' ')}`.trim()));
 };
 
+/**
+ * An approval question as a permission request.
+ *
+ * 1. Its content is everything that would run or change, never cut, with invisible characters shown as marks.
+ * 2. The name of an option that holds longer than this call says what it allows, and that it ends with the session.
+ */
 export const permissionRequest = async (
   sessionId: string,
   question: ApprovalQuestion,
@@ -116,11 +106,6 @@ export const readApproval = (
   return replies[chosen ?? ''] ?? { deny: 'the editor sent an answer that was not offered' };
 };
 
-/**
- * What the project wants to run is asked about once, before the first turn. Until then a session runs without it; once
- * something was allowed, the session is opened again and has it.
- */
-
 type TrustGateParts = {
   readonly host: AcpHost;
   readonly client: Client;
@@ -130,6 +115,10 @@ type TrustGateParts = {
   openAgain(): Promise<OpenedSession>;
 };
 
+/**
+ * Asks once, before the first turn, about programs that the project wants to run. Until then the session runs without them; if
+ * the user allows one, the session is reopened with it.
+ */
 export class TrustGate {
   readonly #parts: TrustGateParts;
   #asking: Promise<void> | null = null;
@@ -169,14 +158,7 @@ export class TrustGate {
   }
 }
 
-/**
- * Asks the editor's user about what the project wants to run, one question after the other.
- *
- * 1. No answer is no permission: a cancelled question, an option that was not offered, a client that has gone.
- * 2. An answer is stored before the next question.
- */
-
-type Asking = {
+type TrustAsking = {
   readonly client: Client;
   readonly sessionId: string;
   readonly outbox: Outbox;
@@ -184,83 +166,87 @@ type Asking = {
   readonly signal: AbortSignal;
 };
 
-const askTrustQuestion = async (
-  question: TrustQuestion,
-  { client, sessionId, outbox, signal }: Asking,
-): Promise<TrustAnswer> => {
-  const toolCallId = `trust-${randomUUID()}`;
-  outbox.push(announceTrust(toolCallId, question));
-  await outbox.flushed();
-  const asked = await attempt(async () => {
-    signal.throwIfAborted();
-    return client.context.request(
-      'session/request_permission',
-      trustRequest(sessionId, toolCallId, question),
-      { cancellationSignal: signal, stopWaitingOnCancel: true },
-    );
-  });
-  const chosen = asked.kind === 'done' ? chosenOption(asked.value, question) : null; // rule 1
-  const stored = await attempt(() => question.answer(chosen));
-  const answer =
-    stored.kind === 'done'
-      ? stored.value
-      : { said: `not run, since your answer can't be stored: ${stored.fault.message}`, isAllowed: false };
-  outbox.push(trustAnswered(toolCallId, question, answer));
-  return answer;
-};
-
-/** Resolves with whether something was allowed. */
-const askTrustQuestions = async (questions: readonly TrustQuestion[], asking: Asking): Promise<boolean> => {
+/** Asks one question after the other, and stores each answer before the next. Resolves with whether something was allowed. */
+const askTrustQuestions = async (
+  questions: readonly ProjectQuestion[],
+  asking: TrustAsking,
+): Promise<boolean> => {
   let isAllowed = false;
   for (const question of questions) {
     if (asking.signal.aborted) break;
-    const answer = await askTrustQuestion(question, asking);
-    isAllowed ||= answer.isAllowed;
+    if (await askTrustQuestion(question, asking)) isAllowed = true;
   }
   return isAllowed;
 };
 
-/** A question about something that the project wants to run, as a call with a permission request. */
+/**
+ * Asks by a call with a permission request; resolves with whether the user allowed it. No answer is no permission: a cancelled
+ * question, an option that was not offered, a client that has gone.
+ */
+const askTrustQuestion = async (
+  question: ProjectQuestion,
+  { client, sessionId, outbox, signal }: TrustAsking,
+): Promise<boolean> => {
+  const call = {
+    toolCallId: `trust-${randomUUID()}`,
+    title: oneLineTitle(question.title),
+    status: 'pending',
+    content: trustContent(question),
+  } as const;
+  const choices = trustChoices(question);
+  outbox.push({ sessionUpdate: 'tool_call', kind: 'other', ...call });
+  await outbox.flushed();
+  const response = await attempt(async () => {
+    signal.throwIfAborted();
+    const options = choices.map(({ option }) => option);
+    const request: RequestPermissionRequest = { sessionId, toolCall: call, options };
+    return client.context.request('session/request_permission', request, withdrawnBy(signal));
+  });
+  const outcome = response.kind === 'done' ? response.value.outcome : null;
+  const optionId = outcome?.outcome === 'selected' ? outcome.optionId : null;
+  const answer = choices.find(({ option }) => option.optionId === optionId)?.answer ?? 'later';
+  const stored = await attempt(() => question.answer(answer));
+  const isAllowed = stored.kind === 'done' && typeof answer === 'object';
+  const text =
+    stored.kind === 'done'
+      ? stored.value
+      : `not run, since your answer can't be stored: ${stored.fault.message}`;
+  outbox.push({
+    sessionUpdate: 'tool_call_update',
+    toolCallId: call.toolCallId,
+    status: isAllowed ? 'completed' : 'failed',
+    content: [...call.content, textContent(harmless(text))], // it replaces the earlier content
+  });
+  return isAllowed;
+};
 
 /** Everything that would run, never cut, with invisible characters shown as marks. */
-const trustContent = ({ content, kind, meaning }: TrustQuestion): ToolCallContent[] => [
-  textContent(codeFence(harmless(content), kind === 'diff' ? 'diff' : '')),
-  textContent(harmless(meaning)),
-];
+const trustContent = ({ content, kind, meaning, yes }: TrustQuestion): ToolCallContent[] => {
+  const levels =
+    yes.length === 1
+      ? ''
+      : 'In the sandbox it reads this folder and has no network, unless you allow that too. As you, outside the sandbox, it can do all that you can. ';
+  return [
+    textContent(codeFence(harmless(content), kind === 'diff' ? 'diff' : '')),
+    textContent(harmless(`${levels}${meaning}`)),
+  ];
+};
 
-const trustTitle = ({ title }: TrustQuestion): string =>
-  shortTitle(harmless(title).replace(/\s+/g, ' ').trim());
+type TrustChoice = { readonly option: PermissionOption; readonly answer: TrustAnswer };
 
-const announceTrust = (toolCallId: string, question: TrustQuestion): SessionUpdate => ({
-  sessionUpdate: 'tool_call',
-  toolCallId,
-  title: trustTitle(question),
-  kind: 'other',
-  status: 'pending',
-  content: trustContent(question),
-});
-
-const trustRequest = (
-  sessionId: string,
-  toolCallId: string,
-  question: TrustQuestion,
-): RequestPermissionRequest => ({
-  sessionId,
-  toolCall: { toolCallId, title: trustTitle(question), status: 'pending', content: trustContent(question) },
-  options: question.choices.map(({ id, name, kind }) => ({ optionId: id, name, kind })),
-});
-
-/** The chosen option; null for a cancelled question, and for an option that was not offered. */
-const chosenOption = ({ outcome }: RequestPermissionResponse, { choices }: TrustQuestion): string | null =>
-  outcome.outcome === 'selected' ? (choices.find(({ id }) => id === outcome.optionId)?.id ?? null) : null;
-
-/** What became of the question. Content replaces earlier content, so the text is sent again. */
-const trustAnswered = (toolCallId: string, question: TrustQuestion, answer: TrustAnswer): SessionUpdate => ({
-  sessionUpdate: 'tool_call_update',
-  toolCallId,
-  status: answer.isAllowed ? 'completed' : 'failed',
-  content: [...trustContent(question), textContent(harmless(answer.said))],
-});
+const trustChoices = ({ yes }: TrustQuestion): readonly TrustChoice[] => {
+  const choice = (
+    answer: TrustAnswer,
+    optionId: string,
+    name: string,
+    kind: PermissionOption['kind'],
+  ): TrustChoice => ({ answer, option: { optionId, name, kind } });
+  return [
+    ...yes.map((one) => choice(one, one.key, `${one.name}, until its text changes`, 'allow_always')),
+    choice('later', 'later', 'Not now', 'reject_once'),
+    choice('no', 'no', 'Never run this text', 'reject_always'),
+  ];
+};
 
 /**
  * Asks the editor's user what an MCP server wants to know: by a form if the editor has forms, else by options if one choice
@@ -273,7 +259,7 @@ export const askInEditor = (
 ): AskUserOrNot => {
   const askByOptions = async (
     question: ServerQuestion,
-    options: NonNullable<ReturnType<typeof optionsOf>>,
+    options: NonNullable<ReturnType<typeof choiceOptions>>,
     signal: AbortSignal,
   ): Promise<ServerAnswer> => {
     const toolCallId = `question-${randomUUID()}`;
@@ -285,7 +271,7 @@ export const askInEditor = (
       const response = await context.request(
         'session/request_permission',
         choiceRequest(sessionId, toolCallId, question, options),
-        { cancellationSignal: signal, stopWaitingOnCancel: true },
+        withdrawnBy(signal),
       );
       return readChoice(response, options);
     } finally {
@@ -296,17 +282,17 @@ export const askInEditor = (
     const { asks } = question;
     if (asks.kind === 'form' && features.forms) {
       const request = formRequest(sessionId, question, asks.fields);
-      const options = { cancellationSignal: signal, stopWaitingOnCancel: true };
       await outbox.flushed();
       signal.throwIfAborted();
-      return readForm(await context.request('elicitation/create', request, options), asks.fields);
+      const response = await context.request('elicitation/create', request, withdrawnBy(signal));
+      return readForm(response, asks.fields);
     }
-    const options = optionsOf(question);
+    const options = choiceOptions(question);
     return options === null ? null : askByOptions(question, options, signal);
   };
 };
 
-/** A question of an MCP server for an editor: as a form, or as a permission request if one choice answers it. */
+// A question of an MCP server for an editor: as a form, or as a permission request if one choice answers it.
 
 const DECLINED: ServerAnswer = { action: 'decline' };
 const CHOICES_MAX = 10;
@@ -358,9 +344,9 @@ const formRequest = (
 const readForm = (response: CreateElicitationResponse, fields: readonly QuestionField[]): ServerAnswer => {
   if (response.action === 'cancel') return { action: 'cancel' };
   if (response.action !== 'accept' || !('content' in response)) return DECLINED;
-  const given: unknown = response.content ?? {};
-  if (typeof given !== 'object' || given === null) return DECLINED;
-  const content = readContent({ ...given }, fields);
+  const answer: unknown = response.content ?? {};
+  if (typeof answer !== 'object' || answer === null) return DECLINED;
+  const content = readContent({ ...answer }, fields);
   return content === null ? DECLINED : { action: 'accept', content };
 };
 
@@ -372,7 +358,7 @@ const acceptAnswer = (name: string, value: string | boolean): ServerAnswer => ({
 });
 
 /** The answers if one choice is all that is asked; null for any other question. */
-const optionsOf = ({ asks }: ServerQuestion): readonly ServerQuestionOption[] | null => {
+const choiceOptions = ({ asks }: ServerQuestion): readonly ServerQuestionOption[] | null => {
   if (asks.kind === 'address')
     return [{ id: 'done', name: 'I have opened it', answer: { action: 'accept', content: {} } }];
   const [field, ...more] = asks.fields;
@@ -420,7 +406,7 @@ const choiceText = (question: ServerQuestion): string => {
 };
 
 const questionTitle = ({ server, message }: ServerQuestion): string =>
-  shortTitle(harmless(`${server} asks: ${message}`).replace(/\s+/g, ' ').trim());
+  oneLineTitle(`${server} asks: ${message}`);
 
 const readChoice = (
   { outcome }: RequestPermissionResponse,
@@ -429,3 +415,11 @@ const readChoice = (
   if (outcome.outcome !== 'selected') return { action: 'cancel' };
   return options.find(({ id }) => id === outcome.optionId)?.answer ?? DECLINED;
 };
+
+const oneLineTitle = (text: string): string => shortTitle(harmless(text).replace(/\s+/g, ' ').trim());
+
+/** A question that the signal withdraws. */
+export const withdrawnBy = (signal: AbortSignal) => ({
+  cancellationSignal: signal,
+  stopWaitingOnCancel: true,
+});

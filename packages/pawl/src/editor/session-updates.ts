@@ -1,4 +1,4 @@
-/** What an editor is shown of a session: its steps as updates, sent in order, live or while its journal is read. */
+/** The steps of a session as updates for an editor, sent in order, live or while its journal is read. */
 
 import type {
   AgentContext,
@@ -19,16 +19,16 @@ import type { Stepped } from '@pawl/agent/ports/session';
 import { createJudgedCalls, type JudgedCalls, resumedNote, type ToolResult } from '@pawl/terminal/step-lines';
 import type { AcpHost, EditorCommand, EditorPrompts, ResumeRequest, SessionRequest } from './acp-host.js';
 import {
-  firstLineOf,
+  callLocations,
+  findFirstLine,
   isPlan,
-  locationsOf,
   madeChange,
   newToolCall,
   outputContent,
   planEntries,
 } from './tool-calls.js';
 
-/** What the client shows beyond the basics. */
+/** Optional features of the client. */
 export type ClientFeatures = {
   readonly notices: boolean;
   readonly compaction: boolean;
@@ -240,11 +240,11 @@ export class SessionUpdates {
     }
     const seen = event.type === 'ToolCompleted' ? (event.outcome.seen ?? []) : [];
     const sha256 = seen.find((file) => file.path === path)?.sha256 ?? null;
-    const contentOf = async (): Promise<ToolCallContent[]> => [
+    const shownContent = async (): Promise<ToolCallContent[]> => [
       ...((await madeChange(path, diff, sha256)) ?? outputContent(diff)),
     ];
-    const locations = locationsOf(call, firstLineOf(diff));
-    this.#push(async () => ({ ...update, locations, content: await contentOf() }));
+    const locations = callLocations(call, findFirstLine(diff));
+    this.#push(async () => ({ ...update, locations, content: await shownContent() }));
   }
 }
 
@@ -422,7 +422,7 @@ export const collectWhileOpening = (
   };
 };
 
-/** The commands, skills and prompts that can be typed in a session. */
+// The commands, skills and prompts that can be typed in a session.
 
 const availableCommands = (
   commands: readonly EditorCommand[],

@@ -25,7 +25,7 @@ const kinds: Readonly<Record<string, ToolKind>> = {
   explore: 'think',
 };
 
-const kindOf = ({ tool, traits, facts }: JudgedCall): ToolKind => {
+const toolKind = ({ tool, traits, facts }: JudgedCall): ToolKind => {
   const known = Object.hasOwn(kinds, tool) ? kinds[tool] : undefined;
   if (known !== undefined) return known;
   if (traits.group === 'fileChanges') return 'edit';
@@ -36,17 +36,17 @@ const kindOf = ({ tool, traits, facts }: JudgedCall): ToolKind => {
 /** One line, with invisible characters shown as marks: the command of a command, else the tool and what it is about. */
 const callTitle = (call: JudgedCall, workspace: string): string => {
   const about = titleOf(call, workspace).replace(/\s+/g, ' ').trim();
-  return harmless(kindOf(call) === 'execute' && about !== '' ? about : `${call.tool} ${about}`.trim());
+  return harmless(toolKind(call) === 'execute' && about !== '' ? about : `${call.tool} ${about}`.trim());
 };
 
-const lineOf = ({ input }: JudgedCall): number | null => {
+const callLine = ({ input }: JudgedCall): number | null => {
   const { offset } = input;
   return typeof offset === 'number' && Number.isSafeInteger(offset) && offset > 0 ? offset : null;
 };
 
 /** The files that a call reads or changes. */
-export const locationsOf = (call: JudgedCall, line: number | null = lineOf(call)): ToolCallLocation[] => {
-  const kind = kindOf(call);
+export const callLocations = (call: JudgedCall, line: number | null = callLine(call)): ToolCallLocation[] => {
+  const kind = toolKind(call);
   if (kind !== 'read' && kind !== 'edit') return [];
   return call.facts.paths.map((path) => (line === null ? { path } : { path, line }));
 };
@@ -58,10 +58,10 @@ export const newToolCall = (call: JudgedCall, workspace: string): ToolCall => ({
   toolCallId: call.callId,
   title: callTitle(call, workspace),
   name: call.tool,
-  kind: kindOf(call),
+  kind: toolKind(call),
   status: 'pending',
   rawInput: call.input,
-  locations: locationsOf(call),
+  locations: callLocations(call),
 });
 
 export const textContent = (text: string): ToolCallContent => ({
@@ -73,7 +73,7 @@ export const textContent = (text: string): ToolCallContent => ({
 export const outputContent = (text: string): ToolCallContent[] =>
   text.trim() === '' ? [] : [textContent(codeFence(text))];
 
-const statusOf: Readonly<Record<string, PlanEntry['status']>> = {
+const planStatuses: Readonly<Record<string, PlanEntry['status']>> = {
   '[x]': 'completed',
   '[>]': 'in_progress',
   '[ ]': 'pending',
@@ -82,23 +82,21 @@ const statusOf: Readonly<Record<string, PlanEntry['status']>> = {
 /** The entries of a to-do list: a heading, then one item per line with a mark. */
 export const planEntries = (text: string): PlanEntry[] =>
   text.split('\n').flatMap((line): readonly PlanEntry[] => {
-    const status = statusOf[line.slice(0, 3)];
+    const status = planStatuses[line.slice(0, 3)];
     return status === undefined ? [] : [{ content: line.slice(3).trim(), priority: 'medium', status }];
   });
 
-/**
- * Changes of files as a client shows them: the whole text before and after.
- *
- * Tools report a change as a unified diff. The whole texts are computed from it and the file, if the file is as the diff
- * says. Otherwise, as in an older session, each hunk is a change of its own.
- */
+// Changes of files as a client shows them: the whole text before and after.
+//
+// Tools report a change as a unified diff. The whole texts are computed from it and the file, if the file is as the diff
+// says. Otherwise, as in an older session, each hunk is a change of its own.
 
 type Change = { readonly path: string; readonly oldText: string | null; readonly newText: string };
 
 /** Larger files are shown by their hunks. */
 const WHOLE_CHARACTERS_MAX = 400_000;
 
-const contentOf = (change: Change): ToolCallContent => ({ type: 'diff', ...change });
+const diffContent = (change: Change): ToolCallContent => ({ type: 'diff', ...change });
 
 const isNewFile = (diff: string): boolean => diff.startsWith('--- /dev/null\n');
 
@@ -108,9 +106,9 @@ const hunkChanges = async (path: string, diff: string): Promise<readonly Change[
   try {
     const hunks = parsePatch(diff).flatMap((file) => file.hunks);
     if (hunks.length === 0) return null;
-    const side = (lines: readonly string[], left: string): string =>
+    const side = (lines: readonly string[], sign: string): string =>
       lines
-        .flatMap((line) => (line.startsWith(left) || line.startsWith(' ') ? [line.slice(1)] : []))
+        .flatMap((line) => (line.startsWith(sign) || line.startsWith(' ') ? [line.slice(1)] : []))
         .join('\n');
     return hunks.map(({ lines }) => ({
       path,
@@ -123,15 +121,15 @@ const hunkChanges = async (path: string, diff: string): Promise<readonly Change[
 };
 
 /** Line of the first change in the new file, from 1; null if the diff has none. */
-export const firstLineOf = (diff: string): number | null => {
-  const found = /^@@ -\d+(?:,\d+)? \+(\d+)/m.exec(diff);
-  return found === null ? null : Math.max(1, Number(found[1]));
+export const findFirstLine = (diff: string): number | null => {
+  const match = /^@@ -\d+(?:,\d+)? \+(\d+)/m.exec(diff);
+  return match === null ? null : Math.max(1, Number(match[1]));
 };
 
 type Text = { readonly text: string; readonly sha256: string | null };
 
 /** The file's text; empty for a missing file, null for one that can't be shown whole. */
-const textOf = async (path: string): Promise<Text | null> => {
+const readShownText = async (path: string): Promise<Text | null> => {
   const loaded = await loadFile(path);
   const sha256 = hashLoaded(loaded);
   if (loaded.kind === 'absent') return { text: '', sha256 };
@@ -159,22 +157,22 @@ export const plannedChange = async (
   path: string,
   diff: string,
 ): Promise<readonly ToolCallContent[] | null> => {
-  const now = await textOf(path);
+  const now = await readShownText(path);
   const newText = now === null ? null : await patched(now.text, diff, 'apply');
   if (now !== null && newText !== null)
-    return [contentOf({ path, oldText: isNewFile(diff) ? null : now.text, newText })];
-  return (await hunkChanges(path, diff))?.map(contentOf) ?? null;
+    return [diffContent({ path, oldText: isNewFile(diff) ? null : now.text, newText })];
+  return (await hunkChanges(path, diff))?.map(diffContent) ?? null;
 };
 
-/** A change that was made. `sha256` is the file's hash after it; null if it is unknown, as in an older session. */
+/** A change of a file. `sha256` is the file's hash after it; null if it is unknown, as in an older session. */
 export const madeChange = async (
   path: string,
   diff: string,
   sha256: string | null,
 ): Promise<readonly ToolCallContent[] | null> => {
-  const now = sha256 === null ? null : await textOf(path);
+  const now = sha256 === null ? null : await readShownText(path);
   const oldText = now !== null && now.sha256 === sha256 ? await patched(now.text, diff, 'undo') : null;
   if (now !== null && oldText !== null)
-    return [contentOf({ path, oldText: isNewFile(diff) ? null : oldText, newText: now.text })];
-  return (await hunkChanges(path, diff))?.map(contentOf) ?? null;
+    return [diffContent({ path, oldText: isNewFile(diff) ? null : oldText, newText: now.text })];
+  return (await hunkChanges(path, diff))?.map(diffContent) ?? null;
 };

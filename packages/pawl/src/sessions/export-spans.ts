@@ -31,12 +31,12 @@ export type SpanExport = {
 
 /** Says once that spans don't arrive. */
 const telling = (exporter: SpanExporter, { warn, endpoint }: ExportOptions): SpanExporter => {
-  let told = false;
+  let hasWarned = false;
   return {
     export: (spans, done) =>
       exporter.export(spans, (result) => {
-        if (result.code !== 0 && !told) {
-          told = true;
+        if (result.code !== 0 && !hasWarned) {
+          hasWarned = true;
           const where = endpoint ?? 'the address in OTEL_EXPORTER_OTLP_ENDPOINT';
           const why = result.error === undefined ? '' : `: ${result.error.message}`;
           warn(`telemetry: spans can't be sent to ${where}, and are dropped${why}`);
@@ -51,7 +51,7 @@ const telling = (exporter: SpanExporter, { warn, endpoint }: ExportOptions): Spa
 let shared: Tracer | null = null;
 
 /** One provider for all sessions of the program. */
-const tracerOf = (options: ExportOptions): Tracer => {
+const openTracer = (options: ExportOptions): Tracer => {
   if (shared !== null) return shared;
   const { endpoint } = options;
   const url = endpoint === null ? {} : { url: `${endpoint.replace(/\/+$/, '')}/v1/traces` };
@@ -82,15 +82,15 @@ const serverIn =
   (model) => {
     const provider = providers.find(({ name }) => model.startsWith(`${name}/`));
     if (provider === undefined) return null;
-    const found = endpointOf(provider, process.env, baseUrl);
-    if (found.kind !== 'ok' || found.url === null) return null;
-    const { hostname, port, protocol } = new URL(found.url);
+    const endpoint = endpointOf(provider, process.env, baseUrl);
+    if (endpoint.kind !== 'ok' || endpoint.url === null) return null;
+    const { hostname, port, protocol } = new URL(endpoint.url);
     return { address: hostname, port: port === '' ? (protocol === 'http:' ? 80 : 443) : Number(port) };
   };
 
 /** Makes and sends the spans of one session. */
 export const exportSpans = (options: ExportOptions): SpanExport => {
-  const tracer = tracerOf(options);
+  const tracer = openTracer(options);
   const parent = parentIn(process.env);
   const early: Stepped[] = [];
   let spans: SessionSpans | null = null;

@@ -1,4 +1,4 @@
-/** What is still to be sent when the program ends. It is loaded at each start, so it knows nothing of how. */
+/** Spans to send when the program ends. Loaded at each start, so it does not load the exporter. */
 
 /** An exit waits no longer than this for a collector, however many sessions it had. */
 export const FLUSH_MS = 2_000;

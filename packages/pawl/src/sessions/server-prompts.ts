@@ -1,5 +1,5 @@
 /**
- * What users can name of MCP servers in a message: prompts as `/mcp__server__prompt words`, resources as `@server:uri`.
+ * Names of MCP servers in a user's message: prompts as `/mcp__server__prompt words`, resources as `@server:uri`.
  * Both are asked for when the message is sent; the names come from the cache.
  */
 
@@ -25,21 +25,21 @@ type Mention = { readonly server: string; readonly uri: string };
 
 const mentionsIn = (text: string, offers: SessionOffers): readonly Mention[] => {
   const listed = new Set(offers.resources().map(({ server, uri }) => `${server}:${uri}`));
-  const found = new Map<string, Mention>();
+  const mentions = new Map<string, Mention>();
   for (const [, quoted, quotedUri, bare, bareUri] of text.matchAll(MENTION)) {
     const server = quoted ?? bare ?? '';
     const whole = quotedUri ?? bareUri ?? '';
     const isWhole = quoted !== undefined || listed.has(`${server}:${whole}`);
     const uri = isWhole ? whole : whole.replace(SENTENCE_END, '');
-    if (uri !== '' && offers.hasServer(server)) found.set(`${server}:${uri}`, { server, uri });
+    if (uri !== '' && offers.hasServer(server)) mentions.set(`${server}:${uri}`, { server, uri });
   }
-  return [...found.values()];
+  return [...mentions.values()];
 };
 
 const joinFaults = (faults: readonly (string | null)[]): string | null =>
   faults.filter((fault) => fault !== null).join('\n') || null;
 
-/** The texts of the resources that are mentioned. A resource that can't be read is said in its place. */
+/** The texts of the resources that are mentioned. A fault stands in the place of a resource that can't be read. */
 const attachResources = async (typed: string, offers: SessionOffers): Promise<ExpandedText> => {
   const mentions = mentionsIn(typed, offers);
   const read = await Promise.all(
@@ -50,8 +50,9 @@ const attachResources = async (typed: string, offers: SessionOffers): Promise<Ex
       return { text: `(${fault})`, fault };
     }),
   );
-  const left = mentions.length - read.length;
-  const more = left > 0 ? `${left} more resources are not attached: a message takes ${MENTIONS_MAX}` : null;
+  const others = mentions.length - read.length;
+  const more =
+    others > 0 ? `${others} more resources are not attached: a message takes ${MENTIONS_MAX}` : null;
   return {
     text: [...read.map(({ text }) => text), ...(more === null ? [] : [`(${more})`])].join('\n\n'),
     fault: joinFaults([...read.map(({ fault }) => fault), more]),
@@ -69,7 +70,7 @@ const fillPrompt = async (typed: string, offers: SessionOffers): Promise<Expande
   return { text: `${typed.trim()}\n\n(${fault})`, fault };
 };
 
-const choicesOf = (offers: SessionOffers): readonly Choice[] =>
+const promptChoices = (offers: SessionOffers): readonly Choice[] =>
   offers.prompts().map(({ declaredName, description, arguments: all }) => ({
     text: declaredName,
     about: [...all.map(({ name, required }) => (required ? `<${name}>` : `[${name}]`)), description].join(
@@ -80,7 +81,7 @@ const choicesOf = (offers: SessionOffers): readonly Choice[] =>
 /** The skills and commands of a session together with what its MCP servers offer. */
 export const withServerPrompts = (prompts: SessionPrompts, offers: SessionOffers | null): SessionPrompts => {
   if (offers === null) return prompts;
-  const choices = [...prompts.choices, ...choicesOf(offers)];
+  const choices = [...prompts.choices, ...promptChoices(offers)];
   return {
     ...prompts,
     choices,

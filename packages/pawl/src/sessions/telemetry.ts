@@ -14,7 +14,7 @@ type TelemetryFlags = {
 
 const isSet = (value: string | undefined): boolean => (value?.trim() ?? '') !== '';
 
-/** What OpenTelemetry calls OTLP over HTTP; both are sent as JSON, which collectors take at the same address. */
+/** OpenTelemetry's names for OTLP over HTTP; both are sent as JSON, which collectors take at the same address. */
 const PROTOCOLS: ReadonlySet<string> = new Set(['http/json', 'http/protobuf']);
 
 /** Why nothing is sent to a collector that the variables of OpenTelemetry name; null if spans are sent. */
@@ -29,7 +29,7 @@ const protocolFault = (environment: ProcessEnvironment): string | null => {
 };
 
 /** A collector, by the setting or by the variables of OpenTelemetry; undefined if nobody names one. */
-const collectorOf = (
+const findCollector = (
   { telemetry = 'auto', telemetryEndpoint }: TelemetryFlags,
   environment: ProcessEnvironment,
 ): Pick<ExportOptions, 'endpoint'> | undefined => {
@@ -51,13 +51,13 @@ export const watchWithSpans = async (
   flags: TelemetryFlags,
   warn: (text: string) => void,
 ): Promise<Watching> => {
-  const own = watcher === undefined ? {} : { watcher };
-  const collector = collectorOf(flags, process.env);
-  if (collector === undefined) return { watcher: own, attend: () => undefined };
+  const ownWatcher = watcher === undefined ? {} : { watcher };
+  const collector = findCollector(flags, process.env);
+  if (collector === undefined) return { watcher: ownWatcher, attend: () => undefined };
   const fault = collector.endpoint === null ? protocolFault(process.env) : null;
   if (fault !== null) {
     warn(fault);
-    return { watcher: own, attend: () => undefined };
+    return { watcher: ownWatcher, attend: () => undefined };
   }
   const { exportSpans } = await import('./export-spans.js');
   const content = flags.telemetry === 'content' ? 'with' : 'without';
