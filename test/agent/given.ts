@@ -1,9 +1,10 @@
-import type { CallOutcome, JudgedCall } from '../../packages/agent/src/machine/call.js';
+import type { CallOutcome } from '../../packages/agent/src/machine/call.js';
 import type { Event, ModelError, On, StopReason } from '../../packages/agent/src/machine/event.js';
 import type { AssistantMessage, AssistantPart } from '../../packages/agent/src/machine/message.js';
 import type { Dimension, Settings } from '../../packages/agent/src/machine/settings.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
 import type { Usage } from '../../packages/agent/src/machine/usage.js';
+import type { JudgedCall } from '../../packages/agent/src/policy/judged-call.js';
 import { batchOf, compactionOf, hookOf, requestOf, timerOf } from './flight.js';
 
 /** The clock of all tests stands still here. */

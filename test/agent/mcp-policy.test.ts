@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
 import { decide } from '../../packages/agent/src/policy/decide.js';
+import type { JudgedCall } from '../../packages/agent/src/policy/judged-call.js';
 import { type Preset, presetRules, type WrittenRule } from '../../packages/agent/src/policy/presets.js';
 import { edit } from './given.js';
 

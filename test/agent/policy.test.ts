@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
-import type { Grant } from '../../packages/agent/src/machine/settings.js';
 import { decide } from '../../packages/agent/src/policy/decide.js';
+import type { Grant } from '../../packages/agent/src/policy/grants.js';
+import type { JudgedCall } from '../../packages/agent/src/policy/judged-call.js';
 import { allowHosts, type PolicyRule, presetRules } from '../../packages/agent/src/policy/presets.js';
 import { edit, grep } from './given.js';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
 import { initialState } from '../../packages/agent/src/machine/machine.js';
 import type { Usage } from '../../packages/agent/src/machine/usage.js';
+import type { JudgedCall } from '../../packages/agent/src/policy/judged-call.js';
 import * as g from './given.js';
 import { settingsOf } from './settings.js';
 import { type Walker, walk } from './walker.js';

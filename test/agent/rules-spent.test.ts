@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
 import type { Usage } from '../../packages/agent/src/machine/usage.js';
+import type { JudgedCall } from '../../packages/agent/src/policy/judged-call.js';
 import * as g from './given.js';
 import { check } from './rows.js';
 import { bring, type Walker } from './walker.js';

@@ -1,4 +1,4 @@
-import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
+import type { JudgedCall } from '../../packages/agent/src/policy/judged-call.js';
 import { presetRules } from '../../packages/agent/src/policy/presets.js';
 import * as g from './given.js';
 import { check } from './rows.js';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { JudgedCall, Needs } from '../../packages/agent/src/machine/call.js';
 import type { Settings } from '../../packages/agent/src/machine/settings.js';
 import { type CommandLevel, decide, levelOfCall } from '../../packages/agent/src/policy/decide.js';
+import type { JudgedCall, Needs } from '../../packages/agent/src/policy/judged-call.js';
 import { presetRules } from '../../packages/agent/src/policy/presets.js';
 import { edit } from './given.js';
 

@@ -1,7 +1,7 @@
 import type { Action } from '../../packages/agent/src/machine/action.js';
-import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
 import type { Event } from '../../packages/agent/src/machine/event.js';
 import type { Usage } from '../../packages/agent/src/machine/usage.js';
+import type { JudgedCall } from '../../packages/agent/src/policy/judged-call.js';
 import * as g from './given.js';
 import { callKey, type SpendingChecker } from './spending-checker.js';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Json } from '../../packages/agent/src/machine/message.js';
 import { countStreaks, type EndedCall } from '../../packages/agent/src/machine/moves/tool-batch.js';
 import type { SessionData } from '../../packages/agent/src/machine/state.js';
+import type { Json } from '../../packages/machine/src/kernel/shape.js';
 import { session } from './by-hand.js';
 import * as g from './given.js';
 import type { SettingsPatch } from './settings.js';

@@ -9,8 +9,8 @@ import {
   remainingIn,
 } from '../../packages/agent/src/machine/moves/budget.js';
 import type { Limits } from '../../packages/agent/src/machine/settings.js';
-import type { SessionData, UsageTotals } from '../../packages/agent/src/machine/state.js';
-import type { Usage } from '../../packages/agent/src/machine/usage.js';
+import type { SessionData } from '../../packages/agent/src/machine/state.js';
+import type { Usage, UsageTotals } from '../../packages/agent/src/machine/usage.js';
 import { waiting } from './by-hand.js';
 import * as g from './given.js';
 import { begun } from './random.js';

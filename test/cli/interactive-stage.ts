@@ -1,8 +1,8 @@
-import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
 import type { Event } from '../../packages/agent/src/machine/event.js';
 import { initialState, step } from '../../packages/agent/src/machine/machine.js';
 import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
+import type { JudgedCall } from '../../packages/agent/src/policy/judged-call.js';
 import { presetRules } from '../../packages/agent/src/policy/presets.js';
 import {
   InteractiveView,

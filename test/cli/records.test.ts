@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse } from 'valibot';
-import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
 import type { Event } from '../../packages/agent/src/machine/event.js';
 import { initialState, step } from '../../packages/agent/src/machine/machine.js';
 import type { AssistantMessage } from '../../packages/agent/src/machine/message.js';
 import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
 import { costOf, type State } from '../../packages/agent/src/machine/state.js';
 import type { Usage } from '../../packages/agent/src/machine/usage.js';
+import type { JudgedCall } from '../../packages/agent/src/policy/judged-call.js';
 import { presetRules } from '../../packages/agent/src/policy/presets.js';
 import type { Stepped } from '../../packages/agent/src/ports/session.js';
 import { type JsonRecord, recordSchema } from '../../packages/pawl/src/headless/record-schema.js';

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { EndedStatus, JudgedCall } from '../../packages/agent/src/machine/call.js';
+import type { EndedStatus } from '../../packages/agent/src/machine/call.js';
 import type { Event } from '../../packages/agent/src/machine/event.js';
 import { initialState } from '../../packages/agent/src/machine/machine.js';
 import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
+import type { JudgedCall } from '../../packages/agent/src/policy/judged-call.js';
 import type { Stepped } from '../../packages/agent/src/ports/session.js';
 import { createStepPrinter, withDetail } from '../../packages/terminal/src/step-lines.js';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { JudgedCall, Needs, ParsedCommand } from '../../packages/agent/src/machine/call.js';
 import type { Settings } from '../../packages/agent/src/machine/settings.js';
 import { decide } from '../../packages/agent/src/policy/decide.js';
+import type { JudgedCall, Needs, ParsedCommand } from '../../packages/agent/src/policy/judged-call.js';
 import {
   type Decision,
   type Preset,

@@ -1,6 +1,6 @@
-import type { JsonObject } from '../../packages/agent/src/machine/message.js';
 import type { HookVerdict, HookVerdicts } from '../../packages/agent/src/policy/hook-verdict.js';
 import type { HookMoment, UserHooks } from '../../packages/agent/src/ports/hooks.js';
+import type { JsonObject } from '../../packages/machine/src/kernel/shape.js';
 
 /** Hooks of a user for the contract's stories: one hook, called "guard". */
 

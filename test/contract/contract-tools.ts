@@ -1,4 +1,4 @@
-import type { CallTraits } from '../../packages/agent/src/machine/call.js';
+import type { CallTraits } from '../../packages/agent/src/policy/judged-call.js';
 import type { Hooks } from '../../packages/agent/src/ports/hooks.js';
 import type { Tool, ToolContext, ToolOutcome } from '../../packages/agent/src/ports/tool.js';
 

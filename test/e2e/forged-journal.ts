@@ -4,14 +4,14 @@ import { encodeHeader, encodeRecord } from '../../packages/agent/src/journal/cod
 import { agentMachine, createStateCheck } from '../../packages/agent/src/journal/journaled-agent-machine.js';
 import { makeOwn } from '../../packages/agent/src/journal/session-owner.js';
 import { fileBlobs, journalPath } from '../../packages/agent/src/journal/state-folder.js';
-import type { CallFacts, CallTraits, JudgedCall } from '../../packages/agent/src/machine/call.js';
 import type { Event } from '../../packages/agent/src/machine/event.js';
 import { initialState, step } from '../../packages/agent/src/machine/machine.js';
-import type { JsonObject } from '../../packages/agent/src/machine/message.js';
 import { defaultSettings, type Settings } from '../../packages/agent/src/machine/settings.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
+import type { CallFacts, CallTraits, JudgedCall } from '../../packages/agent/src/policy/judged-call.js';
 import type { PolicyRule } from '../../packages/agent/src/policy/presets.js';
 import type { Header } from '../../packages/agent/src/ports/journal.js';
+import type { JsonObject } from '../../packages/machine/src/kernel/shape.js';
 
 /** Writes journals as an attacker would: with valid checksums and state checks, and with whatever rights and calls he likes. */
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { addUsage } from '../../packages/agent/src/machine/moves/budget.js';
-import type { UsageTotals } from '../../packages/agent/src/machine/state.js';
+import type { UsageTotals } from '../../packages/agent/src/machine/usage.js';
 import {
   FigureCollector,
   type FigureStep,

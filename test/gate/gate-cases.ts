@@ -1,6 +1,6 @@
 import type { CommandHook } from '../../packages/agent/src/extensions/hooks/session-hooks.js';
-import type { JsonObject } from '../../packages/agent/src/machine/message.js';
 import type { Preset } from '../../packages/agent/src/policy/presets.js';
+import type { JsonObject } from '../../packages/machine/src/kernel/shape.js';
 
 /** The table of calls and of what each preset decides about them. It holds for every face of the program. */
 

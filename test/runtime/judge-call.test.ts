@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
+import type { JudgedCall } from '../../packages/agent/src/policy/judged-call.js';
 import type { Tool } from '../../packages/agent/src/ports/tool.js';
 import { judgeCall } from '../../packages/agent/src/session/judge-call.js';
 import { ok, rawCall, tool } from './stage.js';

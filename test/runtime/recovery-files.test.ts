@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import type { JsonObject } from '../../packages/agent/src/machine/message.js';
 import type { OpenJournal } from '../../packages/agent/src/ports/journal.js';
 import { builtinTools } from '../../packages/agent/src/tools/builtin-tools.js';
+import type { JsonObject } from '../../packages/machine/src/kernel/shape.js';
 import { temporaryFolder } from '../temporary-folder.js';
 import { callTools, collect, type Play, play, rawCall, reopen, resultsOf, say, testModel } from './stage.js';
 

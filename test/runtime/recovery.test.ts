@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { CallTraits } from '../../packages/agent/src/machine/call.js';
 import type { Message } from '../../packages/agent/src/machine/message.js';
+import type { CallTraits } from '../../packages/agent/src/policy/judged-call.js';
 import type { ModelRequest } from '../../packages/agent/src/ports/model.js';
 import type { FileHashes } from '../../packages/agent/src/ports/tool.js';
 import {

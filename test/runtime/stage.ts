@@ -1,9 +1,9 @@
 import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
-import type { CallTraits } from '../../packages/agent/src/machine/call.js';
 import type { StopReason } from '../../packages/agent/src/machine/event.js';
-import type { JsonObject, Message } from '../../packages/agent/src/machine/message.js';
+import type { Message } from '../../packages/agent/src/machine/message.js';
 import { defaultSettings, type Settings } from '../../packages/agent/src/machine/settings.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
+import type { CallTraits } from '../../packages/agent/src/policy/judged-call.js';
 import { presetRules } from '../../packages/agent/src/policy/presets.js';
 import type { Hooks, UserHooks } from '../../packages/agent/src/ports/hooks.js';
 import type { EntryDraft, Journal, JournalStore } from '../../packages/agent/src/ports/journal.js';
@@ -19,6 +19,7 @@ import type {
   ToolOutcome,
 } from '../../packages/agent/src/ports/tool.js';
 import { createRuntime, type LocalRuntime } from '../../packages/agent/src/session/runtime.js';
+import type { JsonObject } from '../../packages/machine/src/kernel/shape.js';
 import { type FakeClock, fakeClock } from '../../packages/pawl/src/testing.js';
 
 /** What the runtime's tests stand on: a model that answers from a list, small tools, a journal that can refuse. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
+import type { JudgedCall } from '../../packages/agent/src/policy/judged-call.js';
 import { watchDeadline } from '../../packages/agent/src/session/tool-run.js';
 import { fakeClock } from '../../packages/pawl/src/testing.js';
 

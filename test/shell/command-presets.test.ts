@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Needs } from '../../packages/agent/src/machine/call.js';
 import type { Settings } from '../../packages/agent/src/machine/settings.js';
+import type { Needs } from '../../packages/agent/src/policy/judged-call.js';
 import { type Decision, type Preset, presetRules } from '../../packages/agent/src/policy/presets.js';
 import { explainCommand } from '../../packages/agent/src/policy/shell/explain-command.js';
 import { watchCpu } from '../cpu-watch.js';

@@ -1,5 +1,5 @@
-import type { Needs } from '../../packages/agent/src/machine/call.js';
 import type { Settings } from '../../packages/agent/src/machine/settings.js';
+import type { Needs } from '../../packages/agent/src/policy/judged-call.js';
 import {
   type Decision,
   type Preset,

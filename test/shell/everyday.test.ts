@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import type { Needs } from '../../packages/agent/src/machine/call.js';
+import type { Needs } from '../../packages/agent/src/policy/judged-call.js';
 import { type Preset, presetRules } from '../../packages/agent/src/policy/presets.js';
 import { explainCommand } from '../../packages/agent/src/policy/shell/explain-command.js';
 import { EVERYDAY, EVERYDAY_TEXT } from './everyday/commands.js';

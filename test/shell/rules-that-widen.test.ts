@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Needs } from '../../packages/agent/src/machine/call.js';
 import { decide } from '../../packages/agent/src/policy/decide.js';
+import type { Needs } from '../../packages/agent/src/policy/judged-call.js';
 import { presetRules } from '../../packages/agent/src/policy/presets.js';
 import { shellFacts } from '../../packages/agent/src/policy/shell/shell-facts.js';
 import { command, decisionOf } from './decisions.js';

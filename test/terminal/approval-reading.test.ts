@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { CallFacts, JudgedCall } from '../../packages/agent/src/machine/call.js';
 import type { ApprovalRequest } from '../../packages/agent/src/policy/approval-question.js';
+import type { CallFacts, JudgedCall } from '../../packages/agent/src/policy/judged-call.js';
 import type { Stepped } from '../../packages/agent/src/ports/session.js';
 import { fakeClock } from '../../packages/pawl/src/testing.js';
 import { createLiveArea } from '../../packages/terminal/src/live-area.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
 import { type ApprovalRequest, describeQuestion } from '../../packages/agent/src/policy/approval-question.js';
+import type { JudgedCall } from '../../packages/agent/src/policy/judged-call.js';
 import type { Stepped } from '../../packages/agent/src/ports/session.js';
 import { fakeClock } from '../../packages/pawl/src/testing.js';
 import { questionRows } from '../../packages/terminal/src/question-rows.js';

@@ -1,9 +1,9 @@
-import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
 import type { Event } from '../../packages/agent/src/machine/event.js';
 import { initialState, step } from '../../packages/agent/src/machine/machine.js';
 import type { AssistantMessage } from '../../packages/agent/src/machine/message.js';
 import { defaultSettings, type Settings } from '../../packages/agent/src/machine/settings.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
+import type { JudgedCall } from '../../packages/agent/src/policy/judged-call.js';
 import type { Stepped } from '../../packages/agent/src/ports/session.js';
 import { fakeClock } from '../../packages/pawl/src/testing.js';
 import { createLiveArea } from '../../packages/terminal/src/live-area.js';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import type { JsonObject } from '../../packages/agent/src/machine/message.js';
+import type { JsonObject } from '../../packages/machine/src/kernel/shape.js';
 import { makePlace } from './context.js';
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');

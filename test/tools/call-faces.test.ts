@@ -2,7 +2,7 @@ import '../own-process.js';
 import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import type { JsonObject } from '../../packages/agent/src/machine/message.js';
+import type { JsonObject } from '../../packages/machine/src/kernel/shape.js';
 import { makePlace } from './context.js';
 
 /** What people see of a call: its title when it is judged, its summary when it has ended well. */

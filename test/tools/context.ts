@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
 import { createSessionSandbox } from '../../packages/agent/src/command/session-sandbox.js';
-import type { JsonObject } from '../../packages/agent/src/machine/message.js';
 import type { CommandLevel } from '../../packages/agent/src/policy/decide.js';
 import type {
   FileHashes,
@@ -16,6 +15,7 @@ import type {
 import { builtinTools } from '../../packages/agent/src/tools/builtin-tools.js';
 import { createFileMemory } from '../../packages/agent/src/tools/file-change.js';
 import { createJobs } from '../../packages/agent/src/tools/jobs.js';
+import type { JsonObject } from '../../packages/machine/src/kernel/shape.js';
 import { atEnd, temporaryFolder } from '../temporary-folder.js';
 
 /** A workspace with the built-in tools, gone with all its processes when the test ends. */

@@ -2,8 +2,8 @@ import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, rename, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import type { JsonObject } from '../../packages/agent/src/machine/message.js';
 import { ABSENT, replaceFile } from '../../packages/agent/src/tools/files.js';
+import type { JsonObject } from '../../packages/machine/src/kernel/shape.js';
 import { makePlace, type Place } from './context.js';
 
 /** What a call may touch was decided when it was judged; by the time it runs, another one may have moved the path. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdir, symlink, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import type { JsonObject } from '../../packages/agent/src/machine/message.js';
+import type { JsonObject } from '../../packages/machine/src/kernel/shape.js';
 import { makePlace, type Place } from './context.js';
 
 /** Files by name, the first the oldest. */

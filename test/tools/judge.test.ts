@@ -4,10 +4,10 @@ import { mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import type { JsonObject } from '../../packages/agent/src/machine/message.js';
 import type { Judgement } from '../../packages/agent/src/ports/tool.js';
 import { builtinTools } from '../../packages/agent/src/tools/builtin-tools.js';
 import { todoTool } from '../../packages/agent/src/tools/todo.js';
+import type { JsonObject } from '../../packages/machine/src/kernel/shape.js';
 import { makePlace } from './context.js';
 
 type Refused = {

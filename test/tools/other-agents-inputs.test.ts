@@ -2,7 +2,7 @@ import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import type { JsonObject } from '../../packages/agent/src/machine/message.js';
+import type { JsonObject } from '../../packages/machine/src/kernel/shape.js';
 import { makePlace } from './context.js';
 
 /** Input in the shape of other agents' tools: what the tool, the policy and the journal get of it. */

@@ -13,11 +13,11 @@ import { readFile, realpath, rename, unlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import type { JsonObject } from '../../packages/agent/src/machine/message.js';
 import type { ToolContext, ToolOutcome } from '../../packages/agent/src/ports/tool.js';
 import { builtinTools } from '../../packages/agent/src/tools/builtin-tools.js';
 import { createFileMemory } from '../../packages/agent/src/tools/file-change.js';
 import { createJobs } from '../../packages/agent/src/tools/jobs.js';
+import type { JsonObject } from '../../packages/machine/src/kernel/shape.js';
 import { removeFolderSync } from '../temporary-folder.js';
 
 /**

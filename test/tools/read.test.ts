@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdir, symlink, truncate, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import type { JsonObject } from '../../packages/agent/src/machine/message.js';
+import type { JsonObject } from '../../packages/machine/src/kernel/shape.js';
 import { makePlace } from './context.js';
 
 type Row = {

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { chmod, mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
+import type { JudgedCall } from '../../packages/agent/src/policy/judged-call.js';
 import type { HookReport } from '../../packages/agent/src/ports/hooks.js';
 import { commitTouched } from '../../packages/agent/src/workspace/auto-commit.js';
 import { commitA } from './committing.js';

@@ -1,8 +1,8 @@
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
 import { defaultSettings, type Settings } from '../../packages/agent/src/machine/settings.js';
+import type { JudgedCall } from '../../packages/agent/src/policy/judged-call.js';
 import type { HookContext, HookReport } from '../../packages/agent/src/ports/hooks.js';
 import type { FileMemory } from '../../packages/agent/src/ports/tool.js';
 import { createFileMemory } from '../../packages/agent/src/tools/file-change.js';

@@ -6,7 +6,7 @@
  * 2. A run spends at most the session's remaining budget. Every outcome carries the run's usage.
  */
 
-import type { UsageTotals } from '@pawl/agent/machine/state';
+import type { UsageTotals } from '@pawl/agent/machine/usage';
 import { type Limit, type Remaining, tokensOf, type Usage } from '@pawl/agent/machine/usage';
 import { attempt } from '@pawl/agent/platform/attempt';
 import type { JournalStore } from '@pawl/agent/ports/journal';

@@ -1,6 +1,7 @@
 /** What the inspector's server and an exported file give the page. Types only. */
 
-import type { StateName, UsageTotals } from '@pawl/agent/machine/state';
+import type { StateName } from '@pawl/agent/machine/state';
+import type { UsageTotals } from '@pawl/agent/machine/usage';
 import type { Entry, Header, SessionInfo } from '@pawl/agent/ports/journal';
 
 /** The fixed part of a session. `prompt` is null if its blobs are missing. */

@@ -1,7 +1,7 @@
 /** Steps of a session as printed lines, without redrawing: titles of calls, results, notes of a resumed session. */
 
 import type { Action } from '@pawl/agent/machine/action';
-import { type JudgedCall, titleOf } from '@pawl/agent/machine/call';
+import { type JudgedCall, titleOf } from '@pawl/agent/policy/judged-call';
 import type { Stepped } from '@pawl/agent/ports/session';
 import { formatSeconds, harmless, type Look, oneLine, paint, paintDiff, type Style } from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';

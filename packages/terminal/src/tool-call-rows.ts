@@ -1,6 +1,6 @@
 /** The rows of an ended tool call, with its diff. */
 
-import type { JudgedCall } from '@pawl/agent/machine/call';
+import type { JudgedCall } from '@pawl/agent/policy/judged-call';
 import {
   columnsOf,
   cutLine,

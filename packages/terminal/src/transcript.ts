@@ -1,9 +1,9 @@
 import type { Action } from '@pawl/agent/machine/action';
-import { titleOf } from '@pawl/agent/machine/call';
 import type { FailureKind } from '@pawl/agent/machine/event';
 import type { State } from '@pawl/agent/machine/state';
 import { tokensOf } from '@pawl/agent/machine/usage';
 import { describeGrant } from '@pawl/agent/policy/approval-question';
+import { titleOf } from '@pawl/agent/policy/judged-call';
 import type { Stepped } from '@pawl/agent/ports/session';
 import { clearPart, createBlocks, renderMarkdown } from './markdown.js';
 import {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { CallVerdict } from '../../../packages/agent/src/machine/call.js';
 import { defaultSettings } from '../../../packages/agent/src/machine/settings.js';
+import type { CallVerdict } from '../../../packages/agent/src/policy/judged-call.js';
 import { replyOf } from '../../../packages/verify/src/exploration/configuration.js';
 
 /** The letters that the calls of a reply are written in. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import type { ApprovalAnswer, ApprovalScope } from '../../../packages/agent/src/machine/event.js';
+import type { ApprovalAnswer } from '../../../packages/agent/src/machine/event.js';
+import type { ApprovalScope } from '../../../packages/agent/src/policy/grants.js';
 import { presetRules } from '../../../packages/agent/src/policy/presets.js';
 import { action, event, type Story, type StorySession } from '../story.js';
 

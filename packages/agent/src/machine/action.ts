@@ -1,5 +1,5 @@
 import type { ApprovalRequest } from '../policy/approval-question.js';
-import type { JudgedCall } from './call.js';
+import type { JudgedCall } from '../policy/judged-call.js';
 import type { EventType, FailureOrigin, HookEffect } from './event.js';
 import type { Image } from './message.js';
 

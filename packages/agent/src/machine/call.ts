@@ -3,18 +3,6 @@ import type { JudgedCall } from '../policy/judged-call.js';
 import type { Image } from './message.js';
 import type { Usage } from './usage.js';
 
-export type {
-  CallFacts,
-  CallTraits,
-  CallVerdict,
-  JudgedCall,
-  McpToolName,
-  Needs,
-  ParsedCommand,
-  ShellFacts,
-} from '../policy/judged-call.js';
-export { shortTitle, titleOf } from '../policy/judged-call.js';
-
 /** How a started call ended. */
 export type RanStatus = 'ok' | 'failed' | 'timedOut' | 'cancelled' | 'interrupted' | 'lost';
 /** How a call ended that never started. */

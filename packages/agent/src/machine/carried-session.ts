@@ -7,8 +7,10 @@
  * rounds, grants, and why a call did not run.
  */
 
+import type { JsonObject } from '@pawl/machine/kernel/shape';
 import { hookNotes, hookRemarks, verdictsIn, withRemarks } from '../policy/hook-verdict.js';
-import type { Call, CallOutcome, EndedStatus, JudgedCall } from './call.js';
+import type { JudgedCall } from '../policy/judged-call.js';
+import type { Call, CallOutcome, EndedStatus } from './call.js';
 import {
   addParts,
   addReply,
@@ -30,7 +32,7 @@ import type {
   On,
   QueuedInput,
 } from './event.js';
-import type { AssistantMessage, JsonObject, Message, ResultPart, UserText } from './message.js';
+import type { AssistantMessage, Message, ResultPart, UserText } from './message.js';
 import { addUsage, spendingId } from './moves/budget.js';
 import { callModel } from './moves/request.js';
 import { timerFrom } from './moves/timers.js';

@@ -1,20 +1,10 @@
-import type { Count, Share } from '@pawl/machine/kernel/shape';
-import type { ApprovalScope } from '../policy/grants.js';
-
-export type { ApprovalScope } from '../policy/grants.js';
-
+import type { Count, JsonObject, Share } from '@pawl/machine/kernel/shape';
+import type { ApprovalScope, Grant } from '../policy/grants.js';
 import type { HookVerdicts, ReportedMoment } from '../policy/hook-verdict.js';
-import type {
-  CallFacts,
-  CallOutcome,
-  CallPreview,
-  CallTraits,
-  EndedStatus,
-  JudgedCall,
-  SeenFile,
-} from './call.js';
-import type { AssistantMessage, AssistantPart, Image, JsonObject, Message } from './message.js';
-import type { Dimension, Grant, Settings } from './settings.js';
+import type { CallFacts, CallTraits, JudgedCall } from '../policy/judged-call.js';
+import type { CallOutcome, CallPreview, EndedStatus, SeenFile } from './call.js';
+import type { AssistantMessage, AssistantPart, Image, Message } from './message.js';
+import type { Dimension, Settings } from './settings.js';
 import type { Prices, RequestedLimit, Usage, UsageTotals } from './usage.js';
 
 /** Kinds of model failures. The provider adapter classifies each once; no other code reads the text. */

@@ -1,7 +1,5 @@
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 
-export type { Json, JsonObject } from '@pawl/machine/kernel/shape';
-
 /**
  * Messages of the conversation.
  *

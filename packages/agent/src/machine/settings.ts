@@ -1,6 +1,3 @@
-export type { SandboxLevel } from '../policy/decide.js';
-export type { Grant } from '../policy/grants.js';
-
 import type { Count, CountFromOne, NonNegative, Share } from '@pawl/machine/kernel/shape';
 import type { SandboxLevel } from '../policy/decide.js';
 import { type PolicyRule, type Preset, presetRules, type WrittenRule } from '../policy/presets.js';

@@ -1,18 +1,16 @@
 /** The states of the machine, the results of moves, and copies of states with some parts changed. */
 
-import type { UsageTotals } from './usage.js';
-
-export type { UsageTotals } from './usage.js';
-
 import type { MoveResult } from '@pawl/machine/kernel/table';
+import type { Grant } from '../policy/grants.js';
 import type { HookVerdicts } from '../policy/hook-verdict.js';
+import type { JudgedCall } from '../policy/judged-call.js';
 import type { Action, HookPhase, RequestPurpose } from './action.js';
-import type { Call, JudgedCall } from './call.js';
+import type { Call } from './call.js';
 import type { Conversation } from './conversation.js';
 import type { FailureKind, FailureOrigin, HookEffect, ModelError, QueuedInput, StopReason } from './event.js';
 import type { AssistantMessage } from './message.js';
-import type { Dimension, Grant, Settings } from './settings.js';
-import type { Limit } from './usage.js';
+import type { Dimension, Settings } from './settings.js';
+import type { Limit, UsageTotals } from './usage.js';
 
 /** Fires `delayMs` after it was scheduled, independent of the clock. `dueAt`: that time by the current clock. */
 export type Timer = { readonly timerId: string; readonly dueAt: number; readonly delayMs: number };

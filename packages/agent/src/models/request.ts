@@ -10,10 +10,10 @@
  * 5. Ids of calls of another model become nine letters and digits, the one form that every provider takes (Mistral).
  */
 
+import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type {
   AssistantMessage,
   AssistantPart,
-  JsonObject,
   Message,
   ProviderMetadata,
   ResultPart,

@@ -1,7 +1,7 @@
 /** Checks scripts from files. A file of its own, so that a script made in code loads no schema. */
 
+import type { JsonObject } from '@pawl/machine/kernel/shape';
 import * as v from 'valibot';
-import type { JsonObject } from '../machine/message.js';
 import { isAnswer, type Script, scriptedCallId } from './scripted-model.js';
 
 export type ParsedScript =

@@ -5,14 +5,9 @@
  * 2. A request that the script does not foresee gets a failed reply that says so, never an invented answer.
  */
 
+import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { ModelError, ModelErrorKind, StopReason } from '../machine/event.js';
-import type {
-  AssistantMessage,
-  AssistantText,
-  JsonObject,
-  Message,
-  ReasoningPart,
-} from '../machine/message.js';
+import type { AssistantMessage, AssistantText, Message, ReasoningPart } from '../machine/message.js';
 import type { Clock } from '../platform/clock.js';
 import type { Model, ModelFacts, ModelPiece, ModelRequest, RawCall, TokenUsage } from '../ports/model.js';
 

@@ -7,7 +7,7 @@
  *    checks the input.
  */
 
-import type { Json, JsonObject } from '../machine/message.js';
+import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 
 const BYTES_MAX = 16 * 1024;
 const DEPTH_MAX = 24;

@@ -1,5 +1,6 @@
+import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { StopReason } from '../machine/event.js';
-import type { AssistantText, JsonObject, ProviderMetadata, ReasoningPart } from '../machine/message.js';
+import type { AssistantText, ProviderMetadata, ReasoningPart } from '../machine/message.js';
 import { createFetch, type LeanFetch } from '../platform/http.js';
 import type { Model, ModelFacts, ModelPiece, ModelRequest, RawCall, TokenUsage } from '../ports/model.js';
 import { classify, type ErrorSource } from './errors.js';

@@ -1,11 +1,11 @@
 /** Interfaces between a session and its hooks: those of the user, and the phases after a batch of tool calls. */
 
+import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { HookPhase } from '../machine/action.js';
-import type { JudgedCall } from '../machine/call.js';
 import type { HookEffect } from '../machine/event.js';
-import type { JsonObject } from '../machine/message.js';
 import type { Settings } from '../machine/settings.js';
 import type { HookVerdicts } from '../policy/hook-verdict.js';
+import type { JudgedCall } from '../policy/judged-call.js';
 import type { FileMemory } from './tool.js';
 
 export const HOOK_MOMENTS = [

@@ -1,13 +1,8 @@
 /** Interface between the runtime and a language model. Types only. */
 
+import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { ModelError, StopReason } from '../machine/event.js';
-import type {
-  AssistantText,
-  JsonObject,
-  Message,
-  ProviderMetadata,
-  ReasoningPart,
-} from '../machine/message.js';
+import type { AssistantText, Message, ProviderMetadata, ReasoningPart } from '../machine/message.js';
 import type { Effort } from '../machine/settings.js';
 import type { Prices } from '../machine/usage.js';
 

@@ -1,9 +1,10 @@
 /** Interface between the runtime and a tool. Types only. */
 
-import type { CallFacts, CallOutcome, CallPreview, CallTraits } from '../machine/call.js';
-import type { JsonObject } from '../machine/message.js';
+import type { JsonObject } from '@pawl/machine/kernel/shape';
+import type { CallOutcome, CallPreview } from '../machine/call.js';
 import type { Remaining } from '../machine/usage.js';
 import type { CommandLevel } from '../policy/decide.js';
+import type { CallFacts, CallTraits } from '../policy/judged-call.js';
 import type { Blobs } from './journal.js';
 import type { ToolDeclaration } from './model.js';
 

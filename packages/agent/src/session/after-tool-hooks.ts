@@ -11,13 +11,13 @@
  */
 
 import type { Action } from '../machine/action.js';
-import type { JudgedCall } from '../machine/call.js';
 import type { HookEffect } from '../machine/event.js';
 import { sessionLimit } from '../machine/moves/budget.js';
 import type { SessionData } from '../machine/state.js';
 import { sumUsage, type Usage } from '../machine/usage.js';
 import { type Attempt, attempt, attemptNow } from '../platform/attempt.js';
 import { waitAtMost } from '../platform/clock.js';
+import type { JudgedCall } from '../policy/judged-call.js';
 import type { HookContext, HookReport, Hooks } from '../ports/hooks.js';
 import type { Journal } from '../ports/journal.js';
 import type { TokenUsage } from '../ports/model.js';

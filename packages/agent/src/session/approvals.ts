@@ -1,11 +1,12 @@
-import type { ApprovalAnswer, ApprovalScope } from '../machine/event.js';
-import type { JsonObject } from '../machine/message.js';
+import type { JsonObject } from '@pawl/machine/kernel/shape';
+import type { ApprovalAnswer } from '../machine/event.js';
 import { attempt, attemptNow } from '../platform/attempt.js';
 import {
   type ApprovalDescription,
   type ApprovalRequest,
   describeQuestion,
 } from '../policy/approval-question.js';
+import type { ApprovalScope } from '../policy/grants.js';
 import type { Input, Watcher } from '../ports/session.js';
 
 /** The question to the user about a call that policy neither allows nor denies. */

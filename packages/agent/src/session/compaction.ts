@@ -1,5 +1,6 @@
 /** Compaction: one model call writes a summary, and some texts are kept beside it word for word. */
 
+import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import { findSkill } from '../extensions/skills/read-skill.js';
 import type { Action } from '../machine/action.js';
 import { estimateTokens, messagesOf, requestMessages } from '../machine/conversation.js';
@@ -7,8 +8,6 @@ import type {
   AssistantMessage,
   AssistantPart,
   CallPart,
-  Json,
-  JsonObject,
   Message,
   UserMessage,
   UserText,

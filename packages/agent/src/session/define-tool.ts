@@ -1,9 +1,9 @@
 /** Tools of programs that use the library: a schema and a function. */
 
+import type { JsonObject } from '@pawl/machine/kernel/shape';
 import { toJsonSchema } from '@valibot/to-json-schema';
 import type { GenericSchema } from 'valibot';
 import type { CallPreview } from '../machine/call.js';
-import type { JsonObject } from '../machine/message.js';
 import { attemptNow } from '../platform/attempt.js';
 import type { PreviewContext, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { checkTool } from './outside-values.js';

@@ -1,16 +1,11 @@
 /** A tool call before it runs: its tool judges the input, and shows what the call would change. */
 
 import { homedir } from 'node:os';
-import {
-  type CallFacts,
-  type CallPreview,
-  type CallTraits,
-  type JudgedCall,
-  shortTitle,
-} from '../machine/call.js';
-import type { JsonObject } from '../machine/message.js';
+import type { JsonObject } from '@pawl/machine/kernel/shape';
+import type { CallPreview } from '../machine/call.js';
 import { attempt } from '../platform/attempt.js';
 import { type JsonLimits, parseBounded } from '../platform/untrusted-input.js';
+import { type CallFacts, type CallTraits, type JudgedCall, shortTitle } from '../policy/judged-call.js';
 import { markSensitivePaths } from '../policy/paths.js';
 import type { RawCall } from '../ports/model.js';
 import type { Judgement, PreviewContext, Tool } from '../ports/tool.js';

@@ -1,6 +1,5 @@
 /** One call of the model: what is sent, how its reply is read to the end, and what it cost; and the models of an agent by their ids. */
 
-import type { JudgedCall } from '../machine/call.js';
 import { requestMessages } from '../machine/conversation.js';
 import type { ModelError } from '../machine/event.js';
 import type { AssistantPart, Image, Message, ResultPart, UserText } from '../machine/message.js';
@@ -10,6 +9,7 @@ import type { Prices, Usage } from '../machine/usage.js';
 import { attempt } from '../platform/attempt.js';
 import type { Clock } from '../platform/clock.js';
 import type { HookVerdicts } from '../policy/hook-verdict.js';
+import type { JudgedCall } from '../policy/judged-call.js';
 import type { Blobs } from '../ports/journal.js';
 import type { Model, ModelPiece, ModelRequest, RawCall, TokenUsage } from '../ports/model.js';
 import type { Equipment, RunningSession } from './equipment.js';

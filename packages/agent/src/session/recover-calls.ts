@@ -6,10 +6,11 @@
  *    leaves it. `opaque` is looked for by its tool: it is waited for, or runs if it had not begun, or is unknown.
  */
 
-import type { Call, JudgedCall } from '../machine/call.js';
+import type { Call } from '../machine/call.js';
 import { collectPastFiles, type PastFiles } from '../machine/past-files.js';
 import type { State } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
+import type { JudgedCall } from '../policy/judged-call.js';
 import type { Journal } from '../ports/journal.js';
 import type { FileHashes, FileMemory, ToolOutcome } from '../ports/tool.js';
 import type { ToolRuns } from './tool-run.js';

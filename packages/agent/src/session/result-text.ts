@@ -1,7 +1,7 @@
 /** Text that tools return and models stream, on its way into the journal: without secrets, cut to a limit, joined. */
 
+import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { CallOutcome, CallPreview } from '../machine/call.js';
-import type { JsonObject } from '../machine/message.js';
 import { attempt } from '../platform/attempt.js';
 import type { Clock } from '../platform/clock.js';
 import { groupDigits } from '../platform/text.js';

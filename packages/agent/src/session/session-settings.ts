@@ -2,15 +2,11 @@
 
 import type { SandboxProbe } from '../command/sandbox/bubblewrap.js';
 import { probeSandbox } from '../command/session-sandbox.js';
-import {
-  defaultSettings,
-  type Grant,
-  type Limits,
-  type SandboxLevel,
-  type Settings,
-} from '../machine/settings.js';
+import { defaultSettings, type Limits, type Settings } from '../machine/settings.js';
 import type { State } from '../machine/state.js';
 import { isLimited, type Limit } from '../machine/usage.js';
+import type { SandboxLevel } from '../policy/decide.js';
+import type { Grant } from '../policy/grants.js';
 import { allowedHosts, allowHosts, type Preset, presetRules } from '../policy/presets.js';
 import type { Model } from '../ports/model.js';
 import type { StoppingPolicy } from '../ports/session.js';

@@ -1,12 +1,14 @@
 import type { Action } from '../machine/action.js';
-import type { CallStatus, JudgedCall } from '../machine/call.js';
+import type { CallStatus } from '../machine/call.js';
 import type { Event, MachineUpgrade, On } from '../machine/event.js';
 import { agent } from '../machine/machine.js';
 import type { PastFiles } from '../machine/past-files.js';
-import type { Grant, Settings } from '../machine/settings.js';
+import type { Settings } from '../machine/settings.js';
 import type { State } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import { waitAtMost } from '../platform/clock.js';
+import type { Grant } from '../policy/grants.js';
+import type { JudgedCall } from '../policy/judged-call.js';
 import type { AgentTypes, Journal } from '../ports/journal.js';
 import type { Input } from '../ports/session.js';
 import type { Job } from '../ports/tool.js';

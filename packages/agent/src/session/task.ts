@@ -1,13 +1,13 @@
 /** The tool `task`: the model starts a session that only reads, and gets its last message. */
 
 import * as v from 'valibot';
-import { titleOf } from '../machine/call.js';
 import { messagesOf } from '../machine/conversation.js';
 import { noLimits, type Settings } from '../machine/settings.js';
-import type { State, UsageTotals } from '../machine/state.js';
-import type { Limit, Remaining, Usage } from '../machine/usage.js';
+import type { State } from '../machine/state.js';
+import type { Limit, Remaining, Usage, UsageTotals } from '../machine/usage.js';
 import { attempt } from '../platform/attempt.js';
 import type { Clock } from '../platform/clock.js';
+import { titleOf } from '../policy/judged-call.js';
 import { allowedHosts, allowHosts, presetRules } from '../policy/presets.js';
 import type { JournalStore, StartedBy } from '../ports/journal.js';
 import type { InterruptedCall, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';

@@ -8,7 +8,7 @@
  *    files of earlier calls are loaded.
  */
 
-import type { CallOutcome, JudgedCall } from '../machine/call.js';
+import type { CallOutcome } from '../machine/call.js';
 import type { StoppedCall } from '../machine/event.js';
 import { remainingIn, spendingId } from '../machine/moves/budget.js';
 import type { Settings } from '../machine/settings.js';
@@ -16,6 +16,7 @@ import type { SessionData } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import { type Clock, waitAtMost } from '../platform/clock.js';
 import { decide, levelOfCall } from '../policy/decide.js';
+import type { JudgedCall } from '../policy/judged-call.js';
 import type { Hooks } from '../ports/hooks.js';
 import type { Blobs } from '../ports/journal.js';
 import type {

@@ -2,8 +2,8 @@
 
 import { messagesOf } from '../machine/conversation.js';
 import type { Dimension } from '../machine/settings.js';
-import type { State, StopCause, UsageTotals, WaitReason } from '../machine/state.js';
-import type { Usage } from '../machine/usage.js';
+import type { State, StopCause, WaitReason } from '../machine/state.js';
+import type { Usage, UsageTotals } from '../machine/usage.js';
 
 /** The result of a prompt, available when the session is idle again. */
 export type Turn = {

@@ -7,12 +7,13 @@
  * 4. Hooks at the end of the session run after all its other work has stopped.
  */
 
+import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { Action } from '../machine/action.js';
-import type { CallOutcome, JudgedCall } from '../machine/call.js';
+import type { CallOutcome } from '../machine/call.js';
 import { messagesOf } from '../machine/conversation.js';
-import type { JsonObject } from '../machine/message.js';
 import type { SessionData, State } from '../machine/state.js';
 import { type HookVerdicts, type ReportedMoment, reasonOf } from '../policy/hook-verdict.js';
+import type { JudgedCall } from '../policy/judged-call.js';
 import type { HookMoment, UserHooks } from '../ports/hooks.js';
 import type { Redactor } from '../secrets/redactor.js';
 import type { Post } from './loop.js';

@@ -1,10 +1,11 @@
 /** Defines a tool from one schema: the model reads it, the input is checked by it, and the code is typed by it. Input in the form of other agents' tools is translated first. */
 
+import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import { type JsonSchema, toJsonSchema } from '@valibot/to-json-schema';
 import { type BaseIssue, type GenericSchema, type InferOutput, safeParse } from 'valibot';
-import type { CallPreview, CallTraits } from '../machine/call.js';
-import type { Json, JsonObject } from '../machine/message.js';
+import type { CallPreview } from '../machine/call.js';
 import { type JsonLimits, parseBounded } from '../platform/untrusted-input.js';
+import type { CallTraits } from '../policy/judged-call.js';
 import type {
   FileHashes,
   InterruptedCall,

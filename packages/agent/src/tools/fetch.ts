@@ -7,8 +7,8 @@
  */
 
 import * as v from 'valibot';
-import type { CallFacts } from '../machine/call.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
+import type { CallFacts } from '../policy/judged-call.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { defineTool } from './define-tool.js';
 import { failed } from './file-change.js';

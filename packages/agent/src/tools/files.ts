@@ -4,7 +4,6 @@ import { createHash, hash } from 'node:crypto';
 import { type FileHandle, lstat, open, readlink, realpath, rename, unlink } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
-import type { CallFacts } from '../machine/call.js';
 import {
   type HeldFolder,
   holdFolder,
@@ -13,6 +12,7 @@ import {
   readRegular,
   systemFault,
 } from '../platform/files.js';
+import type { CallFacts } from '../policy/judged-call.js';
 import type { InvalidInput, ToolContext } from '../ports/tool.js';
 
 /**

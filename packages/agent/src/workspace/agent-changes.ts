@@ -1,6 +1,6 @@
 import path from 'node:path';
-import type { JudgedCall } from '../machine/call.js';
 import { isWithin, statusOf } from '../platform/files.js';
+import type { JudgedCall } from '../policy/judged-call.js';
 import { isAncestor, markedFolder, type Repository } from './git.js';
 import {
   type ChangedFiles,

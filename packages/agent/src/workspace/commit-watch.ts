@@ -1,10 +1,10 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import type { JudgedCall } from '../machine/call.js';
 import type { Settings } from '../machine/settings.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { isWithin, readTextOrEmptySync } from '../platform/files.js';
 import { ProgramFailure } from '../platform/run-program.js';
+import type { JudgedCall } from '../policy/judged-call.js';
 import type { BatchContext, HookContext, HookReport } from '../ports/hooks.js';
 import {
   AgentChanges,

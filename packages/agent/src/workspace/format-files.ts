@@ -2,7 +2,6 @@ import path from 'node:path';
 import type { CommandSandbox } from '../command/command-sandbox.js';
 import { createCommandVariables } from '../command/environment.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
-import type { JudgedCall } from '../machine/call.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { isWithin, statusOf } from '../platform/files.js';
 import type { ProgramPath } from '../platform/find-program.js';
@@ -10,6 +9,7 @@ import { type ProgramEnd, ProgramFailure, runProgram, settleAll } from '../platf
 import { SYSTEM_SHELL } from '../platform/start-program.js';
 import { plural } from '../platform/text.js';
 import { levelOfCall } from '../policy/decide.js';
+import type { JudgedCall } from '../policy/judged-call.js';
 import type { HookContext, HookReport } from '../ports/hooks.js';
 import { findEndings, withEnding } from '../tools/edit/lines.js';
 import { ABSENT, decodeFile, encodeText, hashBytes, loadFile, replaceFile } from '../tools/files.js';

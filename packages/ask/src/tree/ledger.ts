@@ -15,7 +15,7 @@
  */
 
 import { addUsage } from '@pawl/agent/machine/moves/budget';
-import type { UsageTotals } from '@pawl/agent/machine/state';
+import type { UsageTotals } from '@pawl/agent/machine/usage';
 import { tokensOf, type Usage } from '@pawl/agent/machine/usage';
 import type { Reserve, RunLimits } from '../run/settings.js';
 import type { Purse } from '../run/state.js';

@@ -1,6 +1,6 @@
 /** State of a tree: unfinished runs, their sub-calls and their budgets. Plain JSON except for AppendLists. */
 
-import type { UsageTotals } from '@pawl/agent/machine/state';
+import type { UsageTotals } from '@pawl/agent/machine/usage';
 import type { Diagnostic, Edge } from '@pawl/machine/kernel/table';
 import type { OutsideAction, TreeAction } from '../run/action.js';
 import type { SubcallKind } from '../run/cell-types.js';

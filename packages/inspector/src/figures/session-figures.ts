@@ -4,9 +4,9 @@
  */
 
 import type { RequestPurpose } from '@pawl/agent/machine/action';
-import { titleOf } from '@pawl/agent/machine/call';
-import type { State, StateName, UsageTotals } from '@pawl/agent/machine/state';
-import type { Usage } from '@pawl/agent/machine/usage';
+import type { State, StateName } from '@pawl/agent/machine/state';
+import type { Usage, UsageTotals } from '@pawl/agent/machine/usage';
+import { titleOf } from '@pawl/agent/policy/judged-call';
 
 /**
  * `waiting`: for the first piece of a reply; `streaming`: from there to its end; `request`: both, in journals that don't

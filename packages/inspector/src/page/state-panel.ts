@@ -1,9 +1,10 @@
 /** The state at the selected entry: queue, budget, calls of the batch, and everything else as a tree. */
 
-import { type Call, titleOf } from '@pawl/agent/machine/call';
+import type { Call } from '@pawl/agent/machine/call';
 import type { State } from '@pawl/agent/machine/state';
 import { tokensOf } from '@pawl/agent/machine/usage';
 import { groupDigits } from '@pawl/agent/platform/text';
+import { titleOf } from '@pawl/agent/policy/judged-call';
 import { durationText, JsonTree, make, moneyText, percentText } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
 

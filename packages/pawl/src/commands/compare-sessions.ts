@@ -7,11 +7,11 @@ import { JournalError } from '@pawl/agent/journal/journal-error';
 import { deepJson } from '@pawl/agent/journal/journaled-agent-machine';
 import { type JournalStep, steps } from '@pawl/agent/journal/steps';
 import type { Event } from '@pawl/agent/machine/event';
-import type { Json, JsonObject } from '@pawl/agent/machine/message';
 import type { State, StateName } from '@pawl/agent/machine/state';
 import type { Entry, Header } from '@pawl/agent/ports/journal';
 import { FigureCollector } from '@pawl/inspector/figures/collect-figures';
 import { figuresSince, type LaterFigures } from '@pawl/inspector/figures/session-figures';
+import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import { endingOf } from '../process/exit-codes.js';
 
 export type SessionSource = {

@@ -1,10 +1,10 @@
 /** `pawl diff`: where two stored sessions part, what differs there, and what follows from it in each. */
 
 import { fileJournals } from '@pawl/agent/journal/file-store';
-import type { Json } from '@pawl/agent/machine/message';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { plural } from '@pawl/agent/platform/text';
 import type { Header } from '@pawl/agent/ports/journal';
+import type { Json } from '@pawl/machine/kernel/shape';
 import { columnsOf, cutLine, formatWhen, type Look, lookOf, paint, wrapWords } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe, safeJson } from '@pawl/terminal/safe-text';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';

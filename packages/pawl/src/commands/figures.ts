@@ -1,7 +1,7 @@
 /** Where time and money went: `pawl sessions --stats` for all stored sessions, `pawl show --time` for one, and the words and tables of both. */
 
 import { addUsage } from '@pawl/agent/machine/moves/budget';
-import type { UsageTotals } from '@pawl/agent/machine/state';
+import type { UsageTotals } from '@pawl/agent/machine/usage';
 import { tokensOf, type Usage } from '@pawl/agent/machine/usage';
 import { plural } from '@pawl/agent/platform/text';
 import type { Header, SessionInfo } from '@pawl/agent/ports/journal';

@@ -1,7 +1,8 @@
 /** `pawl policy explain`: the decision on a command, the rule behind it, and where the command would run. */
 
-import type { Needs, ParsedCommand } from '@pawl/agent/machine/call';
-import type { SandboxLevel, Settings } from '@pawl/agent/machine/settings';
+import type { Settings } from '@pawl/agent/machine/settings';
+import type { SandboxLevel } from '@pawl/agent/policy/decide';
+import type { Needs, ParsedCommand } from '@pawl/agent/policy/judged-call';
 import { type PolicyRule, type Preset, presetRules } from '@pawl/agent/policy/presets';
 import type { Explained } from '@pawl/agent/policy/shell/explain-command';
 import { probeUnlessOff, sandboxSettings } from '@pawl/agent/session/session-settings';

@@ -9,7 +9,8 @@ import type {
   StopReason,
 } from '@agentclientprotocol/sdk';
 import type { Effort, Settings } from '@pawl/agent/machine/settings';
-import type { State, UsageTotals, WaitReason } from '@pawl/agent/machine/state';
+import type { State, WaitReason } from '@pawl/agent/machine/state';
+import type { UsageTotals } from '@pawl/agent/machine/usage';
 import { tokensOf } from '@pawl/agent/machine/usage';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { codeFence } from '@pawl/agent/platform/text';

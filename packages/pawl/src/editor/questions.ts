@@ -20,11 +20,11 @@ import {
   type ServerQuestion,
 } from '@pawl/agent/extensions/mcp/question';
 import type { AskUserOrNot } from '@pawl/agent/extensions/mcp/session-servers';
-import { shortTitle } from '@pawl/agent/machine/call';
 import type { State } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { codeFence } from '@pawl/agent/platform/text';
 import type { ApprovalChoice } from '@pawl/agent/policy/approval-question';
+import { shortTitle } from '@pawl/agent/policy/judged-call';
 import type { ApprovalQuestion, ApprovalReply } from '@pawl/agent/session/approvals';
 import { harmless } from '@pawl/terminal/paint';
 import { factLines } from '@pawl/terminal/question-rows';

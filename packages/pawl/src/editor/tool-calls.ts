@@ -7,8 +7,8 @@ import type {
   ToolCallLocation,
   ToolKind,
 } from '@agentclientprotocol/sdk';
-import { type JudgedCall, titleOf } from '@pawl/agent/machine/call';
 import { codeFence } from '@pawl/agent/platform/text';
+import { type JudgedCall, titleOf } from '@pawl/agent/policy/judged-call';
 import { decodeFile, hashLoaded, loadFile } from '@pawl/agent/tools/files';
 import { harmless } from '@pawl/terminal/paint';
 

@@ -3,10 +3,10 @@
 import { fstatSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { JudgedCall } from '@pawl/agent/machine/call';
 import { messagesOf } from '@pawl/agent/machine/conversation';
 import { costOf, type SessionData, type State } from '@pawl/agent/machine/state';
 import { decide, placeOf } from '@pawl/agent/policy/decide';
+import type { JudgedCall } from '@pawl/agent/policy/judged-call';
 import { presetRules } from '@pawl/agent/policy/presets';
 import type { Input, Stepped } from '@pawl/agent/ports/session';
 import type { Session } from '@pawl/agent/session/create-agent';

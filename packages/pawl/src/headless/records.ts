@@ -1,9 +1,9 @@
 import type { Action } from '@pawl/agent/machine/action';
-import type { JudgedCall } from '@pawl/agent/machine/call';
 import type { On } from '@pawl/agent/machine/event';
 import { costOf, type State } from '@pawl/agent/machine/state';
 import type { Usage } from '@pawl/agent/machine/usage';
 import { type ApprovalRequest, describeQuestion } from '@pawl/agent/policy/approval-question';
+import type { JudgedCall } from '@pawl/agent/policy/judged-call';
 import type { Stepped } from '@pawl/agent/ports/session';
 import type { ExitEnding } from '../process/exit-codes.js';
 import { transitions } from '../sessions/session-text.js';

@@ -2,11 +2,12 @@
 
 import type { ConnectionStatus } from '@pawl/agent/extensions/mcp/connection';
 import type { ServerStatus } from '@pawl/agent/extensions/mcp/session-servers';
-import type { Dimension, Effort, Grant, Limits, Settings } from '@pawl/agent/machine/settings';
+import type { Dimension, Effort, Limits, Settings } from '@pawl/agent/machine/settings';
 import { costOf, type State } from '@pawl/agent/machine/state';
 import { isLimited, type Limit, type Prices, readLimit } from '@pawl/agent/machine/usage';
 import { factsOf, knownModels, modelsLike } from '@pawl/agent/models/catalogue';
 import { plural } from '@pawl/agent/platform/text';
+import type { Grant } from '@pawl/agent/policy/grants';
 import type { CommandPlace, PolicyRule, Preset, WrittenRule } from '@pawl/agent/policy/presets';
 import { describeRule } from '@pawl/agent/policy/rules';
 import type { ModelFacts } from '@pawl/agent/ports/model';

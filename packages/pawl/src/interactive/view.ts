@@ -8,8 +8,7 @@ import {
   type ServerQuestion,
 } from '@pawl/agent/extensions/mcp/question';
 import type { JournalStep } from '@pawl/agent/journal/steps';
-import type { ApprovalAnswer, ApprovalScope, Event, InputMode } from '@pawl/agent/machine/event';
-import type { Grant } from '@pawl/agent/machine/settings';
+import type { ApprovalAnswer, Event, InputMode } from '@pawl/agent/machine/event';
 import type { State } from '@pawl/agent/machine/state';
 import { type Clock, isSoonAfter } from '@pawl/agent/platform/clock';
 import {
@@ -18,6 +17,7 @@ import {
   describeGrant,
   scopeOfAnswer,
 } from '@pawl/agent/policy/approval-question';
+import type { ApprovalScope, Grant } from '@pawl/agent/policy/grants';
 import type { Stepped } from '@pawl/agent/ports/session';
 import { type Choice, openPicker, type Picker, pick, pickerFrame } from '@pawl/terminal/choices';
 import type { Composer, ComposerResult } from '@pawl/terminal/composer';

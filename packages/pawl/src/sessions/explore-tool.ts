@@ -1,6 +1,6 @@
 /** The tool `explore`: code mode for the agent. Its implementation is loaded with the first call. */
 
-import type { CallFacts } from '@pawl/agent/machine/call';
+import type { CallFacts } from '@pawl/agent/policy/judged-call';
 import type { Model } from '@pawl/agent/ports/model';
 import type { Tool } from '@pawl/agent/ports/tool';
 import { defineTool } from '@pawl/agent/tools/define-tool';

@@ -1,7 +1,8 @@
 /** The model and the settings of a session, from flags, configuration, frontend and its earlier settings. */
 
-import { defaultSettings, type Limits, type SandboxLevel, type Settings } from '@pawl/agent/machine/settings';
+import { defaultSettings, type Limits, type Settings } from '@pawl/agent/machine/settings';
 import { isLimited } from '@pawl/agent/machine/usage';
+import type { SandboxLevel } from '@pawl/agent/policy/decide';
 import { allowHosts, type Preset, presetRules } from '@pawl/agent/policy/presets';
 import type { Model } from '@pawl/agent/ports/model';
 import { narrower, narrowerLimits } from '@pawl/agent/session/session-settings';

@@ -1,5 +1,6 @@
-import type { Effort, Limits, SandboxLevel, Settings } from '@pawl/agent/machine/settings';
+import type { Effort, Limits, Settings } from '@pawl/agent/machine/settings';
 import { providers } from '@pawl/agent/models/provider-table';
+import type { SandboxLevel } from '@pawl/agent/policy/decide';
 import type { Preset } from '@pawl/agent/policy/presets';
 import type { ProfileName } from '@pawl/verify/projections/all-projections';
 import { exitCodes, Stop } from '../process/exit-codes.js';

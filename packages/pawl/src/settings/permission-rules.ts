@@ -5,9 +5,9 @@
  * A project's file may only ask and deny. Its `allow` is ignored with a warning.
  */
 
-import type { Needs } from '@pawl/agent/machine/call';
 import { nearestWord } from '@pawl/agent/platform/text';
 import { isTable, type ParsedTable } from '@pawl/agent/platform/untrusted-input';
+import type { Needs } from '@pawl/agent/policy/judged-call';
 import { isHostPattern, isMcpPattern, patternFault } from '@pawl/agent/policy/patterns';
 import type { Decision, RuleSubject } from '@pawl/agent/policy/presets';
 

@@ -1,10 +1,10 @@
 /** Configurations of an exploration: bounds, settings and possible events. */
 
-import type { CallVerdict, JudgedCall } from '@pawl/agent/machine/call';
 import type { On, StopReason } from '@pawl/agent/machine/event';
 import type { AssistantMessage, AssistantPart } from '@pawl/agent/machine/message';
 import type { Limits, Settings } from '@pawl/agent/machine/settings';
 import type { Usage } from '@pawl/agent/machine/usage';
+import type { CallVerdict, JudgedCall } from '@pawl/agent/policy/judged-call';
 import type { Preset } from '@pawl/agent/policy/presets';
 
 /** Bounds of an exploration. `Any number`: a value from 1 allows the events everywhere, without a limit. */

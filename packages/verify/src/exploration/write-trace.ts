@@ -3,10 +3,11 @@
  * explorations make them: calls have a tool and an id, usage has input, output and cost.
  */
 
-import type { CallPreview, JudgedCall } from '@pawl/agent/machine/call';
+import type { CallPreview } from '@pawl/agent/machine/call';
 import type { Event, On } from '@pawl/agent/machine/event';
 import type { Usage } from '@pawl/agent/machine/usage';
 import type { HookVerdicts } from '@pawl/agent/policy/hook-verdict';
+import type { JudgedCall } from '@pawl/agent/policy/judged-call';
 import type { Configuration } from './configuration.js';
 
 const quoted = (text: string): string => JSON.stringify(text);

@@ -5,9 +5,9 @@
  */
 
 import { hash } from 'node:crypto';
-import type { CallTraits } from '@pawl/agent/machine/call';
-import type { JsonObject } from '@pawl/agent/machine/message';
+import type { CallTraits } from '@pawl/agent/policy/judged-call';
 import type { FileHashes, Tool, ToolContext, ToolOutcome } from '@pawl/agent/ports/tool';
+import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { Life } from './process-life.js';
 
 export const TOOL_NAMES = ['look', 'append', 'command', 'ask'] as const;

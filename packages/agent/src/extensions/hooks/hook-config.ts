@@ -1,8 +1,8 @@
 /** Hooks as a user or a project writes them: the table `hook` of a config.toml. */
 
-import type { SandboxLevel } from '../../machine/settings.js';
 import { nearestWord } from '../../platform/text.js';
 import { isTable, type ParsedTable } from '../../platform/untrusted-input.js';
+import type { SandboxLevel } from '../../policy/decide.js';
 import { HOOK_MOMENTS, type HookMoment } from '../../ports/hooks.js';
 
 export type HookDeclaration = {

@@ -9,14 +9,14 @@
 
 import { homedir } from 'node:os';
 import path from 'node:path';
+import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { SessionSandbox } from '../../command/session-sandbox.js';
-import type { JsonObject } from '../../machine/message.js';
-import type { SandboxLevel } from '../../machine/settings.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { findRepositoryProgram, type ProgramPath, searchPrograms } from '../../platform/find-program.js';
 import { type ProgramEnd, ProgramFailure, runProgram } from '../../platform/run-program.js';
 import { SYSTEM_SHELL } from '../../platform/start-program.js';
 import { parseBounded } from '../../platform/untrusted-input.js';
+import type { SandboxLevel } from '../../policy/decide.js';
 import type { HookDecision, HookVerdict } from '../../policy/hook-verdict.js';
 import type { HookMoment, UserHooks } from '../../ports/hooks.js';
 

@@ -23,7 +23,7 @@ import {
   type Transport,
   type VersionNegotiationMode,
 } from '@modelcontextprotocol/client';
-import type { JsonObject } from '../../machine/message.js';
+import type { JsonObject } from '@pawl/machine/kernel/shape';
 import { attempt } from '../../platform/attempt.js';
 import { type ProcessEnvironment, VERSION } from '../../platform/environment.js';
 import { mcpFetch } from './fetch.js';

@@ -5,7 +5,7 @@ import type {
   ReadResourceResult,
   Tool as RemoteTool,
 } from '@modelcontextprotocol/client';
-import type { JsonObject } from '../../machine/message.js';
+import type { JsonObject } from '@pawl/machine/kernel/shape';
 import { attempt } from '../../platform/attempt.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { createRedactor, type Redactor } from '../../secrets/redactor.js';

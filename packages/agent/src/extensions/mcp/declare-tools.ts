@@ -7,7 +7,7 @@
 
 import { createHash } from 'node:crypto';
 import type { Tool as RemoteTool } from '@modelcontextprotocol/client';
-import type { JsonObject } from '../../machine/message.js';
+import type { JsonObject } from '@pawl/machine/kernel/shape';
 import { safeSchema } from '../../models/tool-schema.js';
 import type { McpServer } from './server-config.js';
 

@@ -3,11 +3,12 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/client';
-import type { McpToolName } from '../../machine/call.js';
-import type { Image, JsonObject } from '../../machine/message.js';
+import type { JsonObject } from '@pawl/machine/kernel/shape';
+import type { Image } from '../../machine/message.js';
 import { attempt } from '../../platform/attempt.js';
 import { readRegularSync, writePrivate } from '../../platform/files.js';
 import { parseBounded } from '../../platform/untrusted-input.js';
+import type { McpToolName } from '../../policy/judged-call.js';
 import type { Blobs } from '../../ports/journal.js';
 import type { InterruptedCall, SentState, Tool, ToolContext, ToolOutcome } from '../../ports/tool.js';
 import { keepPicture } from '../../tools/picture.js';

@@ -14,7 +14,6 @@ import {
   type SessionUpdate,
   type State,
   type Stay,
-  type UsageTotals,
   withSession,
 } from '../state.js';
 import {
@@ -25,6 +24,7 @@ import {
   remainingLimit,
   tokensOf,
   type Usage,
+  type UsageTotals,
 } from '../usage.js';
 import { appendTexts } from './request.js';
 import { elapsedMs, resetClock } from './timers.js';

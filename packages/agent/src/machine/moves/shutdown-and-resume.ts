@@ -1,7 +1,8 @@
 /** Moves of the session as a whole: it is shut down, resumed, and its settings change. */
 
+import type { JudgedCall } from '../../policy/judged-call.js';
 import type { Action } from '../action.js';
-import type { Call, JudgedCall } from '../call.js';
+import type { Call } from '../call.js';
 import type { On } from '../event.js';
 import { readLimits } from '../settings.js';
 import {

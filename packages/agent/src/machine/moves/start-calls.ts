@@ -7,9 +7,10 @@
  */
 
 import { decide, type PolicyDecision } from '../../policy/decide.js';
+import type { JudgedCall } from '../../policy/judged-call.js';
 import { fileLossesIn } from '../../policy/losses.js';
 import type { Action } from '../action.js';
-import type { Call, JudgedCall } from '../call.js';
+import type { Call } from '../call.js';
 import type { Event } from '../event.js';
 import {
   changeBatch,

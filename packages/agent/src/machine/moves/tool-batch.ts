@@ -1,8 +1,9 @@
 /** The batch of calls of one reply: its calls, how each ends, and what the model reads of it. */
 
 import { hookNotes, verdictsIn, withRemarks } from '../../policy/hook-verdict.js';
+import type { JudgedCall } from '../../policy/judged-call.js';
 import type { Action } from '../action.js';
-import type { Call, CallOutcome, JudgedCall, NeverRanStatus, RanStatus } from '../call.js';
+import type { Call, CallOutcome, NeverRanStatus, RanStatus } from '../call.js';
 import type { StopReason } from '../event.js';
 import type { Image, ResultPart } from '../message.js';
 import {
