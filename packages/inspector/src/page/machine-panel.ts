@@ -15,11 +15,19 @@ import {
   NOTE_LINE_PIXELS,
   pathOf,
 } from '../model/chart.js';
-import { type Explanation, explainArrow, explainState } from '../model/explain-state-and-arrow.js';
+import {
+  type Explanation,
+  explainArrow,
+  explainState,
+  type MachineRule,
+} from '../model/explain-state-and-arrow.js';
 import { button, draw, make, plural } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
 
 const allCharts = charts as unknown as Readonly<Record<ChartName, Chart>>; // Safe: a test holds the file to the type.
+
+/** The build writes them from docs/rules.md into the page. */
+const rules: readonly MachineRule[] = JSON.parse(document.getElementById('rules')?.textContent ?? '[]');
 
 const CHOICES: readonly (readonly [ChartName, string])[] = [
   ['whole', 'every state'],
@@ -215,8 +223,8 @@ class MachinePanel implements Panel {
     this.#explainedFor = key;
     const nodes =
       pointed.kind === 'state'
-        ? explanationView(explainState(pointed.name, projection), '')
-        : explanationView(explainArrow(pointed.from, pointed.to, projection), more);
+        ? explanationView(explainState(pointed.name, projection, rules), '')
+        : explanationView(explainArrow(pointed, projection, rules), more);
     this.#explained.replaceChildren(...nodes);
   }
 }
