@@ -24,37 +24,19 @@ import {
 } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import type { JsonRecord } from '../headless/record-schema.js';
-import { countsOf } from '../headless/records.js';
+import { endRecord, failureRecord, replyRecord, stateRecord } from '../headless/records.js';
 import { type ExitCode, type ExitEnding, exitCodes, exitOfFailure } from '../process/exit-codes.js';
 import { pathsOf } from '../sessions/session-text.js';
 
 export type TreeStepped = Stepped<AskTypes>;
-type Seq = TreeStepped['seq'];
-type Replied = Extract<TreeEvent, { readonly type: 'ModelReplied' }>;
 
-const replyRecord = (event: Replied, seq: Seq): JsonRecord => ({
-  type: 'reply',
-  seq,
-  at: event.at,
-  requestId: event.requestId,
-  stopReason: event.stopReason,
-  text: (event.message?.parts ?? []).flatMap((part) => (part.type === 'text' ? [part.text] : [])).join(''),
-  calls: [],
-  usage: countsOf(event.usage),
-  costUsd: event.usage.costUsd,
-  node: event.node,
-});
-
-const recordOfEvent = (event: TreeEvent, seq: Seq): JsonRecord | null => {
+const recordOfEvent = (event: TreeEvent, seq: TreeStepped['seq']): JsonRecord | null => {
   const { node, at } = event;
   switch (event.type) {
     case 'ModelReplied':
-      return replyRecord(event, seq);
-    case 'ModelFailed': {
-      const { kind, message, retryable, retryAfterMs } = event.error;
-      const { requestId } = event;
-      return { type: 'modelFailed', seq, at, requestId, kind, message, retryable, retryAfterMs, node };
-    }
+      return { ...replyRecord(event, seq, []), node };
+    case 'ModelFailed':
+      return { ...failureRecord(event, seq), node };
     case 'EnvironmentStarted':
       return { type: 'environment', node, phase: 'ready', variables: event.variables };
     case 'EnvironmentFailed':
@@ -111,25 +93,13 @@ const recordOfAction = (action: TreeAction): JsonRecord | null => {
   }
 };
 
-/** One `state` record for each run that changed its state. */
-const movesOf = (stepped: TreeStepped): readonly JsonRecord[] => {
-  const { event, seq } = stepped;
-  return [...pathsOf(stepped)].map(([node, edges]) => ({
-    type: 'state',
-    seq,
-    at: event.at,
-    event: event.type,
-    path: edges.map((edge) => edge.to),
-    state: edges.at(-1)?.to ?? '',
-    node,
-  }));
-};
-
-/** Records of one step, in order: its event, the states it went through, its actions. */
+/** Records of one step, in order: its event, the states that each run went through, its actions. */
 export const askRecordsOf = (stepped: TreeStepped): readonly JsonRecord[] => {
-  const happened = recordOfEvent(stepped.event, stepped.seq);
-  const follows = stepped.actions.map(recordOfAction).filter((item) => item !== null);
-  return [...(happened === null ? [] : [happened]), ...movesOf(stepped), ...follows];
+  const { event, seq, actions } = stepped;
+  const moves = [...pathsOf(stepped)].map(([node, edges]) => ({ ...stateRecord(event, seq, edges), node }));
+  return [recordOfEvent(event, seq), ...moves, ...actions.map(recordOfAction)].filter(
+    (record) => record !== null,
+  );
 };
 
 /** The second record of the stream: question, inputs, environment. */
@@ -151,28 +121,22 @@ const askCostOf = (tree: Tree): number | null => {
   return unpriced > 0 ? null : costUsd;
 };
 
-const piecesRecord = (tree: Tree) => {
-  const { reasons, ...counts } = piecesOf(tree.pieces);
-  return { ...counts, reasons: [...reasons] };
-};
-
-/** Last record of the stream; `ended` is null if no run was opened. */
+/** Last record of the stream; `run` is null if none was opened. */
 export const askResultRecord = (
   ending: ExitEnding,
   outcome: Outcome | null,
-  ended: { readonly sessionId: string; readonly tree: Tree } | null,
-): JsonRecord => ({
-  type: 'result',
-  ok: ending.exit === 0,
-  reason: ending.reason,
-  exit: ending.exit,
-  message: ending.message,
-  text: outcome === null ? '' : answerOf(outcome),
-  sessionId: ended?.sessionId ?? null,
-  usage: ended === null ? null : countsOf(spentBy(ended.tree)),
-  costUsd: ended === null ? null : askCostOf(ended.tree),
-  ...(ended === null ? {} : { pieces: piecesRecord(ended.tree), unknownCalls: unknownCallsOf(ended.tree) }),
-});
+  run: Pick<AskRun, 'id' | 'state'> | null,
+): JsonRecord => {
+  const text = outcome === null ? '' : answerOf(outcome);
+  if (run === null) return endRecord(ending, text, null);
+  const tree = run.state();
+  const { reasons, ...counts } = piecesOf(tree.pieces);
+  return {
+    ...endRecord(ending, text, { sessionId: run.id, usage: spentBy(tree), costUsd: askCostOf(tree) }),
+    pieces: { ...counts, reasons: [...reasons] },
+    unknownCalls: unknownCallsOf(tree),
+  };
+};
 
 /** Progress lines of a `pawl ask` run on stderr. */
 

@@ -65,8 +65,7 @@ const jsonOutlet: Outlet = {
     for (const record of askRecordsOf(stepped)) writeRecord(record);
   },
   end(ending, outcome, opened) {
-    const ended = opened === null ? null : { sessionId: opened.run.id, tree: opened.run.state() };
-    writeRecord(askResultRecord(ending, outcome, ended));
+    writeRecord(askResultRecord(ending, outcome, opened?.run ?? null));
   },
 };
 
