@@ -10,8 +10,8 @@ import type { CellReport } from '@pawl/ask/run/cell-types';
 import type { TreeEvent } from '@pawl/ask/run/event';
 import type { Outcome } from '@pawl/ask/run/state';
 import type { PolicyReason } from '@pawl/ask/run/stop-policies';
-import { lineageOf } from '@pawl/ask/tree/ledger';
-import { type Pieces, piecesOf, spentBy, type Tree, unknownCallsOf } from '@pawl/ask/tree/tree-state';
+import { getLineage } from '@pawl/ask/tree/ledger';
+import { countUnknownCalls, type Pieces, piecesOf, spentBy, type Tree } from '@pawl/ask/tree/tree-state';
 import {
   formatCost,
   formatSeconds,
@@ -94,7 +94,7 @@ const recordOfAction = (action: TreeAction): JsonRecord | null => {
 };
 
 /** Records of one step, in order: its event, the states that each run went through, its actions. */
-export const askRecordsOf = (stepped: TreeStepped): readonly JsonRecord[] => {
+export const createAskRecords = (stepped: TreeStepped): readonly JsonRecord[] => {
   const { event, seq, actions } = stepped;
   const moves = [...pathsOf(stepped)].map(([node, edges]) => ({ ...stateRecord(event, seq, edges), node }));
   return [recordOfEvent(event, seq), ...moves, ...actions.map(recordOfAction)].filter(
@@ -116,7 +116,7 @@ export const runRecord = ({ settings, note }: AskRun): JsonRecord => ({
   note,
 });
 /** Cost of the whole tree in dollars; null if the price of any call is unknown. */
-const askCostOf = (tree: Tree): number | null => {
+const getCostUsd = (tree: Tree): number | null => {
   const { unpriced, costUsd } = spentBy(tree);
   return unpriced > 0 ? null : costUsd;
 };
@@ -127,14 +127,14 @@ export const askResultRecord = (
   outcome: Outcome | null,
   run: Pick<AskRun, 'id' | 'state'> | null,
 ): JsonRecord => {
-  const text = outcome === null ? '' : answerOf(outcome);
+  const text = outcome === null ? '' : getAnswer(outcome);
   if (run === null) return endRecord(ending, text, null);
   const tree = run.state();
   const { reasons, ...counts } = piecesOf(tree.pieces);
   return {
-    ...endRecord(ending, text, { sessionId: run.id, usage: spentBy(tree), costUsd: askCostOf(tree) }),
+    ...endRecord(ending, text, { sessionId: run.id, usage: spentBy(tree), costUsd: getCostUsd(tree) }),
     pieces: { ...counts, reasons: [...reasons] },
-    unknownCalls: unknownCallsOf(tree),
+    unknownCalls: countUnknownCalls(tree),
   };
 };
 
@@ -169,13 +169,13 @@ const warns = (look: Look, text: string): AskLine => ({
 });
 
 /** Indents runs below the root, and prefixes their id. */
-const marginOf = (node: string): Safe => {
-  const depth = lineageOf(node).length - 1;
+const getMargin = (node: string): Safe => {
+  const depth = getLineage(node).length - 1;
   return depth === 0 ? safe`` : safe`${safe`  `.repeat(depth)}${makeSafe(node)} `;
 };
 
 const spentText = ({ state }: Pick<TreeStepped, 'state'>): Safe =>
-  safe`${formatTokens(tokensOf(spentBy(state)))} tokens · ${formatCost(askCostOf(state))}`;
+  safe`${formatTokens(tokensOf(spentBy(state)))} tokens · ${formatCost(getCostUsd(state))}`;
 
 // ---- Cost of each sub-call ----
 
@@ -185,8 +185,8 @@ type Cost = { readonly tokens: number; readonly usd: number | null };
 const NO_COST: Cost = { tokens: 0, usd: 0 };
 
 /** Keys `cell ordinal` of the sub-calls that a run belongs to: its own and its ancestors'. */
-const subcallsOf = (node: string): readonly string[] =>
-  lineageOf(node)
+const findSubcalls = (node: string): readonly string[] =>
+  getLineage(node)
     .slice(0, -1)
     .map((child) => {
       const [slot = '', word = '', ...cell] = child.split('.').toReversed();
@@ -200,7 +200,7 @@ const createCosts = () => {
     add({ event }: TreeStepped): void {
       if ((event.type !== 'ModelReplied' && event.type !== 'ModelFailed') || event.usage === null) return;
       const { costUsd } = event.usage;
-      for (const key of subcallsOf(event.node)) {
+      for (const key of findSubcalls(event.node)) {
         const before = costs.get(key) ?? NO_COST;
         const usd = before.usd === null || costUsd === null ? null : before.usd + costUsd;
         costs.set(key, { tokens: before.tokens + tokensOf(event.usage), usd });
@@ -218,7 +218,7 @@ const tellProgram = ({ node, code }: RunCell, { state }: TreeStepped, look: Look
   const place = most > 0 ? safe`${iteration}/${most}` : safe`${iteration}`;
   const lines = code.trim().split('\n').length;
   const size = lines === 1 ? safe`1 line` : safe`${lines} lines`;
-  const text = safe`${marginOf(node)}${paint(look, 'cyan', safe`▸`)} ${place} a program of ${size}`;
+  const text = safe`${getMargin(node)}${paint(look, 'cyan', safe`▸`)} ${place} a program of ${size}`;
   return says(text, paint(look, 'dim', shorten(code)));
 };
 
@@ -240,7 +240,7 @@ const tellCell = (node: string, report: CellReport, tookMs: number | null, look:
   ].filter((note) => note !== '');
   const printed = [stdout, stderr].filter((text) => text.trim() !== '').join('\n');
   const detail = printed === '' ? safe`` : paint(look, 'dim', shorten(printed));
-  return says(safe`${marginOf(node)}${mark} ${joinSafe(notes, safe` · `)}`, detail);
+  return says(safe`${getMargin(node)}${mark} ${joinSafe(notes, safe` · `)}`, detail);
 };
 
 const tellAnswers = (
@@ -252,7 +252,7 @@ const tellAnswers = (
   const failed = texts.filter((text) => text.startsWith('Error: ')).length;
   const problem = failed === 0 ? safe`` : safe`, ${failed} failed`;
   return says(
-    safe`${marginOf(node)}  ← ${texts.length} answered${problem} · ${formatTokens(own.tokens)} tokens · ${formatCost(own.usd)} (so far ${spentText(stepped)})`,
+    safe`${getMargin(node)}  ← ${texts.length} answered${problem} · ${formatTokens(own.tokens)} tokens · ${formatCost(own.usd)} (so far ${spentText(stepped)})`,
   );
 };
 
@@ -280,7 +280,7 @@ export const createAskPrinter = (look: Look): AskPrinter => {
       case 'SubcallAsked': {
         const { node, prompts, kind } = event;
         const what = kind === 'rlm' ? safe`sub-runs` : safe`calls of models`;
-        return says(safe`${marginOf(node)}  → ${prompts.length} ${what}`);
+        return says(safe`${getMargin(node)}  → ${prompts.length} ${what}`);
       }
       default:
         return null;
@@ -293,7 +293,7 @@ export const createAskPrinter = (look: Look): AskPrinter => {
         return action.past.length === 0
           ? null
           : says(
-              safe`${marginOf(action.node)}· ${action.past.length} finished programs run again to restore their variables`,
+              safe`${getMargin(action.node)}· ${action.past.length} finished programs run again to restore their variables`,
             );
       case 'RunCell':
         startedAt.set(action.cellId, stepped.event.at);
@@ -317,7 +317,7 @@ export const createAskPrinter = (look: Look): AskPrinter => {
 
 /** The last line: run id, tokens, cost. */
 export const askSummary = (sessionId: string, state: TreeStepped['state']): Safe => {
-  const unknown = unknownCallsOf(state);
+  const unknown = countUnknownCalls(state);
   const more =
     unknown === 0
       ? safe``
@@ -410,4 +410,4 @@ export const endingOfOutcome = (outcome: Outcome, pieces: Pieces): ExitEnding =>
   }
 };
 
-export const answerOf = (outcome: Outcome): string => (outcome.status === 'answered' ? outcome.answer : '');
+export const getAnswer = (outcome: Outcome): string => (outcome.status === 'answered' ? outcome.answer : '');

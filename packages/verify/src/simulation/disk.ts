@@ -336,7 +336,7 @@ const folders = new Map<string, readonly string[]>();
 const FOLDERS_MAX = 1_000;
 
 /** The names in a path, from outside to inside. */
-export const namesOf = (path: string): readonly string[] => {
+export const splitPath = (path: string): readonly string[] => {
   const last = path.lastIndexOf('/');
   if (last === path.length - 1) return path.split('/').filter((name) => name !== '');
   const folder = path.slice(0, last);
