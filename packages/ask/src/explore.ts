@@ -30,7 +30,7 @@ export type ExploreNeeds = {
 /** An unfinished run, its limits and its usage so far. */
 type Begun = { readonly id: string; readonly limits: RunLimits; readonly spent: UsageTotals };
 
-/** The unfinished run of the same question about the same files, or null (rule 1). */
+/** The unfinished run of the same question about the same files, or null: a repeated call resumes it. */
 const findBegun = async (
   { journals }: ExploreNeeds,
   question: string,

@@ -33,7 +33,7 @@ type Held = {
   environment: Environment | null;
   /** Temporary folder for texts that have no file of their own. */
   folder: string | null;
-  /** The last queued action (rule 1). Never rejects. */
+  /** The last queued action: the next one of this environment waits for it. Never rejects. */
   last: Promise<void>;
 };
 
@@ -96,7 +96,7 @@ export class Environments {
     });
   }
 
-  /** Closes the environment of a run (rule 2). */
+  /** Closes the environment of a run. */
   close(node: string): void {
     const held = this.#held.get(node);
     if (held === undefined) return;

@@ -155,7 +155,7 @@ export type WantedCall = {
   readonly expected: Amount;
   readonly worst: Amount;
   readonly basis: Reserve['basis'];
-  /** Usual cost of the next call of each ancestor, from the parent up (rule 3). */
+  /** Usual cost of the next call of each ancestor, from the parent up: what the call must leave them. */
   readonly ancestors: readonly Amount[];
 };
 

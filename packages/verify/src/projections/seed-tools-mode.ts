@@ -55,7 +55,7 @@ class Run {
     this.at = to;
   }
 
-  /** There are no steps before the first reply (rule 3) and after the end. */
+  /** A stop before the first reply is an exception of the seed, and after the end there are no steps. */
   stop(event: string): void {
     if (this.at === EXECUTING) this.say(event, DONE);
   }
@@ -72,7 +72,7 @@ const getDimension = ({ step }: Seen): Dimension | 'no' =>
     ? step.state.reason.dimension
     : 'no';
 
-/** Rule 2. */
+/** The seed makes the next call before it leaves EXECUTING_TOOLS, so a reply changes its state. */
 const takeReply = (run: Run, { before }: Seen): void => {
   const { finishing } = before.session.turn;
   if (run.at === INIT) run.say('LLMResponseReceived', PROMPTING);

@@ -182,7 +182,7 @@ export class Disk {
     return visit(this.root);
   }
 
-  /** Rule 2. Returns the worst that it left: only file systems that write sizes before data leave zeros. */
+  /** Keeps the first changes and tears the next one. Returns the worst that it left: only file systems that write sizes before data leave zeros. */
   cutPower(choices: Choices, mayHaveHoles: boolean): Zeros {
     const left: Zeros[] = [];
     const lose = (node: DiskNode): void => {
