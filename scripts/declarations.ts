@@ -8,10 +8,13 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 
 /** Imports of packages of the workspace, which users don't have, become paths. `file` is relative to the folder of all. */
 const withPaths = (file: string, text: string): string =>
-  text.replace(/(['"])@pawl\/([^/'"]+)\/([^'"]+)\1/g, (_, quote: string, name: string, inside: string) => {
-    const target = path.posix.relative(path.posix.dirname(file), `${name}/src/${inside}.js`);
-    return `${quote}${target.startsWith('.') ? target : `./${target}`}${quote}`;
-  });
+  text.replace(
+    /(['"])@pawl\/([^/'"]+)(?:\/([^'"]+))?\1/g,
+    (_, quote: string, name: string, inside = 'index') => {
+      const target = path.posix.relative(path.posix.dirname(file), `${name}/src/${inside}.js`);
+      return `${quote}${target.startsWith('.') ? target : `./${target}`}${quote}`;
+    },
+  );
 
 /** Writes them below `folder`: those of packages/pawl/src/index.ts are pawl/src/index.d.ts. Throws if there are none. */
 export const emitDeclarations = (folder: string): void => {

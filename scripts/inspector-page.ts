@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { build, type Plugin } from 'esbuild';
-import { machineRules } from '../packages/agent/src/machine/documented-rules.js';
+import { build } from 'esbuild';
+import { machineRules } from './machine-rules.js';
 import { workspacePackages } from './workspace-packages.js';
 
 /** Builds the inspector's page: one file of HTML with its own script and style, which its policy names by their hashes. */
@@ -13,18 +13,8 @@ export const PAGE_FILE = 'packages/pawl/dist/inspector.html';
 const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
 /** The rules without the names of their tests: the page shows only their words. */
-const rulesWithoutTests: Plugin = {
-  name: 'rules-without-tests',
-  setup({ onLoad }) {
-    onLoad({ filter: /documented-rules\.ts$/ }, () => {
-      const rules = [...machineRules].map(([anchor, { text, states, events }]) => [
-        anchor,
-        { text, states, events },
-      ]);
-      return { contents: `export const machineRules = new Map(${JSON.stringify(rules)});` };
-    });
-  },
-};
+const rulesInPage = (root: string): string =>
+  JSON.stringify(machineRules(root).map(({ tests, ...rule }) => rule)).replaceAll('<', '\\u003c');
 
 const bundled = async (root: string, entry: string): Promise<string> => {
   const { outputFiles } = await build({
@@ -43,7 +33,7 @@ const bundled = async (root: string, entry: string): Promise<string> => {
     write: false,
     logLevel: 'silent',
     tsconfigRaw: {},
-    plugins: [workspacePackages(root), rulesWithoutTests],
+    plugins: [workspacePackages(root)],
   });
   // Nothing in a script may look like its end.
   return (outputFiles[0]?.text ?? '').trim().replaceAll('</', '<\\/');
@@ -68,7 +58,8 @@ export const inspectorPage = async (
 ): Promise<readonly { readonly path: string; readonly contents: Uint8Array }[]> => {
   if (!existsSync(path.join(root, FOLDER))) return [];
   const [script, style] = await Promise.all([bundled(root, 'main.ts'), bundled(root, 'style.css')]);
-  const parts = { policy: policyFor(script, style), style, script };
+  const rules = rulesInPage(root);
+  const parts = { policy: policyFor(script, style), style, rules, script };
   const html = Object.entries(parts).reduce(
     (text, [name, part]) => {
       const place = `{${name}}`;

@@ -83,10 +83,20 @@ const findIn = (file: string, name: string): Declared | null => {
   return null;
 };
 
+/** The names that a statement exports from another file. */
+const exportedNames = (statement: Node): readonly string[] =>
+  sourceOf(statement) !== null && Array.isArray(statement.specifiers)
+    ? statement.specifiers.filter(isNode).flatMap(({ exported }) => nameOf(exported) ?? [])
+    : [];
+
+/** The declaration behind a name of a file, which may export it from another one. */
 const find = (file: string, name: string): Declared => {
   const found = findIn(file, name);
-  if (found === null) throw new Error(`${file} declares no ${name}`);
-  return found;
+  if (found !== null) return found;
+  const source = parse(file).body.find((statement) => exportedNames(statement).includes(name));
+  const target = source === undefined ? null : sourceOf(source);
+  if (target === null) throw new Error(`${file} declares no ${name}`);
+  return find(path.join(path.dirname(file), target.replace(/\.js$/, '.d.ts')), name);
 };
 
 const besides = (file: string, source: string): string | null =>
@@ -141,15 +151,7 @@ const sourceOf = (statement: Node): string | null =>
 /** The exports of an entry point, which only re-exports names. */
 const exportsOf = (folder: string, entry: string): readonly Declared[] => {
   const file = path.join(folder, entry);
-  return parse(file).body.flatMap((statement) => {
-    const source = sourceOf(statement);
-    if (source === null || !Array.isArray(statement.specifiers)) return [];
-    const target = path.join(path.dirname(file), source.replace(/\.js$/, '.d.ts'));
-    return statement.specifiers
-      .filter(isNode)
-      .flatMap((specifier) => nameOf(specifier.exported) ?? [])
-      .map((name) => find(target, name));
-  });
+  return parse(file).body.flatMap((statement) => exportedNames(statement).map((name) => find(file, name)));
 };
 
 /** Types and values may differ in the size of a letter only, which a heading's address does not tell. */

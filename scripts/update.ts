@@ -1,7 +1,7 @@
 /**
  * `npm run update`: rewrites everything that is generated. The diff is the review.
  * The charts of the inspector and the pictures in docs/pictures, the diagram in docs/machine.md, the pages of docs/seeds,
- * THIRD-PARTY.md, docs/json-stream.schema.json, docs/rules.md, the tables of docs/configuration.md and docs/models.md, packages/pawl/man/pawl.1,
+ * THIRD-PARTY.md, docs/json-stream.schema.json, the tables of docs/configuration.md and docs/models.md, packages/pawl/man/pawl.1,
  * docs/reference;
  * golden traces, the worlds of the exploration, and what the examples print (their tests write them when UPDATE=1).
  */
@@ -27,7 +27,6 @@ import { chartsText, layOutAll } from './pictures/charts.js';
 import { machinePictures } from './pictures/machine.js';
 import { readmePicture } from './pictures/session.js';
 import { referencePages } from './reference.js';
-import { rulesPage, rulesText } from './rules-page.js';
 import { fillSeedPage, seedPage } from './seed-pages.js';
 
 const root = path.join(fileURLToPath(import.meta.url), '../..');
@@ -98,6 +97,5 @@ rewrite('docs/json-stream.schema.json', schemaText());
 rewrite(configurationPage, fillConfigurationPage(readFileSync(inRoot(configurationPage), 'utf8')));
 rewrite(modelsPage, fillModelsPage(readFileSync(inRoot(modelsPage), 'utf8')));
 rewrite(manualPage, manualText());
-rewrite(rulesPage, rulesText());
 for (const [page, text] of referencePages()) rewrite(page, text);
 process.exitCode = updateByTests() ? 0 : 1;

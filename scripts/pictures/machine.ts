@@ -8,7 +8,7 @@ import {
   NAME_PIXELS,
   NOTE_LINE_PIXELS,
   NOTE_PIXELS,
-  pathOf,
+  svgPath,
 } from '../../packages/inspector/src/model/chart.js';
 import type { MachineDescription } from '../../packages/machine/src/kernel/table.js';
 import { restingArrows } from './resting.js';
@@ -57,7 +57,7 @@ const describeArrows = (machine: MachineDescription): ReadonlyMap<string, string
   );
 
 const lineSvg = ({ from, to, kind, points }: ChartLine, about: ReadonlyMap<string, string>): string =>
-  `<path class="${kind}" data-from="${from}" data-to="${to}" d="${pathOf(points)}" marker-end="url(#${kind})"><title>${escapeXml(about.get(`${from} ${to} ${kind}`) ?? '')}</title></path>`;
+  `<path class="${kind}" data-from="${from}" data-to="${to}" d="${svgPath(points)}" marker-end="url(#${kind})"><title>${escapeXml(about.get(`${from} ${to} ${kind}`) ?? '')}</title></path>`;
 
 const labelSvg = ({ label, at }: ChartLine): string => {
   if (at === null) return '';

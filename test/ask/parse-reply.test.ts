@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { parseReply } from '../../packages/ask/src/run/parse-reply.js';
-import { digestOf } from '../../packages/ask/src/run/text-hash.js';
+import { digestTexts } from '../../packages/ask/src/run/text-hash.js';
 
 const ours = { finalForms: 'on', fences: 'ignored' } as const;
 const seeds = { finalForms: 'on', fences: 'searched' } as const;
@@ -198,7 +198,7 @@ test('a digest tells lists of texts apart', () => {
   const texts = fc.array(fc.string({ maxLength: 6 }), { maxLength: 4 });
   fc.assert(
     fc.property(texts, texts, (one, other) => {
-      assert.equal(digestOf(one) === digestOf(other), JSON.stringify(one) === JSON.stringify(other));
+      assert.equal(digestTexts(one) === digestTexts(other), JSON.stringify(one) === JSON.stringify(other));
     }),
     { numRuns: 2_000 },
   );
@@ -211,12 +211,13 @@ test('a digest tells lists of texts apart', () => {
       ['', 'a'],
     ],
   ] as const) {
-    assert.notEqual(digestOf(one), digestOf(other), JSON.stringify([one, other]));
+    assert.notEqual(digestTexts(one), digestTexts(other), JSON.stringify([one, other]));
   }
 });
 
 test('no two of 200,000 short texts have the same digest', () => {
   const seen = new Set<string>();
-  for (let count = 0; count < 200_000; count++) seen.add(digestOf([`prompt ${count}`]).split('-')[0] ?? '');
+  for (let count = 0; count < 200_000; count++)
+    seen.add(digestTexts([`prompt ${count}`]).split('-')[0] ?? '');
   assert.equal(seen.size, 200_000);
 });

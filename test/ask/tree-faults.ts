@@ -1,6 +1,6 @@
 import { messagesOf } from '../../packages/agent/src/machine/conversation.js';
 import type { CodeState } from '../../packages/ask/src/run/state.js';
-import { parentOf } from '../../packages/ask/src/tree/ledger.js';
+import { getParent } from '../../packages/ask/src/tree/ledger.js';
 import type { Tree } from '../../packages/ask/src/tree/tree-state.js';
 import { faultsOf } from '../agent/walker.js';
 
@@ -35,7 +35,7 @@ const batchFaults = (tree: Tree): readonly string[] =>
   Object.entries(tree.batches).flatMap(([key, { texts, missing, working, next, node, cellId }]) => {
     const work = tree.nodes[node]?.name === 'EXECUTING' ? tree.nodes[node].work : null;
     const children = Object.keys(tree.nodes).filter(
-      (child) => child.startsWith(`${key}.`) && parentOf(child) === node,
+      (child) => child.startsWith(`${key}.`) && getParent(child) === node,
     );
     return [
       ...(texts.filter((text) => text === null).length === missing
@@ -67,7 +67,7 @@ export const treeFaults = (tree: Tree, openCallsMax: number): readonly string[] 
       ? []
       : ['accounts are not runs']),
     ...nodes
-      .filter((node) => parentOf(node) !== null && tree.nodes[parentOf(node) ?? ''] === undefined)
+      .filter((node) => getParent(node) !== null && tree.nodes[getParent(node) ?? ''] === undefined)
       .map((node) => `${node} has lost its parent`),
     ...nodes
       .filter((node) => tree.nodes[node]?.name === 'DONE' && (node !== 'n0' || tree.name !== 'Ended'))

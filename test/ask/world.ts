@@ -3,7 +3,7 @@ import { messagesOf } from '../../packages/agent/src/machine/conversation.js';
 import type { TreeAction } from '../../packages/ask/src/run/action.js';
 import type { CellReport, PastCell } from '../../packages/ask/src/run/cell-types.js';
 import type { TreeEvent } from '../../packages/ask/src/run/event.js';
-import { digestOf } from '../../packages/ask/src/run/text-hash.js';
+import { digestTexts } from '../../packages/ask/src/run/text-hash.js';
 import type { Tree } from '../../packages/ask/src/tree/tree-state.js';
 import * as g from './given.js';
 
@@ -69,9 +69,10 @@ const rebuild = (space: Namespace, past: readonly PastCell[]): boolean =>
     const cell = cellOf(cellId, code);
     for (let ordinal = 1; ; ordinal++) {
       const came = goOn(space, cell);
-      if ('status' in came) return came.status === status && digestOf([came.stdout, came.stderr]) === printed;
+      if ('status' in came)
+        return came.status === status && digestTexts([came.stdout, came.stderr]) === printed;
       const known = subcalls.find((subcall) => subcall.ordinal === ordinal);
-      if (known === undefined || known.prompts !== digestOf(came.prompts)) return false;
+      if (known === undefined || known.prompts !== digestTexts(came.prompts)) return false;
       take(space, cell, known.texts);
     }
   });
@@ -181,7 +182,7 @@ export class World {
   /** Every third call fails once. */
   #reply(tree: Tree, node: string, requestId: string, purpose: string): TreeEvent {
     const run = tree.nodes[node]?.run ?? assert.fail('a call of a run that is gone');
-    const fails = digestOf([node]).charCodeAt(0) % 3 === 0 && !this.#failed.has(node);
+    const fails = digestTexts([node]).charCodeAt(0) % 3 === 0 && !this.#failed.has(node);
     if (fails) {
       this.#failed.add(node);
       return g.eventOf(g.fails({ who: node, requestId }), tree);

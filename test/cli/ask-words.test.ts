@@ -6,7 +6,7 @@ import type { PolicyReason } from '../../packages/ask/src/run/stop-policies.js';
 import { noPieces, piecesOf } from '../../packages/ask/src/tree/tree-state.js';
 import { readAsked } from '../../packages/pawl/src/commands/ask.js';
 import { askFlags, frozenFlags } from '../../packages/pawl/src/commands/ask-flags.js';
-import { answerOf, endingOfOutcome } from '../../packages/pawl/src/commands/ask-records.js';
+import { endingOfOutcome, getAnswer } from '../../packages/pawl/src/commands/ask-records.js';
 
 /** What the words after `pawl ask` mean, and what its end says to a script. */
 
@@ -96,7 +96,7 @@ for (const [what, outcome, exit, answer] of endings) {
   test(`${what} ends with ${exit}`, () => {
     const ending = endingOfOutcome(outcome, piecesOf(noPieces));
     assert.equal(ending.exit, exit);
-    assert.equal(answerOf(outcome), answer);
+    assert.equal(getAnswer(outcome), answer);
     assert.equal(ending.message === '', exit === 0 || outcome.status === 'cancelled');
   });
 }

@@ -1,7 +1,7 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { figuresOf } from '../../packages/inspector/src/figures/collect-figures.js';
+import { collectFigures } from '../../packages/inspector/src/figures/collect-figures.js';
 import type { SessionFigures } from '../../packages/inspector/src/figures/session-figures.js';
 import { timeText } from '../../packages/pawl/src/commands/figures.js';
 import { columnsOf } from '../../packages/terminal/src/paint.js';
@@ -29,7 +29,7 @@ const TRACE = `! careful {"hooks":"never"}
 > @${22_000 + NIGHT_MS} UserInput "more"
 `;
 
-const figures: SessionFigures = figuresOf(
+const figures: SessionFigures = collectFigures(
   { parent: null },
   play(TRACE).steps.map(({ event, step }, index) => ({ seq: index + 1, event, ...step })),
 );

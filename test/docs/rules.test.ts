@@ -3,20 +3,18 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import {
-  type MachineRule,
-  machineRules,
-  ruleSections,
-} from '../../packages/agent/src/machine/documented-rules.js';
 import { agent } from '../../packages/agent/src/machine/machine.js';
-import { rulesPage, rulesText } from '../../scripts/rules-page.js';
+import { type DocumentedRule, RULES_PAGE, readRules } from '../../scripts/machine-rules.js';
 
-/** docs/rules.md: written from its source, complete, kept by tests that exist, and cited only where it has the rule. */
+/** docs/rules.md: of one form, complete, kept by tests that exist, and cited only where it has the rule. */
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');
 
-type Rules = Iterable<readonly [string, MachineRule]>;
+type Rules = readonly DocumentedRule[];
+
+const rules = readRules(read(RULES_PAGE));
+const anchors = rules.map(({ anchor }) => anchor);
 
 // ---- Tests that keep a rule ----
 
@@ -24,13 +22,13 @@ const escaped = (text: string): string => text.replace(/[$()*+.?[\\\]^{|}]/g, '\
 
 /** Whether a file has a test of this title, or one that is built around it; a trace is named by its first line. */
 const hasTest = (source: string, title: string): boolean =>
-  new RegExp(`['"\`](?:[^'"\`\\n]*[ }])?${escaped(title)}(?:['"\`]|\\$\\{)`).test(
+  new RegExp(`['"\`](?:[^'"\`\\n]*[ }])?${escaped(title)} ?(?:['"\`]|\\$\\{)`).test(
     source.replaceAll("\\'", "'"),
   ) || source.startsWith(`# ${title}`);
 
 /** The tests that rules name and that do not exist. */
 const testFaults = (rules: Rules): readonly string[] =>
-  [...rules].flatMap(([anchor, { tests }]) => [
+  rules.flatMap(({ anchor, tests }) => [
     ...(Object.values(tests).flat().length === 0 ? [`${anchor}: no test keeps it`] : []),
     ...Object.entries(tests).flatMap(([file, titles]) => {
       if (!existsSync(path.join(root, file))) return [`${anchor}: there is no ${file}`];
@@ -42,16 +40,20 @@ const testFaults = (rules: Rules): readonly string[] =>
   ]);
 
 test('each rule names tests that exist', () => {
-  assert.deepEqual(testFaults(machineRules), []);
+  assert.deepEqual(testFaults(rules), []);
 });
 
 test('a rule without a test, a missing file and a missing title are named', () => {
   const rule = { text: 'It holds.', states: 'every', events: 'every' } as const;
   const planted: Rules = [
-    ['untested', { ...rule, tests: {} }],
-    ['no-file', { ...rule, tests: { 'test/docs/gone.test.ts': ['x'] } }],
-    ['no-title', { ...rule, tests: { 'test/docs/links.test.ts': ['no such title'] } }],
-    ['kept', { ...rule, tests: { 'test/docs/seeds.test.ts': ['a title or a file that is gone is named'] } }],
+    { ...rule, anchor: 'untested', tests: {} },
+    { ...rule, anchor: 'no-file', tests: { 'test/docs/gone.test.ts': ['x'] } },
+    { ...rule, anchor: 'no-title', tests: { 'test/docs/links.test.ts': ['no such title'] } },
+    {
+      ...rule,
+      anchor: 'kept',
+      tests: { 'test/docs/seeds.test.ts': ['a title or a file that is gone is named'] },
+    },
   ];
   assert.deepEqual(testFaults(planted), [
     'untested: no test keeps it',
@@ -62,40 +64,41 @@ test('a rule without a test, a missing file and a missing title are named', () =
 
 // ---- Completeness ----
 
-/** What no rule names. A rule about every state or every event says nothing about a particular one. */
+const states = Object.keys(agent.states);
+const events = Object.keys(agent.events);
+
+/** A rule about every state or every event says nothing about a particular one. */
+const namesIn = (names: DocumentedRule['states']): readonly string[] => (names === 'every' ? [] : names);
+
+/** States and events that no rule names. */
 const ungoverned = (rules: Rules): readonly string[] => {
-  const list = [...rules].map(([, rule]) => rule);
-  const named = new Set<string>(
-    list.flatMap(({ states, events }) => [
-      ...(states === 'every' ? [] : states),
-      ...(events === 'every' ? [] : events),
-    ]),
-  );
-  return [...Object.keys(agent.states), ...Object.keys(agent.events)].filter((name) => !named.has(name));
+  const named = new Set(rules.flatMap((rule) => [...namesIn(rule.states), ...namesIn(rule.events)]));
+  return [...states, ...events].filter((name) => !named.has(name));
 };
 
+/** States and events that rules name and that the machine does not have. */
+const unknownNames = (rules: Rules): readonly string[] =>
+  rules.flatMap((rule) => [
+    ...namesIn(rule.states).filter((name) => !states.includes(name)),
+    ...namesIn(rule.events).filter((name) => !events.includes(name)),
+  ]);
+
 test('each state and each event is governed by some rule', () => {
-  assert.deepEqual(ungoverned(machineRules), []);
+  assert.deepEqual(ungoverned(rules), []);
+  assert.deepEqual(unknownNames(rules), []);
 });
 
 test('a state and an event without a rule are named', () => {
-  const without = [...machineRules].map(
-    ([anchor, { states, events, ...rule }]) =>
-      [
-        anchor,
-        {
-          ...rule,
-          states: states === 'every' ? states : states.filter((name) => name !== 'Compacting'),
-          events: events === 'every' ? events : events.filter((name) => name !== 'InputFailed'),
-        },
-      ] as const,
-  );
+  const without = rules.map((rule) => ({
+    ...rule,
+    states: namesIn(rule.states).filter((name) => name !== 'Compacting'),
+    events: namesIn(rule.events).filter((name) => name !== 'InputFailed'),
+  }));
   assert.deepEqual(ungoverned(without), ['Compacting', 'InputFailed']);
 });
 
 test('no anchor stands twice, and anchors are words', () => {
-  const anchors = Object.values(ruleSections).flatMap((section) => Object.keys(section));
-  assert.equal(anchors.length, machineRules.size);
+  assert.equal(new Set(anchors).size, anchors.length);
   assert.deepEqual(
     anchors.filter((anchor) => !/^[a-z]+(-[a-z]+)*$/.test(anchor)),
     [],
@@ -104,8 +107,20 @@ test('no anchor stands twice, and anchors are words', () => {
 
 // ---- The page ----
 
-test('docs/rules.md is what the rules give', () => {
-  assert.equal(read(rulesPage), rulesText(), 'run `npm run update`');
+test('an entry without a text, states or tests, or with more than these, is named', () => {
+  const entry = '### it-holds\n\nIt holds.\n\n- States: every state\n- Tests: [it](../test/it.test.ts)';
+  assert.deepEqual(readRules(`# Rules\n\n## A subject\n\n${entry}\n`), [
+    {
+      anchor: 'it-holds',
+      text: 'It holds.',
+      states: 'every',
+      events: [],
+      tests: { 'test/it.test.ts': ['it'] },
+    },
+  ]);
+  for (const line of ['It holds.\n\n', '- States: every state\n', '- Tests: [it](../test/it.test.ts)'])
+    assert.throws(() => readRules(entry.replace(line, '')), /this entry is no rule:\nit-holds/);
+  assert.throws(() => readRules(`${entry}\n- More: this`), /this entry is no rule/);
 });
 
 // ---- Citations ----
@@ -121,6 +136,9 @@ const citingFiles = [
 ].filter((file) => existsSync(path.join(root, file)));
 
 const citations = /rules\.md#([\w-]+)/g;
+/** Rules that rows of test/agent are about, and that the invariants check. */
+const rowRules = /\brule: '([\w-]+)'/g;
+const invariantRules = /(?<=type RuleName =(?:\s+\| '[\w-]+')*\s+\| )'([\w-]+)'/g;
 /** Rules, sections and cases by a number that nobody can look up: `R12`, `(2.13)`, `case 7:`. */
 const numbers =
   /\bR\d{1,2}[a-z]?\b|(?<=(?:\/\/|\*) [^\n]*)\((?:[^()\n]*, )?[2-4]\.\d{1,2}\)|\b(?:case|invariant) \d+[a-z]?:/g;
@@ -128,7 +146,11 @@ const numbers =
 /** Citations of rules that the page does not have, and of numbers in its place. */
 const citationFaults = (file: string, text: string): readonly string[] =>
   [
-    ...[...text.matchAll(citations)].filter(([, anchor = '']) => !machineRules.has(anchor)),
+    ...[
+      ...text.matchAll(citations),
+      ...text.matchAll(invariantRules),
+      ...(file.startsWith('test/agent/') ? text.matchAll(rowRules) : []),
+    ].filter(([, anchor = '']) => !anchors.includes(anchor)),
     ...text.matchAll(numbers),
   ].map(([citation]) => `${file}: ${citation}`);
 
@@ -144,12 +166,16 @@ test('a citation that leads nowhere, or is a number, is named', () => {
     '/** See docs/rules.md#limit-before-request and docs/rules.md#no-such-rule. */',
     '// As in R12 and R83c, but not R100 (retry, 2.7), in Node 22.2 (case 3).',
     "test('case 7: it holds')",
+    "type RuleName =\n  | 'one-request'\n  | 'no-such-promise';",
+    "{ rule: 'Bash(npm test)' }, { rule: 'no-such-row' }",
   ];
-  assert.deepEqual(citationFaults('x.ts', text.join('\n')), [
-    'x.ts: rules.md#no-such-rule',
-    'x.ts: R12',
-    'x.ts: R83c',
-    'x.ts: (retry, 2.7)',
-    'x.ts: case 7:',
+  assert.deepEqual(citationFaults('test/agent/x.ts', text.join('\n')), [
+    'test/agent/x.ts: rules.md#no-such-rule',
+    "test/agent/x.ts: 'no-such-promise'",
+    "test/agent/x.ts: rule: 'no-such-row'",
+    'test/agent/x.ts: R12',
+    'test/agent/x.ts: R83c',
+    'test/agent/x.ts: (retry, 2.7)',
+    'test/agent/x.ts: case 7:',
   ]);
 });

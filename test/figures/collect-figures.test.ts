@@ -3,9 +3,9 @@ import test from 'node:test';
 import { addUsage } from '../../packages/agent/src/machine/moves/budget.js';
 import type { UsageTotals } from '../../packages/agent/src/machine/usage.js';
 import {
+  collectFigures,
   FigureCollector,
   type FigureStep,
-  figuresOf,
   NO_USAGE,
 } from '../../packages/inspector/src/figures/collect-figures.js';
 import { cacheShareOf, type SessionFigures } from '../../packages/inspector/src/figures/session-figures.js';
@@ -18,7 +18,7 @@ const stepsOf = (trace: string): readonly FigureStep[] =>
   play(trace).steps.map(({ event, step }, index) => ({ seq: index + 1, event, ...step }));
 
 const tell = (trace: string, parent: { sessionId: string; seq: number } | null = null): SessionFigures =>
-  figuresOf({ parent }, stepsOf(trace));
+  collectFigures({ parent }, stepsOf(trace));
 
 /** The spans as short lines: kind, name, from-to, how they ended if not well. */
 const drawn = ({ spans }: SessionFigures): readonly string[] =>
@@ -152,7 +152,7 @@ test('the gap of a fork is no crash, and a request that nobody ended stays open'
 test('the journal says when a reply began, and nothing else is believed', () => {
   const steps = stepsOf('> @0 Start\n> @100 UserInput "hi"\n> @1000 LlmCompleted req-1 says "hello"\n');
   const withFirst = (firstPieceAt: number) =>
-    figuresOf(
+    collectFigures(
       { parent: null },
       steps.map((step) =>
         step.event.type === 'LlmCompleted' ? { ...step, event: { ...step.event, firstPieceAt } } : step,
@@ -197,7 +197,7 @@ test('over any session, also with a clock that jumps: no negative time, and the 
       at += JUMPS[(index * 7 + walked.rolls.length) % JUMPS.length] ?? 0;
       return step === undefined ? [] : [{ seq: index + 1, event: { ...event, at }, ...step }];
     });
-    const figures = figuresOf({ parent: null }, steps);
+    const figures = collectFigures({ parent: null }, steps);
     for (const { startMs, endMs } of [...figures.spans, ...figures.requests, ...figures.gaps])
       assert.ok(startMs >= 0 && endMs >= startMs && endMs <= figures.elapsedMs);
     const times = Object.values(figures.time);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { agent } from '../../packages/agent/src/machine/machine.js';
 import type { Header } from '../../packages/agent/src/ports/journal.js';
 import { ChartTrace } from '../../packages/inspector/src/model/chart.js';
@@ -13,6 +14,7 @@ import {
 } from '../../packages/inspector/src/model/session-history.js';
 import { timeAxis } from '../../packages/inspector/src/model/time-axis.js';
 import { projections } from '../../packages/verify/src/projections/all-projections.js';
+import { machineRules } from '../../scripts/machine-rules.js';
 import { settingsFrom } from '../agent/trace-player.js';
 import { eventsOf, STORY } from './stored-session.js';
 
@@ -134,14 +136,17 @@ describe('what the inspector computes', () => {
   });
 
   it('explains every state and arrow of every chart', () => {
+    const rules = machineRules(fileURLToPath(new URL('../..', import.meta.url)));
     for (const name of Object.keys(agent.states)) {
-      const { about, rules } = explainState(name, null);
-      assert.ok(about.length > 20 && rules.length > 0, name);
+      const explanation = explainState(name, null, rules);
+      assert.ok(explanation.about.length > 20 && explanation.rules.length > 0, name);
     }
     for (const { from, to, kind } of agent.edges)
-      if (kind === 'go') assert.ok(explainArrow(from, to, null).branches.length > 0, `${from} ${to}`);
+      if (kind === 'go')
+        assert.ok(explainArrow({ from, to }, null, rules).branches.length > 0, `${from} ${to}`);
     for (const view of projections)
-      for (const { from, to } of view.edges) assert.ok(explainArrow(from, to, view).branches.length > 0);
+      for (const { from, to } of view.edges)
+        assert.ok(explainArrow({ from, to }, view, rules).branches.length > 0);
   });
 
   it('shortens waits on the axis and keeps the order of time', () => {

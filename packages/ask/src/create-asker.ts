@@ -151,7 +151,7 @@ class Askers implements Asker {
     const settings: AskSettings = {
       ...defaultCodeSettings,
       ...defaults,
-      reserve: reserveOf(this.#models),
+      reserve: estimateReserve(this.#models),
       subcallInstructions,
       userPolicy: policy === undefined ? 'no' : 'yes',
       ...options.settings,
@@ -330,7 +330,7 @@ const MILLION = 1_000_000;
 type TokenCosts = { readonly input: number; readonly output: number };
 
 /** The rate of a call with a fixed number of tokens in addition to the characters of its prompt. */
-const rateOf = (fixed: TokenCosts, tokensPerCharacter: number, dollars: TokenCosts): Rate => ({
+const estimateRate = (fixed: TokenCosts, tokensPerCharacter: number, dollars: TokenCosts): Rate => ({
   callUsd: (fixed.input * dollars.input + fixed.output * dollars.output) / MILLION,
   callTokens: fixed.input + fixed.output,
   characterUsd: (tokensPerCharacter * dollars.input) / MILLION,
@@ -341,7 +341,7 @@ const rateOf = (fixed: TokenCosts, tokensPerCharacter: number, dollars: TokenCos
  * The expected and the worst-case cost of a call to the most expensive of the models. Worst case: each character is a
  * token, the whole input is written to a cache, and the reply has the maximum length.
  */
-const reserveOf = (models: readonly Model[]): Reserve => {
+const estimateReserve = (models: readonly Model[]): Reserve => {
   const most = (read: (model: Model) => number | undefined): number =>
     Math.max(0, ...models.map((model) => read(model) ?? 0));
   const output = most(({ facts }) => facts.prices?.output);
@@ -352,8 +352,8 @@ const reserveOf = (models: readonly Model[]): Reserve => {
   );
   const longest = most(({ facts }) => facts.outputTokensMax);
   return {
-    expected: rateOf({ input: 0, output: REPLY_TOKENS }, 1 / CHARACTERS_PER_TOKEN, { input, output }),
-    worst: rateOf({ input: INSTRUCTION_TOKENS, output: longest }, 1, { input: written, output }),
+    expected: estimateRate({ input: 0, output: REPLY_TOKENS }, 1 / CHARACTERS_PER_TOKEN, { input, output }),
+    worst: estimateRate({ input: INSTRUCTION_TOKENS, output: longest }, 1, { input: written, output }),
     basis: 'estimated',
   };
 };

@@ -30,7 +30,7 @@ export type ExploreNeeds = {
 /** An unfinished run, its limits and its usage so far. */
 type Begun = { readonly id: string; readonly limits: RunLimits; readonly spent: UsageTotals };
 
-/** The unfinished run of the same question about the same files, or null (rule 1). */
+/** The unfinished run of the same question about the same files, or null: a repeated call resumes it. */
 const findBegun = async (
   { journals }: ExploreNeeds,
   question: string,
@@ -95,7 +95,7 @@ const begin = async (
   });
 };
 
-const usageOf = (tree: Tree): Usage => {
+const getUsage = (tree: Tree): Usage => {
   const { unpriced, costUsd, ...tokens } = spentBy(tree);
   return { ...tokens, costUsd: unpriced > 0 && costUsd === 0 ? null : costUsd };
 };
@@ -103,7 +103,7 @@ const usageOf = (tree: Tree): Usage => {
 const withPartial = (sentence: string, partial: string): string =>
   partial.trim() === '' ? sentence : `${sentence}\nWhat it had so far:\n${partial}`;
 
-const outcomeOf = (outcome: Outcome, usage: Usage): ToolOutcome => {
+const toToolOutcome = (outcome: Outcome, usage: Usage): ToolOutcome => {
   switch (outcome.status) {
     case 'answered':
       return { status: 'ok', text: outcome.answer, usage };
@@ -155,10 +155,10 @@ export const explore = async (
   const ended = await attempt(() => run.outcome);
   unwatch();
   context.signal.removeEventListener('abort', cancel);
-  const usage = usageOf(run.state());
+  const usage = getUsage(run.state());
   await attempt(() => run.close());
   if (ended.kind === 'fault') return { status: 'failed', text: ended.fault.message, usage };
-  const outcome = outcomeOf(ended.value, usage);
+  const outcome = toToolOutcome(ended.value, usage);
   return outcome.status === 'cancelled' && context.signal.reason === 'timedOut'
     ? { ...outcome, status: 'timedOut' }
     : outcome;

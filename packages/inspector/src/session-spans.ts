@@ -14,7 +14,7 @@ import { type State, turnRuns } from '@pawl/agent/machine/state';
 import type { Usage, UsageTotals } from '@pawl/agent/machine/usage';
 import { VERSION } from '@pawl/agent/platform/environment';
 import type { Stepped } from '@pawl/agent/ports/session';
-import { type Activity, activitiesOf } from './figures/session-figures.js';
+import { type Activity, findActivities } from './figures/session-figures.js';
 
 export type SpanOptions = {
   readonly tracer: Tracer;
@@ -101,7 +101,7 @@ export class SessionSpans {
     this.#endTools(step);
     if (turnOver) this.#endTurn(state);
     if (this.#turn === null && turnRuns(state)) this.#beginTurn(state);
-    for (const activity of activitiesOf(state)) this.#begin(activity, state);
+    for (const activity of findActivities(state)) this.#begin(activity, state);
     this.#usage = state.session.usage;
   }
 
@@ -196,7 +196,7 @@ export class SessionSpans {
   /** What the event says about the open call of the model. */
   #hearReply({ event }: Stepped): void {
     const chat = this.#chat;
-    if (chat === null || idOf(event) !== chat.id) return;
+    if (chat === null || getRequestId(event) !== chat.id) return;
     if ('usage' in event && event.usage !== null) chat.usage = added(chat.usage, event.usage);
     if ('firstPieceAt' in event && event.firstPieceAt !== undefined) {
       const seconds = Math.max(0, event.firstPieceAt - chat.sentAt) / 1_000;
@@ -227,7 +227,7 @@ export class SessionSpans {
     this.#chat = null;
     span.setAttribute(pawlNames.attempts, attempts);
     if (usage !== null) span.setAttributes({ ...tokenAttributes(usage), ...costAttributes(usage.costUsd) });
-    const answers = idOf(event) === id;
+    const answers = getRequestId(event) === id;
     if (event.type === 'LlmFailed' && answers) fail(span, event.error.kind);
     else if (event.type === 'CompactionFailed' && answers) fail(span, 'compaction');
     else if (!answers) fail(span, 'cancelled');
@@ -265,7 +265,7 @@ export class SessionSpans {
       span.end(this.#time());
       this.#tools.delete(id);
     }
-    const going = new Set(activitiesOf(state).map(({ id }) => id));
+    const going = new Set(findActivities(state).map(({ id }) => id));
     for (const [id, span] of this.#tools) {
       if (going.has(id)) continue;
       fail(span, 'interrupted');
@@ -276,7 +276,7 @@ export class SessionSpans {
 }
 
 /** The id of the request or compaction that an event answers. */
-const idOf = (event: Event): string | null => {
+const getRequestId = (event: Event): string | null => {
   if (event.type === 'LlmCompleted' || event.type === 'LlmFailed') return event.requestId;
   if (event.type === 'CompactionCompleted' || event.type === 'CompactionFailed') return event.compactionId;
   return null;
@@ -295,7 +295,7 @@ const shownText = (text: string, redact: Redact): string => {
   return clean.length <= CHARACTERS_MAX ? clean : `${clean.slice(0, CHARACTERS_MAX)}…`;
 };
 
-const partOf = (part: Message['parts'][number]): object => {
+const toSpanPart = (part: Message['parts'][number]): object => {
   switch (part.type) {
     case 'text':
       return { type: 'text', content: part.text };
@@ -311,7 +311,10 @@ const partOf = (part: Message['parts'][number]): object => {
 };
 
 const messagesText = (messages: readonly Message[], redact: Redact): string =>
-  shownText(JSON.stringify(messages.map(({ role, parts }) => ({ role, parts: parts.map(partOf) }))), redact);
+  shownText(
+    JSON.stringify(messages.map(({ role, parts }) => ({ role, parts: parts.map(toSpanPart) }))),
+    redact,
+  );
 
 /** The message that a request adds to those before it. */
 const newMessages = ({ session }: State): readonly Message[] => {

@@ -1,11 +1,5 @@
 /** The library: an agent that lives in your program. `pawl/machine` is the core alone, `pawl/testing` is for tests. */
 
-export type {
-  CommandHook,
-  FunctionHook,
-  HookResult,
-  SessionHook,
-} from '@pawl/agent/extensions/hooks/session-hooks';
 export {
   type Agent,
   type AgentOptions,
@@ -24,7 +18,13 @@ export {
   type ToolDefinition,
   type Touched,
   type Turn,
-} from '@pawl/agent/index';
+} from '@pawl/agent';
+export type {
+  CommandHook,
+  FunctionHook,
+  HookResult,
+  SessionHook,
+} from '@pawl/agent/extensions/hooks/session-hooks';
 export { fileJournals } from '@pawl/agent/journal/file-store';
 export { JournalError, type JournalErrorKind } from '@pawl/agent/journal/journal-error';
 export { replay } from '@pawl/agent/journal/journaled-agent-machine';
@@ -48,6 +48,7 @@ export type { Model, ModelFacts, ModelPiece, ModelRequest, RawCall } from '@pawl
 export type { Input, Runtime, Stepped, StoppingPolicy, Watcher } from '@pawl/agent/ports/session';
 export type { PreviewContext, Tool, ToolContext, ToolOutcome } from '@pawl/agent/ports/tool';
 export { builtinTools } from '@pawl/agent/tools/builtin-tools';
+export { createAsker, fileAskJournals } from '@pawl/ask';
 export type {
   Asker,
   AskerOptions,
@@ -56,7 +57,6 @@ export type {
   AskRun,
   ResumeOptions,
 } from '@pawl/ask/create-asker';
-export { createAsker, fileAskJournals } from '@pawl/ask/index';
 export type { Environment, EnvironmentKind, EnvironmentName, EnvironmentOptions } from '@pawl/ask/ports';
 export { EnvironmentUnavailable, seedParity } from '@pawl/ask/run/eager-values';
 export type { Outcome } from '@pawl/ask/run/state';

@@ -5,7 +5,7 @@ import type { Call } from '../../../packages/agent/src/machine/call.js';
 import { agent } from '../../../packages/agent/src/machine/machine.js';
 import type { State } from '../../../packages/agent/src/machine/state.js';
 import type { Step } from '../../../packages/machine/src/kernel/table.js';
-import { modelOf } from '../../../packages/verify/src/exploration/exploration-model.js';
+import { createModel } from '../../../packages/verify/src/exploration/exploration-model.js';
 import {
   type ExplorationEvent,
   type ExplorationNode,
@@ -24,7 +24,7 @@ import { configurationNamed } from './small.js';
 
 /** The world around the machine as the exploration sees it: what counts as a goal, and what counts as moving. */
 
-const { model } = modelOf(configurationNamed('everything'), agent, projections);
+const { model } = createModel(configurationNamed('everything'), agent, projections);
 const at = (state: State): ExplorationNode => ({ ...model.initial, state });
 const [prompt, turnsEnd] = model.goals;
 const asking: Call = { judged: g.edit('2'), requestedAt: 1, status: 'awaitingApproval', why: 'x' } as Call; // as policy makes it
@@ -97,7 +97,7 @@ const still: Projection = { ...minimal, project: (cursor) => ({ cursor, steps: [
 /** A machine that always answers with this one step, and what comes of it where nothing happens. */
 const answering = (step: Partial<Step<State, Action>>, seen: readonly Projection[]): ExplorationNode => {
   const one = { state: resting.state, actions: [], path: [], diagnostics: [], ...step };
-  const { model: own } = modelOf(
+  const { model: own } = createModel(
     configurationNamed('everything'),
     { step: () => one, ignored: agent.ignored },
     seen,

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { defaultSettings } from '../../../packages/agent/src/machine/settings.js';
 import type { CallVerdict } from '../../../packages/agent/src/policy/judged-call.js';
-import { replyOf } from '../../../packages/verify/src/exploration/configuration.js';
+import { createReply } from '../../../packages/verify/src/exploration/configuration.js';
 
 /** The letters that the calls of a reply are written in. */
 
-const callsOf = (letters: string) => replyOf({ calls: letters }, defaultSettings.limits).calls;
+const callsOf = (letters: string) => createReply({ calls: letters }, defaultSettings.limits).calls;
 
 const rows: readonly (readonly [letter: string, tool: string, verdict: CallVerdict])[] = [
   ['R', 'grep', { kind: 'ok' }],

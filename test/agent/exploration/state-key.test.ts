@@ -4,7 +4,7 @@ import { agent } from '../../../packages/agent/src/machine/machine.js';
 import type { FiniteModel } from '../../../packages/machine/src/explorer/explore.js';
 import type { Configuration } from '../../../packages/verify/src/exploration/configuration.js';
 import { configurationsOf } from '../../../packages/verify/src/exploration/configurations.js';
-import { modelOf } from '../../../packages/verify/src/exploration/exploration-model.js';
+import { createModel } from '../../../packages/verify/src/exploration/exploration-model.js';
 import type {
   ExplorationEvent,
   ExplorationNode,
@@ -42,7 +42,7 @@ const futureOf = (
  * must lead over the same arrows to the same keys.
  */
 const compareAll = (configuration: Configuration): number => {
-  const { model } = modelOf(configuration, agent, projections);
+  const { model } = createModel(configuration, agent, projections);
   const counts = new Map<string, number>();
   const futures = new Map<string, readonly string[]>();
   const waiting: { readonly node: ExplorationNode; readonly key: string }[] = [];

@@ -10,7 +10,7 @@ import {
   defaultBounds,
 } from '../../../packages/verify/src/exploration/configuration.js';
 import { configurationsOf } from '../../../packages/verify/src/exploration/configurations.js';
-import { modelOf, settingsOf } from '../../../packages/verify/src/exploration/exploration-model.js';
+import { createModel, createSettings } from '../../../packages/verify/src/exploration/exploration-model.js';
 import type { ExplorationNode } from '../../../packages/verify/src/exploration/exploration-node.js';
 import { eventLine } from '../../../packages/verify/src/exploration/write-trace.js';
 import { projections } from '../../../packages/verify/src/projections/all-projections.js';
@@ -53,7 +53,7 @@ const differing = (settings: Settings): string =>
   );
 
 const describeWorld = (configuration: Configuration, statesMax: number): readonly string[] => {
-  const { model } = modelOf(configuration, agent, projections);
+  const { model } = createModel(configuration, agent, projections);
   const lines = new Map<string, number>();
   const labels = (node: ExplorationNode) => {
     const found = model.labels(node);
@@ -66,7 +66,7 @@ const describeWorld = (configuration: Configuration, statesMax: number): readonl
   const { states, steps, depth, violation } = explore({ ...model, labels }, { statesMax });
   assert.equal(violation, null);
   return [
-    `settings ${differing(settingsOf(configuration))}`,
+    `settings ${differing(createSettings(configuration))}`,
     `${states} states, ${steps} steps, ${depth} deep`,
     ...[...lines].map(([line, times]) => `${times} × ${line}`).sort(),
   ];

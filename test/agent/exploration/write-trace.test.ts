@@ -5,8 +5,8 @@ import { agent } from '../../../packages/agent/src/machine/machine.js';
 import { explore } from '../../../packages/machine/src/explorer/explore.js';
 import type { Configuration } from '../../../packages/verify/src/exploration/configuration.js';
 import { configurationsOf } from '../../../packages/verify/src/exploration/configurations.js';
-import { modelOf, settingsOf } from '../../../packages/verify/src/exploration/exploration-model.js';
-import { eventLine, traceOf } from '../../../packages/verify/src/exploration/write-trace.js';
+import { createModel, createSettings } from '../../../packages/verify/src/exploration/exploration-model.js';
+import { eventLine, writeTrace } from '../../../packages/verify/src/exploration/write-trace.js';
 import { usage } from '../given.js';
 import { eventFrom } from '../trace-events.js';
 import { play, settingsFrom } from '../trace-player.js';
@@ -17,7 +17,7 @@ const STATES_MAX = 120;
 /** One event of each kind of line that a configuration makes: digits aside, lines of a kind are the same. */
 const eventsOf = (configuration: Configuration): ReadonlyMap<string, Event> => {
   const events = new Map<string, Event>();
-  const { model } = modelOf(configuration, agent, []);
+  const { model } = createModel(configuration, agent, []);
   const { labels } = model;
   const listening = {
     ...model,
@@ -49,15 +49,15 @@ test('every event of an exploration is read back as it was written', () => {
 
 test('the settings of a configuration are read back from its trace', () => {
   for (const configuration of configurationsOf(smallBounds)) {
-    const [, settings = ''] = traceOf(configuration, ['x'], []).split('\n');
-    assert.deepEqual(settingsFrom(settings.slice(2)), settingsOf(configuration), configuration.name);
+    const [, settings = ''] = writeTrace(configuration, ['x'], []).split('\n');
+    assert.deepEqual(settingsFrom(settings.slice(2)), createSettings(configuration), configuration.name);
   }
 });
 
 test('a path is written as a trace that can be played, with its times', () => {
   const [configuration] = configurationsOf(smallBounds);
   assert.ok(configuration !== undefined);
-  const trace = traceOf(
+  const trace = writeTrace(
     configuration,
     ['every-call-answered: the last calls are not answered'],
     [

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { arrowRows, arrowsOf, stepFinder } from '../../../packages/verify/src/projections/projection.js';
+import { arrowRows, createArrows, stepFinder } from '../../../packages/verify/src/projections/projection.js';
 
 // How the arrow of a step is found in a seed's table.
 
-const edges = arrowsOf(
+const edges = createArrows(
   arrowRows('text', ['A', 'go', '', 'B', 'Do'], ['A', 'go', 'late', 'B', 'Wait'], ['B', null, '', 'A', null]),
 );
 const [does, waits, back] = edges;

@@ -4,7 +4,7 @@ import { type TestContext, test } from 'node:test';
 import { javascript } from '../../../packages/ask/src/environments/sandboxed-node.js';
 import type { Subcall } from '../../../packages/ask/src/ports.js';
 import type { CellReport, PastCell } from '../../../packages/ask/src/run/cell-types.js';
-import { digestOf } from '../../../packages/ask/src/run/text-hash.js';
+import { digestTexts } from '../../../packages/ask/src/run/text-hash.js';
 import { restoreVariables } from '../../../packages/ask/src/runtime/run-environments.js';
 
 /** An environment built again from its cells: what is the same, what is noticed. */
@@ -27,11 +27,11 @@ const remember = (cellId: string, code: string, report: CellReport, calls: reado
   cellId,
   code,
   status: report.status,
-  printed: digestOf([report.stdout, report.stderr]),
+  printed: digestTexts([report.stdout, report.stderr]),
   subcalls: calls.map(({ ordinal, kind, prompts }) => ({
     ordinal,
     kind,
-    prompts: digestOf(prompts),
+    prompts: digestTexts(prompts),
     texts: prompts.map((prompt) => `<${prompt}>`),
   })),
 });
@@ -65,7 +65,7 @@ test('variables are kept, calls answered from the record, and a cell that failed
 });
 
 const rows: readonly (readonly [string, (cell: PastCell) => PastCell, 'changed' | 'lost'])[] = [
-  ['another output', (cell) => ({ ...cell, printed: digestOf(['other', '']) }), 'changed'],
+  ['another output', (cell) => ({ ...cell, printed: digestTexts(['other', '']) }), 'changed'],
   ['another status', (cell) => ({ ...cell, status: 'raised' }), 'lost'],
   ['another call', (cell) => ({ ...cell, code: 'a = llm_query("other");' }), 'lost'],
   ['another kind of call', (cell) => ({ ...cell, code: 'a = rlm_query("one");' }), 'lost'],

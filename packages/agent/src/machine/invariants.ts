@@ -3,7 +3,6 @@
 import type { Edge, Step } from '@pawl/machine/kernel/table';
 import type { Action } from './action.js';
 import { type Conversation, lengthOf } from './conversation.js';
-import type { RuleName } from './documented-rules.js';
 import type { Event, StopReason } from './event.js';
 import type { Message, UserMessage } from './message.js';
 import { hasSessionLimit, sessionLimit } from './moves/budget.js';
@@ -657,6 +656,30 @@ export const flightFaults = (before: State, event: Event, step: Step<State, Acti
     ),
   ];
 };
+
+/** The rules of docs/rules.md that are checked here and while exploring; test/docs/rules.test.ts looks them up. */
+type RuleName =
+  | 'append-only'
+  | 'ask-before-call'
+  | 'back-to-the-user'
+  | 'bounded-work'
+  | 'call-order'
+  | 'deterministic'
+  | 'every-call-answered'
+  | 'grace-period'
+  | 'hook-veto'
+  | 'in-flight-is-named'
+  | 'limit-before-call'
+  | 'limit-before-request'
+  | 'never-stuck'
+  | 'no-silent-event'
+  | 'nothing-to-wait-for'
+  | 'nothing-typed-is-lost'
+  | 'one-request'
+  | 'roles-alternate'
+  | 'shutdown'
+  | 'stale-events'
+  | 'usage-counts-once';
 
 /** Describes a broken rule, beginning with its anchor in docs/rules.md. */
 export const brokenRule = (rule: RuleName, what: string): string => `${rule}: ${what}`;

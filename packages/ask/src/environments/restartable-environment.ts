@@ -32,7 +32,7 @@ export type EnvironmentProcess = {
 };
 
 /** Calls the answerer, and returns exactly one text per prompt even if it fails or returns fewer. */
-export const textsOf = async (subcall: Subcall, answer: SubcallAnswerer): Promise<readonly string[]> => {
+export const answerTexts = async (subcall: Subcall, answer: SubcallAnswerer): Promise<readonly string[]> => {
   try {
     const texts = await answer(subcall);
     return subcall.prompts.map((_, index) => texts[index] ?? 'Error: this call has no answer');

@@ -11,7 +11,7 @@ type Redeclared =
 
 const insert = (at: number, text: string): SourceEdit => ({ start: at, end: at, text });
 
-const editsOf = (statement: AnyNode): readonly SourceEdit[] => {
+const editDeclaration = (statement: AnyNode): readonly SourceEdit[] => {
   if (statement.type === 'ClassDeclaration' && statement.id) {
     // Without the semicolon, a bracket on the next line would continue this statement.
     return [insert(statement.start, `var ${statement.id.name} = `), insert(statement.end, ';')];
@@ -35,7 +35,7 @@ const applyEdits = (code: string, edits: readonly SourceEdit[]): string => {
 };
 
 /** acorn throws a SyntaxError that ends with line and column: `Unexpected token (3:5)`. */
-const failureOf = (thrown: unknown): Redeclared => {
+const describeSyntaxError = (thrown: unknown): Redeclared => {
   const text = thrown instanceof Error ? thrown.message : String(thrown);
   const [, message = text, line] = /^(.*) \((\d+):\d+\)$/s.exec(text) ?? [];
   return { status: 'failed', message, line: line === undefined ? null : Number(line) };
@@ -48,7 +48,7 @@ const parseCell = (code: string): Program =>
 export const redeclare = (code: string): Redeclared => {
   try {
     const cell = parseCell(code);
-    const edits = [...cell.body.flatMap(editsOf), ...parallelEdits(cell)];
+    const edits = [...cell.body.flatMap(editDeclaration), ...parallelEdits(cell)];
     // An edit at the end of a statement must precede one at the start of the next.
     return {
       status: 'ok',
@@ -58,7 +58,7 @@ export const redeclare = (code: string): Redeclared => {
       ),
     };
   } catch (thrown) {
-    return failureOf(thrown);
+    return describeSyntaxError(thrown);
   }
 };
 
@@ -78,13 +78,13 @@ type Query = { readonly name: QueryName; readonly call: CallExpression; readonly
 const isNode = (value: unknown): value is AnyNode =>
   typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string';
 
-const childrenOf = (node: AnyNode): readonly AnyNode[] => Object.values(node).flat().filter(isNode);
+const getChildren = (node: AnyNode): readonly AnyNode[] => Object.values(node).flat().filter(isNode);
 
 const hasAwait = (node: AnyNode): boolean =>
-  node.type === 'AwaitExpression' || node.type === 'YieldExpression' || childrenOf(node).some(hasAwait);
+  node.type === 'AwaitExpression' || node.type === 'YieldExpression' || getChildren(node).some(hasAwait);
 
 /** The model call in a node; null unless it is a call with one argument, the prompt. */
-const queryOf = (node: AnyNode | null | undefined): Query | null => {
+const readQuery = (node: AnyNode | null | undefined): Query | null => {
   if (node?.type !== 'CallExpression' || node.callee.type !== 'Identifier') return null;
   const { name } = node.callee;
   const [prompt, ...others] = node.arguments;
@@ -110,7 +110,7 @@ type Batch = { readonly name: QueryName; readonly edits: readonly SourceEdit[] }
 /** `[llm_query(a), llm_query(b)]` as `[(a), (b)]`. */
 const listBatch = (node: AnyNode): Batch | null => {
   if (node.type !== 'ArrayExpression') return null;
-  const queries = node.elements.map(queryOf).filter((query) => query !== null);
+  const queries = node.elements.map(readQuery).filter((query) => query !== null);
   const [first] = queries;
   const fits = queries.length === node.elements.length && queries.every(({ name }) => name === first?.name);
   if (first === undefined || !fits) return null;
@@ -125,7 +125,7 @@ const mapBatch = (node: AnyNode): Batch | null => {
   const isMap = !computed && property.type === 'Identifier' && property.name === 'map' && others.length === 0;
   if (!isMap || visit?.type !== 'ArrowFunctionExpression') return null;
   const outer = returned(visit.body);
-  const query = queryOf(outer?.type === 'AwaitExpression' ? outer.argument : outer);
+  const query = readQuery(outer?.type === 'AwaitExpression' ? outer.argument : outer);
   if (outer === null || query === null) return null;
   const plain = visit.async ? [{ start: visit.start, end: visit.start + 'async'.length, text: '' }] : [];
   return { name: query.name, edits: [...plain, ...promptOnly(outer, query)] };
@@ -148,4 +148,4 @@ const batchEdits = (node: AnyNode): readonly SourceEdit[] | null => {
 
 /** The edits that rewrite such calls into batches, in source order. */
 const parallelEdits = (node: Program | AnyNode): readonly SourceEdit[] =>
-  batchEdits(node) ?? childrenOf(node).flatMap(parallelEdits);
+  batchEdits(node) ?? getChildren(node).flatMap(parallelEdits);

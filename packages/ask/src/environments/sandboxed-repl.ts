@@ -20,10 +20,10 @@ import type { Cell, EnvironmentOptions, Subcall, SubcallAnswerer } from '../port
 import type { CellReport } from '../run/cell-types.js';
 import { wellFormed } from './cell-output.js';
 import {
+  answerTexts,
   type CellEnd,
   type EnvironmentProcess,
   startPausableTimer,
-  textsOf,
 } from './restartable-environment.js';
 
 const GRACE_MS = 2_000;
@@ -39,7 +39,7 @@ type CellOrder = Pick<Cell, 'code' | 'deadlineMs' | 'signal'> & {
   readonly outputMax: number;
 };
 
-const reportOf = ({ status, stdout, stderr, variables, answer }: Finished): CellReport => ({
+const toReport = ({ status, stdout, stderr, variables, answer }: Finished): CellReport => ({
   status,
   stdout,
   stderr,
@@ -77,7 +77,7 @@ const answerCalls = (live: LiveRepl, number: number, answer: SubcallAnswerer) =>
       const { kind, ordinal, prompts, model } = called;
       const subcall: Subcall = { kind, ordinal, prompts, ...(model === null ? {} : { model }) };
       open = subcall;
-      if (!isStopped) return textsOf(subcall, answer).then((texts) => give(subcall, texts));
+      if (!isStopped) return answerTexts(subcall, answer).then((texts) => give(subcall, texts));
       give(subcall, null);
       return Promise.resolve();
     },
@@ -136,7 +136,7 @@ const runIn = (live: LiveRepl, order: CellOrder, answer: SubcallAnswerer): Promi
       hear(said) {
         if (said.type === 'subcall') call(calls.take(said));
         else if (said.type === 'finished' && said.number === number) {
-          finish({ type: 'finished', report: reportOf(said) });
+          finish({ type: 'finished', report: toReport(said) });
         } else if (said.type !== 'printed' || !printed.add(said)) live.kill(CHANNEL_MISUSED);
       },
       gone: (why) => finish({ type: 'gone', why, ...printed.known(), answer: null }),

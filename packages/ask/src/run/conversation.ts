@@ -20,7 +20,7 @@ export const storable = (message: AssistantMessage): AssistantMessage | null => 
   return said ? { ...message, parts } : null;
 };
 
-export const textOf = (message: AssistantMessage | null): string =>
+export const getText = (message: AssistantMessage | null): string =>
   (message?.parts ?? []).map((part) => (part.type === 'text' ? part.text : '')).join('');
 
 /** Stores a reply. Without a message, the user message before it stays open and is extended. */
@@ -51,7 +51,7 @@ const cutEarlier = (message: Message): Message =>
         ),
       };
 
-const charactersOf = (messages: readonly Message[]): number => {
+const countCharacters = (messages: readonly Message[]): number => {
   let sum = 0;
   for (const { parts } of messages) {
     for (const part of parts) if (part.type === 'text') sum += part.text.length;
@@ -63,7 +63,7 @@ const charactersOf = (messages: readonly Message[]): number => {
 export const cutOutputs = (run: Run): Run | null => {
   const before = run.conversation.closed.toArray();
   const after = before.map(cutEarlier);
-  const saved = charactersOf(before) - charactersOf(after);
+  const saved = countCharacters(before) - countCharacters(after);
   if (saved <= 0) return null;
   const conversation: Conversation = { ...run.conversation, closed: AppendList.from(after) };
   return { ...run, conversation, characters: run.characters - saved };

@@ -11,10 +11,10 @@ type Parsed = {
 const isProgram = ({ info }: CodeBlock): boolean => /^\{?\.?repl(?![\w-])/i.test(info);
 
 export const parseReply = (text: string, parity: Pick<Parity, 'finalForms' | 'fences'>): Parsed => {
-  const fences = fencesOf(text);
+  const fences = findFences(text);
   const blocks = fences.filter(isProgram).map((fence) => ({ code: fence.text, closed: fence.closed }));
   const hidden = parity.fences === 'ignored' ? fences : [];
-  return { blocks, final: parity.finalForms === 'on' ? finalOf(text, hidden) : null };
+  return { blocks, final: parity.finalForms === 'on' ? findFinalForm(text, hidden) : null };
 };
 
 /**
@@ -54,7 +54,7 @@ const skip = (line: string, from: number, is: (code: number) => boolean): number
 const fenceSizeMin = 3;
 
 /** The opening fence in a line, or null. A backtick after a fence of backticks makes it inline code. */
-const openingOf = (line: string): Opening | null => {
+const readOpening = (line: string): Opening | null => {
   const indent = skip(line, 0, isBlank);
   const mark = line[indent];
   if (mark !== '`' && mark !== '~') return null;
@@ -91,7 +91,7 @@ function* linesOf(text: string): Generator<Line> {
 }
 
 /** All blocks in order. */
-const fencesOf = (text: string): readonly CodeBlock[] => {
+const findFences = (text: string): readonly CodeBlock[] => {
   const fences: CodeBlock[] = [];
   let open: (Opening & { readonly from: number; readonly lines: string[] }) | null = null;
   const end = (closed: CodeBlock['closed'], to: number): void => {
@@ -101,7 +101,7 @@ const fencesOf = (text: string): readonly CodeBlock[] => {
   };
   for (const line of linesOf(text)) {
     if (open === null) {
-      const opening = openingOf(line.text);
+      const opening = readOpening(line.text);
       if (opening !== null) open = { ...opening, from: line.from, lines: [] };
     } else if (closes(line.text, open)) end('yes', line.to);
     else open.lines.push(unindent(line.text, open.indent));
@@ -129,7 +129,7 @@ const quotes = new Set(['"', "'", '`']);
 const isWord = (character: string): boolean => /[\p{L}\p{N}]/u.test(character);
 
 /** Offset of the parenthesis that closes the one just before `start`; -1 if there is none. */
-const closingOf = (text: string, start: number, quoting: 'quotes' | 'plain'): number => {
+const findClosing = (text: string, start: number, quoting: 'quotes' | 'plain'): number => {
   let depth = 1;
   let quote = '';
   for (let index = start; index < text.length; index++) {
@@ -148,13 +148,13 @@ const closingOf = (text: string, start: number, quoting: 'quotes' | 'plain'): nu
 };
 
 const contentFrom = (text: string, start: number): string | null => {
-  const quoted = closingOf(text, start, 'quotes');
-  const end = quoted >= 0 ? quoted : closingOf(text, start, 'plain');
+  const quoted = findClosing(text, start, 'quotes');
+  const end = quoted >= 0 ? quoted : findClosing(text, start, 'plain');
   return end < 0 ? null : text.slice(start, end).trim();
 };
 
 /** Offsets of the content after each `word` at the start of a line. */
-const startsOf = (text: string, word: string, fences: readonly CodeBlock[]): readonly number[] => {
+const findStarts = (text: string, word: string, fences: readonly CodeBlock[]): readonly number[] => {
   const starts: number[] = [];
   let fence = 0;
   for (const line of linesOf(text)) {
@@ -167,7 +167,7 @@ const startsOf = (text: string, word: string, fences: readonly CodeBlock[]): rea
 };
 
 const lastContent = (text: string, word: string, fences: readonly CodeBlock[]): string | null => {
-  const starts = startsOf(text, word, fences);
+  const starts = findStarts(text, word, fences);
   for (const start of starts.slice(-triesMax).toReversed()) {
     const content = contentFrom(text, start);
     if (content !== null) return content;
@@ -181,7 +181,7 @@ const unquoted = (name: string): string =>
     : name;
 
 /** The final answer in a text outside of `fences`; null if there is none. */
-const finalOf = (text: string, fences: readonly CodeBlock[]): FinalForm | null => {
+const findFinalForm = (text: string, fences: readonly CodeBlock[]): FinalForm | null => {
   const variable = lastContent(text, 'FINAL_VAR(', fences);
   if (variable !== null) return { kind: 'variable', name: unquoted(variable) };
   const content = lastContent(text, 'FINAL(', fences);

@@ -66,7 +66,7 @@ export const isShort = (left: number | null, needed: number): boolean =>
   left !== null && (left <= NOTHING || left + NOTHING < needed);
 
 /** Why an amount can't be spent; null if it can. */
-export const shortOf = (
+export const findShortage = (
   needed: Amount,
   { left, unpriced }: Pick<StopFacts, 'left' | 'unpriced'>,
 ): Short | null => {
@@ -91,7 +91,7 @@ export const budgetWords = (short: Short): string => {
 
 /** Stops if the next call can't be paid; with a limit in dollars, also after a call of unknown price. */
 const judgeBudget = (facts: Pick<StopFacts, 'needed' | 'left' | 'unpriced'>): StopVerdict => {
-  const short = shortOf(facts.needed, facts);
+  const short = findShortage(facts.needed, facts);
   return short === null ? GO : stop(short, budgetWords(short));
 };
 

@@ -12,16 +12,16 @@ const settled = (one: number, other: number): number =>
 const hex = (value: number): string => (value >>> 0).toString(16).padStart(8, '0');
 
 /** A digest of a sub-call: its prompts, and the model that it names. */
-export const digestOfCall = ({
+export const digestCall = ({
   prompts,
   model,
 }: {
   readonly prompts: readonly string[];
   readonly model?: string;
-}): string => digestOf(model === undefined ? prompts : [...prompts, model]);
+}): string => digestTexts(model === undefined ? prompts : [...prompts, model]);
 
 /** Two lists of texts have the same digest only if they are the same (but for a chance of about 1 in 2^64). */
-export const digestOf = (texts: readonly string[]): string => {
+export const digestTexts = (texts: readonly string[]): string => {
   let first = 0xdeadbeef;
   let second = 0x41c6ce57;
   let length = 0;

@@ -22,9 +22,9 @@ const isSplit = (text: string, at: number): boolean => {
   const code = text.charCodeAt(at);
   return code >= 0xdc00 && code <= 0xdfff;
 };
-const headOf = (text: string, length: number): string =>
+const cutHead = (text: string, length: number): string =>
   text.slice(0, isSplit(text, length) ? length - 1 : length);
-const tailOf = (text: string, length: number): string => {
+const cutTail = (text: string, length: number): string => {
   const from = text.length - length;
   return text.slice(isSplit(text, from) ? from + 1 : from);
 };
@@ -34,7 +34,7 @@ export const cutCharacters = (text: string, most: number): string => {
   if (text.length <= most) return text;
   const half = Math.floor(most / 2);
   const missing = counted(text.length - 2 * half, 'character');
-  return `${headOf(text, half)}\n[… ${missing} left out …]\n${tailOf(text, half)}`;
+  return `${cutHead(text, half)}\n[… ${missing} left out …]\n${cutTail(text, half)}`;
 };
 
 // ---- The task ----
@@ -79,7 +79,7 @@ const inputWords = (inputs: readonly InputFacts[]): string => {
 const promptWords = (prompt: string): string =>
   prompt.length <= promptShownMax
     ? `${prompt}\n\nThe variable \`context\` holds this text, too.`
-    : `${headOf(prompt, promptShownMax)}\n\n[This is the beginning. The variable \`context\` holds the whole text: ${counted(prompt.length, 'character')}.]`;
+    : `${cutHead(prompt, promptShownMax)}\n\n[This is the beginning. The variable \`context\` holds the whole text: ${counted(prompt.length, 'character')}.]`;
 
 const iterationWords = (iteration: number, most: number): string =>
   most > 0 ? `Iteration ${iteration} of ${most}.` : `Iteration ${iteration}.`;

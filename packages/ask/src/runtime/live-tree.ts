@@ -15,7 +15,7 @@ import { type AskEquipment, type StopPolicy, TreeCalls } from './model-calls.js'
 import { Environments } from './run-environments.js';
 
 /** The run of an id, which is its prefix: `n0.c1.1.2.t1` belongs to `n0.c1.1.2`. */
-const runOf = (id: string): string => id.slice(0, id.lastIndexOf('.'));
+const getRunId = (id: string): string => id.slice(0, id.lastIndexOf('.'));
 
 /** A tree of runs that is open in this process, until it is closed or its journal fails. */
 export class LiveTree extends JournaledSession<AskTypes> {
@@ -38,7 +38,7 @@ export class LiveTree extends JournaledSession<AskTypes> {
     this.#limits = limits;
     const { settings } = journal.header;
     const post: Post<AskTypes> = (event, told) => this.post(event, told);
-    const fired = (timerId: string): void => post({ type: 'TimerFired', node: runOf(timerId), timerId });
+    const fired = (timerId: string): void => post({ type: 'TimerFired', node: getRunId(timerId), timerId });
     this.#performers = {
       calls: new TreeCalls(equipment, settings, post, report),
       environments: new Environments(equipment, settings, post),

@@ -40,7 +40,7 @@ const types: Readonly<Record<string, string>> = {
   '.yml': 'YAML',
 };
 
-const typeOf = (file: string): string => types[path.extname(file).toLowerCase()] ?? 'text';
+const describeType = (file: string): string => types[path.extname(file).toLowerCase()] ?? 'text';
 
 const sizeText = (bytes: number): string => `${(bytes / (1024 * 1024)).toFixed(1)} MB`;
 
@@ -51,12 +51,12 @@ const tooLarge = (file: string, bytes: number): InputError =>
     `The inputs are too large: with ${file} they have ${sizeText(bytes)}, and at most ${sizeText(INPUT_BYTES_MAX)} fit. Ask about a part of them.`,
   );
 
-const codeOf = (error: unknown): unknown =>
+const errorCode = (error: unknown): unknown =>
   error instanceof Error && 'code' in error ? error.code : undefined;
 
 const asInputError = (file: string, error: unknown): Error => {
   if (error instanceof InputError) return error;
-  if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') {
+  if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') {
     return new InputError('notFound', file, `There is no file ${file}.`);
   }
   const why = error instanceof Error ? error.message : String(error);
@@ -139,7 +139,7 @@ export const findInputs = async (files: readonly string[]): Promise<void> => {
   }
 };
 
-const nameOf = async (file: string, workspace: string): Promise<string> => {
+const nameInput = async (file: string, workspace: string): Promise<string> => {
   const absolute = path.resolve(file);
   for (const folder of [path.resolve(workspace), await realpath(workspace)]) {
     const relative = path.relative(folder, absolute);
@@ -156,7 +156,7 @@ const keepText = async (given: string, { blobs }: InputPlace, name: string, befo
   return { path: null, bytes, sha256: await blobs.put(text), characters: text.length };
 };
 
-const jsonOf = (json: unknown, name: string): string => {
+const toJsonText = (json: unknown, name: string): string => {
   const text: string | undefined = JSON.stringify(json, null, 2);
   if (text !== undefined) return text;
   throw new InputError('notText', name, `${name} is nothing that JSON can say: give a text or a JSON value.`);
@@ -164,13 +164,13 @@ const jsonOf = (json: unknown, name: string): string => {
 
 const readSource = async (source: InputSource, place: InputPlace, before: number) => {
   if ('path' in source) {
-    const name = source.name ?? (await nameOf(source.path, place.workspace));
-    return { name, type: typeOf(name), ...(await measureOne(source.path, before)) };
+    const name = source.name ?? (await nameInput(source.path, place.workspace));
+    return { name, type: describeType(name), ...(await measureOne(source.path, before)) };
   }
   const { name } = source;
   return 'text' in source
-    ? { name, type: typeOf(name), ...(await keepText(source.text, place, name, before)) }
-    : { name, type: 'JSON', ...(await keepText(jsonOf(source.json, name), place, name, before)) };
+    ? { name, type: describeType(name), ...(await keepText(source.text, place, name, before)) }
+    : { name, type: 'JSON', ...(await keepText(toJsonText(source.json, name), place, name, before)) };
 };
 
 /** Makes a name unique: the second `a.txt` becomes `a.txt (2)`. */

@@ -31,7 +31,7 @@ const ABORTED = {
 } as const;
 
 /** The part of a reply to store. Tool calls are left out, since code mode offers no tools. */
-const messageOf = (reply: Completed, model: string): AssistantMessage | null => {
+const toMessage = (reply: Completed, model: string): AssistantMessage | null => {
   const parts = reply.parts.filter(
     (part): part is AssistantPart & typeof part =>
       part.type !== 'call' && (part.text !== '' || part.metadata !== undefined),
@@ -141,7 +141,7 @@ export class TreeCalls {
 
   #reply({ node, requestId }: CallAction, reply: Completed, model: Model): void {
     const { stopReason } = reply;
-    const message = messageOf(reply, model.id);
+    const message = toMessage(reply, model.id);
     const usage = reply.usage === null ? UNKNOWN_USAGE : priceUsage(reply.usage, model.facts.prices);
     this.#post({ type: 'ModelReplied', node, requestId, message, stopReason, usage });
   }

@@ -21,7 +21,7 @@ import type {
 } from '../ports.js';
 import type { Material, TreeAction } from '../run/action.js';
 import type { PastCell } from '../run/cell-types.js';
-import { digestOf, digestOfCall } from '../run/text-hash.js';
+import { digestCall, digestTexts } from '../run/text-hash.js';
 import type { AskEquipment } from './model-calls.js';
 
 type Held = {
@@ -33,7 +33,7 @@ type Held = {
   environment: Environment | null;
   /** Temporary folder for texts that have no file of their own. */
   folder: string | null;
-  /** The last queued action (rule 1). Never rejects. */
+  /** The last queued action: the next one of this environment waits for it. Never rejects. */
   last: Promise<void>;
 };
 
@@ -41,7 +41,7 @@ type Inputs = Pick<EnvironmentOptions, 'contexts' | 'names'>;
 
 type ActionOf<T extends TreeAction['type']> = Extract<TreeAction, { readonly type: T }>;
 
-const keyOf = (cellId: string, ordinal: number): string => `${cellId} ${ordinal}`;
+const subcallKey = (cellId: string, ordinal: number): string => `${cellId} ${ordinal}`;
 
 export class Environments {
   readonly #equipment: AskEquipment;
@@ -86,7 +86,7 @@ export class Environments {
 
   /** Answers a sub-call. The answer is dropped if the cell has ended or was answered already. */
   answer({ node, cellId, ordinal, texts }: ActionOf<'AnswerSubcall'>): void {
-    this.#held.get(node)?.waiting.get(keyOf(cellId, ordinal))?.(texts);
+    this.#held.get(node)?.waiting.get(subcallKey(cellId, ordinal))?.(texts);
   }
 
   read({ node, readId, variable }: ActionOf<'ReadVariable'>): void {
@@ -96,7 +96,7 @@ export class Environments {
     });
   }
 
-  /** Closes the environment of a run (rule 2). */
+  /** Closes the environment of a run. */
   close(node: string): void {
     const held = this.#held.get(node);
     if (held === undefined) return;
@@ -186,7 +186,7 @@ export class Environments {
     if (held.closing.signal.aborted) return [];
     const { ordinal } = subcall;
     return new Promise((resolve) => {
-      held.waiting.set(keyOf(cellId, ordinal), resolve);
+      held.waiting.set(subcallKey(cellId, ordinal), resolve);
       this.#tell(held, { type: 'SubcallAsked', node: held.node, cellId, ...subcall });
     });
   }
@@ -217,14 +217,14 @@ const runAgain = async (
   const answer: SubcallAnswerer = async (subcall) => {
     const { ordinal, kind, prompts } = subcall;
     const known = subcalls.find((past) => past.ordinal === ordinal);
-    if (known?.kind === kind && known.prompts === digestOfCall(subcall)) return known.texts;
+    if (known?.kind === kind && known.prompts === digestCall(subcall)) return known.texts;
     strayed.abort();
     return prompts.map(() => 'Error: this was not asked before');
   };
   const either = AbortSignal.any([signal, strayed.signal]);
   const report = await environment.run({ cellId, code, deadlineMs, signal: either }, answer);
   if (strayed.signal.aborted || report.status !== status || report.variablesLost === 'yes') return 'lost';
-  return digestOf([report.stdout, report.stderr]) === printed ? 'kept' : 'changed';
+  return digestTexts([report.stdout, report.stderr]) === printed ? 'kept' : 'changed';
 };
 
 /**

@@ -77,7 +77,7 @@ const larger = (one: Amount, other: Amount): Amount => ({
 /** Changes the accounts of a run and its ancestors; closed accounts are skipped. */
 const updateAccounts = (ledger: Ledger, node: string, change: (account: Account) => Account): Ledger => {
   const accounts = { ...ledger.accounts };
-  for (const id of lineageOf(node)) {
+  for (const id of getLineage(node)) {
     const account = accounts[id];
     if (account !== undefined) accounts[id] = change(account);
   }
@@ -89,7 +89,7 @@ const updateAccounts = (ledger: Ledger, node: string, change: (account: Account)
 const DIMENSIONS = ['usd', 'tokens'] as const;
 
 /** The remaining amount of an account, without subtracting reserves; null without a limit. */
-const leftOf = ({ limits, spent, unknown }: Account, dimension: 'usd' | 'tokens'): number | null => {
+const getRemaining = ({ limits, spent, unknown }: Account, dimension: 'usd' | 'tokens'): number | null => {
   const limit = limits[dimension];
   if (limit === 'unlimited') return null;
   const used = dimension === 'usd' ? spent.costUsd : tokensOf(spent);
@@ -102,17 +102,17 @@ const least = (one: number | null, other: number | null): number | null => {
 };
 
 /** The remaining budget of a run, without subtracting reserves: the minimum over the run and its ancestors. */
-export const purseOf = (ledger: Ledger, node: string): Purse => {
+export const getPurse = (ledger: Ledger, node: string): Purse => {
   let left: Purse['left'] = { usd: null, tokens: null };
   let unpriced = 0;
-  for (const id of lineageOf(node)) {
+  for (const id of getLineage(node)) {
     const account = ledger.accounts[id];
     if (account === undefined) continue;
     // A limit in dollars can't be checked once a price is unknown. Without such a limit, unknown prices don't matter.
     if (account.limits.usd !== 'unlimited') unpriced = Math.max(unpriced, account.spent.unpriced);
     left = {
-      usd: least(left.usd, leftOf(account, 'usd')),
-      tokens: least(left.tokens, leftOf(account, 'tokens')),
+      usd: least(left.usd, getRemaining(account, 'usd')),
+      tokens: least(left.tokens, getRemaining(account, 'tokens')),
     };
   }
   return { left, unpriced };
@@ -155,7 +155,7 @@ export type WantedCall = {
   readonly expected: Amount;
   readonly worst: Amount;
   readonly basis: Reserve['basis'];
-  /** Usual cost of the next call of each ancestor, from the parent up (rule 3). */
+  /** Usual cost of the next call of each ancestor, from the parent up: what the call must leave them. */
   readonly ancestors: readonly Amount[];
 };
 
@@ -177,7 +177,7 @@ export const usualCost = (
 };
 
 /** The worst-case cost as far as it is known; null if only a finished call of this kind can show it. */
-const worstOf = (ledger: Ledger, { kind, worst, basis }: WantedCall): Amount | null => {
+const estimateWorst = (ledger: Ledger, { kind, worst, basis }: WantedCall): Amount | null => {
   const costs = ledger.kinds[kind];
   if (costs === undefined) return basis === 'estimated' ? null : worst;
   return larger(worst, costs.dearest);
@@ -189,7 +189,7 @@ const leftForAncestors = ({ ancestors }: WantedCall, index: number): Amount =>
 
 /** The dimension in which an account can't pay an amount after all open calls have ended; null if it can pay. */
 const shortageIn = (account: Account, needed: Amount): Short | null => {
-  const [usd, tokens] = [leftOf(account, 'usd'), leftOf(account, 'tokens')];
+  const [usd, tokens] = [getRemaining(account, 'usd'), getRemaining(account, 'tokens')];
   if (usd !== null && account.spent.unpriced > 0) return 'unpriced';
   if (isShort(usd, needed.usd)) return 'usd';
   return isShort(tokens, needed.tokens) ? 'tokens' : null;
@@ -197,7 +197,7 @@ const shortageIn = (account: Account, needed: Amount): Short | null => {
 
 const fitsBeside = (account: Account, worst: Amount | null, kept: Amount): boolean =>
   DIMENSIONS.every((dimension) => {
-    const left = leftOf(account, dimension);
+    const left = getRemaining(account, dimension);
     if (left === null) return true;
     const free = left - account.held[dimension] - kept[dimension];
     return worst !== null && !isShort(free, worst[dimension]);
@@ -205,9 +205,9 @@ const fitsBeside = (account: Account, worst: Amount | null, kept: Amount): boole
 
 export const permissionFor = (ledger: Ledger, wanted: WantedCall): Permission => {
   const usual = usualCost(ledger, wanted);
-  const worst = worstOf(ledger, wanted);
+  const worst = estimateWorst(ledger, wanted);
   const full: string[] = [];
-  for (const [index, id] of lineageOf(wanted.node).entries()) {
+  for (const [index, id] of getLineage(wanted.node).entries()) {
     const account = ledger.accounts[id];
     if (account === undefined) continue;
     const kept = leftForAncestors(wanted, index);
@@ -222,7 +222,7 @@ export const permissionFor = (ledger: Ledger, wanted: WantedCall): Permission =>
 export const openCall = (ledger: Ledger, requestId: string, wanted: WantedCall): Ledger => {
   const { node, kind } = wanted;
   const expected = usualCost(ledger, wanted);
-  const held = worstOf(ledger, wanted) ?? wanted.worst;
+  const held = estimateWorst(ledger, wanted) ?? wanted.worst;
   const holding = updateAccounts(ledger, node, (account) => ({
     ...account,
     held: add(account.held, held, 1),
@@ -290,13 +290,13 @@ export const ROOT = 'n0';
 const wordsPerDepth = 3;
 
 /** The parent of a run; null for the root. */
-export const parentOf = (node: string): string | null => {
+export const getParent = (node: string): string | null => {
   const words = node.split('.');
   return words.length <= wordsPerDepth ? null : words.slice(0, -wordsPerDepth).join('.');
 };
 
 /** The run itself, then its ancestors up to the root. */
-export const lineageOf = (node: string): readonly string[] => {
-  const parent = parentOf(node);
-  return parent === null ? [node] : [node, ...lineageOf(parent)];
+export const getLineage = (node: string): readonly string[] => {
+  const parent = getParent(node);
+  return parent === null ? [node] : [node, ...getLineage(parent)];
 };

@@ -16,7 +16,7 @@ export type TreeDraft = {
   readonly owed: RunEvent[];
 };
 
-export const draftOf = (tree: Tree, at: number): TreeDraft => ({
+export const createDraft = (tree: Tree, at: number): TreeDraft => ({
   tree,
   at,
   actions: [],
@@ -25,7 +25,7 @@ export const draftOf = (tree: Tree, at: number): TreeDraft => ({
   owed: [],
 });
 
-export const stepOf = ({ tree, actions, path, diagnostics }: TreeDraft): TreeStep => ({
+export const toStep = ({ tree, actions, path, diagnostics }: TreeDraft): TreeStep => ({
   state: tree,
   actions,
   path,

@@ -17,30 +17,30 @@ import { runInFlight } from '../run/moves/resume.js';
 import { newRun } from '../run/moves/start-run.js';
 import { allowedModels, amountAt, type CodeSettings, findModel } from '../run/settings.js';
 import type { Outcome, Run } from '../run/state.js';
-import { type Amount, budgetWords, shortOf } from '../run/stop-policies.js';
+import { type Amount, budgetWords, findShortage } from '../run/stop-policies.js';
 import { codeMode } from '../run/table.js';
 import { errorText, outcomeText } from '../run/texts-for-model.js';
 import {
   closeAccount,
   closeCall,
   forgetCalls,
-  lineageOf,
+  getLineage,
+  getParent,
+  getPurse,
   openAccount,
   openCall,
-  parentOf,
   permissionFor,
-  purseOf,
   ROOT,
   usualCost,
   type WantedCall,
 } from './ledger.js';
 import { changeLimits } from './raise-limits.js';
-import { act, change, draftOf, note, setLedger, setNode, stepOf, type TreeDraft } from './step-draft.js';
+import { act, change, createDraft, note, setLedger, setNode, type TreeDraft, toStep } from './step-draft.js';
 import {
   type Batch,
   countPiece,
+  explainMissing,
   type Missing,
-  missingOf,
   type Tree,
   type TreeStep,
   type Waiting,
@@ -56,7 +56,7 @@ export const stepTree = (tree: Tree, event: TreeEvent): TreeStep => {
 
 /** The same for events that were already validated, such as those of a journal. */
 export const stepTreeUnchecked = (tree: Tree, event: TreeEvent): TreeStep => {
-  const draft = draftOf(tree, event.at);
+  const draft = createDraft(tree, event.at);
   if (event.type === 'Resumed') resume(draft, event);
   else if (event.type === 'LimitsChanged') changeLimits(draft, event);
   else if (event.type === 'ShutdownRequested') standDown(draft, event);
@@ -70,7 +70,7 @@ export const stepTreeUnchecked = (tree: Tree, event: TreeEvent): TreeStep => {
     draft.owed.push(event);
     settle(draft);
   }
-  return stepOf(draft);
+  return toStep(draft);
 };
 
 /** The end of a call that was never sent. Only a faulty runtime reports this. */
@@ -99,7 +99,7 @@ const deliver = (draft: TreeDraft, event: RunEvent): void => {
     note(draft, event, 'DONE', 'the run is over');
     return;
   }
-  const purse = purseOf(draft.tree.ledger, node);
+  const purse = getPurse(draft.tree.ledger, node);
   const { state, actions, path, diagnostics } = codeMode.stepUnchecked(
     withRun(before, { ...before.run, purse }),
     own,
@@ -141,7 +141,7 @@ const stopChildren = (draft: TreeDraft, node: string, cellId: string, ordinal: n
 // ---- Shutdown and resume ----
 
 const deepestFirst = (nodes: readonly string[]): readonly string[] =>
-  nodes.toSorted((one, other) => lineageOf(other).length - lineageOf(one).length);
+  nodes.toSorted((one, other) => getLineage(other).length - getLineage(one).length);
 
 /** Stops everything outside. The tree itself stays unchanged. */
 const standDown = (draft: TreeDraft, event: TreeEvent): void => {
@@ -206,7 +206,7 @@ const count = (draft: TreeDraft, prompt: string, missing: Missing | null): void 
   change(draft, { pieces: countPiece(draft.tree.pieces, prompt, missing) });
 
 /** Why a prompt is refused at once; null if it is asked. */
-const refusalOf = (
+const explainRefusal = (
   { tree }: TreeDraft,
   { node, model }: Pick<Batch, 'node' | 'model'>,
   settings: CodeSettings,
@@ -221,7 +221,7 @@ const refusalOf = (
     const why = `${settings.subcallsMax} sub-calls were made, and no more are allowed`;
     return { kind: 'refused', why };
   }
-  const short = shortOf(amountAt(settings.reserve.expected, prompt.length), purseOf(tree.ledger, node));
+  const short = findShortage(amountAt(settings.reserve.expected, prompt.length), getPurse(tree.ledger, node));
   return short === null ? null : { kind: 'refused', why: budgetWords(short) };
 };
 
@@ -295,7 +295,7 @@ const advance = (draft: TreeDraft, key: string): void => {
       return;
     }
     const prompt = batch.prompts[slot] ?? '';
-    const refused = refusalOf(draft, batch, settings, prompt);
+    const refused = explainRefusal(draft, batch, settings, prompt);
     if (refused === null) startChild(draft, key, batch, slot);
     else {
       count(draft, prompt, refused);
@@ -321,7 +321,7 @@ const endChild = (draft: TreeDraft, child: string, outcome: Outcome): void => {
   const batch = draft.tree.batches[key];
   if (batch === undefined) return;
   const slot = Number(child.slice(end + 1)) - 1;
-  count(draft, batch.prompts[slot] ?? '', missingOf(outcome));
+  count(draft, batch.prompts[slot] ?? '', explainMissing(outcome));
   fill(draft, key, { ...batch, working: batch.working - 1 }, slot, outcomeText(outcome));
   advance(draft, key);
 };
@@ -342,7 +342,7 @@ const abandonBatches = (
       return key;
     });
   return Object.keys(draft.tree.nodes).filter(
-    (child) => parentOf(child) === node && keys.some((key) => child.startsWith(`${key}.`)),
+    (child) => getParent(child) === node && keys.some((key) => child.startsWith(`${key}.`)),
   );
 };
 
@@ -350,7 +350,7 @@ const abandonBatches = (
 
 type Call = Extract<OutsideAction, { readonly type: 'CallModel' }>;
 
-const kindOf = ({ model }: Run, purpose: Call['purpose']): string =>
+const callKind = ({ model }: Run, purpose: Call['purpose']): string =>
   `${model} ${purpose === 'plain' ? 'plain' : 'run'}`;
 
 /** The usual cost of the next call of a run; zero if the run has ended. */
@@ -358,22 +358,22 @@ const nextCost = ({ ledger, nodes }: Tree, node: string): Amount => {
   const run = nodes[node]?.run;
   if (run === undefined || run.settings.reserve.basis === 'stated') return { usd: 0, tokens: 0 };
   const { expected, basis } = run.settings.reserve;
-  const wanted = { kind: kindOf(run, 'iteration'), expected: amountAt(expected, run.characters), basis };
+  const wanted = { kind: callKind(run, 'iteration'), expected: amountAt(expected, run.characters), basis };
   return usualCost(ledger, wanted);
 };
 
 /** The ledger's view of a call; null if its run has ended. */
-const wantedOf = ({ tree }: TreeDraft, node: string, call: Call): WantedCall | null => {
+const planCall = ({ tree }: TreeDraft, node: string, call: Call): WantedCall | null => {
   const run = tree.nodes[node]?.run;
   if (run === undefined) return null;
   const { reserve } = run.settings;
   return {
     node,
-    kind: kindOf(run, call.purpose),
+    kind: callKind(run, call.purpose),
     expected: amountAt(reserve.expected, run.characters),
     worst: amountAt(reserve.worst, run.characters),
     basis: reserve.basis,
-    ancestors: lineageOf(node)
+    ancestors: getLineage(node)
       .slice(1)
       .map((id) => nextCost(tree, id)),
   };
@@ -391,7 +391,7 @@ const send = (draft: TreeDraft, { node, call }: Waiting, wanted: WantedCall): vo
  */
 const wantCall = (draft: TreeDraft, node: string, call: Call): void => {
   const { calls, waiting } = draft.tree;
-  const wanted = wantedOf(draft, node, call);
+  const wanted = planCall(draft, node, call);
   if (wanted !== null && calls[call.requestId] !== undefined) send(draft, { node, call }, wanted);
   else if (!waiting.some((other) => other.call.requestId === call.requestId)) {
     change(draft, { waiting: [...waiting, { node, call }] });
@@ -432,9 +432,9 @@ const fillPlaces = (draft: TreeDraft, openCallsMax: number): void => {
     if (Object.keys(draft.tree.calls).length >= openCallsMax) break;
     looked += 1;
     const { node, call } = waiting;
-    const wanted = wantedOf(draft, node, call);
+    const wanted = planCall(draft, node, call);
     if (wanted === null) continue;
-    if (lineageOf(node).some((id) => held.has(id))) {
+    if (getLineage(node).some((id) => held.has(id))) {
       stay.push(waiting);
       continue;
     }

@@ -7,7 +7,7 @@ import type { SubcallKind } from '../run/cell-types.js';
 import { newRun } from '../run/moves/start-run.js';
 import { type CodeSettings, readRunLimits } from '../run/settings.js';
 import type { CodeState, Outcome } from '../run/state.js';
-import { digestOf } from '../run/text-hash.js';
+import { digestTexts } from '../run/text-hash.js';
 import { emptyLedger, type Ledger, nothingSpent, openAccount, ROOT } from './ledger.js';
 
 /** A sub-call and the progress of its children. */
@@ -94,7 +94,7 @@ export const initialTree = (given: CodeSettings): Tree => {
 export const spentBy = ({ ledger }: Tree): UsageTotals => ledger.accounts[ROOT]?.spent ?? nothingSpent;
 
 /** Number of calls that a crash interrupted. Their cost is unknown, and they were made again. */
-export const unknownCallsOf = ({ ledger }: Tree): number => ledger.accounts[ROOT]?.unknown.calls ?? 0;
+export const countUnknownCalls = ({ ledger }: Tree): number => ledger.accounts[ROOT]?.unknown.calls ?? 0;
 
 /** Outcome of the whole tree; null while it runs. */
 export const outcomeOf = (tree: Tree): Outcome | null => {
@@ -123,7 +123,7 @@ type PieceCounts = {
 export const noPieces: PieceCounts = { asked: 0, answered: 0, missing: {} };
 
 /** Why a child has no answer for its slot; null if it has one. */
-export const missingOf = (outcome: Outcome): Missing | null => {
+export const explainMissing = (outcome: Outcome): Missing | null => {
   switch (outcome.status) {
     case 'answered':
       return null;
@@ -142,7 +142,7 @@ export const missingOf = (outcome: Outcome): Missing | null => {
 
 /** Counts one prompt and its result. `missing` is null if it was answered. */
 export const countPiece = (counts: PieceCounts, prompt: string, missing: Missing | null): PieceCounts => {
-  const digest = digestOf([prompt]);
+  const digest = digestTexts([prompt]);
   const { [digest]: before, ...others } = counts.missing;
   return {
     asked: counts.asked + 1,

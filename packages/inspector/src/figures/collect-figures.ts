@@ -11,8 +11,8 @@ import type { Stepped } from '@pawl/agent/ports/session';
 import {
   type Activity,
   type ActivityKind,
-  activitiesOf,
   type CallSpending,
+  findActivities,
   type ProcessGap,
   type RequestFigures,
   SessionClock,
@@ -156,7 +156,7 @@ export class FigureCollector {
   #open(step: FigureStep, resumedSeq: number): void {
     const before = this.#now();
     const state = this.#state.name;
-    const doing = activitiesOf(this.#state)
+    const doing = findActivities(this.#state)
       .filter(({ kind }) => kind !== 'idle')
       .map(({ name, about }) => (about === '' ? name : `${name} ${about}`));
     this.#tick(step, 'between');
@@ -196,7 +196,7 @@ export class FigureCollector {
 
   #batchDoing(): 'tool' | 'approval' | null {
     if (this.#state.name !== 'ExecutingTools') return null;
-    const kinds = activitiesOf(this.#state).map(({ kind }) => kind);
+    const kinds = findActivities(this.#state).map(({ kind }) => kind);
     if (kinds.includes('tool')) return 'tool';
     return kinds.includes('approval') ? 'approval' : null;
   }
@@ -233,7 +233,7 @@ export class FigureCollector {
     this.#state = state;
     this.#seq = moment.seq;
     for (const { kind, to } of path) if (kind === 'go') this.#visit(to).entered += 1;
-    const { begun, ended } = this.#spans.change(activitiesOf(state), moment);
+    const { begun, ended } = this.#spans.change(findActivities(state), moment);
     this.#requests.end(ended, event, moment);
     this.#requests.begin(begun, state, event.at, moment);
     for (const { activity } of begun)
@@ -264,7 +264,10 @@ export class FigureCollector {
 }
 
 /** The figures of the steps of a journal, or of some of its first ones. */
-export const figuresOf = (header: Pick<Header, 'parent'>, steps: Iterable<FigureStep>): SessionFigures => {
+export const collectFigures = (
+  header: Pick<Header, 'parent'>,
+  steps: Iterable<FigureStep>,
+): SessionFigures => {
   const collector = new FigureCollector(header);
   for (const step of steps) collector.see(step);
   return collector.figures();
@@ -283,7 +286,7 @@ type OpenActivity = {
 
 type Closing = Pick<TimeSpan, 'ending'> & { readonly seq: number | null; readonly atMs: number };
 
-const keyOf = ({ kind, id }: Pick<Activity, 'kind' | 'id'>): string => `${kind} ${id}`;
+const activityKey = ({ kind, id }: Pick<Activity, 'kind' | 'id'>): string => `${kind} ${id}`;
 
 /** The spans of some work that ended or goes on; two for a request of which the first piece is known. */
 const spansFrom = ({ activity, from, firstPieceMs }: OpenActivity, to: Closing): readonly TimeSpan[] => {
@@ -304,7 +307,7 @@ class SpanLog {
 
   /** Work of the kind with the id, if it is going on. */
   find(kind: ActivityKind, id: string): OpenActivity | undefined {
-    return this.#open.get(keyOf({ kind, id }));
+    return this.#open.get(activityKey({ kind, id }));
   }
 
   get open(): readonly OpenActivity[] {
@@ -316,13 +319,13 @@ class SpanLog {
     now: readonly Activity[],
     at: Moment,
   ): { readonly begun: readonly OpenActivity[]; readonly ended: readonly OpenActivity[] } {
-    const keys = new Set(now.map(keyOf));
-    const ended = this.open.filter(({ activity }) => !keys.has(keyOf(activity)));
+    const keys = new Set(now.map(activityKey));
+    const ended = this.open.filter(({ activity }) => !keys.has(activityKey(activity)));
     for (const one of ended) this.#close(one, { ...at, ending: 'done' });
     const begun = now
-      .filter((activity) => !this.#open.has(keyOf(activity)))
+      .filter((activity) => !this.#open.has(activityKey(activity)))
       .map((activity) => ({ activity, from: at, firstPieceMs: null }));
-    for (const one of begun) this.#open.set(keyOf(one.activity), one);
+    for (const one of begun) this.#open.set(activityKey(one.activity), one);
     return { begun, ended };
   }
 
@@ -351,7 +354,7 @@ class SpanLog {
   }
 
   #close(one: OpenActivity, to: Closing): void {
-    this.#open.delete(keyOf(one.activity));
+    this.#open.delete(activityKey(one.activity));
     this.#closed.push(...spansFrom(one, to));
   }
 }
@@ -385,7 +388,7 @@ const divideTime = (
 type Row = { -readonly [K in keyof RequestFigures]: RequestFigures[K] };
 
 /** How the event ends the request with the id, and why. */
-const endingOf = (event: Event, id: string): Pick<RequestFigures, 'ending' | 'why'> => {
+const describeEnding = (event: Event, id: string): Pick<RequestFigures, 'ending' | 'why'> => {
   if (event.type === 'LlmCompleted' && event.requestId === id)
     return { ending: 'completed', why: event.stopReason };
   if (event.type === 'LlmFailed' && event.requestId === id)
@@ -435,7 +438,7 @@ class RequestLog {
     for (const { activity, firstPieceMs } of ended.filter(isRequest)) {
       const row = this.#rows.get(activity.id);
       if (row === undefined) continue;
-      Object.assign(row, { ...endingOf(event, activity.id), endSeq: seq, endMs: atMs, firstPieceMs });
+      Object.assign(row, { ...describeEnding(event, activity.id), endSeq: seq, endMs: atMs, firstPieceMs });
     }
   }
 

@@ -165,7 +165,7 @@ export type LaterFigures = Pick<SessionFigures, 'usage' | 'requests' | 'spending
   readonly tools: readonly Pick<ToolFigures, 'tool' | 'calls' | 'totalMs' | 'endings'>[];
 };
 
-const activeOf = ({ elapsedMs, time }: SessionFigures): number => elapsedMs - time.idle - time.between;
+const getActiveMs = ({ elapsedMs, time }: SessionFigures): number => elapsedMs - time.idle - time.between;
 
 const toolsSince = (before: SessionFigures, after: SessionFigures): LaterFigures['tools'] => {
   const known = new Map(before.tools.map((one) => [one.tool, one]));
@@ -195,7 +195,7 @@ export const figuresSince = (before: SessionFigures, after: SessionFigures): Lat
   spending: after.spending.slice(before.spending.length),
   turns: after.turns - before.turns,
   state: after.state,
-  activeMs: activeOf(after) - activeOf(before),
+  activeMs: getActiveMs(after) - getActiveMs(before),
   events: after.seq - before.seq,
   tools: toolsSince(before, after),
 });
@@ -221,7 +221,7 @@ const activityOfStatus = (status: string): 'approval' | 'tool' | null => {
 };
 
 /** What goes on in a state; empty in a closed session, and where only transient states are left. */
-export const activitiesOf = (state: State): readonly Activity[] => {
+export const findActivities = (state: State): readonly Activity[] => {
   const { settings } = state.session;
   switch (state.name) {
     case 'Ready':

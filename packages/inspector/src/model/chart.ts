@@ -53,7 +53,7 @@ const CORNER_PIXELS = 7;
 const rounded = (value: number): string => String(Math.round(value * 10) / 10);
 
 /** An arrow as the `d` of an SVG path, with rounded corners. */
-export const pathOf = (points: ChartLine['points']): string =>
+export const svgPath = (points: ChartLine['points']): string =>
   points
     .map(([x, y], index) => {
       const before = points[index - 1];
@@ -116,7 +116,7 @@ const projectionTracer = (projection: Projection): Tracer => {
   };
 };
 
-export const keyOfHop = ({ from, to }: Hop): string => `${from} ${to}`;
+export const hopKey = ({ from, to }: Hop): string => `${from} ${to}`;
 
 export class ChartTrace {
   readonly #tracer: Tracer;
@@ -151,7 +151,7 @@ export class ChartTrace {
     return this.#traced[seq - 1]?.hops ?? [];
   }
 
-  /** How often each arrow was taken up to the entry, by `keyOfHop`. */
+  /** How often each arrow was taken up to the entry, by `hopKey`. */
   countsAt(seq: number): ReadonlyMap<string, number> {
     const last = Math.min(seq, this.#traced.length);
     const kept = Math.min(Math.floor(last / KEPT_EVERY), this.#kept.length - 1);
@@ -162,7 +162,7 @@ export class ChartTrace {
     for (; this.#countedTo < last; this.#countedTo++) {
       if (this.#countedTo === this.#kept.length * KEPT_EVERY) this.#kept.push([...this.#counts]);
       for (const hop of this.#traced[this.#countedTo]?.hops ?? []) {
-        const key = keyOfHop(hop);
+        const key = hopKey(hop);
         this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
       }
     }

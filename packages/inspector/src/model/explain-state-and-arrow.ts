@@ -1,8 +1,8 @@
 /** What a state or an arrow means: the words of the table and of docs/rules.md. */
 
-import { machineRules } from '@pawl/agent/machine/documented-rules';
 import { agent } from '@pawl/agent/machine/machine';
 import type { Projection } from '@pawl/verify/projections/projection';
+import type { Hop } from './chart.js';
 
 export type Explanation = {
   readonly title: string;
@@ -12,27 +12,43 @@ export type Explanation = {
   readonly rules: readonly { readonly anchor: string; readonly text: string }[];
 };
 
+/** A rule of docs/rules.md. The build puts them into the page. */
+export type MachineRule = {
+  readonly anchor: string;
+  readonly text: string;
+  readonly states: readonly string[] | 'every';
+  readonly events: readonly string[] | 'every';
+};
+
 const RULES_MAX = 6;
 
 /** Rules that name few states say more about one of them than rules about many: they come first. */
-const rulesAbout = (state: string, events: readonly string[] | null): Explanation['rules'] =>
-  [...machineRules]
+const rulesAbout = (
+  state: string,
+  events: readonly string[] | null,
+  rules: readonly MachineRule[],
+): Explanation['rules'] =>
+  rules
     .filter(
-      ([, rule]) =>
+      (rule) =>
         rule.states !== 'every' &&
         rule.states.some((name) => name === state) &&
         (events === null || rule.events === 'every' || rule.events.some((name) => events.includes(name))),
     )
-    .sort(([, left], [, right]) => left.states.length - right.states.length)
+    .sort((left, right) => left.states.length - right.states.length)
     .slice(0, RULES_MAX)
-    .map(([anchor, { text }]) => ({ anchor, text }));
+    .map(({ anchor, text }) => ({ anchor, text }));
 
 const branchText = ({ event, when, then }: { event: string | null; when: string; then: string }): string =>
   [event ?? '', when === '' ? '' : `[${when}]`, then === '' ? '' : `/ ${then}`]
     .filter((word) => word !== '')
     .join(' ');
 
-export const explainState = (name: string, projection: Projection | null): Explanation => {
+export const explainState = (
+  name: string,
+  projection: Projection | null,
+  rules: readonly MachineRule[],
+): Explanation => {
   if (projection !== null) {
     const ours = projection.ours.states[name];
     const about = [projection.states[name], ours === undefined ? '' : `Ours: ${ours}`];
@@ -44,12 +60,16 @@ export const explainState = (name: string, projection: Projection | null): Expla
     title: name,
     about: `${states[name] ?? ''}. ${kind}.`,
     branches: [],
-    rules: rulesAbout(name, null),
+    rules: rulesAbout(name, null, rules),
   };
 };
 
 /** `taken`: only the arrow itself; between two resting states it is described by its ends. */
-export const explainArrow = (from: string, to: string, projection: Projection | null): Explanation => {
+export const explainArrow = (
+  { from, to }: Hop,
+  projection: Projection | null,
+  rules: readonly MachineRule[],
+): Explanation => {
   const title = `${from} → ${to}`;
   if (projection !== null) {
     const branches = projection.edges
@@ -64,6 +84,6 @@ export const explainArrow = (from: string, to: string, projection: Projection | 
     title,
     about: `${states[to] ?? ''}.`,
     branches: edges.map(branchText),
-    rules: rulesAbout(to, events.length === 0 ? null : events),
+    rules: rulesAbout(to, events.length === 0 ? null : events, rules),
   };
 };

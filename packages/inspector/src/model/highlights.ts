@@ -25,7 +25,7 @@ export type HighlightPart =
 const largest = <T>(items: readonly T[], sizeOf: (item: T) => number): T | null =>
   items.reduce<T | null>((best, item) => (best === null || sizeOf(item) > sizeOf(best) ? item : best), null);
 
-const costOf = ({ usage }: RequestFigures): number => usage?.costUsd ?? 0;
+const getCostUsd = ({ usage }: RequestFigures): number => usage?.costUsd ?? 0;
 
 const tokensIn = ({ inputTokens, cacheReadTokens, cacheWriteTokens }: Usage): number =>
   inputTokens + cacheReadTokens + cacheWriteTokens;
@@ -76,8 +76,8 @@ const whyUncached = (
 };
 
 const dearest = ({ requests, spans }: SessionFigures): readonly Highlight[] => {
-  const request = largest(requests, costOf);
-  if (request === null || request.usage === null || costOf(request) === 0) return [];
+  const request = largest(requests, getCostUsd);
+  if (request === null || request.usage === null || getCostUsd(request) === 0) return [];
   const { usage, purpose, seq } = request;
   const read = tokensIn(usage);
   const before = requests.findLast((one) => one.seq < seq && one.usage !== null);
@@ -111,7 +111,7 @@ const dearest = ({ requests, spans }: SessionFigures): readonly Highlight[] => {
   ];
 };
 
-const lengthOf = ({ startMs, endMs }: Pick<TimeSpan, 'startMs' | 'endMs'>): number => endMs - startMs;
+const getLengthMs = ({ startMs, endMs }: Pick<TimeSpan, 'startMs' | 'endMs'>): number => endMs - startMs;
 
 const longest = (
   { spans, time }: SessionFigures,
@@ -119,12 +119,12 @@ const longest = (
   question: string,
 ): readonly Highlight[] => {
   const all = spans.filter((one) => one.kind === kind);
-  const span = largest(all, lengthOf);
-  if (span === null || lengthOf(span) === 0) return [];
+  const span = largest(all, getLengthMs);
+  if (span === null || getLengthMs(span) === 0) return [];
   const what = [span.name, span.about].filter((text) => text !== '').join(' ');
   const others: readonly HighlightPart[] =
-    all.length > 1 && time[kind] > lengthOf(span) ? [' of ', { ms: time[kind] }, ' for all of them'] : [];
-  return [{ question, seq: span.startSeq, answer: [{ ms: lengthOf(span) }, ...others, `: ${what}.`] }];
+    all.length > 1 && time[kind] > getLengthMs(span) ? [' of ', { ms: time[kind] }, ' for all of them'] : [];
+  return [{ question, seq: span.startSeq, answer: [{ ms: getLengthMs(span) }, ...others, `: ${what}.`] }];
 };
 
 const REASONS_MAX = 3;
@@ -161,7 +161,7 @@ const crashes = ({ gaps }: SessionFigures): readonly Highlight[] =>
       ],
     }));
 
-export const highlightsOf = (figures: SessionFigures): readonly Highlight[] => [
+export const findHighlights = (figures: SessionFigures): readonly Highlight[] => [
   ...crashes(figures),
   ...failures(figures),
   ...dearest(figures),

@@ -17,9 +17,9 @@ type SentRequest = {
 export type RequestPart = { readonly title: string; readonly text: string; readonly bytes: number };
 
 const encoder = new TextEncoder();
-const bytesOf = (text: string): number => encoder.encode(text).length;
+const countBytes = (text: string): number => encoder.encode(text).length;
 
-const partOf = (title: string, text: string): RequestPart => ({ title, text, bytes: bytesOf(text) });
+const createPart = (title: string, text: string): RequestPart => ({ title, text, bytes: countBytes(text) });
 
 /** Requests share their messages: each is written as JSON once. */
 const partsOfMessages = new WeakMap<Message, RequestPart>();
@@ -27,7 +27,7 @@ const partsOfMessages = new WeakMap<Message, RequestPart>();
 const partOfMessage = (message: Message): RequestPart => {
   const known = partsOfMessages.get(message);
   if (known !== undefined) return known;
-  const part = partOf(message.role, JSON.stringify(message, null, 2));
+  const part = createPart(message.role, JSON.stringify(message, null, 2));
   partsOfMessages.set(message, part);
   return part;
 };
@@ -45,8 +45,8 @@ export const requestAt = (
     const { conversation, settings } = step.state.session;
     const messages = requestMessages(conversation, sent.length, settings.model);
     const parts = [
-      partOf('tools', prompt?.tools ?? '(not in this copy)'),
-      partOf('instructions', prompt?.instructions ?? '(not in this copy)'),
+      createPart('tools', prompt?.tools ?? '(not in this copy)'),
+      createPart('instructions', prompt?.instructions ?? '(not in this copy)'),
       ...messages.map(partOfMessage),
     ];
     return { seq: at, requestId: sent.requestId, model: settings.model, parts };
@@ -82,7 +82,12 @@ export const sharedPrefix = (earlier: SentRequest | null, request: SentRequest):
       continue;
     }
     const characters = commonLength(old, text);
-    return { sharedBytes: sharedBytes + bytesOf(text.slice(0, characters)), bytes, parts: index, characters };
+    return {
+      sharedBytes: sharedBytes + countBytes(text.slice(0, characters)),
+      bytes,
+      parts: index,
+      characters,
+    };
   }
   return { sharedBytes, bytes, parts: request.parts.length, characters: 0 };
 };

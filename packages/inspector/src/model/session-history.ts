@@ -31,7 +31,7 @@ export class SessionHistory {
       const before = this.stateAt(this.seq);
       const step = stepEntry({ step: agent.stepUnchecked }, before, entry);
       this.#steps.push(step);
-      this.#markers.push(...markersOf(step));
+      this.#markers.push(...findMarkers(step));
       this.#collector.see(step);
     }
     this.#figures = null;
@@ -162,7 +162,7 @@ const inPath = ({ path, before, state }: JournalStep): readonly Found[] => {
 };
 
 /** The markers of one step, at most one of each kind. */
-const markersOf = (step: JournalStep): readonly Marker[] => {
+const findMarkers = (step: JournalStep): readonly Marker[] => {
   const found = [...inEvent(step), ...inPath(step), ...inActions(step)];
   const byKind = new Map(found.toReversed().map((one) => [one.kind, one]));
   return [...byKind.values()].map(({ kind, text }) => ({ seq: step.seq, kind, text: oneLine(text) }));
@@ -194,15 +194,15 @@ export type FoundEntry = {
 
 const AROUND = 60;
 
-const textsOf = function* (value: unknown): Generator<string, undefined> {
+const collectTexts = function* (value: unknown): Generator<string, undefined> {
   if (typeof value === 'string') yield value;
-  else if (Array.isArray(value)) for (const one of value) yield* textsOf(one);
+  else if (Array.isArray(value)) for (const one of value) yield* collectTexts(one);
   else if (typeof value === 'object' && value !== null)
-    for (const one of Object.values(value)) yield* textsOf(one);
+    for (const one of Object.values(value)) yield* collectTexts(one);
 };
 
 /** The texts of an event on which a search looks: all of them, its type first. */
-const searchedTexts = ({ event }: Pick<JournalStep, 'event'>): readonly string[] => [...textsOf(event)];
+const searchedTexts = ({ event }: Pick<JournalStep, 'event'>): readonly string[] => [...collectTexts(event)];
 
 /** The first text of the event that holds `wanted`, in any case; null if none does. */
 const findIn = (step: Pick<JournalStep, 'seq' | 'event'>, wanted: string): FoundEntry | null => {
@@ -222,7 +222,7 @@ const findIn = (step: Pick<JournalStep, 'seq' | 'event'>, wanted: string): Found
 };
 
 /** One line about an event: its longest text, shortened. */
-const summaryOf = (step: Pick<JournalStep, 'event'>): string => {
+const summarize = (step: Pick<JournalStep, 'event'>): string => {
   const [, ...texts] = searchedTexts(step);
   const longest = texts.reduce((long, text) => (text.length > long.length ? text : long), '');
   return longest.slice(0, 160).replace(/\s+/g, ' ');
@@ -232,7 +232,7 @@ const summaryOf = (step: Pick<JournalStep, 'event'>): string => {
 export const findEntries = (steps: readonly JournalStep[], wanted: string): readonly FoundEntry[] =>
   steps.flatMap((step) => {
     if (wanted === '')
-      return [{ seq: step.seq, type: step.event.type, before: summaryOf(step), hit: '', after: '' }];
+      return [{ seq: step.seq, type: step.event.type, before: summarize(step), hit: '', after: '' }];
     const found = findIn(step, wanted);
     return found === null ? [] : [found];
   });

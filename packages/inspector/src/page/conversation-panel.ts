@@ -26,7 +26,7 @@ const longText = (text: string, kind: string): HTMLElement => {
   return make('div', {}, pre, more);
 };
 
-const imagesOf = (part: Part): readonly HTMLElement[] =>
+const drawImages = (part: Part): readonly HTMLElement[] =>
   'images' in part
     ? (part.images ?? []).map(({ mediaType, sha256 }) =>
         make('p', { class: 'faint' }, `${mediaType}, blob ${sha256.slice(0, 12)}…`),
@@ -38,7 +38,7 @@ const partView = (part: Part): HTMLElement => {
     case 'text': {
       const origin = 'origin' in part && part.origin !== 'user' ? part.origin : null;
       const heading = origin === null ? null : make('span', { class: 'tag' }, origin);
-      return make('div', { class: 'part text' }, heading, longText(part.text, 'prose'), ...imagesOf(part));
+      return make('div', { class: 'part text' }, heading, longText(part.text, 'prose'), ...drawImages(part));
     }
     case 'reasoning':
       return make(
@@ -60,21 +60,21 @@ const partView = (part: Part): HTMLElement => {
         { class: `part result${part.failed ? ' failed' : ''}` },
         make('span', { class: 'tag' }, `${part.tool} ${part.failed ? 'failed' : 'answered'}`),
         longText(part.text, 'code'),
-        ...imagesOf(part),
+        ...drawImages(part),
       );
     default:
       return part satisfies never;
   }
 };
 
-const speakerOf = ({ role, parts }: Message): 'model' | 'tools' | 'user' => {
+const getSpeaker = ({ role, parts }: Message): 'model' | 'tools' | 'user' => {
   if (role === 'assistant') return 'model';
   return parts[0]?.type === 'result' ? 'tools' : 'user';
 };
 const SPEAKERS = { model: 'Pawl', tools: 'Results', user: 'You' };
 
 const messageView = (message: Message): HTMLElement => {
-  const speaker = speakerOf(message);
+  const speaker = getSpeaker(message);
   return make(
     'article',
     { class: `message ${speaker}` },

@@ -75,7 +75,7 @@ const leaf = (value: unknown): HTMLElement =>
     JSON.stringify(value) ?? 'undefined',
   );
 
-const childrenOf = (value: unknown): readonly (readonly [string, unknown])[] => {
+const getChildren = (value: unknown): readonly (readonly [string, unknown])[] => {
   if (Array.isArray(value)) return value.map((one, index) => [String(index), one] as const);
   return typeof value === 'object' && value !== null ? Object.entries(value) : [];
 };
@@ -107,7 +107,7 @@ export class JsonTree {
 
   #branch(name: string, given: object, path: string): HTMLElement {
     const value = plain(given);
-    const children = childrenOf(value);
+    const children = getChildren(value);
     if (children.length === 0) return row(name, leaf(value));
     const details = make(
       'details',

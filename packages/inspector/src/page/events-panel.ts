@@ -7,7 +7,7 @@ import type { PageState, Panel } from './page-state.js';
 const ROW_PIXELS = 30;
 const ROWS_AROUND = 8;
 
-const rowOf = (
+const drawRow = (
   { seq, type, before, hit, after }: FoundEntry,
   index: number,
   pageState: PageState,
@@ -117,7 +117,7 @@ class EventsPanel implements Panel {
     const first = Math.max(0, Math.floor(scrollTop / ROW_PIXELS) - ROWS_AROUND);
     const last = Math.ceil((scrollTop + clientHeight) / ROW_PIXELS) + ROWS_AROUND;
     const shown = this.#found.slice(first, last);
-    this.#rows.replaceChildren(...shown.map((one, index) => rowOf(one, first + index, this.#pageState)));
+    this.#rows.replaceChildren(...shown.map((one, index) => drawRow(one, first + index, this.#pageState)));
   }
 }
 

@@ -9,17 +9,25 @@ import {
   type ChartLine,
   type ChartName,
   type Hop,
-  keyOfHop,
+  hopKey,
   LABEL_LINE_PIXELS,
   LABEL_PIXELS,
   NOTE_LINE_PIXELS,
-  pathOf,
+  svgPath,
 } from '../model/chart.js';
-import { type Explanation, explainArrow, explainState } from '../model/explain-state-and-arrow.js';
+import {
+  type Explanation,
+  explainArrow,
+  explainState,
+  type MachineRule,
+} from '../model/explain-state-and-arrow.js';
 import { button, draw, make, plural } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
 
 const allCharts = charts as unknown as Readonly<Record<ChartName, Chart>>; // Safe: a test holds the file to the type.
+
+/** The build writes them from docs/rules.md into the page. */
+const rules: readonly MachineRule[] = JSON.parse(document.getElementById('rules')?.textContent ?? '[]');
 
 const CHOICES: readonly (readonly [ChartName, string])[] = [
   ['whole', 'every state'],
@@ -30,7 +38,7 @@ const CHOICES: readonly (readonly [ChartName, string])[] = [
 /** The first fits the whole chart into its place where the window is wide; the others are parts of the place's width. */
 const ZOOMS = ['fit', '100%', '150%', '225%'] as const;
 
-const listOf = (heading: string, items: readonly (Node | string)[]): HTMLElement | null =>
+const drawList = (heading: string, items: readonly (Node | string)[]): HTMLElement | null =>
   items.length === 0
     ? null
     : make(
@@ -42,11 +50,11 @@ const listOf = (heading: string, items: readonly (Node | string)[]): HTMLElement
 
 const explanationView = ({ title, about, branches, rules }: Explanation, more: string): readonly Node[] => {
   const lists = [
-    listOf(
+    drawList(
       'Branches, tried in this order',
       branches.map((branch) => make('code', {}, branch)),
     ),
-    listOf(
+    drawList(
       'Rules (docs/rules.md)',
       rules.map(({ anchor, text }) => make('span', {}, make('code', {}, anchor), ` ${text}`)),
     ),
@@ -160,7 +168,7 @@ class MachinePanel implements Panel {
   #mark(): void {
     const { trace, seq } = this.#pageState;
     const counts = trace.countsAt(seq);
-    const last = new Set(trace.hopsAt(seq).map(keyOfHop));
+    const last = new Set(trace.hopsAt(seq).map(hopKey));
     const passed = new Set(trace.hopsAt(seq).flatMap(({ from, to }) => [from, to]));
     const current = trace.stateAt(seq);
     for (const [name, group] of this.#drawn?.states ?? []) {
@@ -170,7 +178,7 @@ class MachinePanel implements Panel {
     }
     const known = new Set<string>();
     for (const { hop, group, count, badge } of this.#drawn?.arrows ?? []) {
-      const key = keyOfHop(hop);
+      const key = hopKey(hop);
       const times = counts.get(key) ?? 0;
       known.add(key);
       group.classList.toggle('taken', times > 0);
@@ -202,7 +210,7 @@ class MachinePanel implements Panel {
 
   #timesOf({ from, to }: Hop): string {
     const { trace, seq } = this.#pageState;
-    const times = trace.countsAt(seq).get(keyOfHop({ from, to })) ?? 0;
+    const times = trace.countsAt(seq).get(hopKey({ from, to })) ?? 0;
     return times === 0 ? 'Not taken so far.' : `Taken ${plural(times, 'time')} so far.`;
   }
 
@@ -215,8 +223,8 @@ class MachinePanel implements Panel {
     this.#explainedFor = key;
     const nodes =
       pointed.kind === 'state'
-        ? explanationView(explainState(pointed.name, projection), '')
-        : explanationView(explainArrow(pointed.from, pointed.to, projection), more);
+        ? explanationView(explainState(pointed.name, projection, rules), '')
+        : explanationView(explainArrow(pointed, projection, rules), more);
     this.#explained.replaceChildren(...nodes);
   }
 }
@@ -276,7 +284,7 @@ const pointing = (group: SVGGElement, point: Point, pointed: Pointed): void => {
 };
 
 /** The middle of the longest straight part. */
-const middleOf = (points: ChartLine['points']): readonly [number, number] => {
+const findMiddle = (points: ChartLine['points']): readonly [number, number] => {
   let best: readonly [number, number] = points[0] ?? [0, 0];
   let longest = -1;
   for (const [index, [x, y]] of points.entries()) {
@@ -308,11 +316,11 @@ const drawLabel = ({ label, at }: ChartLine): SVGElement[] =>
 
 const drawArrow = (line: ChartLine, point: Point): DrawnArrow => {
   const { from, to, kind, points } = line;
-  const d = pathOf(points);
-  const { badge, count } = drawCount(middleOf(points));
+  const d = svgPath(points);
+  const { badge, count } = drawCount(findMiddle(points));
   const group = draw(
     'g',
-    { class: `arrow ${kind}`, 'data-arrow': keyOfHop(line) },
+    { class: `arrow ${kind}`, 'data-arrow': hopKey(line) },
     draw('path', { class: 'hit', d }),
     draw('path', { class: 'line', d }),
     ...drawLabel(line),
@@ -378,7 +386,7 @@ const drawChart = (chart: Chart, passing: readonly string[], point: Point): Draw
 };
 
 /** Where a straight line from the middle of a box leaves it towards a point. */
-const edgeOf = (
+const findEdge = (
   { x, y, width, height }: ChartBox,
   towards: readonly [number, number],
 ): readonly [number, number] => {
@@ -396,13 +404,13 @@ const straightArrow = (chart: Chart, { from, to }: Hop, count: number, last: boo
     box.x + box.width / 2,
     box.y + box.height / 2,
   ];
-  const points = [edgeOf(start, middle(end)), edgeOf(end, middle(start))];
-  const badge = drawCount(middleOf(points));
+  const points = [findEdge(start, middle(end)), findEdge(end, middle(start))];
+  const badge = drawCount(findMiddle(points));
   badge.count.textContent = String(count);
   return draw(
     'g',
-    { class: `arrow closed taken${last ? ' last' : ''}`, 'data-arrow': keyOfHop({ from, to }) },
-    draw('path', { class: 'line', d: pathOf(points) }),
+    { class: `arrow closed taken${last ? ' last' : ''}`, 'data-arrow': hopKey({ from, to }) },
+    draw('path', { class: 'line', d: svgPath(points) }),
     badge.badge,
     badge.count,
   );

@@ -113,10 +113,10 @@ export const exportedSession = (): ExportedSession | null => {
 /** `/TOKEN/session/ID`: the token, and the id if there is one. */
 const [, token = '', , sessionId = ''] = location.pathname.split('/');
 export const sessionInAddress = sessionId;
-export const addressOf = (path: string): string => `/${token}/${path}`;
+export const apiAddress = (path: string): string => `/${token}/${path}`;
 
 export const fetchJson = async <T>(path: string): Promise<T> => {
-  const response = await fetch(addressOf(path));
+  const response = await fetch(apiAddress(path));
   if (!response.ok) throw new Error((await response.text()).trim());
   return (await response.json()) as T; // Safe: the server of this very program made it.
 };
@@ -130,7 +130,7 @@ const take = (pageState: PageState, entries: readonly Entry[]): void => {
 
 /** Reads the entries of the session and each one that comes. After a broken connection the browser goes on by itself. */
 export const followSession = (pageState: PageState): void => {
-  const feed = new EventSource(addressOf(`data/${pageState.id}/feed`));
+  const feed = new EventSource(apiAddress(`data/${pageState.id}/feed`));
   const end = (trouble: string, connection: 'lost' | 'damaged'): void => {
     feed.close();
     pageState.connection = connection;

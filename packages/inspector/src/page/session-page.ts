@@ -7,7 +7,7 @@ import { button, clockText, draw, make, moneyText, plural, shortCount } from './
 import { eventsPanel } from './events-panel.js';
 import { machinePanel } from './machine-panel.js';
 import {
-  addressOf,
+  apiAddress,
   PANELS,
   type PageState,
   type Panel,
@@ -118,7 +118,7 @@ export class SessionPage {
 
   #header(): HTMLElement {
     const { header } = this.#pageState.session;
-    const back = make('a', { href: addressOf(''), class: 'home', title: 'All sessions' }, 'Pawl');
+    const back = make('a', { href: apiAddress(''), class: 'home', title: 'All sessions' }, 'Pawl');
     const home = sessionInAddress === '' ? make('span', { class: 'home' }, 'Pawl') : back;
     return make(
       'header',
@@ -165,7 +165,7 @@ export class SessionPage {
   }
 
   #press(event: KeyboardEvent): void {
-    const action = this.#help.open ? null : actionOf(event);
+    const action = this.#help.open ? null : findKeyAction(event);
     if (action === null) return;
     event.preventDefault();
     const pageState = this.#pageState;
@@ -446,7 +446,7 @@ const isTaken = (target: EventTarget | null, key: string): boolean => {
 };
 
 /** What a key does; null if it is not ours. */
-const actionOf = (event: KeyboardEvent): KeyAction | null => {
+const findKeyAction = (event: KeyboardEvent): KeyAction | null => {
   if (event.ctrlKey || event.metaKey || event.altKey || isTaken(event.target, event.key)) return null;
   const steps = event.shiftKey ? 10 : 1;
   if (event.key === 'ArrowLeft') return { kind: 'step', by: -steps };

@@ -3,7 +3,7 @@
 import type { SessionInfo } from '@pawl/agent/ports/journal';
 import type { SessionList, SessionSummary } from '../page-data-types.js';
 import { dayText, durationText, make, moneyText, plural } from './elements.js';
-import { addressOf, fetchJson } from './page-state.js';
+import { apiAddress, fetchJson } from './page-state.js';
 
 type Row = {
   readonly info: SessionInfo;
@@ -13,11 +13,13 @@ type Row = {
 
 const HEAD = ['session', 'last used', 'state', 'events', 'turns', 'duration', 'cost', 'folder'];
 
-const rowOf = (info: SessionInfo): Row => {
+const createRow = (info: SessionInfo): Row => {
   const { sessionId, kind, title, changedAt, workspace, parent, startedBy } = info;
   const isOurs = kind === 'agent' && info.unreadable === undefined;
   const name = title === '' ? sessionId : title;
-  const link = isOurs ? make('a', { href: addressOf(`session/${sessionId}`) }, name) : make('span', {}, name);
+  const link = isOurs
+    ? make('a', { href: apiAddress(`session/${sessionId}`) }, name)
+    : make('span', {}, name);
   const from = parent === null ? '' : ` · fork of ${parent.sessionId} at ${parent.seq}`;
   const task = startedBy === undefined ? '' : ` · task of ${startedBy.sessionId}`;
   const asked = kind === 'ask' ? ' · pawl ask: pawl show prints it' : '';
@@ -63,7 +65,7 @@ const fillAll = async (rows: readonly Row[]): Promise<void> => {
 
 export const showSessions = async (): Promise<void> => {
   const { sessions, version } = await fetchJson<SessionList>('sessions');
-  const rows = sessions.map(rowOf);
+  const rows = sessions.map(createRow);
   const field = make('input', { type: 'search', placeholder: 'Filter', 'aria-label': 'Filter the sessions' });
   field.addEventListener('input', () => {
     const wanted = field.value.toLowerCase();

@@ -27,7 +27,7 @@ const meter = (label: string, used: string, limit: string, share: number | null)
   );
 };
 
-const shareOf = (used: number, limit: number | 'unlimited'): number | null =>
+const getShare = (used: number, limit: number | 'unlimited'): number | null =>
   limit === 'unlimited' ? null : limit <= 0 ? 1 : used / limit;
 
 const budgetView = ({ session }: State): HTMLElement => {
@@ -41,20 +41,20 @@ const budgetView = ({ session }: State): HTMLElement => {
       'Money',
       moneyText(usage.costUsd),
       limits.usd === 'unlimited' ? '' : moneyText(Number(limits.usd)),
-      shareOf(usage.costUsd, limits.usd),
+      getShare(usage.costUsd, limits.usd),
     ),
-    meter('Tokens', groupDigits(tokens), groupDigits(Number(limits.tokens)), shareOf(tokens, limits.tokens)),
+    meter('Tokens', groupDigits(tokens), groupDigits(Number(limits.tokens)), getShare(tokens, limits.tokens)),
     meter(
       'Rounds of this turn',
       String(turn.rounds),
       String(limits.rounds),
-      shareOf(turn.rounds, limits.rounds),
+      getShare(turn.rounds, limits.rounds),
     ),
     meter(
       'Context window',
       groupDigits(contextTokens),
       groupDigits(windowTokens),
-      shareOf(contextTokens, windowTokens),
+      getShare(contextTokens, windowTokens),
     ),
   );
 };
@@ -103,7 +103,7 @@ const queueView = ({ session: { queue } }: State): HTMLElement =>
       );
 
 /** Why it waits, in words. */
-const reasonOf = (state: State): string => {
+const describeReason = (state: State): string => {
   if (state.name === 'WaitingForUserInput') {
     const { reason } = state;
     const detail = 'cause' in reason ? reason.cause : 'dimension' in reason ? reason.dimension : '';
@@ -130,7 +130,7 @@ export const statePanel = (pageState: PageState): Panel => {
       const cache = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
       const calls = callsView(state);
       element.replaceChildren(
-        make('h2', {}, state.name, make('span', { class: 'faint' }, ` ${reasonOf(state)}`)),
+        make('h2', {}, state.name, make('span', { class: 'faint' }, ` ${describeReason(state)}`)),
         budgetView(state),
         make(
           'p',

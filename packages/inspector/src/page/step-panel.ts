@@ -95,7 +95,7 @@ const valueText = (value: unknown): string => {
   return text.length > VALUE_CHARACTERS ? `${text.slice(0, VALUE_CHARACTERS)}…` : text;
 };
 
-const rowOf = ({ path, before, after }: ValueDifference): HTMLElement =>
+const drawRow = ({ path, before, after }: ValueDifference): HTMLElement =>
   make(
     'tr',
     {},
@@ -104,7 +104,7 @@ const rowOf = ({ path, before, after }: ValueDifference): HTMLElement =>
     make('td', { class: 'added' }, valueText(after)),
   );
 
-const tableOf = (differences: readonly ValueDifference[], left: string, right: string): HTMLElement =>
+const drawTable = (differences: readonly ValueDifference[], left: string, right: string): HTMLElement =>
   make(
     'div',
     { class: 'scrolls', tabindex: 0, role: 'region', 'aria-label': 'Differences' },
@@ -116,7 +116,7 @@ const tableOf = (differences: readonly ValueDifference[], left: string, right: s
         {},
         make('tr', {}, ...['where', left, right].map((text) => make('th', { scope: 'col' }, text))),
       ),
-      make('tbody', {}, ...differences.slice(0, ROWS_MAX).map(rowOf)),
+      make('tbody', {}, ...differences.slice(0, ROWS_MAX).map(drawRow)),
     ),
   );
 
@@ -148,7 +148,7 @@ export const changesPanel = (pageState: PageState): Panel => {
           { class: 'faint' },
           differences.length === 0 ? 'The states are equal.' : `${plural(differences.length, 'difference')}.`,
         ),
-        ...(differences.length === 0 ? [] : [tableOf(differences, `#${from}`, `#${seq}`)]),
+        ...(differences.length === 0 ? [] : [drawTable(differences, `#${from}`, `#${seq}`)]),
         ...(rest > 0 ? [make('p', { class: 'faint' }, `${plural(rest, 'more difference')}.`)] : []),
       );
     },

@@ -8,7 +8,7 @@ import {
   type TimeSpan,
   type TimeSpanKind,
 } from '../figures/session-figures.js';
-import { type HighlightPart, highlightsOf } from '../model/highlights.js';
+import { findHighlights, type HighlightPart } from '../model/highlights.js';
 import { type TimeAxis, timeAxis } from '../model/time-axis.js';
 import { draw, durationText, make, moneyText, percentText, seqLink } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
@@ -40,12 +40,12 @@ const partText = (part: HighlightPart): string => {
   return 'share' in part ? percentText(part.share) : groupDigits(part.count);
 };
 
-const durationOf = ({ startMs, endMs }: RequestFigures): number => endMs - startMs;
-const costOf = ({ usage }: RequestFigures): number => usage?.costUsd ?? 0;
+const getDurationMs = ({ startMs, endMs }: RequestFigures): number => endMs - startMs;
+const getCostUsd = ({ usage }: RequestFigures): number => usage?.costUsd ?? 0;
 
 const ordered = (requests: readonly RequestFigures[], order: Order): readonly RequestFigures[] => {
   if (order === 'in order') return requests;
-  const size = order === 'by cost' ? costOf : durationOf;
+  const size = order === 'by cost' ? getCostUsd : getDurationMs;
   return requests.toSorted((left, right) => size(right) - size(left));
 };
 
@@ -126,7 +126,7 @@ class TimePanel implements Panel {
   }
 
   #highlights(figures: SessionFigures): readonly HTMLElement[] {
-    const found = highlightsOf(figures);
+    const found = findHighlights(figures);
     if (found.length === 0) return [];
     const items = found.map(({ question, seq, answer }) =>
       make(
@@ -192,7 +192,7 @@ class TimePanel implements Panel {
         PURPOSES[one.purpose],
         String(one.attempt),
         firstPieceMs === null ? '–' : durationText(firstPieceMs - startMs),
-        durationText(durationOf(one)),
+        durationText(getDurationMs(one)),
         own === null ? '–' : groupDigits(own.inputTokens + own.cacheReadTokens + own.cacheWriteTokens),
         own === null ? '–' : percentText(cacheShareOf(own)),
         own === null ? '–' : groupDigits(own.outputTokens),
@@ -289,10 +289,10 @@ const BAR_MIN = 1.5;
 /** `count`: spans that are too narrow to be told apart are one bar. */
 type Placed = { readonly span: TimeSpan; readonly row: number; readonly count: number };
 
-const leftOf = ({ startMs }: TimeSpan, axis: TimeAxis): number =>
+const leftEdge = ({ startMs }: TimeSpan, axis: TimeAxis): number =>
   NAME_PIXELS + axis.position(startMs) * (WIDTH - NAME_PIXELS);
 
-const rightOf = ({ endMs }: TimeSpan, axis: TimeAxis): number =>
+const rightEdge = ({ endMs }: TimeSpan, axis: TimeAxis): number =>
   NAME_PIXELS + axis.position(endMs) * (WIDTH - NAME_PIXELS);
 
 /** A session of thousands of spans has no more bars than there is room for: each of them costs time in every frame. */
@@ -305,7 +305,7 @@ const asBars = (placed: readonly Placed[], axis: TimeAxis): readonly Placed[] =>
     const fits =
       before?.span.kind === one.span.kind &&
       before.span.ending === one.span.ending &&
-      rightOf(one.span, axis) - leftOf(before.span, axis) <= BAR_MIN;
+      rightEdge(one.span, axis) - leftEdge(before.span, axis) <= BAR_MIN;
     if (index !== undefined && before !== undefined && fits) {
       const endMs = Math.max(before.span.endMs, one.span.endMs);
       bars[index] = { ...before, span: { ...before.span, endMs }, count: before.count + 1 };
@@ -334,7 +334,7 @@ const bar = (
   axis: TimeAxis,
   go: (seq: number) => void,
 ): SVGRectElement => {
-  const [start, end] = [leftOf(span, axis), rightOf(span, axis)];
+  const [start, end] = [leftEdge(span, axis), rightEdge(span, axis)];
   const about = `${SPAN_WORDS[span.kind]}: ${[span.name, span.about].filter((text) => text !== '').join(' ')}, ${durationText(span.endMs - span.startMs)}, from #${span.startSeq}${span.ending === 'interrupted' ? ', interrupted' : ''}${count > 1 ? `, and ${count - 1} more` : ''}`;
   const rect = draw(
     'rect',

@@ -10,7 +10,7 @@ import { isSessionId } from '@pawl/agent/journal/state-folder';
 import { foreignHeader, loopbackHosts } from '@pawl/agent/platform/check-host-and-origin';
 import { isSameSecret } from '@pawl/agent/platform/untrusted-input';
 import { InspectedSessions, type InspectorPlace } from './inspected-sessions.js';
-import { policyOf } from './page-html.js';
+import { readPolicy } from './page-html.js';
 
 export type Inspector = {
   /** The address of the list of sessions, with its token. */
@@ -58,7 +58,7 @@ const send = (response: ServerResponse, { status, type, text }: Answer, policy: 
 const NO_POLICY = "default-src 'none'; frame-ancestors 'none'";
 
 /** The last seq that the reader has: from its own header after a broken connection, else from the address. */
-const seqOf = ({ url = '', headers }: IncomingMessage): number => {
+const readSeq = ({ url = '', headers }: IncomingMessage): number => {
   const given = headers['last-event-id'] ?? new URLSearchParams(url.split('?')[1]).get('after');
   const seq = Number(given ?? 0);
   return Number.isSafeInteger(seq) && seq > 0 ? seq : 0;
@@ -88,7 +88,7 @@ class InspectorPages {
   constructor({ page, ...place }: InspectorOptions) {
     this.#sessions = new InspectedSessions(place);
     this.#page = { status: 200, type: 'text/html', text: page };
-    this.#policy = `${policyOf(page)}; frame-ancestors 'none'`;
+    this.#policy = `${readPolicy(page)}; frame-ancestors 'none'`;
   }
 
   /** Ends all feeds. */
@@ -118,7 +118,7 @@ class InspectorPages {
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     const signal = AbortSignal.any([gone.signal, this.#closing.signal]);
-    let seq = seqOf(request);
+    let seq = readSeq(request);
     response.writeHead(200, {
       ...HEADERS,
       'content-type': 'text/event-stream; charset=utf-8',

@@ -26,5 +26,5 @@ export const pageWith = (page: string, session: ExportedSession): string => {
 };
 
 /** The policy that the page itself demands, for the header of the server's answer. */
-export const policyOf = (page: string): string =>
+export const readPolicy = (page: string): string =>
   /<meta http-equiv="Content-Security-Policy" content="([^"]*)">/.exec(page)?.[1] ?? "default-src 'none'";

@@ -57,13 +57,13 @@ const frozen: readonly (readonly [keyof AskFlags, string])[] = [
 export const frozenFlags = (flags: AskFlags): readonly string[] =>
   frozen.filter(([name]) => flags[name] !== undefined).map(([, flag]) => flag);
 
-export const environmentOf = (flags: AskFlags): EnvironmentName | null =>
+export const readEnvironment = (flags: AskFlags): EnvironmentName | null =>
   flags.environment === undefined
     ? null
     : chooseWord<EnvironmentName>('--environment', flags.environment, ['javascript', 'quickjs', 'python']);
 
 /** New limits for a resumed run; null if no flag sets one. */
-export const changedLimitsOf = (flags: AskFlags): ChangedLimits | null => {
+export const readChangedLimits = (flags: AskFlags): ChangedLimits | null => {
   const { usd, tokens, timeMs } = limitsOf(flags);
   const iterations =
     flags.maxIterations === undefined
@@ -76,7 +76,7 @@ export const changedLimitsOf = (flags: AskFlags): ChangedLimits | null => {
 };
 
 /** Settings of a new run from its flags. */
-export const askSettingsOf = (flags: AskFlags): AskSettingsPatch => {
+export const readAskSettings = (flags: AskFlags): AskSettingsPatch => {
   const { usd = 'unlimited', tokens = 'unlimited', timeMs = 'unlimited' } = limitsOf(flags);
   return {
     limits: { usd, tokens, timeMs },

@@ -10,8 +10,8 @@ import type { CellReport } from '@pawl/ask/run/cell-types';
 import type { TreeEvent } from '@pawl/ask/run/event';
 import type { Outcome } from '@pawl/ask/run/state';
 import type { PolicyReason } from '@pawl/ask/run/stop-policies';
-import { lineageOf } from '@pawl/ask/tree/ledger';
-import { type Pieces, piecesOf, spentBy, type Tree, unknownCallsOf } from '@pawl/ask/tree/tree-state';
+import { getLineage } from '@pawl/ask/tree/ledger';
+import { countUnknownCalls, type Pieces, piecesOf, spentBy, type Tree } from '@pawl/ask/tree/tree-state';
 import {
   formatCost,
   formatSeconds,
@@ -24,37 +24,19 @@ import {
 } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import type { JsonRecord } from '../headless/record-schema.js';
-import { countsOf } from '../headless/records.js';
+import { endRecord, failureRecord, replyRecord, stateRecord } from '../headless/records.js';
 import { type ExitCode, type ExitEnding, exitCodes, exitOfFailure } from '../process/exit-codes.js';
 import { pathsOf } from '../sessions/session-text.js';
 
 export type TreeStepped = Stepped<AskTypes>;
-type Seq = TreeStepped['seq'];
-type Replied = Extract<TreeEvent, { readonly type: 'ModelReplied' }>;
 
-const replyRecord = (event: Replied, seq: Seq): JsonRecord => ({
-  type: 'reply',
-  seq,
-  at: event.at,
-  requestId: event.requestId,
-  stopReason: event.stopReason,
-  text: (event.message?.parts ?? []).flatMap((part) => (part.type === 'text' ? [part.text] : [])).join(''),
-  calls: [],
-  usage: countsOf(event.usage),
-  costUsd: event.usage.costUsd,
-  node: event.node,
-});
-
-const recordOfEvent = (event: TreeEvent, seq: Seq): JsonRecord | null => {
+const recordOfEvent = (event: TreeEvent, seq: TreeStepped['seq']): JsonRecord | null => {
   const { node, at } = event;
   switch (event.type) {
     case 'ModelReplied':
-      return replyRecord(event, seq);
-    case 'ModelFailed': {
-      const { kind, message, retryable, retryAfterMs } = event.error;
-      const { requestId } = event;
-      return { type: 'modelFailed', seq, at, requestId, kind, message, retryable, retryAfterMs, node };
-    }
+      return { ...replyRecord(event, seq, []), node };
+    case 'ModelFailed':
+      return { ...failureRecord(event, seq), node };
     case 'EnvironmentStarted':
       return { type: 'environment', node, phase: 'ready', variables: event.variables };
     case 'EnvironmentFailed':
@@ -111,25 +93,13 @@ const recordOfAction = (action: TreeAction): JsonRecord | null => {
   }
 };
 
-/** One `state` record for each run that changed its state. */
-const movesOf = (stepped: TreeStepped): readonly JsonRecord[] => {
-  const { event, seq } = stepped;
-  return [...pathsOf(stepped)].map(([node, edges]) => ({
-    type: 'state',
-    seq,
-    at: event.at,
-    event: event.type,
-    path: edges.map((edge) => edge.to),
-    state: edges.at(-1)?.to ?? '',
-    node,
-  }));
-};
-
-/** Records of one step, in order: its event, the states it went through, its actions. */
-export const askRecordsOf = (stepped: TreeStepped): readonly JsonRecord[] => {
-  const happened = recordOfEvent(stepped.event, stepped.seq);
-  const follows = stepped.actions.map(recordOfAction).filter((item) => item !== null);
-  return [...(happened === null ? [] : [happened]), ...movesOf(stepped), ...follows];
+/** Records of one step, in order: its event, the states that each run went through, its actions. */
+export const createAskRecords = (stepped: TreeStepped): readonly JsonRecord[] => {
+  const { event, seq, actions } = stepped;
+  const moves = [...pathsOf(stepped)].map(([node, edges]) => ({ ...stateRecord(event, seq, edges), node }));
+  return [recordOfEvent(event, seq), ...moves, ...actions.map(recordOfAction)].filter(
+    (record) => record !== null,
+  );
 };
 
 /** The second record of the stream: question, inputs, environment. */
@@ -146,33 +116,27 @@ export const runRecord = ({ settings, note }: AskRun): JsonRecord => ({
   note,
 });
 /** Cost of the whole tree in dollars; null if the price of any call is unknown. */
-const askCostOf = (tree: Tree): number | null => {
+const getCostUsd = (tree: Tree): number | null => {
   const { unpriced, costUsd } = spentBy(tree);
   return unpriced > 0 ? null : costUsd;
 };
 
-const piecesRecord = (tree: Tree) => {
-  const { reasons, ...counts } = piecesOf(tree.pieces);
-  return { ...counts, reasons: [...reasons] };
-};
-
-/** Last record of the stream; `ended` is null if no run was opened. */
+/** Last record of the stream; `run` is null if none was opened. */
 export const askResultRecord = (
   ending: ExitEnding,
   outcome: Outcome | null,
-  ended: { readonly sessionId: string; readonly tree: Tree } | null,
-): JsonRecord => ({
-  type: 'result',
-  ok: ending.exit === 0,
-  reason: ending.reason,
-  exit: ending.exit,
-  message: ending.message,
-  text: outcome === null ? '' : answerOf(outcome),
-  sessionId: ended?.sessionId ?? null,
-  usage: ended === null ? null : countsOf(spentBy(ended.tree)),
-  costUsd: ended === null ? null : askCostOf(ended.tree),
-  ...(ended === null ? {} : { pieces: piecesRecord(ended.tree), unknownCalls: unknownCallsOf(ended.tree) }),
-});
+  run: Pick<AskRun, 'id' | 'state'> | null,
+): JsonRecord => {
+  const text = outcome === null ? '' : getAnswer(outcome);
+  if (run === null) return endRecord(ending, text, null);
+  const tree = run.state();
+  const { reasons, ...counts } = piecesOf(tree.pieces);
+  return {
+    ...endRecord(ending, text, { sessionId: run.id, usage: spentBy(tree), costUsd: getCostUsd(tree) }),
+    pieces: { ...counts, reasons: [...reasons] },
+    unknownCalls: countUnknownCalls(tree),
+  };
+};
 
 /** Progress lines of a `pawl ask` run on stderr. */
 
@@ -205,13 +169,13 @@ const warns = (look: Look, text: string): AskLine => ({
 });
 
 /** Indents runs below the root, and prefixes their id. */
-const marginOf = (node: string): Safe => {
-  const depth = lineageOf(node).length - 1;
+const getMargin = (node: string): Safe => {
+  const depth = getLineage(node).length - 1;
   return depth === 0 ? safe`` : safe`${safe`  `.repeat(depth)}${makeSafe(node)} `;
 };
 
 const spentText = ({ state }: Pick<TreeStepped, 'state'>): Safe =>
-  safe`${formatTokens(tokensOf(spentBy(state)))} tokens · ${formatCost(askCostOf(state))}`;
+  safe`${formatTokens(tokensOf(spentBy(state)))} tokens · ${formatCost(getCostUsd(state))}`;
 
 // ---- Cost of each sub-call ----
 
@@ -221,8 +185,8 @@ type Cost = { readonly tokens: number; readonly usd: number | null };
 const NO_COST: Cost = { tokens: 0, usd: 0 };
 
 /** Keys `cell ordinal` of the sub-calls that a run belongs to: its own and its ancestors'. */
-const subcallsOf = (node: string): readonly string[] =>
-  lineageOf(node)
+const findSubcalls = (node: string): readonly string[] =>
+  getLineage(node)
     .slice(0, -1)
     .map((child) => {
       const [slot = '', word = '', ...cell] = child.split('.').toReversed();
@@ -236,7 +200,7 @@ const createCosts = () => {
     add({ event }: TreeStepped): void {
       if ((event.type !== 'ModelReplied' && event.type !== 'ModelFailed') || event.usage === null) return;
       const { costUsd } = event.usage;
-      for (const key of subcallsOf(event.node)) {
+      for (const key of findSubcalls(event.node)) {
         const before = costs.get(key) ?? NO_COST;
         const usd = before.usd === null || costUsd === null ? null : before.usd + costUsd;
         costs.set(key, { tokens: before.tokens + tokensOf(event.usage), usd });
@@ -254,7 +218,7 @@ const tellProgram = ({ node, code }: RunCell, { state }: TreeStepped, look: Look
   const place = most > 0 ? safe`${iteration}/${most}` : safe`${iteration}`;
   const lines = code.trim().split('\n').length;
   const size = lines === 1 ? safe`1 line` : safe`${lines} lines`;
-  const text = safe`${marginOf(node)}${paint(look, 'cyan', safe`▸`)} ${place} a program of ${size}`;
+  const text = safe`${getMargin(node)}${paint(look, 'cyan', safe`▸`)} ${place} a program of ${size}`;
   return says(text, paint(look, 'dim', shorten(code)));
 };
 
@@ -276,7 +240,7 @@ const tellCell = (node: string, report: CellReport, tookMs: number | null, look:
   ].filter((note) => note !== '');
   const printed = [stdout, stderr].filter((text) => text.trim() !== '').join('\n');
   const detail = printed === '' ? safe`` : paint(look, 'dim', shorten(printed));
-  return says(safe`${marginOf(node)}${mark} ${joinSafe(notes, safe` · `)}`, detail);
+  return says(safe`${getMargin(node)}${mark} ${joinSafe(notes, safe` · `)}`, detail);
 };
 
 const tellAnswers = (
@@ -288,7 +252,7 @@ const tellAnswers = (
   const failed = texts.filter((text) => text.startsWith('Error: ')).length;
   const problem = failed === 0 ? safe`` : safe`, ${failed} failed`;
   return says(
-    safe`${marginOf(node)}  ← ${texts.length} answered${problem} · ${formatTokens(own.tokens)} tokens · ${formatCost(own.usd)} (so far ${spentText(stepped)})`,
+    safe`${getMargin(node)}  ← ${texts.length} answered${problem} · ${formatTokens(own.tokens)} tokens · ${formatCost(own.usd)} (so far ${spentText(stepped)})`,
   );
 };
 
@@ -316,7 +280,7 @@ export const createAskPrinter = (look: Look): AskPrinter => {
       case 'SubcallAsked': {
         const { node, prompts, kind } = event;
         const what = kind === 'rlm' ? safe`sub-runs` : safe`calls of models`;
-        return says(safe`${marginOf(node)}  → ${prompts.length} ${what}`);
+        return says(safe`${getMargin(node)}  → ${prompts.length} ${what}`);
       }
       default:
         return null;
@@ -329,7 +293,7 @@ export const createAskPrinter = (look: Look): AskPrinter => {
         return action.past.length === 0
           ? null
           : says(
-              safe`${marginOf(action.node)}· ${action.past.length} finished programs run again to restore their variables`,
+              safe`${getMargin(action.node)}· ${action.past.length} finished programs run again to restore their variables`,
             );
       case 'RunCell':
         startedAt.set(action.cellId, stepped.event.at);
@@ -353,7 +317,7 @@ export const createAskPrinter = (look: Look): AskPrinter => {
 
 /** The last line: run id, tokens, cost. */
 export const askSummary = (sessionId: string, state: TreeStepped['state']): Safe => {
-  const unknown = unknownCallsOf(state);
+  const unknown = countUnknownCalls(state);
   const more =
     unknown === 0
       ? safe``
@@ -446,4 +410,4 @@ export const endingOfOutcome = (outcome: Outcome, pieces: Pieces): ExitEnding =>
   }
 };
 
-export const answerOf = (outcome: Outcome): string => (outcome.status === 'answered' ? outcome.answer : '');
+export const getAnswer = (outcome: Outcome): string => (outcome.status === 'answered' ? outcome.answer : '');

@@ -19,7 +19,7 @@ import { writeOut } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { messageLines, type Path, pathsOf, printReplay, statesOf } from '../sessions/session-text.js';
 import { foldStoredBy, storedBlobs } from '../sessions/stored-sessions.js';
-import { answerOf, endingOfOutcome, type TreeStepped } from './ask-records.js';
+import { endingOfOutcome, getAnswer, type TreeStepped } from './ask-records.js';
 
 type Sent = {
   readonly seq: number | null;
@@ -29,7 +29,7 @@ type Sent = {
   readonly messages: readonly Message[];
 };
 
-const instructionsOf = async (header: Header<AskTypes>, purpose: CallPurpose): Promise<string> => {
+const readInstructions = async (header: Header<AskTypes>, purpose: CallPurpose): Promise<string> => {
   if (purpose === 'plain') return header.settings.subcallInstructions;
   const text = await storedBlobs().get(header.instructions);
   if (text !== undefined) return text;
@@ -54,11 +54,11 @@ const showRequest = async (sessionId: string, at: number | undefined): Promise<S
   if (sent === undefined)
     throw new Stop(exitCodes.usage, 'usage', 'No request was sent to a model up to that line.');
   const { purpose, model, ...rest } = sent;
-  const instructions = await instructionsOf(header, purpose);
+  const instructions = await readInstructions(header, purpose);
   return safeJson({ sessionId, model, instructions, tools: [], ...rest }, 2);
 };
 
-const headOf = (header: Header<AskTypes>, look: Look): Safe => {
+const createHead = (header: Header<AskTypes>, look: Look): Safe => {
   const { settings, createdAt, workspace, sessionId } = header;
   const line = `${sessionId} · ${formatWhen(createdAt)} · ${settings.model} · ${settings.environment} · ${workspace}`;
   const inputs = settings.files.map(({ path, bytes }) => `${path} · ${groupDigits(bytes)} bytes`);
@@ -122,9 +122,9 @@ const showRoot = async (sessionId: string, at: number | undefined): Promise<Safe
   const end =
     outcome === null
       ? []
-      : [answerOf(outcome) || endingOfOutcome(outcome, piecesOf(folded.state.pieces)).message];
+      : [getAnswer(outcome) || endingOfOutcome(outcome, piecesOf(folded.state.pieces)).message];
   const parts = [
-    headOf(folded.header, look),
+    createHead(folded.header, look),
     ...messages.map((message) => messageLines(look, message)),
     ...below.list().map((one) => belowLines(look, one)),
     ...end.map((text) => safe`${paint(look, 'bold', safe`answer`)}\n${harmless(text)}`),
@@ -146,7 +146,7 @@ export const showRun = async (
   return exitCodes.done;
 };
 
-const lineOf = ({ seq, event }: TreeStepped, node: string, path: Path, json: boolean): Safe => {
+const replayLine = ({ seq, event }: TreeStepped, node: string, path: Path, json: boolean): Safe => {
   const states = statesOf({ path });
   return json
     ? safeJson({ seq, event: event.type, node, path: states })
@@ -163,7 +163,7 @@ export const replayRun = async (
 ): Promise<number> => {
   const lines: Safe[] = [];
   const folded = await foldRun(sessionId, at, (stepped) => {
-    for (const [node, path] of pathsOf(stepped)) lines.push(lineOf(stepped, node, path, json));
+    for (const [node, path] of pathsOf(stepped)) lines.push(replayLine(stepped, node, path, json));
   });
   return printReplay(lines, folded);
 };

@@ -29,14 +29,20 @@ import {
   warnOfUnknown,
 } from '../settings/connect-model.js';
 import { effortOf, refuseTakeOver, usageStop } from '../settings/flags.js';
-import { type AskFlags, askSettingsOf, changedLimitsOf, environmentOf, frozenFlags } from './ask-flags.js';
 import {
-  answerOf,
-  askRecordsOf,
+  type AskFlags,
+  frozenFlags,
+  readAskSettings,
+  readChangedLimits,
+  readEnvironment,
+} from './ask-flags.js';
+import {
   askResultRecord,
   askSummary,
   createAskPrinter,
+  createAskRecords,
   endingOfOutcome,
+  getAnswer,
   runRecord,
   type TreeStepped,
 } from './ask-records.js';
@@ -62,11 +68,10 @@ const jsonOutlet: Outlet = {
     writeRecord(runRecord(run));
   },
   see(stepped) {
-    for (const record of askRecordsOf(stepped)) writeRecord(record);
+    for (const record of createAskRecords(stepped)) writeRecord(record);
   },
   end(ending, outcome, opened) {
-    const ended = opened === null ? null : { sessionId: opened.run.id, tree: opened.run.state() };
-    writeRecord(askResultRecord(ending, outcome, ended));
+    writeRecord(askResultRecord(ending, outcome, opened?.run ?? null));
   },
 };
 
@@ -108,7 +113,7 @@ const textOutlet = (verbose: boolean): Outlet => {
         say(safe`to continue: pawl ask --resume ${makeSafe(opened.run.id)}`);
       if (outcome !== null && 'partial' in outcome && outcome.partial !== '')
         say(safe`its last words: ${oneLine(outcome.partial, 500)}`);
-      const answer = outcome === null ? '' : answerOf(outcome);
+      const answer = outcome === null ? '' : getAnswer(outcome);
       if (answer !== '') writeResult(answer.endsWith('\n') ? answer : `${answer}\n`);
       if (watched && opened !== null) say(askSummary(opened.run.id, opened.run.state()));
     },
@@ -257,7 +262,7 @@ const readStdin = async (): Promise<InputSource> => {
   return { text, name: 'stdin' };
 };
 
-const sourcesOf = async (contexts: readonly string[]): Promise<readonly InputSource[]> => {
+const readSources = async (contexts: readonly string[]): Promise<readonly InputSource[]> => {
   await findInputs(contexts.filter((name) => name !== '-'));
   return Promise.all(contexts.map(async (name) => (name === '-' ? readStdin() : { path: name })));
 };
@@ -320,7 +325,7 @@ const refuseUnpriced = (models: readonly Model[], usd: Limit | undefined): void 
 
 const makeAsker = async (flags: AllFlags, before: AskSettings | null, folder: string, warn: Warn) => {
   const models = await connectBoth(flags, before, warn);
-  refuseUnpriced(Object.values(models), (before ?? askSettingsOf(flags)).limits?.usd);
+  refuseUnpriced(Object.values(models), (before ?? readAskSettings(flags)).limits?.usd);
   const effort = effortOf(flags);
   return createAsker({
     ...models,
@@ -335,7 +340,7 @@ type Words = { readonly flags: AllFlags; readonly words: readonly string[]; read
 
 const openAgain = async (id: string, given: Words, { watcher, warn }: OpeningRun) => {
   refuseFrozen(given.flags, given.words);
-  const limits = changedLimitsOf(given.flags);
+  const limits = readChangedLimits(given.flags);
   const flags = await withConfig(given.flags, given.workspace, { command: 'ask', resumed: true, warn });
   const folder = openStateFolder(process.env);
   const { header } = await fileAskJournals({ folder }).inspect(id);
@@ -349,11 +354,11 @@ const openAgain = async (id: string, given: Words, { watcher, warn }: OpeningRun
 /** Opens a new run. Checks the command line before configuration, files and models, so that its errors come first. */
 const openNew = async ({ flags: given, words, workspace }: Words, { watcher, warn }: OpeningRun) => {
   const { question, contexts } = readAsked(given.context ?? [], words);
-  for (const read of [askSettingsOf, environmentOf, effortOf]) read(given);
+  for (const read of [readAskSettings, readEnvironment, effortOf]) read(given);
   const flags = await withConfig(given, workspace, { command: 'ask', resumed: false, warn });
-  const [own, environment] = [askSettingsOf(flags), environmentOf(flags)];
+  const [own, environment] = [readAskSettings(flags), readEnvironment(flags)];
   const folder = openStateFolder(process.env);
-  const sources = await sourcesOf(contexts);
+  const sources = await readSources(contexts);
   const { cellMs } = flags;
   const cellDeadline = cellMs === undefined ? {} : { cellDeadlineMs: Number(cellMs) };
   const settings = { ...patience(flags), ...own, ...cellDeadline };

@@ -5,12 +5,13 @@ import type { Usage } from '@pawl/agent/machine/usage';
 import { type ApprovalRequest, describeQuestion } from '@pawl/agent/policy/approval-question';
 import type { JudgedCall } from '@pawl/agent/policy/judged-call';
 import type { Stepped } from '@pawl/agent/ports/session';
+import type { Edge } from '@pawl/machine/kernel/table';
 import type { ExitEnding } from '../process/exit-codes.js';
 import { transitions } from '../sessions/session-text.js';
 import type { JsonRecord } from './record-schema.js';
 
 /** Token counts without the price. */
-export const countsOf = (usage: Omit<Usage, 'costUsd'>) => ({
+const countsOf = (usage: Omit<Usage, 'costUsd'>) => ({
   inputTokens: usage.inputTokens,
   outputTokens: usage.outputTokens,
   cacheReadTokens: usage.cacheReadTokens,
@@ -29,22 +30,16 @@ const recordOfEvent = ({ event, seq, state }: Stepped): JsonRecord | null => {
     case 'UserInput':
       return { type: 'input', seq, at, text: event.text, mode: event.mode };
     case 'LlmCompleted':
-      return {
-        type: 'reply',
+      return replyRecord(
+        event,
         seq,
-        at,
-        requestId: event.requestId,
-        stopReason: event.stopReason,
-        text: replyText(event),
-        calls: event.calls.map(({ callId, tool, input, verdict }) => ({
+        event.calls.map(({ callId, tool, input, verdict }) => ({
           callId,
           tool,
           input,
           verdict: verdict.kind,
         })),
-        usage: countsOf(event.usage),
-        costUsd: event.usage.costUsd,
-      };
+      );
     case 'LlmFailed':
       return failureRecord(event, seq);
     case 'ToolStarted': {
@@ -84,10 +79,31 @@ const recordOfEvent = ({ event, seq, state }: Stepped): JsonRecord | null => {
   }
 };
 
-const failureRecord = (event: On<'LlmFailed'>, seq: number | null): JsonRecord => {
-  const { kind, message, retryable, retryAfterMs } = event.error;
-  const { at, requestId } = event;
-  return { type: 'modelFailed', seq, at, requestId, kind, message, retryable, retryAfterMs };
+type Reply = Pick<On<'LlmCompleted'>, 'at' | 'requestId' | 'stopReason' | 'message' | 'usage'>;
+type ReplyRecord = Extract<JsonRecord, { readonly type: 'reply' }>;
+
+/** A reply to the agent or to `pawl ask`, whose models call no tools. */
+export const replyRecord = (
+  { at, requestId, stopReason, message, usage }: Reply,
+  seq: number | null,
+  calls: ReplyRecord['calls'],
+): ReplyRecord => ({
+  type: 'reply',
+  seq,
+  at,
+  requestId,
+  stopReason,
+  text: (message?.parts ?? []).flatMap((part) => (part.type === 'text' ? [part.text] : [])).join(''),
+  calls,
+  usage: countsOf(usage),
+  costUsd: usage.costUsd,
+});
+
+type Failure = Pick<On<'LlmFailed'>, 'at' | 'requestId' | 'error'>;
+
+export const failureRecord = ({ at, requestId, error }: Failure, seq: number | null) => {
+  const { kind, message, retryable, retryAfterMs } = error;
+  return { type: 'modelFailed', seq, at, requestId, kind, message, retryable, retryAfterMs } as const;
 };
 
 const completedHook = (event: On<'HookCompleted'>, seq: number | null): JsonRecord => {
@@ -95,9 +111,6 @@ const completedHook = (event: On<'HookCompleted'>, seq: number | null): JsonReco
   const commits = event.commits.map(({ hash, subject }) => ({ hash, subject }));
   return { type: 'hookCompleted', seq, at, hookId, commits, changedFiles: [...event.changedFiles], dirty };
 };
-
-const replyText = (event: On<'LlmCompleted'>): string =>
-  (event.message?.parts ?? []).flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('');
 
 /** Copies the lists: records hold mutable ones. */
 const questionRecord = (question: ApprovalRequest, workspace: string) => {
@@ -172,38 +185,63 @@ export const recordsOf = (stepped: Stepped): readonly JsonRecord[] => {
   const { workspace } = state.session.settings;
   const happened = recordOfEvent(stepped);
   const edges = transitions(stepped);
-  const moved: readonly JsonRecord[] =
-    edges.length > 0
-      ? [
-          {
-            type: 'state',
-            seq,
-            at: event.at,
-            event: event.type,
-            path: edges.map((edge) => edge.to),
-            state: state.name,
-          },
-        ]
-      : [];
+  const moved = edges.length > 0 ? [stateRecord(event, seq, edges)] : [];
   const follows = stepped.actions
     .map((action) => recordOfAction(action, workspace))
     .filter((item) => item !== null);
   return [...(happened === null ? [] : [happened]), ...moved, ...follows, ...retryRecords(stepped)];
 };
 
-/** Last record of the stream; `ended` is null if no session was opened. */
+/** The states that a step went through, of the session or of one run of `pawl ask`. */
+export const stateRecord = (
+  event: { readonly type: string; readonly at: number },
+  seq: number | null,
+  edges: readonly Edge[],
+) =>
+  ({
+    type: 'state',
+    seq,
+    at: event.at,
+    event: event.type,
+    path: edges.map((edge) => edge.to),
+    state: edges.at(-1)?.to ?? '',
+  }) as const;
+
+/** What an ended session or run used; `costUsd` is null if the price of any call is unknown. */
+type Spent = {
+  readonly sessionId: string;
+  readonly usage: Omit<Usage, 'costUsd'>;
+  readonly costUsd: number | null;
+};
+
+/** Last record of the stream; `session` is null if none was opened. */
 export const resultRecord = (
   ending: ExitEnding,
   text: string,
-  ended: { sessionId: string; state: State } | null,
-): JsonRecord => ({
-  type: 'result',
-  ok: ending.exit === 0,
-  reason: ending.reason,
-  exit: ending.exit,
-  message: ending.message,
-  text,
-  sessionId: ended?.sessionId ?? null,
-  usage: ended === null ? null : countsOf(ended.state.session.usage),
-  costUsd: ended === null ? null : costOf(ended.state),
-});
+  session: { readonly sessionId: string; readonly state: State } | null,
+): JsonRecord =>
+  endRecord(
+    ending,
+    text,
+    session === null
+      ? null
+      : {
+          sessionId: session.sessionId,
+          usage: session.state.session.usage,
+          costUsd: costOf(session.state),
+        },
+  );
+
+/** The end of a session or of a run of `pawl ask`; `spent` is null if none was opened. */
+export const endRecord = (ending: ExitEnding, text: string, spent: Spent | null) =>
+  ({
+    type: 'result',
+    ok: ending.exit === 0,
+    reason: ending.reason,
+    exit: ending.exit,
+    message: ending.message,
+    text,
+    sessionId: spent?.sessionId ?? null,
+    usage: spent === null ? null : countsOf(spent.usage),
+    costUsd: spent?.costUsd ?? null,
+  }) as const;

@@ -130,7 +130,7 @@ const letters: Readonly<
 const path = 'a.ts';
 
 /** The calls for a word of letters: `RE` is a read and an edit. */
-const callsOf = (word: string): readonly JudgedCall[] =>
+const createCalls = (word: string): readonly JudgedCall[] =>
   [...word].flatMap((letter, index) => {
     const known = letters[letter];
     if (known === undefined) return [];
@@ -154,7 +154,7 @@ const callsOf = (word: string): readonly JudgedCall[] =>
     ];
   });
 
-const usageOf = (inputTokens: number, costUsd: number): Usage => ({
+const createUsage = (inputTokens: number, costUsd: number): Usage => ({
   inputTokens,
   outputTokens: 0,
   cacheReadTokens: 0,
@@ -170,15 +170,15 @@ export const usageFor = (spending: Spending, limits: Limits): Usage => {
   const free = limits.tokens !== 'unlimited' ? 0 : smallTokens;
   switch (spending) {
     case 'small':
-      return usageOf(free, 0);
+      return createUsage(free, 0);
     case 'filling':
-      return usageOf(windowTokens * 0.95, 0);
+      return createUsage(windowTokens * 0.95, 0);
     case 'overfull':
-      return usageOf(windowTokens * 1.1, 0);
+      return createUsage(windowTokens * 1.1, 0);
     case 'dear':
-      return usageOf(limits.tokens !== 'unlimited' ? manyTokens * 0.8 : free, usdLimit * 0.8);
+      return createUsage(limits.tokens !== 'unlimited' ? manyTokens * 0.8 : free, usdLimit * 0.8);
     case 'costly':
-      return usageOf(limits.tokens !== 'unlimited' ? manyTokens : free, usdLimit + 1);
+      return createUsage(limits.tokens !== 'unlimited' ? manyTokens : free, usdLimit + 1);
     default:
       return spending satisfies never;
   }
@@ -191,8 +191,8 @@ export type ModelReply = Pick<On<'LlmCompleted'>, 'message' | 'calls' | 'stopRea
   readonly costly: boolean;
 };
 
-export const replyOf = (kind: ReplyKind, limits: Limits): ModelReply => {
-  const calls = callsOf(kind.calls ?? '');
+export const createReply = (kind: ReplyKind, limits: Limits): ModelReply => {
+  const calls = createCalls(kind.calls ?? '');
   const stopReason = kind.stop ?? (calls.length > 0 ? 'toolUse' : 'end');
   const spending = kind.spending ?? 'small';
   const said: readonly AssistantPart[] = kind.text === undefined ? [] : [{ type: 'text', text: kind.text }];

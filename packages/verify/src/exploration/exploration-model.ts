@@ -12,7 +12,7 @@ import { AppendList } from '@pawl/machine/kernel/append-list';
 import type { Edge, Step } from '@pawl/machine/kernel/table';
 import type { Projection, ProjectionEdge } from '../projections/projection.js';
 import { checkRefinements, initialCursors } from '../projections/refinement-check.js';
-import { type Configuration, replyOf } from './configuration.js';
+import { type Configuration, createReply } from './configuration.js';
 import type { ExplorationContext, ExplorationEvent, ExplorationNode } from './exploration-node.js';
 import { adversarialEvents, pendingResponses, userEvents } from './possible-events.js';
 import { stateKeyFor } from './state-key.js';
@@ -30,7 +30,7 @@ type CoveredArrows = {
   readonly arrows: Set<ProjectionEdge>;
 };
 
-export const settingsOf = ({ preset, patch, bounds }: Configuration): Settings => {
+export const createSettings = ({ preset, patch, bounds }: Configuration): Settings => {
   const { limits, ...others } = patch;
   return {
     ...defaultSettings,
@@ -43,23 +43,23 @@ export const settingsOf = ({ preset, patch, bounds }: Configuration): Settings =
   };
 };
 
-const sceneryOf = (configuration: Configuration, machine: AgentMachine): ExplorationContext => {
-  const settings = settingsOf(configuration);
+const createContext = (configuration: Configuration, machine: AgentMachine): ExplorationContext => {
+  const settings = createSettings(configuration);
   return {
     configuration,
     bounds: configuration.bounds,
     settings,
-    replies: configuration.replies.map((kind) => replyOf(kind, settings.limits)),
+    replies: configuration.replies.map((kind) => createReply(kind, settings.limits)),
     ignored: new Set(machine.ignored.map(({ state, event }) => `${state}/${event}`)),
   };
 };
 
-export const modelOf = (
+export const createModel = (
   configuration: Configuration,
   machine: AgentMachine,
   projections: readonly Projection[],
 ): { readonly model: FiniteModel<ExplorationNode, ExplorationEvent>; readonly seen: CoveredArrows } => {
-  const scenery = sceneryOf(configuration, machine);
+  const scenery = createContext(configuration, machine);
   const seen: CoveredArrows = { edges: new Set(), arrows: new Set() };
   const model: FiniteModel<ExplorationNode, ExplorationEvent> = {
     initial: {

@@ -2,8 +2,8 @@ import { explore, type Progress } from '@pawl/machine/explorer/explore';
 import type { Edge } from '@pawl/machine/kernel/table';
 import type { Projection } from '../projections/projection.js';
 import type { Configuration } from './configuration.js';
-import { type AgentMachine, modelOf } from './exploration-model.js';
-import { traceOf } from './write-trace.js';
+import { type AgentMachine, createModel } from './exploration-model.js';
+import { writeTrace } from './write-trace.js';
 
 /** Explores one configuration. `watch` receives the progress. */
 export const exploreOne = (
@@ -14,7 +14,7 @@ export const exploreOne = (
   watch: (progress: Progress) => void,
 ): ExplorationResult => {
   const { name, about } = configuration;
-  const { model, seen } = modelOf(configuration, machine, projections);
+  const { model, seen } = createModel(configuration, machine, projections);
   const { violation, ...figures } = explore(model, { statesMax, watch });
   const takenOf = (projection: Projection): readonly string[] =>
     projection.edges.filter((arrow) => seen.arrows.has(arrow)).map(({ id }) => id);
@@ -34,7 +34,7 @@ export const exploreOne = (
               ? 'view'
               : 'promise',
             events: violation.path.length,
-            trace: traceOf(
+            trace: writeTrace(
               configuration,
               violation.faults,
               violation.path.map(({ event }) => event),
@@ -84,7 +84,7 @@ export type Coverage = {
   readonly mistaken: readonly string[];
 };
 
-const coverageOf = (
+const measureCoverage = (
   all: readonly string[],
   taken: ReadonlySet<string>,
   reasons: Readonly<Record<string, string>>,
@@ -132,14 +132,14 @@ export const combineResults = (
     configurations: explored.map(
       ({ edges: _edges, arrows: _arrows, violation: _violation, ...figures }) => figures,
     ),
-    edges: coverageOf(
+    edges: measureCoverage(
       edges.map(({ id }) => id),
       taken,
       unreached,
     ),
     views: projections.map((projection) => ({
       name: projection.name,
-      ...coverageOf(
+      ...measureCoverage(
         projection.edges.map(({ id }) => id),
         new Set(explored.flatMap(({ arrows }) => arrows[projection.name] ?? [])),
         projection.unreached,

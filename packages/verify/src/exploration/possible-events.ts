@@ -9,11 +9,11 @@ import { defaultSettings } from '@pawl/agent/machine/settings';
 import type { In, State } from '@pawl/agent/machine/state';
 import type { Limit } from '@pawl/agent/machine/usage';
 import {
+  createReply,
   type FailureChoice,
   type HookChoice,
   type OutcomeChoice,
   raisedLimit,
-  replyOf,
   usageFor,
 } from './configuration.js';
 import {
@@ -350,7 +350,7 @@ type Old = (kind: keyof typeof words) => string;
 type Late = { readonly [T in EventType]?: (at: number, old: Old, state: State) => On<T> };
 
 const noUsage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0, costUsd: 0 };
-const lateReply = { ...replyOf({ text: 'yes' }, defaultSettings.limits), usage: noUsage };
+const lateReply = { ...createReply({ text: 'yes' }, defaultSettings.limits), usage: noUsage };
 const lateError = { kind: 'overloaded', message: 'busy', retryable: true, retryAfterMs: null } as const;
 const aboutOld = (at: number, old: Old) => ({ at, batchId: old('batch'), callId: 'c1' });
 

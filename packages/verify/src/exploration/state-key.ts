@@ -194,7 +194,7 @@ const turnKey = ({ turn, settings, emptyReplies }: SessionData, now: number): st
     turn.timeLimit === null
       ? ''
       : `@${remainingTimer(turn.timeLimit, now).delayMs}/${turn.timeLimit.delayMs}`;
-  const warned = turn.warned.filter((dimension) => limitOf(limits, dimension) !== 'unlimited');
+  const warned = turn.warned.filter((dimension) => getLimit(limits, dimension) !== 'unlimited');
   const finishing = turn.finishing === 'no' ? '' : `f${turn.finishing}`;
   return `${rounds}.${truncations}.${empty}${left}${warned.join()}${streaksKey(turn.streaks, limits)}${finishing}`;
 };
@@ -217,7 +217,7 @@ const betweenTurnsKey = ({ turn, settings: { limits } }: SessionData): string =>
     .filter((dimension) => limits[dimension] !== 'unlimited')
     .join();
 
-const limitOf = (limits: Limits, dimension: Dimension): Limit =>
+const getLimit = (limits: Limits, dimension: Dimension): Limit =>
   dimension === 'time' ? limits.timeMs : limits[dimension];
 
 // ---- Bills ----

@@ -69,7 +69,7 @@ const previewWords = (preview: CallPreview): readonly string[] => {
 };
 
 /** The arguments of an event in a trace line. */
-const wordsOf = (event: Event): readonly string[] => {
+const eventWords = (event: Event): readonly string[] => {
   switch (event.type) {
     case 'CompactRequested':
       return event.instructions === undefined ? [] : [quoted(event.instructions)];
@@ -165,10 +165,10 @@ const workWords = (event: WorkEvent): readonly string[] => {
 
 /** One trace line: `@1200 UserInput "text"`. The time is left out if it equals `clock`. */
 export const eventLine = (event: Event, clock: number): string =>
-  [...(event.at === clock ? [] : [`@${event.at}`]), event.type, ...wordsOf(event)].join(' ');
+  [...(event.at === clock ? [] : [`@${event.at}`]), event.type, ...eventWords(event)].join(' ');
 
 /** A path through a configuration as a trace, beginning with the faults at its end. */
-export const traceOf = (
+export const writeTrace = (
   { name, preset, patch, bounds }: Configuration,
   faults: readonly string[],
   events: readonly Event[],

@@ -78,7 +78,7 @@ const [WAITING, CALLING, PROCESSING, TOOLS, HOOK] = [
 
 const endedIn = (state: State): number => (state.name === TOOLS ? state.calls.filter(isEnded).length : 0);
 
-const callsOf = (before: State, event: Event): number => {
+const countCalls = (before: State, event: Event): number => {
   if (before.name === TOOLS) return before.calls.length;
   return event.type === 'LlmCompleted' ? event.calls.length : 0;
 };
@@ -86,7 +86,7 @@ const callsOf = (before: State, event: Event): number => {
 /** Number of calls that ended in the step. A batch that is left ends completely. */
 const countEnded = (before: State, event: Event, step: Step<State, Action>): number => {
   const left = step.path.some((edge) => edge.from === TOOLS && edge.kind === 'go');
-  return (left ? callsOf(before, event) : endedIn(step.state)) - endedIn(before);
+  return (left ? countCalls(before, event) : endedIn(step.state)) - endedIn(before);
 };
 
 const has = ({ step }: Seen, type: ActionType): boolean =>
@@ -152,7 +152,7 @@ const compacts = ({ step: { state } }: Seen, from: string): readonly Told[] => {
   return sendsLater && from === WAITING ? [sends('UserInput')] : [];
 };
 
-const toldOf = (seed: SeedWords, seen: Seen, state: string, edge: Edge): readonly Told[] => {
+const tellEdge = (seed: SeedWords, seen: Seen, state: string, edge: Edge): readonly Told[] => {
   switch (edge.to) {
     case PROCESSING:
       return [{ event: seed.completed, to: PROCESSING, action: null }];
@@ -222,7 +222,7 @@ export const projectSeed = (seed: SeedWords): Projection['project'] => {
   const goAlong = (way: Way, seen: Seen, edge: Edge): void => {
     if (edge.from === 'ShuttingDown') way.state = seed.begin.state; // a new trace
     if (edge.from === TOOLS && edge.to !== 'ShuttingDown') go(way, seen, pending(seed, seen.ended - 1));
-    go(way, seen, toldOf(seed, seen, way.state, edge));
+    go(way, seen, tellEdge(seed, seen, way.state, edge));
   };
 
   return (cursor, before, event, step) => {

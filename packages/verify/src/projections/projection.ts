@@ -92,15 +92,15 @@ export const arrowRows = (
   ...list: readonly ArrowRow[]
 ): readonly Sourced[] => list.map((row) => ({ source, row }));
 
-const nameOf = ([from, event, , to]: ArrowRow): string => `${from}/${event ?? ''}/${to}`;
+const rowName = ([from, event, , to]: ArrowRow): string => `${from}/${event ?? ''}/${to}`;
 
 /** The edges of a table, each with a unique id. */
-export const arrowsOf = (table: readonly Sourced[]): readonly ProjectionEdge[] =>
+export const createArrows = (table: readonly Sourced[]): readonly ProjectionEdge[] =>
   table.map(({ source, row }, index) => {
     const [from, event, when, to, action] = row;
-    const alike = table.filter((other) => nameOf(other.row) === nameOf(row));
-    const before = table.slice(0, index + 1).filter((other) => nameOf(other.row) === nameOf(row));
-    const id = alike.length === 1 ? nameOf(row) : `${nameOf(row)}/${before.length}`;
+    const alike = table.filter((other) => rowName(other.row) === rowName(row));
+    const before = table.slice(0, index + 1).filter((other) => rowName(other.row) === rowName(row));
+    const id = alike.length === 1 ? rowName(row) : `${rowName(row)}/${before.length}`;
     return { id, from, event, when, to, action, source };
   });
 
@@ -123,7 +123,7 @@ export const stepFinder = (edges: readonly ProjectionEdge[]): FindStep => {
 
 /** Diagrams of a seed's machine, in the form of our own diagrams. */
 
-const edgeOf = ({ id, from, event, when, to, action, source }: ProjectionEdge): Edge => ({
+const toEdge = ({ id, from, event, when, to, action, source }: ProjectionEdge): Edge => ({
   id,
   from,
   event,
@@ -144,7 +144,7 @@ const chartEdge = (edge: ProjectionEdge): Edge => {
   const { event, when, source } = edge;
   const condition = when === '' ? '' : ` (${when})`;
   const unnamed = source === 'text' ? null : source;
-  return { ...edgeOf(edge), event: event === null ? unnamed : `${event}${condition}` };
+  return { ...toEdge(edge), event: event === null ? unnamed : `${event}${condition}` };
 };
 
 /** The seed's own chart, for Mermaid. */
@@ -152,7 +152,7 @@ export const projectionDiagram = (projection: Projection): string => mermaid(des
 
 /** The seed's edges as a Markdown table. An edge missing in the seed text names its source after the state. */
 export const projectionTable = (projection: Projection): string =>
-  markdownTable(describe(projection, edgeOf));
+  markdownTable(describe(projection, toEdge));
 
 /** A seed's machine as plain JSON. */
 export const projectionJson = ({ project: _project, begin: _begin, ...rest }: Projection) => rest;

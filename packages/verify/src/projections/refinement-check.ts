@@ -19,7 +19,7 @@ type RefinedStep = {
 
 const NONE: readonly string[] = [];
 
-const wordsOf = (projection: Projection, { from, event, to, action }: ProjectionStep): string =>
+const describeStep = (projection: Projection, { from, event, to, action }: ProjectionStep): string =>
   `${projection.name}: ${from} --${event ?? ''}--> ${to}${action === null ? '' : ` / ${action}`}`;
 
 const isArrow = (projection: Projection, { from, event, to, action, edge }: ProjectionStep): boolean =>
@@ -38,7 +38,7 @@ const stepFaults = (
   const faults: string[] = [];
   let { state } = cursor;
   for (const step of steps) {
-    const words = wordsOf(projection, step);
+    const words = describeStep(projection, step);
     if (step.from !== state) faults.push(`${words} begins elsewhere: the seed stands in ${state}`);
     if (!isArrow(projection, step)) faults.push(`${words} is no arrow of the seed`);
     state = step.to;

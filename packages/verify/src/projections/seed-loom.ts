@@ -2,7 +2,7 @@
 
 import { noLimits } from '@pawl/agent/machine/settings';
 import { projectSeed, type SeedWords, unreachedArrow } from './project-seed.js';
-import { type ArrowRow, arrowRows, arrowsOf, type Projection } from './projection.js';
+import { type ArrowRow, arrowRows, createArrows, type Projection } from './projection.js';
 
 const states = {
   WaitingForUserInput: 'Idle, ready for user message',
@@ -35,7 +35,7 @@ const shutdowns = Object.keys(states).map(
   (name): ArrowRow => [name, 'ShutdownRequested', '', 'ShuttingDown', 'Shutdown'],
 );
 
-const edges = arrowsOf(arrowRows('text', ...table, ...shutdowns));
+const edges = createArrows(arrowRows('text', ...table, ...shutdowns));
 
 const begin = { state: 'WaitingForUserInput' };
 

@@ -2,7 +2,7 @@
 
 import { noLimits } from '@pawl/agent/machine/settings';
 import { projectSeed, type SeedWords, unreachedArrow } from './project-seed.js';
-import { type ArrowRow, arrowRows, arrowsOf, type Projection } from './projection.js';
+import { type ArrowRow, arrowRows, createArrows, type Projection } from './projection.js';
 
 const states = {
   WaitingForUserInput: 'Idle, ready for user message',
@@ -79,7 +79,7 @@ const ours = {
   },
 };
 
-const edges = arrowsOf([
+const edges = createArrows([
   ...arrowRows('text', ...callAndRetry),
   ...arrowRows('text', ['ExecutingTools', 'ToolCompleted', 'all done', 'CallingLlm', 'SendLlmRequest']),
   ...arrowRows('text', ...shutdowns(Object.keys(states))),
@@ -172,7 +172,7 @@ export const minimal: Projection = {
 
 const headStates = { ...states, PostToolsHook: 'Hooks run; the results wait to be added' };
 
-const headEdges = arrowsOf([
+const headEdges = createArrows([
   ...arrowRows('text', ...callAndRetry),
   ...arrowRows(
     'code',

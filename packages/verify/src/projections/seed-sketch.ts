@@ -5,7 +5,7 @@ import type { Edge } from '@pawl/machine/kernel/table';
 import {
   type ArrowRow,
   arrowRows,
-  arrowsOf,
+  createArrows,
   type Projection,
   type ProjectionStep,
   stepFinder,
@@ -71,7 +71,7 @@ const stoppable = [
   'Compacting',
 ] as const;
 
-const edges = arrowsOf([
+const edges = createArrows([
   ...arrowRows('text', ...chart),
   ...arrowRows('code', ...compaction),
   ...arrowRows('forced', ...stoppable.map((name) => arrow(name, 'Cancelled'))),

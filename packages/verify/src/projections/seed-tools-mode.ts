@@ -15,7 +15,7 @@ import { toolsMode } from '@pawl/agent/machine/tools-mode';
 import type { Edge, Step } from '@pawl/machine/kernel/table';
 import {
   arrowRows,
-  arrowsOf,
+  createArrows,
   type Projection,
   type ProjectionCursor,
   type ProjectionStep,
@@ -24,7 +24,7 @@ import {
 
 const [INIT, PROMPTING, EXECUTING, DONE] = ['INIT', 'PROMPTING', 'EXECUTING_TOOLS', 'DONE'] as const;
 
-const edges = arrowsOf([
+const edges = createArrows([
   ...arrowRows(
     'text',
     [INIT, 'LLMResponseReceived', '', PROMPTING, null],
@@ -39,7 +39,7 @@ const edges = arrowsOf([
 const find = stepFinder(edges);
 
 /** The name that the seed's policies give to the stop. */
-const stopOf = (dimension: Dimension | 'no'): string =>
+const stopEvent = (dimension: Dimension | 'no'): string =>
   dimension === 'rounds' ? 'MaxIterationsReached' : 'PolicyStop';
 
 class Run {
@@ -55,7 +55,7 @@ class Run {
     this.at = to;
   }
 
-  /** There are no steps before the first reply (rule 3) and after the end. */
+  /** A stop before the first reply is an exception of the seed, and after the end there are no steps. */
   stop(event: string): void {
     if (this.at === EXECUTING) this.say(event, DONE);
   }
@@ -67,17 +67,17 @@ const someTried = (actions: readonly Action[]): boolean =>
 
 type Seen = { readonly before: State; readonly event: Event; readonly step: Step<State, Action> };
 
-const dimensionOf = ({ step }: Seen): Dimension | 'no' =>
+const getDimension = ({ step }: Seen): Dimension | 'no' =>
   step.state.name === 'WaitingForUserInput' && step.state.reason.kind === 'budget'
     ? step.state.reason.dimension
     : 'no';
 
-/** Rule 2. */
+/** The seed makes the next call before it leaves EXECUTING_TOOLS, so a reply changes its state. */
 const takeReply = (run: Run, { before }: Seen): void => {
   const { finishing } = before.session.turn;
   if (run.at === INIT) run.say('LLMResponseReceived', PROMPTING);
   else if (finishing === 'no') run.say('ToolsExecuted', PROMPTING);
-  else run.say(stopOf(finishing), DONE);
+  else run.say(stopEvent(finishing), DONE);
 };
 
 const takeCalls = (run: Run, { step }: Seen): void => {
@@ -95,7 +95,7 @@ const takeEdge = (run: Run, edge: Edge, seen: Seen): void => {
     if (!drained) takeReply(run, seen);
     if (edge.to === 'EndOfTurn' && run.at === PROMPTING) run.say('NoToolCalls', DONE);
   } else if (edge.to === 'ExecutingTools') takeCalls(run, seen);
-  else if (edge.to === 'BudgetExceeded') run.stop(stopOf(dimensionOf(seen)));
+  else if (edge.to === 'BudgetExceeded') run.stop(stopEvent(getDimension(seen)));
   else if (edge.to === 'Cancelled' && seen.event.type === 'PolicyStopped') run.stop('PolicyStop');
   else if (edge.to === 'Cancelled' || edge.to === 'Failed' || edge.to === 'ShuttingDown') run.at = INIT;
 };

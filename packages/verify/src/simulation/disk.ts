@@ -182,7 +182,7 @@ export class Disk {
     return visit(this.root);
   }
 
-  /** Rule 2. Returns the worst that it left: only file systems that write sizes before data leave zeros. */
+  /** Keeps the first changes and tears the next one. Returns the worst that it left: only file systems that write sizes before data leave zeros. */
   cutPower(choices: Choices, mayHaveHoles: boolean): Zeros {
     const left: Zeros[] = [];
     const lose = (node: DiskNode): void => {
@@ -336,7 +336,7 @@ const folders = new Map<string, readonly string[]>();
 const FOLDERS_MAX = 1_000;
 
 /** The names in a path, from outside to inside. */
-export const namesOf = (path: string): readonly string[] => {
+export const splitPath = (path: string): readonly string[] => {
   const last = path.lastIndexOf('/');
   if (last === path.length - 1) return path.split('/').filter((name) => name !== '');
   const folder = path.slice(0, last);

@@ -26,7 +26,7 @@ const FLAGS: Readonly<Record<string, number>> = {
   'a+': constants.O_RDWR | constants.O_CREAT | constants.O_APPEND,
 };
 
-const bytesOf = (written: Data): Uint8Array => (typeof written === 'string' ? Buffer.from(written) : written);
+const toBytes = (written: Data): Uint8Array => (typeof written === 'string' ? Buffer.from(written) : written);
 
 const flagIn = (options: unknown): string | undefined =>
   typeof options === 'object' && options !== null && 'flag' in options && typeof options.flag === 'string'
@@ -119,7 +119,7 @@ export class DiskCalls {
   write(descriptor: Descriptor, written: Data, ...place: readonly unknown[]): number {
     const numbers = place.map((one) => (typeof one === 'number' ? one : undefined));
     const [offset, length, at] = typeof written === 'string' ? [undefined, undefined, numbers[0]] : numbers;
-    const all = bytesOf(written);
+    const all = toBytes(written);
     const start = offset ?? 0;
     const isWhole = start === 0 && (length === undefined || length === all.length);
     const bytes = isWhole ? all : all.subarray(start, length === undefined ? undefined : start + length);

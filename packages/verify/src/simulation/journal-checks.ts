@@ -12,7 +12,7 @@ import type { World } from './world.js';
 
 export const SESSION_ID = 'session';
 
-const journalOf = (world: World): FileNode | undefined => {
+const findJournal = (world: World): FileNode | undefined => {
   const node = world.disk.find(['home', 'state', 'sessions', `${SESSION_ID}.jsonl`]);
   return node?.kind === 'file' ? node : undefined;
 };
@@ -20,13 +20,13 @@ const journalOf = (world: World): FileNode | undefined => {
 /** Whether a power cut may take the journal's name or its last lines. */
 export const isJournalUnsynced = (world: World): boolean => {
   const folder = world.disk.find(['home', 'state', 'sessions']);
-  const node = journalOf(world);
+  const node = findJournal(world);
   if (folder?.kind !== 'folder' || node === undefined) return false;
   return node.pending.length > 0 || folder.durable.get(`${SESSION_ID}.jsonl`) !== node;
 };
 
 /** The mark beside the journal; null if there is none. */
-const markOf = (world: World): Mark | null => {
+const readMark = (world: World): Mark | null => {
   const node = world.disk.find(['home', 'state', 'sessions', `${SESSION_ID}.mark`]);
   return node?.kind === 'file' ? decodeMarks(node.content.view()) : null;
 };
@@ -44,7 +44,7 @@ type Counted = { readonly node: FileNode; bytes: number; lines: number };
 const counts = new WeakMap<World, Counted>();
 
 const durableLines = (world: World): number => {
-  const node = journalOf(world);
+  const node = findJournal(world);
   if (node === undefined) return 0;
   const before = counts.get(world);
   const isSame = before !== undefined && before.node === node && before.bytes <= node.durable.length;
@@ -66,7 +66,7 @@ export const checkDurable = (world: World, seq: number): void => {
 /** Events as JSON: they are looked for after each crash. */
 const written = new WeakMap<Event, string>();
 
-const jsonOf = (event: Event): string => {
+const toJson = (event: Event): string => {
   const known = written.get(event);
   if (known !== undefined) return known;
   const json = JSON.stringify(event);
@@ -76,12 +76,12 @@ const jsonOf = (event: Event): string => {
 
 /** Every acknowledged event is in its line of the file. */
 export const checkKept = (world: World, when: string): void => {
-  const node = journalOf(world);
+  const node = findJournal(world);
   const lines = node?.content.view().toString('utf8').split('\n') ?? [];
   if (world.isCreated && lines.length < 2)
     world.violate('acknowledged-is-kept', `the session is gone ${when}`);
   for (const [seq, { event }] of world.acknowledged) {
-    if (lines[seq]?.startsWith(`{"seq":${seq},"event":${jsonOf(event)}`) === true) continue;
+    if (lines[seq]?.startsWith(`{"seq":${seq},"event":${toJson(event)}`) === true) continue;
     world.violate('acknowledged-is-kept', `event ${seq} (${event.type}) is not in its line ${when}`);
     return;
   }
@@ -102,7 +102,7 @@ export const checkReplay = (world: World, seq: number, state: State): void => {
 
 /** Events that a crash left in the file after the acknowledged ones: the session goes on after them. */
 export const unacknowledgedIn = (world: World, upTo: number): readonly Event[] => {
-  const lines = journalOf(world)?.content.view().toString('utf8').split('\n') ?? [];
+  const lines = findJournal(world)?.content.view().toString('utf8').split('\n') ?? [];
   const last = Math.max(0, ...world.acknowledged.keys());
   // what the simulated process has written and read again: the journal's own form of entries
   return lines.slice(last + 1, upTo + 1).map((line) => (JSON.parse(line) as { readonly event: Event }).event);
@@ -110,7 +110,7 @@ export const unacknowledgedIn = (world: World, upTo: number): readonly Event[] =
 
 /** The bytes up to the last acknowledged line; empty without one. */
 const acknowledgedPart = (world: World): { readonly node: FileNode; readonly bytes: number } | null => {
-  const node = journalOf(world);
+  const node = findJournal(world);
   const last = Math.max(0, ...world.acknowledged.keys());
   if (node === undefined || last === 0) return null;
   return { node, bytes: endOfLine(node, last) };
@@ -125,7 +125,7 @@ const endOfLine = ({ content }: FileNode, seq: number): number => {
 
 /** Whether a whole last line misses only its line feed. */
 export const isUnended = (world: World): boolean => {
-  const content = journalOf(world)?.content;
+  const content = findJournal(world)?.content;
   return (
     content !== undefined && /"crc":"\w{8}"}$/.test(content.view(content.length - 20).toString('latin1'))
   );
@@ -133,7 +133,7 @@ export const isUnended = (world: World): boolean => {
 
 /** Length of the part of the last line that has no line feed. */
 export const tornBytes = (world: World): number => {
-  const bytes = journalOf(world)?.content.view();
+  const bytes = findJournal(world)?.content.view();
   return bytes === undefined ? 0 : bytes.length - (bytes.lastIndexOf(NEWLINE) + 1);
 };
 
@@ -144,7 +144,7 @@ export const tornBytes = (world: World): number => {
 export const mayBeDamage = (world: World, { kind, place }: JournalError): boolean => {
   const { zeros, acknowledged } = world;
   if (kind !== 'damaged' || place === null || place.seq < Math.max(0, ...acknowledged.keys())) return false;
-  const mark = markOf(world);
+  const mark = readMark(world);
   return mark === null ? zeros.has('atEnd') || zeros.has('hole') : zeros.has('hole') && mark.seq < place.seq;
 };
 
@@ -164,7 +164,7 @@ export const checkDamage = async (world: World, folder: string): Promise<void> =
   const { node, bytes } = part;
   const before = Buffer.from(node.content.view());
   const damaged = Buffer.from(before);
-  const mark = markOf(world);
+  const mark = readMark(world);
   const isOld = mark !== null && mark.seq < Math.max(...world.acknowledged.keys());
   // only the lines themselves tell of damage behind an old mark
   const from = isOld && world.choices.chance(0.7) ? endOfLine(node, mark.seq) : 0;

@@ -87,7 +87,7 @@ const roundsIn = (messages: readonly Message[]): number => {
   return messages.length - 1 - last;
 };
 
-const callOf = (life: Life): RawCall => {
+const pickCall = (life: Life): RawCall => {
   const { choices, isHealed } = life.world;
   const tool = TOOL_NAMES[choices.below(TOOL_NAMES.length)] ?? 'look';
   const callId = life.world.name('call');
@@ -104,7 +104,7 @@ const partsFor = (life: Life, request: ModelRequest): Extract<ModelPiece, { type
     return [{ type: 'text', text: `so far: ${inputsIn(request.messages).join(' ')}` }];
   const mayCall = request.toolChoice !== 'none' && roundsIn(request.messages) < (isHealed ? 2 : 8);
   if (!mayCall || !choices.chance(0.6)) return [{ type: 'text', text: 'done' }];
-  const calls = Array.from({ length: choices.between(1, plan.callsMax) }, () => callOf(life));
+  const calls = Array.from({ length: choices.between(1, plan.callsMax) }, () => pickCall(life));
   return choices.chance(0.3) ? [{ type: 'text', text: 'I look' }, ...calls] : calls;
 };
 
@@ -140,7 +140,7 @@ const BROKEN_MS = 1_000;
 /** Lengths of messages as JSON: each request holds all messages before. */
 const lengths = new WeakMap<Message, number>();
 
-const lengthOf = (message: Message): number => {
+const countCharacters = (message: Message): number => {
   const known = lengths.get(message);
   if (known !== undefined) return known;
   const { length } = JSON.stringify(message);
@@ -148,9 +148,9 @@ const lengthOf = (message: Message): number => {
   return length;
 };
 
-const usageOf = (life: Life, request: ModelRequest) => {
+const countUsage = (life: Life, request: ModelRequest) => {
   // as JSON, with brackets and commas
-  const characters = request.messages.reduce((sum, message) => sum + lengthOf(message) + 1, 1);
+  const characters = request.messages.reduce((sum, message) => sum + countCharacters(message) + 1, 1);
   const inputTokens = Math.ceil(characters / 4);
   life.world.requestTokens = Math.max(life.world.requestTokens, inputTokens);
   const outputTokens = life.world.choices.between(5, OUTPUT_TOKENS_MAX);
@@ -179,7 +179,7 @@ async function* replyTo(life: Life, request: ModelRequest, signal: AbortSignal):
     if (await pauseOrAbort(life, choices.pick(10, 100), signal)) {
       if (!choices.chance(0.3)) return;
       world.meet('usage after an abort');
-      yield { type: 'completed', parts: [], stopReason: 'end', usage: usageOf(life, request) };
+      yield { type: 'completed', parts: [], stopReason: 'end', usage: countUsage(life, request) };
       return;
     }
   }
@@ -233,7 +233,7 @@ function* endingOf(life: Life, request: ModelRequest, end: End): Generator<Model
 const completedPiece = (life: Life, request: ModelRequest, end: End): ModelPiece => {
   const { world } = life;
   if (end.kind === 'badUsage') world.meet('usage that can not be counted');
-  const counted = usageOf(life, request);
+  const counted = countUsage(life, request);
   const usage =
     end.kind === 'badUsage' ? { ...counted, inputTokens: world.choices.pick(Number.NaN, -5) } : counted;
   const parts = end.kind === 'empty' ? [] : partsFor(life, request);

@@ -7,7 +7,7 @@
 
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
-import { type Caller, namesOf, systemError } from './disk.js';
+import { type Caller, splitPath, systemError } from './disk.js';
 import { type Descriptor, DiskCalls, SimulatedHandle } from './file-operations.js';
 import { simulateSockets } from './sockets.js';
 
@@ -52,7 +52,7 @@ const descriptorIn = (path: string): Place | undefined =>
 /** Paths that were looked up: most of them come again and again. */
 const places = new Map<string, Place | null>();
 
-const placeOf = (given: unknown): Place | null => {
+const findPlace = (given: unknown): Place | null => {
   if (typeof given === 'number') return open.get(given) ?? null;
   if (typeof given !== 'string' || !given.startsWith('/')) return null;
   const known = places.get(given);
@@ -71,7 +71,7 @@ const placeBelow = (path: string): Place | null => {
   return {
     caller: found.caller,
     calls: found.calls,
-    names: end < 0 ? NO_NAMES : namesOf(path.slice(end)),
+    names: end < 0 ? NO_NAMES : splitPath(path.slice(end)),
     open: null,
   };
 };
@@ -89,10 +89,10 @@ const opened = (place: Place, path: string, flags: unknown): number => {
 type Operation = (place: Place, args: readonly unknown[]) => unknown;
 
 // Production code is type-checked against Node, so the arguments are what Node's functions take.
-const textOf = (value: unknown): string => value as string;
-const dataOf = (value: unknown): Uint8Array => value as Uint8Array; // likewise
-const namesIn = (value: unknown): readonly string[] => placeOf(value)?.names ?? [];
-const descriptorOf = ({ open: found }: Place): Descriptor => {
+const toText = (value: unknown): string => value as string;
+const toData = (value: unknown): Uint8Array => value as Uint8Array; // likewise
+const namesIn = (value: unknown): readonly string[] => findPlace(value)?.names ?? [];
+const getDescriptor = ({ open: found }: Place): Descriptor => {
   if (found === null) throw systemError('EBADF', 'no open file');
   return found.descriptor;
 };
@@ -103,7 +103,7 @@ const onPath =
 const onFile =
   (run: (calls: DiskCalls, descriptor: Descriptor, args: readonly unknown[]) => unknown): Operation =>
   (place, args) =>
-    run(place.calls, descriptorOf(place), args);
+    run(place.calls, getDescriptor(place), args);
 const stat: Operation = (place, [, options]) =>
   place.open === null ? place.calls.stat(place.names, options) : place.calls.statOf(place.open.descriptor);
 /** Modes, owners and times of files: no simulated session looks at them. */
@@ -118,7 +118,7 @@ const numbers = (offset: unknown, length: unknown): [number | undefined, number 
 
 /** By the names that they have as callbacks; the first argument, a path or descriptor, has been resolved. */
 const operations: Readonly<Record<string, Operation>> = {
-  open: (place, [path, flags]) => opened(place, textOf(path), flags),
+  open: (place, [path, flags]) => opened(place, toText(path), flags),
   close: (_place, [fd]) => void open.delete(Number(fd)),
   stat,
   lstat: stat,
@@ -128,20 +128,20 @@ const operations: Readonly<Record<string, Operation>> = {
   read: onFile((calls, descriptor, [, into, offset, length, position]) =>
     calls.read(
       descriptor,
-      dataOf(into),
+      toData(into),
       ...numbers(offset, length),
       typeof position === 'number' ? position : null,
     ),
   ),
   write: onFile((calls, descriptor, [, written, ...place]) =>
-    calls.write(descriptor, dataOf(written), ...place),
+    calls.write(descriptor, toData(written), ...place),
   ),
   ftruncate: onFile((calls, descriptor, [, size]) => calls.truncate(descriptor, Number(size ?? 0))),
   truncate: (place, [, size]) => place.calls.truncate(place.calls.open(place.names, 'r+'), Number(size ?? 0)),
   exists: onPath((calls, names) => calls.exists(names)),
   access: onPath((calls, names) => void calls.stat(names)),
   mkdir: onPath((calls, names, [, options]) => calls.mkdir(names, options)),
-  mkdtemp: ({ calls, names }, [path]) => `${textOf(path)}${calls.mkdtemp(names)}`,
+  mkdtemp: ({ calls, names }, [path]) => `${toText(path)}${calls.mkdtemp(names)}`,
   rename: onPath((calls, names, [, to]) => calls.rename(names, namesIn(to))),
   link: onPath((calls, names, [, to]) => calls.link(names, namesIn(to))),
   unlink: onPath((calls, names) => calls.unlink(names)),
@@ -155,21 +155,21 @@ const operations: Readonly<Record<string, Operation>> = {
       : place.calls.readAll(place.open.descriptor, options),
   writeFile: (place, [, written, options]) =>
     place.open === null
-      ? place.calls.writeFile(place.names, dataOf(written), options)
-      : void place.calls.write(place.open.descriptor, dataOf(written)),
+      ? place.calls.writeFile(place.names, toData(written), options)
+      : void place.calls.write(place.open.descriptor, toData(written)),
   appendFile: (place, [, written]) =>
     place.open === null
-      ? place.calls.appendFile(place.names, dataOf(written))
-      : void place.calls.write(place.open.descriptor, dataOf(written)),
+      ? place.calls.appendFile(place.names, toData(written))
+      : void place.calls.write(place.open.descriptor, toData(written)),
   ...Object.fromEntries(unobserved.map((name) => [name, nothing])),
 };
 
 /** Writes the first half of the bytes; returns their number. */
 const writePart = (place: Place, [, written, offset, length, position]: readonly unknown[]): unknown => {
-  const bytes = dataOf(written);
+  const bytes = toData(written);
   const start = typeof offset === 'number' ? offset : 0;
   const whole = typeof length === 'number' ? length : bytes.length - start;
-  return place.calls.write(descriptorOf(place), bytes, start, (whole + 1) >> 1, position);
+  return place.calls.write(getDescriptor(place), bytes, start, (whole + 1) >> 1, position);
 };
 
 const perform = (name: string, place: Place, args: readonly unknown[], code: string | null): unknown => {
@@ -209,7 +209,7 @@ const callNow = (name: string, place: Place, args: readonly unknown[]): unknown 
 };
 
 const callHandle = (fd: number, name: string, ...args: readonly unknown[]): Promise<unknown> => {
-  const place = placeOf(fd);
+  const place = findPlace(fd);
   return place === null ? Promise.reject(systemError('EBADF', name)) : callLater(name, place, [fd, ...args]);
 };
 
@@ -228,7 +228,7 @@ const asPromise =
   (name: string) =>
   (original: AnyFunction): AnyFunction =>
   (...args) => {
-    const place = placeOf(args[0]);
+    const place = findPlace(args[0]);
     const fromKernel = place === null && current !== null ? kernelFile(name, args[0]) : undefined;
     if (fromKernel !== undefined) return Promise.resolve(fromKernel);
     if (place === null) return current === null ? original(...args) : realFile(name, original, args);
@@ -241,7 +241,7 @@ const asSync =
   (name: string) =>
   (original: AnyFunction): AnyFunction =>
   (...args) => {
-    const place = placeOf(args[0]);
+    const place = findPlace(args[0]);
     return place === null ? original(...args) : callNow(name, place, args);
   };
 
@@ -249,7 +249,7 @@ const asCallback =
   (name: string) =>
   (original: AnyFunction): AnyFunction =>
   (...args) => {
-    const place = placeOf(args[0]);
+    const place = findPlace(args[0]);
     const done = args.at(-1);
     if (place === null || typeof done !== 'function') return original(...args);
     callLater(name, place, args.slice(0, -1)).then(
@@ -273,11 +273,11 @@ export const simulateFiles = (): (() => void) => {
     else if (name in operations) replace(sync, name, asCallback(name));
   }
   const useSockets = simulateSockets({
-    callerOf: (path) => (path.startsWith('\0') ? current : (placeOf(path)?.caller ?? null)),
-    create: (path) => void callNow('writeFile', placeOf(path) ?? nowhere(path), [path, '', { flag: 'wx' }]),
-    remove: (path) => void callNow('rm', placeOf(path) ?? nowhere(path), [path, { force: true }]),
-    nameOf: (path) => placeOf(path)?.names.join('/') ?? path,
-    exists: (path) => callNow('exists', placeOf(path) ?? nowhere(path), [path]) === true,
+    callerOf: (path) => (path.startsWith('\0') ? current : (findPlace(path)?.caller ?? null)),
+    create: (path) => void callNow('writeFile', findPlace(path) ?? nowhere(path), [path, '', { flag: 'wx' }]),
+    remove: (path) => void callNow('rm', findPlace(path) ?? nowhere(path), [path, { force: true }]),
+    nameOf: (path) => findPlace(path)?.names.join('/') ?? path,
+    exists: (path) => callNow('exists', findPlace(path) ?? nowhere(path), [path]) === true,
   });
   syncBuiltinESMExports();
   return () => {

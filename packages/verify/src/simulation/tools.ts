@@ -14,7 +14,7 @@ export const TOOL_NAMES = ['look', 'append', 'command', 'ask'] as const;
 
 const DEADLINE_MS = 60_000;
 
-const traitsOf = (own: Partial<CallTraits>): CallTraits => ({
+const createTraits = (own: Partial<CallTraits>): CallTraits => ({
   effect: 'pure',
   parallelSafe: true,
   mutating: false,
@@ -24,7 +24,7 @@ const traitsOf = (own: Partial<CallTraits>): CallTraits => ({
 
 const sha256 = (text: string): string => hash('sha256', text, 'hex');
 
-const pathOf = ({ file }: JsonObject): string => `/workspace/${String(file)}`;
+const filePath = ({ file }: JsonObject): string => `/workspace/${String(file)}`;
 
 /** What must be true whenever a tool runs. */
 const checkStart = (life: Life, tool: string, input: JsonObject, { callId }: ToolContext): void => {
@@ -68,7 +68,7 @@ const takeEffect = (life: Life, { callId }: ToolContext, change: () => void): vo
 
 type Behaviour = 'returns' | 'throws' | 'hangs' | 'ignores' | 'fails';
 
-const behaviourOf = ({ world }: Life): Behaviour => {
+const chooseBehaviour = ({ world }: Life): Behaviour => {
   if (world.isHealed || !world.choices.chance(world.plan.toolFaults)) return 'returns';
   return world.choices.pick('fails', 'throws', 'hangs', 'ignores');
 };
@@ -92,9 +92,9 @@ const work = (
     else signal.addEventListener('abort', () => life.after(5, stop), { once: true });
   });
 
-const outcomeOf = async (life: Life, context: ToolContext, text: string): Promise<ToolOutcome> => {
+const endCall = async (life: Life, context: ToolContext, text: string): Promise<ToolOutcome> => {
   const { world } = life;
-  const behaviour = behaviourOf(life);
+  const behaviour = chooseBehaviour(life);
   const stopped = await work(life, behaviour, context);
   life.point('the end of a tool');
   if (life.isDead) return new Promise<never>(() => undefined);
@@ -126,7 +126,7 @@ const simulatedTool = (
   judge: (input) => ({
     kind: 'ok',
     input,
-    facts: { argv: [], paths: [pathOf(input)], hosts: [], shape: `${name} ${JSON.stringify(input)}` },
+    facts: { argv: [], paths: [filePath(input)], hosts: [], shape: `${name} ${JSON.stringify(input)}` },
   }),
   run: async (input, context) => {
     life.point('the start of a tool');
@@ -137,35 +137,35 @@ const simulatedTool = (
   ...(before === undefined ? {} : { before }),
 });
 
-const contentOf = (life: Life, input: JsonObject): string => life.world.files.get(pathOf(input)) ?? '';
+const readContent = (life: Life, input: JsonObject): string => life.world.files.get(filePath(input)) ?? '';
 const appended = (life: Life, input: JsonObject): string =>
-  `${contentOf(life, input)}${String(input.line)}\n`;
+  `${readContent(life, input)}${String(input.line)}\n`;
 
 const look = (life: Life): Tool =>
-  simulatedTool(life, 'look', traitsOf({}), (input, context) => {
-    context.files.set(pathOf(input), sha256(contentOf(life, input)));
-    return outcomeOf(
+  simulatedTool(life, 'look', createTraits({}), (input, context) => {
+    context.files.set(filePath(input), sha256(readContent(life, input)));
+    return endCall(
       life,
       context,
-      `${contentOf(life, input)}${'text '.repeat(life.world.choices.pick(1, 400))}`,
+      `${readContent(life, input)}${'text '.repeat(life.world.choices.pick(1, 400))}`,
     );
   });
 
 const append = (life: Life): Tool => {
   const hashes = async (input: JsonObject): Promise<FileHashes> => {
     await life.pause(0.1);
-    return { before: sha256(contentOf(life, input)), after: sha256(appended(life, input)) };
+    return { before: sha256(readContent(life, input)), after: sha256(appended(life, input)) };
   };
   const run: Run = async (input, context) => {
     await life.pause(life.world.choices.pick(1, 50));
     if (life.isDead || context.signal.aborted) return { status: 'cancelled', ran: 'no', text: 'not run' };
-    takeEffect(life, context, () => life.world.files.set(pathOf(input), appended(life, input)));
-    return outcomeOf(life, context, 'appended');
+    takeEffect(life, context, () => life.world.files.set(filePath(input), appended(life, input)));
+    return endCall(life, context, 'appended');
   };
   return simulatedTool(
     life,
     'append',
-    traitsOf({ effect: 'probeable', parallelSafe: false, mutating: true }),
+    createTraits({ effect: 'probeable', parallelSafe: false, mutating: true }),
     run,
     hashes,
   );
@@ -175,10 +175,10 @@ const command = (life: Life): Tool =>
   simulatedTool(
     life,
     'command',
-    traitsOf({ effect: 'opaque', parallelSafe: false, mutating: true }),
+    createTraits({ effect: 'opaque', parallelSafe: false, mutating: true }),
     (_input, context) => {
       takeEffect(life, context, () => undefined);
-      return outcomeOf(life, context, `output of ${context.callId}`);
+      return endCall(life, context, `output of ${context.callId}`);
     },
   );
 
@@ -186,10 +186,10 @@ const ASK_USD = 0.004;
 
 /** Spends what is left, and not more than its own price. */
 const ask = (life: Life): Tool =>
-  simulatedTool(life, 'ask', traitsOf({ effect: 'opaque', spends: 'yes' }), async (_input, context) => {
+  simulatedTool(life, 'ask', createTraits({ effect: 'opaque', spends: 'yes' }), async (_input, context) => {
     const { usd } = context.left();
     takeEffect(life, context, () => undefined);
-    const outcome = await outcomeOf(life, context, 'asked');
+    const outcome = await endCall(life, context, 'asked');
     const costUsd = usd.type === 'unlimited' ? ASK_USD : Math.min(ASK_USD, usd.amount);
     const usage = { inputTokens: 10, outputTokens: 10, cacheReadTokens: 0, cacheWriteTokens: 0, costUsd };
     return { ...outcome, usage };

@@ -75,7 +75,7 @@ type Realm = {
 const isWide = (text: string): boolean => /[^\u0000-\u00ff]/.test(text);
 
 /** Bytes of a text in the engine, plus its UTF-8 copy during the transfer. */
-const bytesOf = (text: string): number => {
+const estimateBytes = (text: string): number => {
   const escaped = text.includes('\0') ? 2 : 1; // goes through JSON
   return (Buffer.byteLength(text) + text.length * (isWide(text) ? 2 : 1)) * escaped;
 };
@@ -178,7 +178,7 @@ const openPrelude = (
 };
 
 /** The state of the promise of an evaluated cell. Disposes of its value. */
-const outcomeOf = (guest: QuickJSContext, promise: QuickJSHandle, call: Call): RealmCellEnd => {
+const readCellEnd = (guest: QuickJSContext, promise: QuickJSHandle, call: Call): RealmCellEnd => {
   const state = guest.getPromiseState(promise);
   if (state.type === 'pending') return { status: 'stuck' };
   if (state.type === 'rejected') return raised(state.error, call);
@@ -219,7 +219,7 @@ export const openRealm = async (
   memoryMax: number,
   world: RealmWorld,
 ): Promise<Realm> => {
-  const textBytes = contexts.reduce((sum, text) => sum + bytesOf(text), 0);
+  const textBytes = contexts.reduce((sum, text) => sum + estimateBytes(text), 0);
   const runtime = await openRuntime(textBytes, memoryMax);
   const guest = runtime.newContext();
   const home = runtime.newContext();
@@ -234,7 +234,7 @@ export const openRealm = async (
       if (started.error) return raised(started.error, call);
       return started.value.consume((promise) => {
         finishJobs(runtime, world);
-        return outcomeOf(guest, promise, call);
+        return readCellEnd(guest, promise, call);
       });
     },
     isBusy: () => runtime.hasPendingJob(),
@@ -285,10 +285,10 @@ type Finished = {
   readonly output: string;
 };
 
-const fileOf = (number: number): string => `cell-${number}`;
+const cellFile = (number: number): string => `cell-${number}`;
 
 /** The stack frames in cells, as lines such as `at f, line 3`. Other frames are left out. */
-const placesOf = (stack: string, number: number): readonly string[] =>
+const findPlaces = (stack: string, number: number): readonly string[] =>
   [...stack.matchAll(/^ *at (.*?) ?\(?cell-(\d+):(\d+)(?::\d+)?\)?$/gm)]
     .slice(0, FRAMES_MAX)
     .map(([, name = '', cell, line]) => {
@@ -298,7 +298,7 @@ const placesOf = (stack: string, number: number): readonly string[] =>
     });
 
 const failureText = ({ text, stack }: Thrown, number: number): string =>
-  `${text}${placesOf(stack, number).join('')}\n`;
+  `${text}${findPlaces(stack, number).join('')}\n`;
 
 const STUCK =
   'Error: the code waits for a promise that nothing can settle: there are no timers, files or network here\n';
@@ -316,7 +316,7 @@ const evaluate = ({ realm, code, number, outputs, wasStopped }: CellRun): 'ok' |
     stderr.add(`SyntaxError: ${written.message}${place}\n`);
     return 'raised';
   }
-  const outcome: RealmCellEnd = realm.evaluate(written.code, fileOf(number));
+  const outcome: RealmCellEnd = realm.evaluate(written.code, cellFile(number));
   if (wasStopped()) {
     stderr.add('Stopped: the cell was interrupted; what it had bound is kept.\n');
     return 'stopped';
@@ -327,7 +327,7 @@ const evaluate = ({ realm, code, number, outputs, wasStopped }: CellRun): 'ok' |
 };
 
 /** The answer and the variables; null if the realm fails to list them. */
-const endingOf = (realm: Realm): RealmEnding | null => {
+const endRealm = (realm: Realm): RealmEnding | null => {
   try {
     return realm.end();
   } catch {
@@ -357,7 +357,7 @@ export const runCell = (run: CellRun): Finished => {
   const lost = begin(run);
   const status = evaluate(run);
   run.allowEnding();
-  const ending = endingOf(realm);
+  const ending = endRealm(realm);
   const unfit = whyUnfit(realm, ending, status);
   if (lost.length > 0) outputs.stderr.add(`Note: the code made ${lost.join(', ')} impossible to restore.\n`);
   const output = outputs.stdout.whole();

@@ -18,11 +18,11 @@ import type {
 import type { CellReport } from '../../run/cell-types.js';
 import { programFile } from '../bundled-program-file.js';
 import {
+  answerTexts,
   type CellEnd,
   createEnvironment,
   type EnvironmentProcess,
   startPausableTimer,
-  textsOf,
 } from '../restartable-environment.js';
 import {
   BELL,
@@ -64,7 +64,7 @@ const runIn = (live: LiveWorker, number: number, cell: Cell, answer: SubcallAnsw
     };
     const call = async (subcall: Subcall): Promise<void> => {
       countdown.pause();
-      const texts = await textsOf(subcall, answer);
+      const texts = await answerTexts(subcall, answer);
       live.give(number, subcall.ordinal, texts);
       countdown.resume();
     };

@@ -23,7 +23,7 @@ const withTurn = <S extends Calling>(state: S, run: Run, work: CallTurn): S =>
 // ---- Policies ----
 
 /** Input of the stop policies. */
-export const factsOf = (run: Run, at: number): StopFacts => ({
+export const getStopFacts = (run: Run, at: number): StopFacts => ({
   at,
   deadlineAt: run.deadline?.dueAt ?? null,
   iterations: run.iterations,
@@ -40,10 +40,10 @@ export const factsOf = (run: Run, at: number): StopFacts => ({
 });
 
 const isDeciding = (state: Calling): boolean => state.work.kind === 'deciding';
-const verdictOf = (state: Calling, event: CodeEvent): StopVerdict => judge(factsOf(state.run, event.at));
+const judgeStop = (state: Calling, event: CodeEvent): StopVerdict => judge(getStopFacts(state.run, event.at));
 
 export const mustStop = (state: Calling, event: CodeEvent): boolean =>
-  isDeciding(state) && verdictOf(state, event).kind === 'stop';
+  isDeciding(state) && judgeStop(state, event).kind === 'stop';
 
 /** Ends a run without another call; the partial answer is the last text. */
 const endStopped = (state: Calling, verdict: StopVerdict): Next<'DONE'> =>
@@ -55,13 +55,13 @@ const endStopped = (state: Calling, verdict: StopVerdict): Next<'DONE'> =>
   });
 
 export const stopForPolicy = (state: Calling, event: CodeEvent): Next<'DONE'> =>
-  endStopped(state, verdictOf(state, event));
+  endStopped(state, judgeStop(state, event));
 
 type Closable = RunIn<'INIT'> | RunIn<'EXECUTING'>;
 
 /** True if the run must ask for its answer now, and has not done so yet. */
 export const mustFinish = (state: RunIn<'EXECUTING'>, event: CodeEvent): boolean =>
-  isDeciding(state) && state.run.closing === null && verdictOf(state, event).kind === 'finish';
+  isDeciding(state) && state.run.closing === null && judgeStop(state, event).kind === 'finish';
 
 const closeWith = <S extends Closable>(state: S, verdict: StopVerdict): S =>
   verdict.kind === 'go'
@@ -73,7 +73,7 @@ const closeWith = <S extends Closable>(state: S, verdict: StopVerdict): S =>
 
 /** Makes the next call the last one, which asks for the answer. */
 export const askForAnswer = (state: RunIn<'EXECUTING'>, event: CodeEvent): Next<'EXECUTING'> =>
-  go(closeWith(state, verdictOf(state, event)));
+  go(closeWith(state, judgeStop(state, event)));
 
 export const mustAskUser = (state: Calling): boolean =>
   state.work.kind === 'deciding' &&
@@ -82,8 +82,8 @@ export const mustAskUser = (state: Calling): boolean =>
 
 export const askUserPolicy = <S extends Calling>(state: S, event: CodeEvent): Same<S> => {
   const [policyId, run] = nextId(state.run, 'policy');
-  const work = { kind: 'asking', attempt: attemptOf(state), policyId } as const;
-  return go(withTurn(state, run, work), { type: 'AskPolicy', policyId, facts: factsOf(run, event.at) });
+  const work = { kind: 'asking', attempt: getAttempt(state), policyId } as const;
+  return go(withTurn(state, run, work), { type: 'AskPolicy', policyId, facts: getStopFacts(run, event.at) });
 };
 
 export const isStaleVerdict = (state: Calling, event: RunEventOf<'PolicyAnswered'>): boolean =>
@@ -97,7 +97,7 @@ export const stopForUserPolicy = (state: Calling, event: RunEventOf<'PolicyAnswe
   endStopped(state, event.verdict);
 
 const goOn = <S extends Calling>(state: S): S =>
-  withTurn(state, state.run, { kind: 'deciding', attempt: attemptOf(state), userPolicy: 'asked' });
+  withTurn(state, state.run, { kind: 'deciding', attempt: getAttempt(state), userPolicy: 'asked' });
 
 export const finishForUserPolicy = <S extends Closable>(
   state: S,
@@ -109,9 +109,9 @@ export const ignoreVerdict = <S extends Calling>(state: S): Same<S> =>
 
 // ---- The call ----
 
-const attemptOf = ({ work }: Calling): number => ('attempt' in work ? work.attempt : 1);
+const getAttempt = ({ work }: Calling): number => ('attempt' in work ? work.attempt : 1);
 
-const purposeOf = (state: Calling): CallPurpose => {
+const getPurpose = (state: Calling): CallPurpose => {
   if (state.name === 'SHALLOW_CALL') return 'plain';
   return state.run.closing === null ? 'iteration' : 'answer';
 };
@@ -121,7 +121,7 @@ export const mayCall = (state: Calling): boolean => isDeciding(state);
 /** Sends the conversation under a new request id. */
 export const callModel = <S extends Calling>(state: S): Same<S> => {
   const [requestId, run] = nextId(state.run, 'request');
-  const called = withTurn(state, run, { kind: 'calling', attempt: attemptOf(state), requestId });
+  const called = withTurn(state, run, { kind: 'calling', attempt: getAttempt(state), requestId });
   return go(called, sendAgain(called, requestId));
 };
 
@@ -130,7 +130,7 @@ export const sendAgain = (state: Calling, requestId: string) =>
   ({
     type: 'CallModel',
     requestId,
-    purpose: purposeOf(state),
+    purpose: getPurpose(state),
     length: lengthOf(state.run.conversation),
     depth: state.run.depth,
   }) as const;
@@ -148,10 +148,10 @@ export const stopForBudget = (state: Calling, { short }: RunEventOf<'CallRefused
 // ---- Failure ----
 
 export const mayRetry = (state: Calling, event: RunEventOf<'ModelFailed'>): boolean =>
-  isRetried(state.run.settings, attemptOf(state), event);
+  isRetried(state.run.settings, getAttempt(state), event);
 
 export const waitToRetry = <S extends Calling>(state: S, event: RunEventOf<'ModelFailed'>): Same<S> => {
-  const attempt = attemptOf(state);
+  const attempt = getAttempt(state);
   const delayMs = retryDelayMs(state.run.settings, attempt, event);
   const [timerId, run] = nextId(state.run, 'timer');
   const dueAt = event.at + delayMs;
@@ -170,13 +170,13 @@ export const isRetryTimer = (state: Calling, event: RunEventOf<'TimerFired'>): b
   state.work.kind === 'retrying' && state.work.timerId === event.timerId;
 /** Retries the call, if the policies still allow it. */
 export const tryAgain = <S extends Calling>(state: S): Same<S> =>
-  go(withTurn(state, state.run, { kind: 'deciding', attempt: attemptOf(state) + 1, userPolicy: 'unasked' }));
+  go(withTurn(state, state.run, { kind: 'deciding', attempt: getAttempt(state) + 1, userPolicy: 'unasked' }));
 
 export const giveUp = (state: Calling, event: RunEventOf<'ModelFailed'>): Next<'DONE'> =>
   endRun(state, {
     status: 'failed',
     kind: event.error.kind,
-    message: failureText(state.run.settings, attemptOf(state), event),
+    message: failureText(state.run.settings, getAttempt(state), event),
     partial: state.run.lastText,
   });
 

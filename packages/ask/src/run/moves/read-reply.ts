@@ -1,6 +1,6 @@
 /** Reads a reply: programs, an answer, or neither. Programs of a reply run before its answer counts. */
 
-import { hear, storable, textOf } from '../conversation.js';
+import { getText, hear, storable } from '../conversation.js';
 import type { CodeEvent, RunEventOf } from '../event.js';
 import { go, ignore, type Next, nextId, type Same } from '../move-result.js';
 import { parseReply } from '../parse-reply.js';
@@ -16,7 +16,7 @@ type Heard = { readonly run: Run; readonly reply: Reply };
 const read = (run: Run, event: RunEventOf<'ModelReplied'>): Heard => {
   const { parity } = run.settings;
   const message = event.message === null ? null : storable(event.message);
-  const text = textOf(message);
+  const text = getText(message);
   const parsed = parseReply(text, parity);
   const textAlone = run.closing !== null && parity.limitAnswer === 'text';
   const isCut = event.stopReason === 'maxTokens';
@@ -72,7 +72,7 @@ export const givesAnswer = (state: Prompting): boolean =>
   isNext(state) && (state.reply.final?.kind === 'text' || state.reply.final?.kind === 'value');
 
 /** An empty answer counts, unless the parity setting takes the whole reply instead. */
-const answerOf = ({ settings: { parity } }: Run, { text }: Reply, answer: string): string =>
+const chooseAnswer = ({ settings: { parity } }: Run, { text }: Reply, answer: string): string =>
   answer === '' && parity.emptyAnswer === 'wholeReply' ? text : answer;
 
 /** The answer in the reply, or in the variable that it names; null if there is none. */
@@ -81,7 +81,7 @@ export const answerOfReply = (run: Run, reply: Reply): Outcome | null => {
   if (final === null || final.kind === 'variable') return null;
   return {
     status: 'answered',
-    answer: answerOf(run, reply, final.text),
+    answer: chooseAnswer(run, reply, final.text),
     by: final.kind === 'text' ? 'final' : 'variable',
     closing: run.closing?.reason ?? null,
   };

@@ -7,7 +7,7 @@ import type { RunEventOf } from '../event.js';
 import { go, ignore, type Same, withRun } from '../move-result.js';
 import type { CodeState, Living, Run } from '../state.js';
 import { CHANGED_VARIABLES, LOST_VARIABLES } from '../texts-for-model.js';
-import { factsOf, sendAgain } from './model-call.js';
+import { getStopFacts, sendAgain } from './model-call.js';
 import { runCell } from './run-cells.js';
 import { startEnvironment, timeLimitMs } from './start-run.js';
 
@@ -61,7 +61,7 @@ const workInFlight = (state: Living, at: number): readonly OutsideAction[] => {
     case 'retrying':
       return [scheduleAgain(work.timerId, work.dueAt, at, longestRetryMs(run.settings, work.attempt))];
     case 'asking':
-      return [{ type: 'AskPolicy', policyId: work.policyId, facts: factsOf(run, at) }];
+      return [{ type: 'AskPolicy', policyId: work.policyId, facts: getStopFacts(run, at) }];
     case 'new':
     case 'next':
     case 'deciding':

@@ -8,7 +8,7 @@ import type { RunEventOf } from '../event.js';
 import { go, ignore, type Next, nextId, type Same } from '../move-result.js';
 import type { FinishedCell, Outcome, Run, RunIn, RunningCell } from '../state.js';
 import { countRepeat, noRepeat } from '../stop-policies.js';
-import { digestOf, digestOfCall } from '../text-hash.js';
+import { digestCall, digestTexts } from '../text-hash.js';
 import { EMPTY_REPLY, iterationOver } from '../texts-for-model.js';
 import { endRun } from './end-run.js';
 import { decide } from './model-call.js';
@@ -68,7 +68,7 @@ export const isOtherCell = (state: Executing, event: { readonly cellId: string }
 export const ignoreCell = (state: Executing): Same<Executing> =>
   ignore(state, 'stale: this cell is over, or never ran');
 
-const printedBy = ({ stdout, stderr }: CellReport): string => digestOf([stdout, stderr]);
+const printedBy = ({ stdout, stderr }: CellReport): string => digestTexts([stdout, stderr]);
 
 /** Adds the cell to the record. If variables were lost, the record starts anew, since it can't rebuild them. */
 const remember = ({ past }: Run, cell: RunningCell, report: CellReport): AppendList<PastCell> =>
@@ -129,8 +129,10 @@ export const endWithAnswer = (state: Executing): Next<'DONE'> => {
 
 export const iterationIsOver = (state: Executing): boolean => isEvaluated(state);
 
-const outputOf = (cells: readonly FinishedCell[]): string =>
-  digestOf(cells.flatMap(({ report }) => [report.stdout, report.stderr, JSON.stringify(report.variables)]));
+const digestOutput = (cells: readonly FinishedCell[]): string =>
+  digestTexts(
+    cells.flatMap(({ report }) => [report.stdout, report.stderr, JSON.stringify(report.variables)]),
+  );
 
 const errorsAfter = (before: number, cells: readonly FinishedCell[]): number => {
   if (cells.length === 0) return before;
@@ -145,8 +147,8 @@ export const closeIteration = (state: Executing): Next<'EXECUTING'> => {
     ...heard,
     iterations: heard.iterations + 1,
     errors: errorsAfter(heard.errors, cells),
-    code: reply.blocks.length === 0 ? noRepeat : countRepeat(heard.code, digestOf(reply.blocks)),
-    output: countRepeat(heard.output, outputOf(cells)),
+    code: reply.blocks.length === 0 ? noRepeat : countRepeat(heard.code, digestTexts(reply.blocks)),
+    output: countRepeat(heard.output, digestOutput(cells)),
     notes: reply.message === null ? [EMPTY_REPLY, ...heard.notes] : heard.notes,
   };
   const told = tell(run, 'note', iterationOver(run, cells));
@@ -164,7 +166,7 @@ export const closeIteration = (state: Executing): Next<'EXECUTING'> => {
 type Asked = RunEventOf<'SubcallAsked'>;
 
 const isSame = (known: OpenSubcall | AnsweredSubcall, event: Asked): boolean =>
-  known.kind === event.kind && known.prompts === digestOfCall(event);
+  known.kind === event.kind && known.prompts === digestCall(event);
 
 const answeredBefore = ({ answered }: RunningCell, ordinal: number): AnsweredSubcall | undefined => {
   // A cell that awaits each call has its answers in order. Otherwise the list is searched.
@@ -228,7 +230,7 @@ export const startSubcall = (state: Executing, event: Asked): Same<Executing> =>
   const subcall: OpenSubcall = {
     ordinal,
     kind,
-    prompts: digestOfCall(event),
+    prompts: digestCall(event),
     slots: prompts.length,
     awaited: 'yes',
   };
