@@ -4,7 +4,7 @@ import path from 'node:path';
 import { crc32c, encodeHeader, encodeRecord, NEWLINE } from '../packages/agent/src/journal/codec.js';
 import { fileJournals } from '../packages/agent/src/journal/file-store.js';
 import { agentMachine } from '../packages/agent/src/journal/journaled-agent-machine.js';
-import { beginFold, CHECK_EVERY, checkOf } from '../packages/agent/src/journal/replay.js';
+import { beginFold, CHECK_EVERY, dueCheck } from '../packages/agent/src/journal/replay.js';
 import { journalPath } from '../packages/agent/src/journal/state-folder.js';
 import { step } from '../packages/agent/src/machine/machine.js';
 import type { Header } from '../packages/agent/src/ports/journal.js';
@@ -89,7 +89,7 @@ export const writeJournal = async (folder: string, count: number, shape: Shape =
     if (taken.diagnostics.length > 0) throw new Error(`event ${seq}: ${taken.diagnostics[0]?.why}`);
     fold.state = taken.state;
     const line = encodeRecord(
-      { entry: { seq, event }, check: checkOf(fold, seq, fold.state, CHECK_EVERY) },
+      { entry: { seq, event }, check: dueCheck(fold, seq, fold.state, CHECK_EVERY) },
       crc,
     );
     crc = line.crc;

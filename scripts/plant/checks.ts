@@ -3,7 +3,7 @@ import type { TestContext } from 'node:test';
 import fc from 'fast-check';
 import { agent } from '../../packages/agent/src/machine/machine.js';
 import { defaultBounds } from '../../packages/verify/src/exploration/configuration.js';
-import { configurationsOf } from '../../packages/verify/src/exploration/configurations.js';
+import { createConfigurations } from '../../packages/verify/src/exploration/configurations.js';
 import { exploreOne } from '../../packages/verify/src/exploration/explore.js';
 import { projections } from '../../packages/verify/src/projections/all-projections.js';
 import { forAll, roam } from '../../test/agent/random.js';
@@ -47,11 +47,11 @@ export const walk = (): string | null =>
     return null;
   });
 
-export const configurations = (): readonly string[] => configurationsOf(bounds).map(({ name }) => name);
+export const configurations = (): readonly string[] => createConfigurations(bounds).map(({ name }) => name);
 
 /** The finding of the explorer in a configuration; null if there is none. */
 export const explore = (name: string): string | null => {
-  const configuration = configurationsOf(bounds).find((one) => one.name === name);
+  const configuration = createConfigurations(bounds).find((one) => one.name === name);
   if (configuration === undefined) throw new Error(`there is no configuration '${name}'`);
   return said(() => {
     const { violation } = exploreOne(configuration, agent, projections, STATES_MAX, () => undefined);

@@ -12,7 +12,7 @@ const ADVICE = 'everything that is printed goes through packages/terminal/src/wr
 /** Members of a stream of the process that don't write to it. */
 const LOOKED_AT = new Set(['isTTY', 'columns', 'rows', 'on', 'off', 'once']);
 /** Functions that look at a stream and nothing else. */
-const LOOKING = new Set(['lookOf']);
+const LOOKING = new Set(['detectLook']);
 const STREAMS = new Set(['stdout', 'stderr']);
 const WRITES = /^(write|writev|append|createWriteStream)/;
 const TERMINALS = /^\/(dev\/(stdout|stderr|tty|fd\/[12])|proc\/[^/]+\/fd\/[12])$/;

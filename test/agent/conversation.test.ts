@@ -5,10 +5,10 @@ import {
   addResults,
   addTexts,
   compactableLength,
+  conversationLength,
   emptyConversation,
   estimateTokens,
   holdsResults,
-  lengthOf,
   messagesOf,
   replaceBySummary,
   takeBackInput,
@@ -45,7 +45,7 @@ test('texts join the message that waits', () => {
     { type: 'text', origin: 'note', text: 'two' },
     { type: 'text', origin: 'note', text: 'three' },
   ]);
-  assert.equal(lengthOf(both), 1);
+  assert.equal(conversationLength(both), 1);
 });
 
 test('a reply closes the message it answers, if one waits', () => {

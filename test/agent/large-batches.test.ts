@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { agentMachine } from '../../packages/agent/src/journal/journaled-agent-machine.js';
-import { CHECK_EVERY, checkOf } from '../../packages/agent/src/journal/replay.js';
+import { CHECK_EVERY, dueCheck } from '../../packages/agent/src/journal/replay.js';
 import { initialState, step } from '../../packages/agent/src/machine/machine.js';
 import { isAsked } from '../../packages/agent/src/machine/moves/tool-batch.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
@@ -51,7 +51,7 @@ const runBatch = (count: number, make: (callId: string) => JudgedCall): Reads & 
     assert.deepEqual(stepped.diagnostics, []);
     ({ state } = stepped);
     seq += 1;
-    checkOf({ machine: agentMachine, check }, seq, state, CHECK_EVERY);
+    dueCheck({ machine: agentMachine, check }, seq, state, CHECK_EVERY);
   };
   take(given.begin);
   take(given.input('go'));
@@ -158,7 +158,7 @@ test('a state with many calls is checked less often; a state with few calls ever
     for (const next of [given.begin, given.input('go'), given.wants(...made)])
       ({ state } = step(state, given.eventOf(next, state)));
     assert.equal(state.name, 'ExecutingTools');
-    return checkOf({ machine: agentMachine, check: () => 'sum' }, seq, state, CHECK_EVERY) !== null;
+    return dueCheck({ machine: agentMachine, check: () => 'sum' }, seq, state, CHECK_EVERY) !== null;
   };
   assert.deepEqual(
     [due(3, 64), due(64, 64), due(65, 64), due(65, 128), due(1_000, 512), due(1_000, 1_024)],

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
+  findProtection,
   mayBeProtected,
   PROTECTED_PATHS,
   protectionInWorkspace,
-  protectionOf,
 } from '../../packages/agent/src/policy/paths.js';
 
 const ORDINARY = [
@@ -54,7 +54,7 @@ test('each protected path is known in every spelling, at any depth, with what is
   for (const { path, why } of PROTECTED_PATHS) {
     for (const spell of SPELLINGS) {
       const spelled = spell(path.replace('*', 'name'));
-      assert.equal(protectionOf(spelled)?.why, why, JSON.stringify(spelled));
+      assert.equal(findProtection(spelled)?.why, why, JSON.stringify(spelled));
       cases += 1;
     }
     assert.ok(mayBeProtected(path.replace('*', 'name').split('/')[0] ?? ''));
@@ -63,12 +63,12 @@ test('each protected path is known in every spelling, at any depth, with what is
 });
 
 test('ordinary paths are not protected', () => {
-  for (const path of ORDINARY) assert.equal(protectionOf(path), null, path);
+  for (const path of ORDINARY) assert.equal(findProtection(path), null, path);
   assert.equal(mayBeProtected('src'), false);
 });
 
 test('the short name that NTFS gives .git is .git', () => {
-  assert.equal(protectionOf('GIT~1/hooks/pre-commit')?.path, '.git');
+  assert.equal(findProtection('GIT~1/hooks/pre-commit')?.path, '.git');
 });
 
 test('no path stands twice in the table', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openParts } from '../../packages/agent/src/machine/conversation.js';
-import { type On, originOf } from '../../packages/agent/src/machine/event.js';
+import { failureOrigin, type On } from '../../packages/agent/src/machine/event.js';
 import type { Image } from '../../packages/agent/src/machine/message.js';
 import * as g from './given.js';
 import { check } from './rows.js';
@@ -199,7 +199,10 @@ test('a turn that failed names its origin', () => {
   assert.equal(reasonAfter(g.input('hi'), g.refusedRequest), 'llm');
   assert.equal(reasonAfter(g.input('hi'), g.wants(g.grep('1')), g.toolsFail), 'tool');
   assert.equal(reasonAfter(g.inputFails), 'io');
-  assert.deepEqual([originOf('compaction'), originOf('tools'), originOf('input')], ['llm', 'tool', 'io']);
+  assert.deepEqual(
+    [failureOrigin('compaction'), failureOrigin('tools'), failureOrigin('input')],
+    ['llm', 'tool', 'io'],
+  );
 });
 
 // ---- Clocks ----

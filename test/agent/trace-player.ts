@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { lengthOf } from '../../packages/agent/src/machine/conversation.js';
+import { conversationLength } from '../../packages/agent/src/machine/conversation.js';
 import type { Event } from '../../packages/agent/src/machine/event.js';
 import { initialState } from '../../packages/agent/src/machine/machine.js';
 import { defaultSettings, type Limits, type Settings } from '../../packages/agent/src/machine/settings.js';
@@ -92,7 +92,7 @@ export const play = (trace: string): Played => {
     lines.push(...linesOf(state, stepped));
     state = stepped.state;
   }
-  if (lengthOf(state.session.conversation) > 0) lines.push('');
+  if (conversationLength(state.session.conversation) > 0) lines.push('');
   lines.push(...talkLines(state).map((message) => `. ${message}`));
   return { text: `${lines.join('\n')}\n`, taken, steps };
 };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
-import { lengthOf, messagesOf } from '../../packages/agent/src/machine/conversation.js';
+import { conversationLength, messagesOf } from '../../packages/agent/src/machine/conversation.js';
 import type { Event } from '../../packages/agent/src/machine/event.js';
 import {
   requiredRequestFaults,
@@ -84,7 +84,7 @@ const assertRules = (before: State, event: Event, taken: Step): void => {
     if (action.type !== 'SendLlmRequest') continue;
     assert.deepEqual(faultsOf(messages), [], where);
     assert.equal(messages.at(-1)?.role, 'user', where);
-    assert.equal(action.length, lengthOf(state.session.conversation), where);
+    assert.equal(action.length, conversationLength(state.session.conversation), where);
     assert.equal(state.name === 'CallingLlm' && state.requestId, action.requestId, where);
     assert.equal(state.name === 'CallingLlm' && state.purpose, action.purpose, where);
   }

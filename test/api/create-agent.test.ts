@@ -7,7 +7,7 @@ import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
 import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
 import { messagesOf } from '../../packages/agent/src/machine/conversation.js';
 import { anthropicModel } from '../../packages/agent/src/models/anthropic.js';
-import { factsOf } from '../../packages/agent/src/models/catalogue.js';
+import { catalogueFacts } from '../../packages/agent/src/models/catalogue.js';
 import type { Stepped } from '../../packages/agent/src/ports/session.js';
 import {
   createAgent,
@@ -192,7 +192,7 @@ test('cancel brings a running turn to rest; idle rejects when the session cannot
 const openServed = async (t: TestContext, replies: Replies) => {
   const server = await startAnthropicServer({ replies });
   t.after(() => server.close());
-  const facts = factsOf('anthropic/claude-sonnet-5-5');
+  const facts = catalogueFacts('anthropic/claude-sonnet-5-5');
   const model = anthropicModel(adapterOptions('anthropic/claude-sonnet-5-5', server.url, { facts }));
   const journals = memoryJournals();
   const tools = [tool('look', () => ok('seen'))];

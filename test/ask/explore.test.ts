@@ -183,8 +183,8 @@ const search = (bounds: Bounds, edges: Set<string>) => {
       initial: { tree: initialTree(settings), cursors: {} },
       labels: (node) => optionsOf(node, bounds).map((given) => g.eventOf(given, node.tree)),
       next,
-      keyOf: (node) => keyOf(node, isRich),
-      faultsOf: ({ tree }) => treeFaults(tree, settings.openCallsMax),
+      key: (node) => keyOf(node, isRich),
+      findFaults: ({ tree }) => treeFaults(tree, settings.openCallsMax),
       goals: [
         {
           name: 'the end',

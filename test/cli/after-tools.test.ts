@@ -8,7 +8,7 @@ import type { State } from '../../packages/agent/src/machine/state.js';
 import type { JudgedCall } from '../../packages/agent/src/policy/judged-call.js';
 import type { Stepped } from '../../packages/agent/src/ports/session.js';
 import { recordSchema } from '../../packages/pawl/src/headless/record-schema.js';
-import { recordsOf } from '../../packages/pawl/src/headless/records.js';
+import { stepRecords } from '../../packages/pawl/src/headless/records.js';
 import { statusRow } from '../../packages/terminal/src/status-row.js';
 import { createStepPrinter } from '../../packages/terminal/src/step-lines.js';
 
@@ -120,7 +120,7 @@ test('each phase is a record, a word in the status line and a line for the reade
   for (const event of begin) story(see(event));
   for (const [event, then] of rows) {
     const stepped = see(event);
-    const records = recordsOf(stepped);
+    const records = stepRecords(stepped);
     for (const record of records) parse(recordSchema, record);
     const pieces = story(stepped).flatMap((piece) => (piece.kind === 'lines' ? [piece] : []));
     assert.deepEqual(

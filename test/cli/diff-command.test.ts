@@ -6,7 +6,7 @@ import type { Event } from '../../packages/agent/src/machine/event.js';
 import type { Header } from '../../packages/agent/src/ports/journal.js';
 import { compareSessions, type SessionSource } from '../../packages/pawl/src/commands/compare-sessions.js';
 import { diffText } from '../../packages/pawl/src/commands/diff.js';
-import { columnsOf } from '../../packages/terminal/src/paint.js';
+import { countColumns } from '../../packages/terminal/src/paint.js';
 import { play, settingsFrom } from '../agent/trace-player.js';
 
 /** Sessions that are written as traces, and changed as another run of the same prompt would change them. */
@@ -146,7 +146,7 @@ test('every line fits the window, from 40 to 240 columns, also with wide charact
     json.replace('It is built.', `${'東京😀'.repeat(90)}${end}${'x'.repeat(400)}`);
   for (const columns of [40, 41, 80, 240]) {
     const shown = await tell(session('one', wide('😀')), session('two', wide('😁')), columns);
-    for (const line of shown.split('\n')) assert.ok(columnsOf(line) <= columns, `${columns}: ${line}`);
+    for (const line of shown.split('\n')) assert.ok(countColumns(line) <= columns, `${columns}: ${line}`);
     assert.match(shown, /U\+1F600,\s+U\+1F601/);
   }
   const nested = `"input":{"deep":${'['.repeat(5_000)}${']'.repeat(5_000)},`;

@@ -4,7 +4,7 @@ import { JournalError, type JournalErrorKind } from '../../packages/agent/src/jo
 import { initialState } from '../../packages/agent/src/machine/machine.js';
 import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
 import type { State, WaitReason } from '../../packages/agent/src/machine/state.js';
-import { endingOf, endingOfError, Stop } from '../../packages/pawl/src/process/exit-codes.js';
+import { errorEnding, Stop, turnEnding } from '../../packages/pawl/src/process/exit-codes.js';
 
 const { session } = initialState({ ...defaultSettings, model: 'scripted/x', workspace: '/w' });
 const waiting = (reason: WaitReason): State => ({
@@ -51,7 +51,7 @@ const rows: readonly (readonly [string, WaitReason, number, string])[] = [
 
 for (const [title, reason, exit, word] of rows) {
   test(`${title} ends with ${exit}`, () => {
-    const ending = endingOf(waiting(reason));
+    const ending = turnEnding(waiting(reason));
     assert.deepEqual([ending.exit, ending.reason], [exit, word]);
     if (reason.kind === 'error') assert.equal(ending.message, 'why');
     else if (ending.exit === 0) assert.equal(ending.message, '');
@@ -60,12 +60,12 @@ for (const [title, reason, exit, word] of rows) {
 }
 
 test('a session that was shut down was terminated', () => {
-  assert.equal(endingOf({ name: 'ShuttingDown', session }).exit, 143);
+  assert.equal(turnEnding({ name: 'ShuttingDown', session }).exit, 143);
 });
 
 test('a state that still works is an internal fault', () => {
   const state: State = { name: 'Compacting', session, compactionId: 'c', length: 1, mode: { kind: 'mid' } };
-  assert.equal(endingOf(state).exit, 70);
+  assert.equal(turnEnding(state).exit, 70);
 });
 
 const journalRows: Readonly<Record<JournalErrorKind, number>> = {
@@ -85,13 +85,13 @@ const journalRows: Readonly<Record<JournalErrorKind, number>> = {
 for (const [kind, exit] of Object.entries(journalRows)) {
   test(`a journal that is ${kind} ends with ${exit}`, () => {
     const error = new JournalError(kind as JournalErrorKind, '/j', 'said'); // a key of the table
-    assert.deepEqual(endingOfError(error), { exit, reason: kind, message: 'said' });
+    assert.deepEqual(errorEnding(error), { exit, reason: kind, message: 'said' });
   });
 }
 
 test('a damaged journal says what can still be done with it', () => {
   const damaged = (seq: number): string =>
-    endingOfError(new JournalError('damaged', '/s/one.jsonl', 'said', { line: seq + 2, seq })).message;
+    errorEnding(new JournalError('damaged', '/s/one.jsonl', 'said', { line: seq + 2, seq })).message;
   assert.equal(
     damaged(3),
     'said\nTo see the undamaged part: pawl show one --at 3\nTo continue from there: pawl fork one --at 3',
@@ -108,12 +108,12 @@ const systemRows: readonly (readonly [string, number])[] = [
 
 for (const [code, exit] of systemRows) {
   test(`a system's ${code} ends with ${exit}`, () => {
-    assert.equal(endingOfError(Object.assign(new Error('x'), { code })).exit, exit);
+    assert.equal(errorEnding(Object.assign(new Error('x'), { code })).exit, exit);
   });
 }
 
 test('a stop carries its own code', () => {
-  assert.deepEqual(endingOfError(new Stop(78, 'configuration', 'set a key')), {
+  assert.deepEqual(errorEnding(new Stop(78, 'configuration', 'set a key')), {
     exit: 78,
     reason: 'configuration',
     message: 'set a key',
@@ -122,7 +122,7 @@ test('a stop carries its own code', () => {
 
 for (const code of ['EMFILE', 'ENFILE']) {
   test(`${code} is a matter of the set-up, told with the way out and without a stack`, () => {
-    const { exit, reason, message } = endingOfError(Object.assign(new Error(`${code}: too many`), { code }));
+    const { exit, reason, message } = errorEnding(Object.assign(new Error(`${code}: too many`), { code }));
     assert.deepEqual([exit, reason], [78, 'openFiles']);
     assert.match(message, /^E[MN]FILE: too many\. .* then start again\.$/);
   });

@@ -5,13 +5,13 @@ import type { Event } from '../../packages/agent/src/machine/event.js';
 import { initialState, step } from '../../packages/agent/src/machine/machine.js';
 import type { AssistantMessage } from '../../packages/agent/src/machine/message.js';
 import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
-import { costOf, type State } from '../../packages/agent/src/machine/state.js';
+import { knownCostUsd, type State } from '../../packages/agent/src/machine/state.js';
 import type { Usage } from '../../packages/agent/src/machine/usage.js';
 import type { JudgedCall } from '../../packages/agent/src/policy/judged-call.js';
 import { presetRules } from '../../packages/agent/src/policy/presets.js';
 import type { Stepped } from '../../packages/agent/src/ports/session.js';
 import { type JsonRecord, recordSchema } from '../../packages/pawl/src/headless/record-schema.js';
-import { recordsOf, resultRecord } from '../../packages/pawl/src/headless/records.js';
+import { resultRecord, stepRecords } from '../../packages/pawl/src/headless/records.js';
 import { statusRow } from '../../packages/terminal/src/status-row.js';
 
 /** What a story through the real machine looks like in the JSON stream and in the status line. */
@@ -128,7 +128,7 @@ const play = (): readonly { stepped: Stepped; records: readonly JsonRecord[] }[]
     const next = step(state, event) as Omit<Stepped, 'seq' | 'event'>; // the machine's own step
     state = next.state;
     const stepped = { ...next, seq: index + 1, event };
-    return { stepped, records: recordsOf(stepped) };
+    return { stepped, records: stepRecords(stepped) };
   });
 };
 
@@ -158,5 +158,5 @@ test('a result says what was spent, and that a price is unknown', () => {
     ...state,
     session: { ...state.session, usage: { ...state.session.usage, unpriced: 1 } },
   };
-  assert.equal(costOf(unpriced as State), null); // only the usage was changed
+  assert.equal(knownCostUsd(unpriced as State), null); // only the usage was changed
 });

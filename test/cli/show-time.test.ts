@@ -4,7 +4,7 @@ import test from 'node:test';
 import { collectFigures } from '../../packages/inspector/src/figures/collect-figures.js';
 import type { SessionFigures } from '../../packages/inspector/src/figures/session-figures.js';
 import { timeText } from '../../packages/pawl/src/commands/figures.js';
-import { columnsOf } from '../../packages/terminal/src/paint.js';
+import { countColumns } from '../../packages/terminal/src/paint.js';
 import { play } from '../agent/trace-player.js';
 import { headerOf } from '../journal/story.js';
 
@@ -64,6 +64,6 @@ test('a night does not flatten the bars, and no line is wider than the window', 
   assert.ok(bars.some((line) => (line.match(/█/g) ?? []).length > 5));
   for (const columns of [20, 33, 59, 60, 80, 100, 240])
     for (const line of shown(columns).split('\n'))
-      assert.ok(columnsOf(line) <= columns, `${columns}: ${line}`);
+      assert.ok(countColumns(line) <= columns, `${columns}: ${line}`);
   assert.doesNotMatch(shown(100, 'yes') + shown(40), /█/);
 });

@@ -6,7 +6,7 @@ import {
   changesState,
   countStates,
   pathLine,
-  statesOf,
+  pathStates,
 } from '../../packages/pawl/src/sessions/session-text.js';
 
 const edge = (from: string, to: string, kind: Edge['kind']): Edge => ({
@@ -37,7 +37,7 @@ const rows: readonly (readonly [string, Stepped, readonly string[]])[] = [
 
 for (const [title, given, then] of rows) {
   test(`the states of a path where ${title}`, () => {
-    assert.deepEqual(statesOf(given), then);
+    assert.deepEqual(pathStates(given), then);
     assert.equal(changesState(given), then.length > 0);
   });
 }

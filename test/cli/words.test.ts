@@ -4,13 +4,13 @@ import { stateFolder } from '../../packages/agent/src/platform/environment.js';
 import { nearestWord } from '../../packages/agent/src/platform/text.js';
 import { readAnswer } from '../../packages/pawl/src/interactive/view.js';
 import { readTypedInput } from '../../packages/pawl/src/sessions/typed-input.js';
-import { limitsOf, presetOf, readAfterTools } from '../../packages/pawl/src/settings/flags.js';
+import { readAfterTools, readLimits, readPreset } from '../../packages/pawl/src/settings/flags.js';
 import {
+  detectLook,
   formatCost,
   formatSeconds,
   formatTokens,
   harmless,
-  lookOf,
   oneLine,
   paintDiff,
   wrapText,
@@ -103,11 +103,11 @@ test('a command that is nearly right is suggested, a far one is not', () => {
 });
 
 test('limits are read from flags: minutes become milliseconds, what is missing is left out', () => {
-  assert.deepEqual(limitsOf({ maxMinutes: '0.5', maxRounds: '7' }), { timeMs: 30_000, rounds: 7 });
+  assert.deepEqual(readLimits({ maxMinutes: '0.5', maxRounds: '7' }), { timeMs: 30_000, rounds: 7 });
   for (const maxRounds of ['0', '-1', '1.5', 'ten', '']) {
-    assert.throws(() => limitsOf({ maxRounds }), /--max-rounds/);
+    assert.throws(() => readLimits({ maxRounds }), /--max-rounds/);
   }
-  assert.throws(() => presetOf({ preset: 'none' }), /plan, careful, auto, ci/);
+  assert.throws(() => readPreset({ preset: 'none' }), /plan, careful, auto, ci/);
 });
 
 test('flags set what happens after tools; contradictory flags are refused', () => {
@@ -152,10 +152,10 @@ test('text of others can write no escape to a terminal', () => {
 test('colours are for terminals that want them', () => {
   const terminal = { isTTY: true, columns: 80 } as NodeJS.WriteStream; // all that is looked at
   const pipe = { isTTY: false } as NodeJS.WriteStream; // as above
-  assert.equal(lookOf(terminal, {}).colour, 'yes');
-  assert.equal(lookOf(terminal, { NO_COLOR: '1' }).colour, 'no');
-  assert.equal(lookOf(terminal, { TERM: 'dumb' }).colour, 'no');
-  assert.equal(lookOf(pipe, {}).colour, 'no');
+  assert.equal(detectLook(terminal, {}).colour, 'yes');
+  assert.equal(detectLook(terminal, { NO_COLOR: '1' }).colour, 'no');
+  assert.equal(detectLook(terminal, { TERM: 'dumb' }).colour, 'no');
+  assert.equal(detectLook(pipe, {}).colour, 'no');
 });
 
 test('a diff is coloured by line', () => {

@@ -2,33 +2,33 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   type Layers,
-  refusedOf,
+  refusedByProject,
   resolve,
   type SourceValue,
 } from '../../packages/pawl/src/settings/configuration.js';
-import { settingOf, settings, type Value } from '../../packages/pawl/src/settings/setting-table.js';
+import { findSetting, settings, type Value } from '../../packages/pawl/src/settings/setting-table.js';
 
 const BUILT_IN_MODEL = 'anthropic/built-in';
 const none: Layers = { user: [], project: [], environment: [], flags: [] };
 
 const from = {
   user: (key: string, value: Value): SourceValue => ({
-    setting: settingOf(key),
+    setting: findSetting(key),
     value,
     origin: { layer: 'user', file: '/u', line: 1 },
   }),
   project: (key: string, value: Value, file = '/p'): SourceValue => ({
-    setting: settingOf(key),
+    setting: findSetting(key),
     value,
     origin: { layer: 'project', file, line: 1 },
   }),
   environment: (key: string, value: Value): SourceValue => ({
-    setting: settingOf(key),
+    setting: findSetting(key),
     value,
-    origin: { layer: 'environment', variable: settingOf(key).variable },
+    origin: { layer: 'environment', variable: findSetting(key).variable },
   }),
   flags: (key: string, value: Value): SourceValue => ({
-    setting: settingOf(key),
+    setting: findSetting(key),
     value,
     origin: { layer: 'flag', flag: key },
   }),
@@ -217,7 +217,7 @@ test('a value that a project may never set is reported; a limit that is tighter 
   ];
   const resolved = resolve({ ...none, user: [from.user('max_usd', 5)], project }, BUILT_IN_MODEL);
   assert.deepEqual(
-    refusedOf(resolved).map(({ key, why }) => `${key}: ${why}`),
+    refusedByProject(resolved).map(({ key, why }) => `${key}: ${why}`),
     [
       'model: a project may only choose a model of the provider that is used anyway',
       'formatter: a project may only choose what is stricter',

@@ -8,7 +8,7 @@ import {
   type FigureStep,
   NO_USAGE,
 } from '../../packages/inspector/src/figures/collect-figures.js';
-import { cacheShareOf, type SessionFigures } from '../../packages/inspector/src/figures/session-figures.js';
+import { getCacheShare, type SessionFigures } from '../../packages/inspector/src/figures/session-figures.js';
 import { forAll, roam } from '../agent/random.js';
 import { play } from '../agent/trace-player.js';
 
@@ -222,6 +222,6 @@ test('over any session, also with a clock that jumps: no negative time, and the 
 });
 
 test('the cache share counts every token of the prompt', () => {
-  assert.equal(cacheShareOf({ inputTokens: 10, cacheReadTokens: 60, cacheWriteTokens: 30 }), 0.6);
-  assert.equal(cacheShareOf(NO_USAGE), null);
+  assert.equal(getCacheShare({ inputTokens: 10, cacheReadTokens: 60, cacheWriteTokens: 30 }), 0.6);
+  assert.equal(getCacheShare(NO_USAGE), null);
 });

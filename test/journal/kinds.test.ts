@@ -2,8 +2,8 @@ import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import test from 'node:test';
-import { fileJournals, fileJournalsOf } from '../../packages/agent/src/journal/file-store.js';
-import { memoryJournalsOf } from '../../packages/agent/src/journal/memory-store.js';
+import { fileJournals, machineFileJournals } from '../../packages/agent/src/journal/file-store.js';
+import { machineMemoryJournals } from '../../packages/agent/src/journal/memory-store.js';
 import type { InspectableStore } from '../../packages/agent/src/journal/reader.js';
 import { type JournaledMachine, replayWith } from '../../packages/agent/src/journal/replay.js';
 import type { Header } from '../../packages/agent/src/ports/journal.js';
@@ -57,8 +57,8 @@ const write = async (store: InspectableStore<Adding>): Promise<void> => {
 };
 
 const stores: Readonly<Record<string, (folder: string) => InspectableStore<Adding>>> = {
-  'on disk': (folder) => fileJournalsOf(adding, { folder, checkEvery: 2 }),
-  'in memory': () => memoryJournalsOf(adding, { checkEvery: 2 }),
+  'on disk': (folder) => machineFileJournals(adding, { folder, checkEvery: 2 }),
+  'in memory': () => machineMemoryJournals(adding, { checkEvery: 2 }),
 };
 
 for (const [where, makeStore] of Object.entries(stores)) {
@@ -84,7 +84,7 @@ for (const [where, makeStore] of Object.entries(stores)) {
 
 test('both kinds lie in one folder and are listed together; a run is named by its question', async (context) => {
   const folder = await makeFolder(context);
-  await write(fileJournalsOf(adding, { folder }));
+  await write(machineFileJournals(adding, { folder }));
   const agents = fileJournals({ folder });
   const session = await agents.create(headerOf('session'));
   await session.append(tellFrom(headerOf('session'), 2));
@@ -113,7 +113,7 @@ const refusals = {
 for (const [name, work] of Object.entries(refusals)) {
   test(`${name} of a journal of another machine is refused, both ways, and leaves it free`, async (context) => {
     const folder = await makeFolder(context);
-    const [runs, agents] = [fileJournalsOf(adding, { folder }), fileJournals({ folder })];
+    const [runs, agents] = [machineFileJournals(adding, { folder }), fileJournals({ folder })];
     await write(runs);
     await (await agents.create(headerOf('session'))).close();
     await assert.rejects(work(agents as never, 'run'), {

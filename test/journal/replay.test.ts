@@ -8,7 +8,7 @@ import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
 import { agentMachine, replay } from '../../packages/agent/src/journal/journaled-agent-machine.js';
 import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
 import type { InspectableStore } from '../../packages/agent/src/journal/reader.js';
-import { fingerprintOf, type JournaledMachine } from '../../packages/agent/src/journal/replay.js';
+import { edgesFingerprint, type JournaledMachine } from '../../packages/agent/src/journal/replay.js';
 import { initialState, step } from '../../packages/agent/src/machine/machine.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
 import type { Stepped } from '../../packages/agent/src/ports/session.js';
@@ -116,9 +116,9 @@ test('another machine that leads to the same states is let in', async (context) 
 
 test('a fingerprint depends on every edge', () => {
   const edge = { id: 'a', from: 'a', event: null, when: '', to: 'b', as: '', then: '', kind: 'go' } as const;
-  assert.equal(fingerprintOf([edge]), fingerprintOf([{ ...edge }]));
-  assert.notEqual(fingerprintOf([edge]), fingerprintOf([{ ...edge, to: 'c' }]));
-  assert.notEqual(fingerprintOf([edge]), fingerprintOf([edge, edge]));
+  assert.equal(edgesFingerprint([edge]), edgesFingerprint([{ ...edge }]));
+  assert.notEqual(edgesFingerprint([edge]), edgesFingerprint([{ ...edge, to: 'c' }]));
+  assert.notEqual(edgesFingerprint([edge]), edgesFingerprint([edge, edge]));
 });
 
 const stores: Readonly<Record<string, (folder: string) => InspectableStore>> = {

@@ -15,8 +15,8 @@ const toy = (initial: string, arcs: readonly string[], own: Partial<Toy> = {}): 
       const [, , to = ''] = known.find(([from, by]) => from === node && by === label) ?? assert.fail();
       return { node: to, faults: to === 'bad' ? ['it is bad'] : [] };
     },
-    keyOf: (node) => node,
-    faultsOf: () => [],
+    key: (node) => node,
+    findFaults: () => [],
     goals: [],
     ...own,
   };
@@ -51,8 +51,8 @@ test('nodes of one key are one node', () => {
     initial: 0,
     labels: () => ['up'],
     next: (node) => ({ node: node + 1, faults: [] }),
-    keyOf: (node) => String(node % 7),
-    faultsOf: () => [],
+    key: (node) => String(node % 7),
+    findFaults: () => [],
     goals: [],
   };
   assert.deepEqual(explore(counting, ALL), {
@@ -70,11 +70,11 @@ test('a step that leads to the very same node is looked at, leads nowhere, and a
     initial: { name: 'a' },
     labels: () => ['stand', 'fall'],
     next: (node, label) => ({ node, faults: label === 'fall' ? ['it fell'] : [] }),
-    keyOf: ({ name }) => {
+    key: ({ name }) => {
       asked.push(name);
       return name;
     },
-    faultsOf: () => [],
+    findFaults: () => [],
     goals: [],
   };
   assert.deepEqual(explore(standing, ALL).violation, { faults: ['it fell'], path: ['fall'] });
@@ -86,7 +86,7 @@ test('a node is checked once, by the step that found it', () => {
   const arcs = ['a-go->b', 'a-jump->b', 'b-go->c', 'c-back->b'];
   explore(
     toy('a', arcs, {
-      faultsOf: (node, from, label) => {
+      findFaults: (node, from, label) => {
         asked.push(`${from}-${label}->${node}`);
         return [];
       },
@@ -95,7 +95,7 @@ test('a node is checked once, by the step that found it', () => {
   );
   assert.deepEqual(asked, ['a-go->b', 'b-go->c']);
   const { violation } = explore(
-    toy('a', arcs, { faultsOf: (node) => (node === 'c' ? ['c is wrong'] : []) }),
+    toy('a', arcs, { findFaults: (node) => (node === 'c' ? ['c is wrong'] : []) }),
     ALL,
   );
   assert.deepEqual(violation, { faults: ['c is wrong'], path: ['go', 'go'] });
@@ -127,8 +127,8 @@ test('a model that is too large is not called complete, and says nothing of its 
     initial: 0,
     labels: () => ['up'],
     next: (node) => ({ node: node + 1, faults: [] }),
-    keyOf: String,
-    faultsOf: () => [],
+    key: String,
+    findFaults: () => [],
     goals: [{ name: 'never', holds: () => false, via: () => true }],
   };
   const { states, complete, violation } = explore(endless, { statesMax: 50 });
@@ -141,8 +141,8 @@ test('a large model is told of on the way', () => {
     initial: 0,
     labels: () => [1, 200],
     next: (node, step) => ({ node: (node + step) % 40_000, faults: [] }),
-    keyOf: String,
-    faultsOf: () => [],
+    key: String,
+    findFaults: () => [],
     goals: [{ name: 'the start', holds: (node) => node === 0, via: () => true }],
   };
   const found = explore(grid, { statesMax: 100_000, watch: ({ states }) => told.push(states) });
@@ -157,14 +157,14 @@ const way = (last: number, own: Partial<FiniteModel<number, number>> = {}): Fini
   initial: 0,
   labels: (node) => [node],
   next: (node) => ({ node: node + 1 < LONG ? node + 1 : last, faults: [] }),
-  keyOf: String,
-  faultsOf: () => [],
+  key: String,
+  findFaults: () => [],
   goals: [],
   ...own,
 });
 
 test('the path to a violation is whole, however long it is', () => {
-  const far = way(0, { faultsOf: (node) => (node === LONG - 1 ? ['the end'] : []) });
+  const far = way(0, { findFaults: (node) => (node === LONG - 1 ? ['the end'] : []) });
   const path = Array.from({ length: LONG - 1 }, (_, node) => node);
   assert.deepEqual(explore(far, { statesMax: LONG }).violation, { faults: ['the end'], path });
 });
@@ -185,8 +185,8 @@ test('a goal is out of reach exactly where a search from every node says so', ()
         initial: 0,
         labels: (node) => list.flatMap(({ from }, index) => (from === node ? [index] : [])),
         next: (_, label) => ({ node: list[label]?.to ?? 0, faults: [] }),
-        keyOf: String,
-        faultsOf: () => [],
+        key: String,
+        findFaults: () => [],
         goals: [{ name: 'three', holds: (node) => node === 3, via: (label) => list[label]?.by === 'x' }],
       };
       const reach = (start: number, by: RegExp): ReadonlySet<number> => {

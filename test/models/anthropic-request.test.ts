@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AssistantPart, Message } from '../../packages/agent/src/machine/message.js';
 import { anthropicModel } from '../../packages/agent/src/models/anthropic.js';
-import { factsOf } from '../../packages/agent/src/models/catalogue.js';
+import { catalogueFacts } from '../../packages/agent/src/models/catalogue.js';
 import type { ModelRequest } from '../../packages/agent/src/ports/model.js';
 import { type SeenRequest, startAnthropicServer } from '../servers/anthropic.js';
 import { adapterOptions } from './adapter-options.js';
@@ -53,7 +53,7 @@ const send = async (
       ],
     }),
   });
-  const facts = factsOf('anthropic/claude-sonnet-5-5');
+  const facts = catalogueFacts('anthropic/claude-sonnet-5-5');
   const options = adapterOptions('anthropic/claude-sonnet-5-5', `${server.url}/v1/`, { facts, ...rest });
   const model = anthropicModel(options);
   const tool = (name: string) => ({

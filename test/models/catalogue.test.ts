@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { factsOf, knownModels, thinksByItself } from '../../packages/agent/src/models/catalogue.js';
+import { catalogueFacts, knownModels, thinksByItself } from '../../packages/agent/src/models/catalogue.js';
 import { DEFAULT_MODEL } from '../../packages/agent/src/models/provider-table.js';
 
 const names = [
@@ -16,7 +16,7 @@ const names = [
 
 for (const name of names) {
   test(`the facts of ${name} are plausible and have a source`, () => {
-    const { windowTokens, outputTokensMax, prices, source, tools } = factsOf(`anthropic/${name}`);
+    const { windowTokens, outputTokensMax, prices, source, tools } = catalogueFacts(`anthropic/${name}`);
     assert.ok(windowTokens >= 100_000 && windowTokens <= 1_000_000);
     assert.ok(outputTokensMax >= 32_000 && outputTokensMax <= 128_000);
     assert.match(source ?? '', /\d{4}-\d\d-\d\d/);
@@ -34,7 +34,7 @@ for (const name of names) {
 
 for (const id of knownModels()) {
   test(`${id} has plausible facts and a source with its day`, () => {
-    const { windowTokens, outputTokensMax, prices, source } = factsOf(id);
+    const { windowTokens, outputTokensMax, prices, source } = catalogueFacts(id);
     assert.ok(windowTokens >= 100_000 && windowTokens <= 1_050_000);
     assert.ok(outputTokensMax >= 32_000 && outputTokensMax <= 128_000);
     assert.match(source ?? '', /\d{4}-\d\d-\d\d$/);
@@ -45,7 +45,7 @@ for (const id of knownModels()) {
 }
 
 test('a price that is announced holds from its day on', () => {
-  const at = (day: string) => factsOf('google/gemini-3.8-flash', Date.parse(day)).prices;
+  const at = (day: string) => catalogueFacts('google/gemini-3.8-flash', Date.parse(day)).prices;
   assert.deepEqual(
     [at('2026-12-31T23:59:59Z')?.input, at('2027-01-01')?.input, at('2027-01-01')?.output],
     [0.75, 1.5, 7.5],
@@ -59,8 +59,11 @@ test('the models of every hosted provider are known', () => {
 });
 
 test('a dated name is the same model', () => {
-  assert.deepEqual(factsOf('anthropic/claude-haiku-4-5-20251001'), factsOf('anthropic/claude-haiku-4-5'));
-  assert.deepEqual(factsOf('openai/gpt-6.1-sol-2026-09-29'), factsOf('openai/gpt-6.1-sol'));
+  assert.deepEqual(
+    catalogueFacts('anthropic/claude-haiku-4-5-20251001'),
+    catalogueFacts('anthropic/claude-haiku-4-5'),
+  );
+  assert.deepEqual(catalogueFacts('openai/gpt-6.1-sol-2026-09-29'), catalogueFacts('openai/gpt-6.1-sol'));
 });
 
 for (const id of [
@@ -71,7 +74,7 @@ for (const id of [
   '',
 ]) {
   test(`"${id}" is unknown: careful assumptions, no price, no source`, () => {
-    assert.deepEqual(factsOf(id), {
+    assert.deepEqual(catalogueFacts(id), {
       windowTokens: 128_000,
       outputTokensMax: 8_192,
       thinking: 'no',
@@ -84,6 +87,6 @@ for (const id of [
 }
 
 test('the default model is known and thinks by itself', () => {
-  assert.notEqual(factsOf(DEFAULT_MODEL).source, null);
+  assert.notEqual(catalogueFacts(DEFAULT_MODEL).source, null);
   assert.equal(thinksByItself(DEFAULT_MODEL), true);
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Message } from '../../packages/agent/src/machine/message.js';
 import { anthropicModel } from '../../packages/agent/src/models/anthropic.js';
-import { factsOf } from '../../packages/agent/src/models/catalogue.js';
+import { catalogueFacts } from '../../packages/agent/src/models/catalogue.js';
 import type { ModelPiece, ModelRequest } from '../../packages/agent/src/ports/model.js';
 import { type ServerReply, startAnthropicServer } from '../servers/anthropic.js';
 import { adapterOptions } from './adapter-options.js';
@@ -30,7 +30,7 @@ export const noTokens = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, c
 const MODEL = 'anthropic/claude-sonnet-5-5';
 
 export const modelAt = (baseUrl: string, apiKey = 'key') =>
-  anthropicModel(adapterOptions(MODEL, baseUrl, { apiKey, facts: factsOf(MODEL) }));
+  anthropicModel(adapterOptions(MODEL, baseUrl, { apiKey, facts: catalogueFacts(MODEL) }));
 
 export const collect = async (pieces: AsyncIterable<ModelPiece>): Promise<readonly ModelPiece[]> => {
   const all: ModelPiece[] = [];

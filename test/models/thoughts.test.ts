@@ -2,7 +2,7 @@ import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { anthropicModel } from '../../packages/agent/src/models/anthropic.js';
-import { factsOf } from '../../packages/agent/src/models/catalogue.js';
+import { catalogueFacts } from '../../packages/agent/src/models/catalogue.js';
 import { googleModel } from '../../packages/agent/src/models/google.js';
 import { adapterOptions } from './adapter-options.js';
 import {
@@ -253,7 +253,7 @@ test("Google gets a tool's JSON Schema as it is", async (context) => {
 test('an effort is told to each wire in its own words', async (context) => {
   const { url, seen } = await serve(context, (out) => out.writeHead(503).end());
   const anthropic = (name: string) =>
-    anthropicModel(adapterOptions(`anthropic/${name}`, url, { facts: factsOf(`anthropic/${name}`) }));
+    anthropicModel(adapterOptions(`anthropic/${name}`, url, { facts: catalogueFacts(`anthropic/${name}`) }));
   const google = (name: string) => googleModel(adapterOptions(`google/${name}`, url, { facts }));
   const sent = async (model: ReturnType<typeof chatModel>, effort?: 'low' | 'medium' | 'high') => {
     await endingOf((await hello(model, effort === undefined ? {} : { effort })).pieces);

@@ -1,5 +1,5 @@
 import { realpathSync } from 'node:fs';
-import { librariesOf, startSandboxed } from '../../packages/agent/src/command/sandbox/run-program.js';
+import { listLibraries, startSandboxed } from '../../packages/agent/src/command/sandbox/run-program.js';
 
 /** Started with an open folder at descriptor 20: says whether a sandboxed program finds it there too. */
 
@@ -8,7 +8,7 @@ require('fs').writeSync(3, String(found));`;
 
 const main = async (): Promise<void> => {
   const program = realpathSync(process.execPath);
-  const readable = (await librariesOf(program)).map((library) => ({ from: library, to: library }));
+  const readable = (await listLibraries(program)).map((library) => ({ from: library, to: library }));
   const order = { program, words: ['-e', CODE], readable, hidden: [], environment: {}, memoryMax: 2e9 };
   const started = startSandboxed(order);
   started.channel.on('data', (bytes: Buffer) => process.stdout.write(bytes));

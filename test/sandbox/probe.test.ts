@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, it } from 'node:test';
 import { type ContainerLimits, dockerOptions } from '../../packages/agent/src/command/sandbox/bubblewrap.js';
-import { probeSandbox } from '../../packages/agent/src/command/sandbox/run-program.js';
+import { probeProgramSandbox } from '../../packages/agent/src/command/sandbox/run-program.js';
 import { removeFolderSync } from '../temporary-folder.js';
 import { nodeOrder } from './sandboxed.js';
 
@@ -70,13 +70,13 @@ const withPath = async (script: string | null, look: () => Promise<void>): Promi
 
 describe('the probe of the sandbox', () => {
   it('says nothing where the program runs', async () => {
-    assert.equal(await probeSandbox(await nodeOrder('')), null);
+    assert.equal(await probeProgramSandbox(await nodeOrder('')), null);
   });
 
   for (const { title, given, then } of rows) {
     it(title, async () => {
       const order = await nodeOrder('');
-      await withPath(given, async () => assert.match((await probeSandbox(order)) ?? 'it works', then));
+      await withPath(given, async () => assert.match((await probeProgramSandbox(order)) ?? 'it works', then));
     });
   }
 
@@ -84,7 +84,7 @@ describe('the probe of the sandbox', () => {
     const { platform } = process;
     t.after(() => Object.defineProperty(process, 'platform', { value: platform }));
     Object.defineProperty(process, 'platform', { value: 'darwin' });
-    assert.equal(await probeSandbox(await nodeOrder('')), 'bubblewrap exists for Linux only');
+    assert.equal(await probeProgramSandbox(await nodeOrder('')), 'bubblewrap exists for Linux only');
   });
 });
 

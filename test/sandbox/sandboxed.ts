@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs';
 import {
-  librariesOf,
+  listLibraries,
   type SandboxedEnd,
   type SandboxedProgram,
   startSandboxed,
@@ -11,7 +11,7 @@ import {
 export const MEGABYTE = 1024 * 1024;
 
 const node = realpathSync(process.execPath);
-const libraries = librariesOf(node);
+const libraries = listLibraries(node);
 
 /** `code` finds `say(value)`, which tells the value as JSON. */
 export const nodeOrder = async (

@@ -1,5 +1,5 @@
 import { realpathSync } from 'node:fs';
-import { librariesOf, startSandboxed } from '../../packages/agent/src/command/sandbox/run-program.js';
+import { listLibraries, startSandboxed } from '../../packages/agent/src/command/sandbox/run-program.js';
 
 /** Starts three sandboxed programs one after the other as soon as it is told to, and says when the first one started. */
 
@@ -7,7 +7,7 @@ const STARTS = 3;
 
 const main = async (): Promise<void> => {
   const program = realpathSync('/bin/sleep');
-  const readable = (await librariesOf(program)).map((library) => ({ from: library, to: library }));
+  const readable = (await listLibraries(program)).map((library) => ({ from: library, to: library }));
   const words = [process.argv[2] ?? ''];
   process.stdin.once('data', () => {
     for (let count = 0; count < STARTS; count++) {

@@ -24,7 +24,7 @@ const lines: readonly (readonly [string, string])[] = [
   ["spawn('a', [], { stdio: ['ignore', 1, 'pipe'] });", 'a child that inherits'],
   ["execFileSync('a', []);", 'execFileSync without stdio, which prints errors'],
   ['process.stdout.isTTY; process.stderr.columns; process[name].isTTY;', ''],
-  ["process.stdout.on('resize', draw); lookOf(process.stderr, process.env);", ''],
+  ["process.stdout.on('resize', draw); detectLook(process.stderr, process.env);", ''],
   ["writeSync(file, 'a'); spawn('a', [], { stdio: ['ignore', 'pipe', 'pipe'] });", ''],
   ["execFileSync('a', [], { stdio: 'pipe' }); journals.fork(1);", ''],
 ];

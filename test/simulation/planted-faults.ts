@@ -29,8 +29,8 @@ const earlierFaults: readonly PlantedFault[] = [
     ["if (effect === 'pure') return null;", "if (effect !== 'probeable') return null;"],
   ),
   fault('a session with a damaged header is left out of the list', 'agent/src/journal/list.ts', [
-    "codeOf(error) === 'ENOENT' ? null : unreadable(found, error),",
-    'error === undefined ? unreadable(found, codeOf(error)) : null,',
+    "errorCode(error) === 'ENOENT' ? null : unreadable(found, error),",
+    'error === undefined ? unreadable(found, errorCode(error)) : null,',
   ]),
   fault(
     'a retry waits by the clock of the wall',

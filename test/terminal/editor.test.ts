@@ -14,7 +14,7 @@ import {
   wholeText,
   withText,
 } from '../../packages/terminal/src/editor.js';
-import { columnsOf } from '../../packages/terminal/src/paint.js';
+import { countColumns } from '../../packages/terminal/src/paint.js';
 import { keyOf } from './typing.js';
 
 /** An editor of a text with `|` where the cursor stands. */
@@ -174,7 +174,7 @@ test('after random keys the cursor is inside the text, and no row is wider than 
         else editor = applyKey(editor, keyOf(key));
         assert.ok(editor.cursor >= 0 && editor.cursor <= editor.text.length);
         const drawn = editorFrame(editor, columns, 5);
-        for (const row of drawn.rows) assert.ok(columnsOf(row) < columns, `${row} in ${columns}`);
+        for (const row of drawn.rows) assert.ok(countColumns(row) < columns, `${row} in ${columns}`);
         assert.ok(drawn.rows.length <= 5);
         assert.ok(drawn.cursor.row < drawn.rows.length && drawn.cursor.column < columns);
       }

@@ -8,7 +8,7 @@ import {
   type Frame,
   type Reflow,
 } from '../../packages/terminal/src/live-area.js';
-import { columnsOf, wrapText } from '../../packages/terminal/src/paint.js';
+import { countColumns, wrapText } from '../../packages/terminal/src/paint.js';
 import { keepStyles } from '../../packages/terminal/src/safe-text.js';
 import { createEmulator } from './screen.js';
 
@@ -40,7 +40,7 @@ const stage = (columns: number, rows: number, reflow: Reflow = 'aboveCursor') =>
 /** The frame with its cursor behind the last row. */
 const frame = (...rows: readonly string[]): Frame => ({
   rows: rows.map(keepStyles),
-  cursor: { row: rows.length - 1, column: columnsOf(rows.at(-1) ?? '') },
+  cursor: { row: rows.length - 1, column: countColumns(rows.at(-1) ?? '') },
 });
 
 test('printed lines stand above the frame, and the cursor is in its place', async () => {

@@ -3,14 +3,14 @@ import { test } from 'node:test';
 import {
   type Background,
   backdropCode,
-  codeOf,
-  columnsOf,
+  countColumns,
   type Depth,
   depthIn,
+  detectLook,
   type Look,
-  lookOf,
   paintTyped,
   shortened,
+  styleCode,
   windowSize,
 } from '../../packages/terminal/src/paint.js';
 import { makeSafe } from '../../packages/terminal/src/safe-text.js';
@@ -54,16 +54,16 @@ test('colours of a terminal are known by its variables', () => {
 test('a terminal of sixteen colours gets codes of those alone', () => {
   const styles = ['green', 'yellow', 'heading', 'link', 'blue', 'code', 'dim'] as const;
   for (const background of ['dark', 'light', 'unknown'] as const)
-    for (const style of styles) assert.match(codeOf(style, background, 'sixteen'), /^\d+$/);
+    for (const style of styles) assert.match(styleCode(style, background, 'sixteen'), /^\d+$/);
   // control: one of 256 gets darker ones on white
-  assert.match(codeOf('green', 'light', 'indexed'), /^38;5;/);
+  assert.match(styleCode('green', 'light', 'indexed'), /^38;5;/);
 });
 
 test('a window without a size gets the usual one', () => {
   assert.deepEqual(windowSize(0, 0), { columns: 80, rows: 24 });
   assert.deepEqual(windowSize(undefined, undefined), { columns: 80, rows: 24 });
   assert.deepEqual(windowSize(100, 30), { columns: 100, rows: 30 });
-  assert.equal(lookOf({ isTTY: true, columns: 0 } as NodeJS.WriteStream, {}).columns, 80); // all that is looked at
+  assert.equal(detectLook({ isTTY: true, columns: 0 } as NodeJS.WriteStream, {}).columns, 80); // all that is looked at
 });
 
 test('there are no backdrops where they could make text unreadable', () => {
@@ -88,7 +88,7 @@ test('the user’s text breaks between words and is never wider than the window'
       look('dark', 'true', columns),
       `${'many words of a long text '.repeat(4)}\nand 日本語`,
     );
-    for (const row of typed.split('\n')) assert.ok(columnsOf(row) < columns, row);
+    for (const row of typed.split('\n')) assert.ok(countColumns(row) < columns, row);
     assert.match(bare(typed.split('\n')), /^\n> many words/);
   }
   assert.match(paintTyped(look('unknown', 'true'), 'go'), /^\n\u001b\[1m> go\u001b\[22m$/);
@@ -107,7 +107,7 @@ test('rows of a diff, with the library', async (context) => {
   });
   await context.test('changed lines end at the same column, unchanged ones have no backdrop', () => {
     const { rows } = diffRows(look('light', 'indexed'), DIFF, 24);
-    assert.equal(new Set(rows.slice(1).map(columnsOf)).size, 1);
+    assert.equal(new Set(rows.slice(1).map(countColumns)).size, 1);
     assert.doesNotMatch(rows[0] ?? '', /48;/);
   });
   await context.test('text, numbers and signs are the same however it is coloured', () => {
@@ -127,7 +127,7 @@ test('rows of a diff, with the library', async (context) => {
   await context.test('rows stay within narrow windows', () => {
     for (const columns of [24, 30, 40])
       for (const row of diffRows(look('dark', 'true', columns), DIFF, 24).rows)
-        assert.ok(columnsOf(row) <= columns, `${columnsOf(row)} of ${columns}: ${row}`);
+        assert.ok(countColumns(row) <= columns, `${countColumns(row)} of ${columns}: ${row}`);
   });
   await context.test('lines with little in common are not marked', () => {
     assert.equal(markWords('one two three', 'completely other words'), null);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { createBlocks, loadMarkdown, renderMarkdown } from '../../packages/terminal/src/markdown.js';
-import { columnsOf, type Look } from '../../packages/terminal/src/paint.js';
+import { countColumns, type Look } from '../../packages/terminal/src/paint.js';
 
 const bare: Look = { colour: 'no', columns: 40 };
 const coloured: Look = { colour: 'yes', columns: 40 };
@@ -78,7 +78,7 @@ test('no row is wider than it may be, whatever the text', () => {
   fc.assert(
     fc.property(anyText, fc.integer({ min: 12, max: 60 }), (text, columns) => {
       for (const row of renderMarkdown(coloured, text, columns, true))
-        assert.ok(columnsOf(row) <= columns, row);
+        assert.ok(countColumns(row) <= columns, row);
     }),
   );
 });

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { initialState } from '../../packages/agent/src/machine/machine.js';
 import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
-import { columnsOf } from '../../packages/terminal/src/paint.js';
+import { countColumns } from '../../packages/terminal/src/paint.js';
 import { isMoving, SPINNER_MS, statusRow } from '../../packages/terminal/src/status-row.js';
 
 const START = 1_000_000;
@@ -77,7 +77,7 @@ test('streamed tokens are an estimate, and the keys are those of the current sta
 
 test('it fits any window', () => {
   for (let columns = 1; columns <= 130; columns++) {
-    for (const state of [ready, calling]) assert.ok(columnsOf(statusRow(state, columns, now)) <= columns);
+    for (const state of [ready, calling]) assert.ok(countColumns(statusRow(state, columns, now)) <= columns);
   }
 });
 

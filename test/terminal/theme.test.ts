@@ -4,8 +4,8 @@ import { newKeyReader, readKeys } from '../../packages/terminal/src/keys.js';
 import {
   type Background,
   backgroundIn,
+  detectLook,
   type Look,
-  lookOf,
   paint,
   watchBackground,
 } from '../../packages/terminal/src/paint.js';
@@ -91,13 +91,13 @@ const wishes: readonly (readonly [boolean, NodeJS.ProcessEnv, 'yes' | 'no'])[] =
 for (const [isTTY, environment, then] of wishes) {
   test(`${isTTY ? 'a terminal' : 'a pipe'} with ${JSON.stringify(environment)}: colours ${then}`, () => {
     const stream = { isTTY, columns: 80 } as NodeJS.WriteStream; // all that is looked at
-    assert.equal(lookOf(stream, environment).colour, then);
+    assert.equal(detectLook(stream, environment).colour, then);
   });
 }
 
 test('the width is that of the window now', () => {
   const stream = { isTTY: true, columns: 80 };
-  const look = lookOf(stream as NodeJS.WriteStream, {}); // all that is looked at
+  const look = detectLook(stream as NodeJS.WriteStream, {}); // all that is looked at
   stream.columns = 40;
   assert.equal(look.columns, 40);
 });

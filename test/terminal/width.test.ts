@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import * as width from '../../packages/terminal/src/paint.js';
 import { keepStyles } from '../../packages/terminal/src/safe-text.js';
 
-const { columnsOf } = width;
+const { countColumns: columnsOf } = width;
 const cutLine = (line: string, columns: number) => width.cutLine(keepStyles(line), columns);
 const wrapText = (text: string, columns: number) => width.wrapText(keepStyles(text), columns);
 const wrapWords = (text: string, columns: number) => width.wrapWords(keepStyles(text), columns);

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { askToEnd, endTree } from '../../packages/agent/src/command/end-processes.js';
-import { statOf } from '../../packages/agent/src/platform/process-identity.js';
+import { readProcessStat } from '../../packages/agent/src/platform/process-identity.js';
 import { until } from './processes.js';
 
 const commandLineOf = (pid: number): string => {
@@ -23,7 +23,7 @@ test('a grandchild with a session of its own and no variables is found by its pa
   const grandchild = Number(line);
   t.after(() => commandLineOf(grandchild) === '' || process.kill(grandchild, 'SIGKILL'));
   await until('it sleeps', () => commandLineOf(grandchild).startsWith('sleep'));
-  const root = { pid, marker: 'none', startedAt: Number(statOf(pid).started) };
+  const root = { pid, marker: 'none', startedAt: Number(readProcessStat(pid).started) };
   await endTree(root, askToEnd(root));
   assert.equal(commandLineOf(grandchild), '');
 });

@@ -9,7 +9,7 @@ import type { JournalStore, OpenJournal } from '@pawl/agent/ports/journal';
 import type { Model } from '@pawl/agent/ports/model';
 import type { Watcher } from '@pawl/agent/ports/session';
 import { createRedactor } from '@pawl/agent/secrets/redactor';
-import { secretsOf } from '@pawl/agent/secrets/secret-variables';
+import { findSecrets } from '@pawl/agent/secrets/secret-variables';
 import { newSessionId } from '@pawl/agent/session/equipment';
 import { checkModel } from '@pawl/agent/session/outside-values';
 import { codeModeInstructions, subcallInstructions } from './code-mode-instructions.js';
@@ -214,7 +214,7 @@ class Askers implements Asker {
       policy,
       blobs: journals.blobs,
       effort: effort === 'auto' ? {} : { effort },
-      redactor: createRedactor(secretsOf(process.env, secrets)),
+      redactor: createRedactor(findSecrets(process.env, secrets)),
       clock: this.#clock,
       random: Math.random,
     };

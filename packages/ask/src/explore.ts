@@ -7,7 +7,7 @@
  */
 
 import type { UsageTotals } from '@pawl/agent/machine/usage';
-import { type Limit, type Remaining, tokensOf, type Usage } from '@pawl/agent/machine/usage';
+import { type Limit, type Remaining, totalTokens, type Usage } from '@pawl/agent/machine/usage';
 import { attempt } from '@pawl/agent/platform/attempt';
 import type { JournalStore } from '@pawl/agent/ports/journal';
 import type { ToolContext, ToolOutcome } from '@pawl/agent/ports/tool';
@@ -70,7 +70,7 @@ const fitsInto = (begun: Begun, { usd, tokens }: RunLimits): boolean => {
     limit === 'unlimited' || (own !== 'unlimited' && own - spent <= limit);
   return (
     fits(begun.limits.usd, begun.spent.costUsd, usd) &&
-    fits(begun.limits.tokens, tokensOf(begun.spent), tokens)
+    fits(begun.limits.tokens, totalTokens(begun.spent), tokens)
   );
 };
 

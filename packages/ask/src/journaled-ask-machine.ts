@@ -1,7 +1,7 @@
-import { type FileJournalOptions, fileJournalsOf } from '@pawl/agent/journal/file-store';
+import { type FileJournalOptions, machineFileJournals } from '@pawl/agent/journal/file-store';
 import { sha256 } from '@pawl/agent/journal/journaled-agent-machine';
 import type { InspectableStore } from '@pawl/agent/journal/reader';
-import { fingerprintOf, type JournaledMachine } from '@pawl/agent/journal/replay';
+import { edgesFingerprint, type JournaledMachine } from '@pawl/agent/journal/replay';
 import type { PastFiles } from '@pawl/agent/machine/past-files';
 import { AppendList } from '@pawl/machine/kernel/append-list';
 import type { AskTypes } from './ports.js';
@@ -52,7 +52,7 @@ export const askMachine: JournaledMachine<AskTypes> = {
   initialState: initialTree,
   // Events in a journal were checked when they were written.
   step: stepTreeUnchecked,
-  fingerprint: fingerprintOf(codeMode.edges),
+  fingerprint: edgesFingerprint(codeMode.edges),
   version: ASK_VERSION,
   isAtRest: ({ name }) => name !== 'Running',
   collectPast,
@@ -61,7 +61,7 @@ export const askMachine: JournaledMachine<AskTypes> = {
 
 /** A store that keeps the journals of code mode as files under `folder`, beside the agent's sessions. */
 export const fileAskJournals = (options: FileJournalOptions): InspectableStore<AskTypes> =>
-  fileJournalsOf(askMachine, options);
+  machineFileJournals(askMachine, options);
 
 /**
  * Hashes the states of a tree of runs, incrementally.

@@ -10,9 +10,9 @@ import { isWithin, openRegular } from '@pawl/agent/platform/files';
 import type { Entry } from '@pawl/agent/ports/journal';
 import {
   addWorktree,
+  findNewestCommit,
   hasWorktree,
-  lookAtWorktree,
-  newestKept,
+  inspectWorktree,
   removeWorktree,
   resolveCommit,
   type WorktreePlace,
@@ -91,7 +91,7 @@ export class NodeWorkspaces {
     if (workspace.kind === 'folder' || workspace.state === 'removed') return { kind: 'untouched' };
     const place = this.#place(workspace);
     const keep = (why: string): ReleasedWorkspace => ({ kind: 'kept', path: workspace.path, why });
-    const looked = await attempt(() => lookAtWorktree(place, workspace.commit));
+    const looked = await attempt(() => inspectWorktree(place, workspace.commit));
     if (looked.kind === 'fault') return keep(`git could not tell what is in it: ${looked.fault.message}`);
     const { changed, hasOwnCommits } = looked.value;
     if (changed.length > 0) return keep(`not committed: ${firstNames(changed)}`);
@@ -112,7 +112,7 @@ export class NodeWorkspaces {
     const setAside = await this.#setAside(workspace.path);
     // Git may have no record of the old one: then there is nothing to remove.
     await attempt(() => removeWorktree(place));
-    const commit = await newestKept(place, workspace.commit, commits);
+    const commit = await findNewestCommit(place, workspace.commit, commits);
     await addWorktree(place, commit);
     return { workspace: { ...workspace, commit, state: 'present' }, setAside };
   }

@@ -2,7 +2,7 @@
 
 import type { Key } from './keys.js';
 import type { Frame } from './live-area.js';
-import { columnsOf, graphemeEnd, graphemeStart, splitGraphemes } from './paint.js';
+import { countColumns, graphemeEnd, graphemeStart, splitGraphemes } from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 
 /**
@@ -252,8 +252,8 @@ const drawGrapheme = (editor: Editor, from: number, until: number, room: number)
     // Whether a joiner is visible depends on the character after it.
     const within = makeSafe(editor.text.slice(from, /[\u200c\u200d]$/.test(sign) ? until + 2 : until));
     const text = within.startsWith(sign) ? within.slice(0, sign.length) : makeSafe(sign);
-    const shown = columnsOf(text) > room ? safe`·` : text;
-    return { text: shown, columns: columnsOf(shown) };
+    const shown = countColumns(text) > room ? safe`·` : text;
+    return { text: shown, columns: countColumns(shown) };
   }
   const label = makeSafe(pasteLabel(editor, sign)).slice(0, room);
   return { text: label, columns: label.length };

@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '@pawl/agent/platform/clock';
 import {
   BEGIN_UPDATE,
   CLOSE_STYLES,
-  columnsOf,
+  countColumns,
   ENABLE_INPUT_MODES,
   END_UPDATE,
   ERASE_BELOW,
@@ -106,7 +106,7 @@ const rowsAboveCursor = ({ rows, row, column }: Shown, { columns }: Size, reflow
   if (reflow === 'none') return row;
   const above = rows
     .slice(0, row)
-    .reduce((sum, text) => sum + Math.max(1, Math.ceil(columnsOf(text) / columns)), 0);
+    .reduce((sum, text) => sum + Math.max(1, Math.ceil(countColumns(text) / columns)), 0);
   return above + (reflow === 'all' ? Math.max(0, Math.floor(column / columns)) : 0);
 };
 

@@ -33,7 +33,7 @@ const wantsColour = (stream: NodeJS.WriteStream, environment: NodeJS.ProcessEnv)
   return stream.isTTY && (environment.NO_COLOR ?? '') === '';
 };
 
-export const lookOf = (stream: NodeJS.WriteStream, environment: NodeJS.ProcessEnv): Look => ({
+export const detectLook = (stream: NodeJS.WriteStream, environment: NodeJS.ProcessEnv): Look => ({
   colour: wantsColour(stream, environment) ? 'yes' : 'no',
   get columns() {
     return windowSize(stream.columns).columns;
@@ -45,7 +45,7 @@ export const lookOf = (stream: NodeJS.WriteStream, environment: NodeJS.ProcessEn
 
 export const paint = (look: Look, style: Style, text: Safe): Safe => {
   if (look.colour === 'no' || text === '') return text;
-  const code = codeOf(style, look.background ?? 'unknown', look.depth);
+  const code = styleCode(style, look.background ?? 'unknown', look.depth);
   return styleSafe(text, code, endCode(code));
 };
 
@@ -70,7 +70,7 @@ export const paintOn = (look: Look, backdrop: Backdrop, text: Safe): Safe => {
 
 /** Text padded with spaces to `columns`. */
 export const padded = (text: Safe, columns: number): Safe =>
-  safe`${text}${safe` `.repeat(Math.max(0, columns - columnsOf(text)))}`;
+  safe`${text}${safe` `.repeat(Math.max(0, columns - countColumns(text)))}`;
 
 /** The user's prompt in the transcript: on a background colour, or bold without one. */
 export const paintTyped = (look: Look, text: string): Safe => {
@@ -82,7 +82,7 @@ export const paintTyped = (look: Look, text: string): Safe => {
   );
   if (!hasBackdrops(look))
     return joinSafe([safe``, ...rows.map((row) => paint(look, 'bold', row))], safe`\n`);
-  const wide = Math.max(...rows.map(columnsOf)) + 1;
+  const wide = Math.max(...rows.map(countColumns)) + 1;
   const painted = rows.map((row) => paintOn(look, 'typed', paint(look, 'bold', padded(row, wide))));
   return joinSafe([safe``, ...painted], safe`\n`);
 };
@@ -188,7 +188,7 @@ const CODES_BY_BACKGROUND: Readonly<Record<Background, Partial<Record<Style, str
 };
 
 /** `sixteen` uses only codes that every colour terminal knows. */
-export const codeOf = (style: Style, background: Background, depth: Depth = 'indexed'): string => {
+export const styleCode = (style: Style, background: Background, depth: Depth = 'indexed'): string => {
   const changed = CODES_BY_BACKGROUND[background][style];
   return changed === undefined || (depth === 'sixteen' && changed.includes(';'))
     ? STYLE_CODES[style]
@@ -331,7 +331,7 @@ const PLAIN = /^[ -~]*$/;
 /** The graphemes of text without escapes. */
 const textGraphemes = (text: string): Iterable<string> => (COMPOSED.test(text) ? splitGraphemes(text) : text);
 
-export const columnsOf = (text: string): number => {
+export const countColumns = (text: string): number => {
   const bare = text.includes('\u001b') ? text.replace(ESCAPES, '') : text;
   if (PLAIN.test(bare)) return bare.length;
   let columns = 0;
@@ -365,7 +365,7 @@ const ENDS = new Set(['22', '23', '24', '29', '39', '49']);
 
 const cutText = (text: string, columns: number): string => {
   const flat = text.replaceAll('\t', TAB);
-  if (columnsOf(flat) <= columns) return flat;
+  if (countColumns(flat) <= columns) return flat;
   let cut = '';
   let used = 0;
   for (const piece of splitPieces(flat)) {
@@ -390,7 +390,7 @@ const colourWith = (on: readonly string[], sequence: string): readonly string[] 
 };
 
 const wrapLine = (line: string, columns: number): readonly string[] => {
-  if (columnsOf(line) <= columns) return [line];
+  if (countColumns(line) <= columns) return [line];
   const rows: string[] = [];
   let row = '';
   let used = 0;
@@ -423,7 +423,7 @@ export const wrapWords = (text: Safe, columns: number): readonly Safe[] =>
     const rows: Safe[] = [];
     let row = safe``;
     for (const word of line.split(/(?<= )(?=[^ ])/)) {
-      if (row.trim() !== '' && columnsOf((row + word).trimEnd()) > columns) {
+      if (row.trim() !== '' && countColumns((row + word).trimEnd()) > columns) {
         rows.push(row.trimEnd());
         row = safe``;
       }

@@ -134,7 +134,7 @@ const WORDS: Readonly<Record<ApprovalChoice['answer'], string>> = {
   no: 'no',
 };
 
-export const letterOf = (answer: ApprovalChoice['answer']): string => LETTERS[answer];
+export const answerLetter = (answer: ApprovalChoice['answer']): string => LETTERS[answer];
 
 /** The letter, then its meaning; further rows are indented. */
 const choiceRows = (

@@ -12,7 +12,7 @@ import { applyKey, type Editor, editorFrame, emptyEditor, insertPaste, wholeText
 import type { Pressed } from './keys.js';
 import type { Frame } from './live-area.js';
 import { cutLine, type Look, oneLine, paint, wrapWords } from './paint.js';
-import { contentRows, letterOf, nearPath, questionRows } from './question-rows.js';
+import { answerLetter, contentRows, nearPath, questionRows } from './question-rows.js';
 import { makeSafe, type Safe, safe } from './safe-text.js';
 
 /** An answer to one question. A yes to all is one answer for each. */
@@ -238,7 +238,7 @@ export class Questions {
     }
     const { choices } = current.description;
     const answer = choices.find(
-      (one) => letterOf(one.answer) === (/^[YN]$/.test(letter) ? letter.toLowerCase() : letter),
+      (one) => answerLetter(one.answer) === (/^[YN]$/.test(letter) ? letter.toLowerCase() : letter),
     )?.answer;
     if (letter === 'A' && this.#open.length > 1) {
       this.#takeAll(window);
@@ -348,7 +348,7 @@ const questionKeys = (questions: Questions, look: Look, window: WindowSize): Saf
   const { description, advice, unreadRows } = questions;
   if (description === null) return safe``;
   if (advice !== '') return paint(look, 'yellow', cutLine(safe`  ${makeSafe(advice)}`, window.columns - 1));
-  const letters = makeSafe(description.choices.map(({ answer }) => letterOf(answer)).join(' '));
+  const letters = makeSafe(description.choices.map(({ answer }) => answerLetter(answer)).join(' '));
   const several = questions.all.length > 1;
   const all = several ? safe` · A yes to all ${questions.all.length} · tab next` : safe``;
   const more =

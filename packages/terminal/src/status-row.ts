@@ -1,8 +1,8 @@
 import type { HookPhase } from '@pawl/agent/machine/action';
 import type { Settings } from '@pawl/agent/machine/settings';
-import { costOf, type State } from '@pawl/agent/machine/state';
-import { tokensOf } from '@pawl/agent/machine/usage';
-import { columnsOf, cutLine, formatCost, formatSeconds, formatTokens, oneLine } from './paint.js';
+import { knownCostUsd, type State } from '@pawl/agent/machine/state';
+import { totalTokens } from '@pawl/agent/machine/usage';
+import { countColumns, cutLine, formatCost, formatSeconds, formatTokens, oneLine } from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 
 const stateText = (state: State, now: number): Safe => {
@@ -85,8 +85,8 @@ const spinnerAt = (now: number): Safe => {
 const costText = (state: State): Safe => {
   const { usd } = state.session.settings.limits;
   return usd !== 'unlimited'
-    ? safe`${formatCost(costOf(state))} of $${makeSafe(usd.toFixed(2))}`
-    : formatCost(costOf(state));
+    ? safe`${formatCost(knownCostUsd(state))} of $${makeSafe(usd.toFixed(2))}`
+    : formatCost(knownCostUsd(state));
 };
 
 const contextText = ({ session }: State): Safe => {
@@ -99,7 +99,7 @@ const SIGNS_A_TOKEN = 4;
 
 /** Tokens of the session, plus an estimate for the reply that is streaming. */
 const tokensText = ({ session: { usage } }: State, streamed: number): Safe => {
-  const counted = tokensOf(usage);
+  const counted = totalTokens(usage);
   return streamed === 0
     ? safe`${formatTokens(counted)} tokens`
     : safe`~${formatTokens(counted + Math.ceil(streamed / SIGNS_A_TOKEN))} tokens`;
@@ -165,7 +165,7 @@ export const statusRow = (
 ): Safe => {
   const spinner = isMoving(state) ? safe`${spinnerAt(now)} ` : safe``;
   let parts = statusParts(state, now, seen);
-  while (parts.length > 1 && columnsOf(spinner + joined(parts)) > columns) {
+  while (parts.length > 1 && countColumns(spinner + joined(parts)) > columns) {
     const last = Math.max(...parts.map((part) => part.rank));
     parts = parts.filter((part) => part.rank !== last);
   }

@@ -1,7 +1,7 @@
 /** Steps of a session as printed lines, without redrawing: titles of calls, results, notes of a resumed session. */
 
 import type { Action } from '@pawl/agent/machine/action';
-import { type JudgedCall, titleOf } from '@pawl/agent/policy/judged-call';
+import { callTitle, type JudgedCall } from '@pawl/agent/policy/judged-call';
 import type { Stepped } from '@pawl/agent/ports/session';
 import { formatSeconds, harmless, type Look, oneLine, paint, paintDiff, type Style } from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
@@ -159,7 +159,7 @@ export const createJudgedCalls = (workspace: string): JudgedCalls => {
     get: (callId) => calls.get(callId),
     title({ title, callId }) {
       const call = calls.get(callId);
-      return title ?? (call === undefined ? '' : titleOf(call, workspace));
+      return title ?? (call === undefined ? '' : callTitle(call, workspace));
     },
   };
 };

@@ -2,7 +2,7 @@
 
 import type { JudgedCall } from '@pawl/agent/policy/judged-call';
 import {
-  columnsOf,
+  countColumns,
   cutLine,
   formatSeconds,
   harmless,
@@ -232,7 +232,7 @@ export const diffRows = (look: Look, diff: string, limit: number): DiffRows => {
   const digits = String(Math.max(0, ...lines.map((line) => line?.number ?? 0))).length;
   const room = Math.max(8, look.columns - DIFF_INDENT.length - digits - 4);
   // Background colours end at the longest of these lines.
-  const wide = Math.min(room, Math.max(0, ...shown.map((line) => columnsOf(line?.text ?? '') + 1)));
+  const wide = Math.min(room, Math.max(0, ...shown.map((line) => countColumns(line?.text ?? '') + 1)));
   const rows = shown.flatMap((line) => {
     if (line === null) return [safe`${DIFF_INDENT}${paint(look, 'dim', safe`⋮`.padStart(digits))}`];
     const { sign } = line;
@@ -242,7 +242,7 @@ export const diffRows = (look: Look, diff: string, limit: number): DiffRows => {
       if (sign === ' ' || !hasBackdrops(look))
         return safe`${DIFF_INDENT}${number} ${signed} ${part}`.trimEnd();
       const { line: backdrop } = BACKDROPS[sign];
-      const rest = padded(safe``, wide - columnsOf(part));
+      const rest = padded(safe``, wide - countColumns(part));
       const body = [paintOn(look, backdrop, safe`${signed} `), part, paintOn(look, backdrop, rest)];
       return safe`${DIFF_INDENT}${number} ${joinSafe(body)}`;
     });

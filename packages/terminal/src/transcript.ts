@@ -1,9 +1,9 @@
 import type { Action } from '@pawl/agent/machine/action';
 import type { FailureKind } from '@pawl/agent/machine/event';
 import type { State } from '@pawl/agent/machine/state';
-import { tokensOf } from '@pawl/agent/machine/usage';
+import { totalTokens } from '@pawl/agent/machine/usage';
 import { describeGrant } from '@pawl/agent/policy/approval-question';
-import { titleOf } from '@pawl/agent/policy/judged-call';
+import { callTitle } from '@pawl/agent/policy/judged-call';
 import type { Stepped } from '@pawl/agent/ports/session';
 import { clearPart, createBlocks, renderMarkdown } from './markdown.js';
 import {
@@ -281,7 +281,8 @@ export class Transcript {
   #putStart({ event }: Stepped): void {
     if (this.#look.plain !== 'yes' || event.type !== 'ToolStarted') return;
     const call = this.#calls.get(event.callId);
-    if (call !== undefined) this.#put('call', [makeSafe(`▸ ${call.tool} ${titleOf(call, this.#workspace)}`)]);
+    if (call !== undefined)
+      this.#put('call', [makeSafe(`▸ ${call.tool} ${callTitle(call, this.#workspace)}`)]);
   }
 }
 
@@ -417,7 +418,7 @@ const createRunningCalls = (look: Look, calls: JudgedCalls, workspace: string): 
     const startMs = startedAt.get(callId);
     const time = startMs === undefined ? safe`` : formatSeconds(now - startMs);
     const tool = makeSafe(call.tool);
-    const title = oneLine(titleOf(call, workspace), columns - tool.length - time.length - 4);
+    const title = oneLine(callTitle(call, workspace), columns - tool.length - time.length - 4);
     const lastOutput = lastLine(output.get(callId) ?? '');
     return [
       cutLine(
@@ -512,13 +513,13 @@ type TurnStart = {
 const turnStartIn = ({ session: { counters, turn, usage } }: State): TurnStart => ({
   turn: counters.turn,
   at: turn.startedAt,
-  tokens: tokensOf(usage),
+  tokens: totalTokens(usage),
   costUsd: usage.unpriced > 0 ? null : usage.costUsd,
 });
 
 const turnSummary = (start: TurnStart, { event, state: { session } }: Stepped): Safe => {
   const { usage } = session;
-  const tokens = tokensOf(usage) - start.tokens;
+  const tokens = totalTokens(usage) - start.tokens;
   const costUsd = usage.unpriced > 0 || start.costUsd === null ? 0 : usage.costUsd - start.costUsd;
   const parts = [
     formatSeconds(event.at - start.at),

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { configurationsOf } from '../../../packages/verify/src/exploration/configurations.js';
+import { createConfigurations } from '../../../packages/verify/src/exploration/configurations.js';
 import { configurationNamed, smallBounds } from './small.js';
 
 test('every configuration has a name of its own and says what it is about', () => {
-  const all = configurationsOf(smallBounds);
+  const all = createConfigurations(smallBounds);
   assert.equal(new Set(all.map(({ name }) => name)).size, all.length);
   for (const { name, about } of all) assert.match(`${name}: ${about}`, /^\w[\w ,-]*: \w.{10}/);
 });
@@ -19,7 +19,7 @@ test('where no call may be made, none is asked for', () => {
 
 test('there is a configuration for each thing that is looked at in depth', () => {
   assert.deepEqual(
-    configurationsOf(smallBounds).map(({ name }) => name),
+    createConfigurations(smallBounds).map(({ name }) => name),
     [
       ...['everything', 'replies', 'drain', 'time', 'drain out of time', 'compaction', 'policies'],
       ...['queue goes on', 'queue goes back', 'nobody to ask: deny', 'nobody to ask: stop', 'rules change'],
@@ -37,6 +37,6 @@ test('hooks answer as each configuration wants them to, and cleanly where it doe
     'queue goes on': ['clean', 'veto'],
     hooks: ['clean', 'dirty', 'changed', 'committed', 'veto', 'failed'],
   };
-  for (const { name, hooks } of configurationsOf(smallBounds))
+  for (const { name, hooks } of createConfigurations(smallBounds))
     assert.deepEqual(hooks, wanted[name] ?? ['clean'], name);
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { agent } from '../../../packages/agent/src/machine/machine.js';
-import { configurationsOf } from '../../../packages/verify/src/exploration/configurations.js';
+import { createConfigurations } from '../../../packages/verify/src/exploration/configurations.js';
 import { exploreOne } from '../../../packages/verify/src/exploration/explore.js';
 import { projections } from '../../../packages/verify/src/projections/all-projections.js';
 import { smallBounds } from './small.js';
@@ -16,7 +16,7 @@ const least = { ...smallBounds, steers: 0, crashes: 0, late: 0, duplicates: 0 };
 const LARGE: readonly string[] = ['everything', 'time', 'drain out of time', 'rules change', 'previews'];
 const isMutation = process.env.PAWL_WALKS === 'few';
 
-const configurations = configurationsOf(least);
+const configurations = createConfigurations(least);
 
 test('the large configurations are among all', () => {
   const names = configurations.map(({ name }) => name);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { agent } from '../../../packages/agent/src/machine/machine.js';
 import type { FiniteModel } from '../../../packages/machine/src/explorer/explore.js';
 import type { Configuration } from '../../../packages/verify/src/exploration/configuration.js';
-import { configurationsOf } from '../../../packages/verify/src/exploration/configurations.js';
+import { createConfigurations } from '../../../packages/verify/src/exploration/configurations.js';
 import { createModel } from '../../../packages/verify/src/exploration/exploration-model.js';
 import type {
   ExplorationEvent,
@@ -28,7 +28,7 @@ const futureOf = (
   for (const label of model.labels(node)) {
     const { node: next, faults } = model.next(node, label);
     assert.equal(faults.length, 0, faults.join());
-    const nextKey = model.keyOf(next);
+    const nextKey = model.key(next);
     if (nextKey === key) continue;
     const arrows = agent.step(node.state, label.event).path.map(({ id }) => id);
     future.add(`${label.by} ${label.event.type} over ${arrows.join(' ')} to ${nextKey}`);
@@ -51,7 +51,7 @@ const compareAll = (configuration: Configuration): number => {
     if (count < COMPARED_MAX && waiting.length < NODES_MAX) waiting.push({ node, key });
     counts.set(key, count + 1);
   };
-  found(model.initial, model.keyOf(model.initial));
+  found(model.initial, model.key(model.initial));
   let compared = 0;
   for (const { node, key } of waiting) {
     const future = futureOf(model, node, key, found);
@@ -67,7 +67,7 @@ const compareAll = (configuration: Configuration): number => {
 
 const bounds = { ...smallBounds, steers: 0 };
 
-for (const configuration of configurationsOf(bounds)) {
+for (const configuration of createConfigurations(bounds)) {
   test(`the key of '${configuration.name}' leaves nothing out on which the future depends`, () => {
     assert.ok(compareAll(configuration) > 20);
   });

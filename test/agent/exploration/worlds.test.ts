@@ -9,7 +9,7 @@ import {
   type Configuration,
   defaultBounds,
 } from '../../../packages/verify/src/exploration/configuration.js';
-import { configurationsOf } from '../../../packages/verify/src/exploration/configurations.js';
+import { createConfigurations } from '../../../packages/verify/src/exploration/configurations.js';
 import { createModel, createSettings } from '../../../packages/verify/src/exploration/exploration-model.js';
 import type { ExplorationNode } from '../../../packages/verify/src/exploration/exploration-node.js';
 import { eventLine } from '../../../packages/verify/src/exploration/write-trace.js';
@@ -73,7 +73,7 @@ const describeWorld = (configuration: Configuration, statesMax: number): readonl
 };
 
 for (const { title, bounds, statesMax } of worlds) {
-  for (const configuration of configurationsOf(bounds)) {
+  for (const configuration of createConfigurations(bounds)) {
     const { name, about } = configuration;
     test(`the ${title} world of '${name}'`, () => {
       const place = new URL(`worlds/${name.replaceAll(/\W+/g, '-')}.${title}.txt`, import.meta.url);

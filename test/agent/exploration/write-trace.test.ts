@@ -4,7 +4,7 @@ import type { Event } from '../../../packages/agent/src/machine/event.js';
 import { agent } from '../../../packages/agent/src/machine/machine.js';
 import { explore } from '../../../packages/machine/src/explorer/explore.js';
 import type { Configuration } from '../../../packages/verify/src/exploration/configuration.js';
-import { configurationsOf } from '../../../packages/verify/src/exploration/configurations.js';
+import { createConfigurations } from '../../../packages/verify/src/exploration/configurations.js';
 import { createModel, createSettings } from '../../../packages/verify/src/exploration/exploration-model.js';
 import { eventLine, writeTrace } from '../../../packages/verify/src/exploration/write-trace.js';
 import { usage } from '../given.js';
@@ -36,7 +36,7 @@ const unsaid = (event: Event): unknown =>
   JSON.parse(JSON.stringify(event), (key, value) => (key === 'known' ? [] : value));
 
 test('every event of an exploration is read back as it was written', () => {
-  const events = new Map(configurationsOf(smallBounds).flatMap((one) => [...eventsOf(one)]));
+  const events = new Map(createConfigurations(smallBounds).flatMap((one) => [...eventsOf(one)]));
   for (const event of events.values()) {
     const line = eventLine(event, 0);
     assert.deepEqual(unsaid(eventFrom(line, 0)), unsaid(event), line);
@@ -48,14 +48,14 @@ test('every event of an exploration is read back as it was written', () => {
 });
 
 test('the settings of a configuration are read back from its trace', () => {
-  for (const configuration of configurationsOf(smallBounds)) {
+  for (const configuration of createConfigurations(smallBounds)) {
     const [, settings = ''] = writeTrace(configuration, ['x'], []).split('\n');
     assert.deepEqual(settingsFrom(settings.slice(2)), createSettings(configuration), configuration.name);
   }
 });
 
 test('a path is written as a trace that can be played, with its times', () => {
-  const [configuration] = configurationsOf(smallBounds);
+  const [configuration] = createConfigurations(smallBounds);
   assert.ok(configuration !== undefined);
   const trace = writeTrace(
     configuration,

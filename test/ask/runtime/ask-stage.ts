@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
-import { memoryJournalsOf } from '../../../packages/agent/src/journal/memory-store.js';
+import { machineMemoryJournals } from '../../../packages/agent/src/journal/memory-store.js';
 import type { InspectableStore } from '../../../packages/agent/src/journal/reader.js';
 import {
   messageText,
@@ -53,7 +53,7 @@ export const notingModel = (script: Script, id?: string): NotingModel => {
   return { ...model, stream, requests };
 };
 
-export const memoryRuns = (): InspectableStore<AskTypes> => memoryJournalsOf(askMachine);
+export const memoryRuns = (): InspectableStore<AskTypes> => machineMemoryJournals(askMachine);
 
 export type AskStage = {
   readonly journals?: InspectableStore<AskTypes>;

@@ -1,7 +1,7 @@
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { buildProgram } from '../../../packages/pawl/src/commands/command-line.js';
-import { endingOfError } from '../../../packages/pawl/src/process/exit-codes.js';
+import { errorEnding } from '../../../packages/pawl/src/process/exit-codes.js';
 import { makeSafe, safe } from '../../../packages/terminal/src/safe-text.js';
 import { writeError } from '../../../packages/terminal/src/write.js';
 import type { Hostile } from './hostile.js';
@@ -14,7 +14,7 @@ export const run = async (...words: readonly string[]): Promise<void> => {
   try {
     await buildProgram(() => undefined).parseAsync([...words], { from: 'user' });
   } catch (error) {
-    writeError(safe`pawl: ${makeSafe(endingOfError(error).message)}\n`);
+    writeError(safe`pawl: ${makeSafe(errorEnding(error).message)}\n`);
   }
 };
 

@@ -2,7 +2,7 @@ import { closeSync, mkdirSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';
-import { statusOf } from '../platform/files.js';
+import { entryStatus } from '../platform/files.js';
 import { findProgram, type ProgramPath } from '../platform/find-program.js';
 import { closingOthers, openStart, SandboxRefusal } from '../platform/guarded-start.js';
 import { SYSTEM_SHELL, systemBash } from '../platform/start-program.js';
@@ -315,7 +315,8 @@ class Sandbox implements CommandSandbox {
   /** Null if nobody will look for the command, or it can't be started by the launcher. */
   #planOpen({ environment }: CommandSpec): Plan<OpenStart> | null {
     const { workspace, outlives = false } = this.#options;
-    const setsid = outlives && statusOf(workspace)?.isDirectory() ? findFor(this.#options, 'setsid') : null;
+    const setsid =
+      outlives && entryStatus(workspace)?.isDirectory() ? findFor(this.#options, 'setsid') : null;
     if (setsid === null) return null;
     this.#refuseIfClosed();
     const { _: ignored, ...variables } = this.#openVariables(environment);
@@ -384,7 +385,7 @@ class Sandbox implements CommandSandbox {
     const { repository = 'approved', purpose = NO_PURPOSE } = spec;
     const access = { isWritable: spec.level.startsWith('workspace'), repository, purpose };
     const places = this.#workspace.mountsFor(access, view, sockets.paths);
-    const expected = mountedIdentities(places.exchangeable.filter((place) => statusOf(place) !== null));
+    const expected = mountedIdentities(places.exchangeable.filter((place) => entryStatus(place) !== null));
     if (expected === null) {
       places.end();
       throw new SandboxRefusal(EXCHANGED);

@@ -1,10 +1,10 @@
 import type { ChildProcess, ChildProcessByStdio } from 'node:child_process';
 import type { Duplex, Readable } from 'node:stream';
 import type { ProcessEnvironment } from '../platform/environment.js';
-import { statusOf } from '../platform/files.js';
+import { entryStatus } from '../platform/files.js';
 import { type ProgramPath, searchPrograms } from '../platform/find-program.js';
-import { guardOf, PROGRAM_ENDED, SandboxRefusal } from '../platform/guarded-start.js';
-import { statOf } from '../platform/process-identity.js';
+import { guardPipe, PROGRAM_ENDED, SandboxRefusal } from '../platform/guarded-start.js';
+import { readProcessStat } from '../platform/process-identity.js';
 import { startProgram } from '../platform/start-program.js';
 import type { CommandLevel } from '../policy/decide.js';
 import type { CommandSandbox, CommandSpec, ParkedCommand, PreparedCommand } from './command-sandbox.js';
@@ -94,7 +94,7 @@ type Running = {
 
 type CommandState = { readonly name: 'parked' } | Running | { readonly name: 'ended' };
 
-export class ShellCommand {
+export class Command {
   readonly output: CommandOutput;
   readonly ended: Promise<CommandEnd>;
   readonly #source: CommandSource;
@@ -167,7 +167,8 @@ export class ShellCommand {
   #follow(process: CommandProcess): Running {
     const { marker, isForeign } = this.#source;
     const { pid } = process;
-    const root = isForeign || pid === null ? null : { pid, marker, startedAt: Number(statOf(pid).started) };
+    const root =
+      isForeign || pid === null ? null : { pid, marker, startedAt: Number(readProcessStat(pid).started) };
     const running: Running = { name: 'running', process, root, asked: null, killed: null };
     this.#state = running;
     // only of one that was found: another one would not have been started
@@ -236,9 +237,9 @@ type CommandSource = {
 };
 
 /** Starts the command when its sandbox is ready. */
-export const startCommand = (request: CommandRequest): ShellCommand => {
+export const startCommand = (request: CommandRequest): Command => {
   const startedAt = sinceBoot();
-  return new ShellCommand({
+  return new Command({
     isFound: false,
     isForeign: false,
     isFenced: request.level !== 'off',
@@ -255,10 +256,10 @@ export const followFound = (
   found: FoundCommand,
   progress: (text: string) => void,
   finish: PreparedCommand['finish'],
-): ShellCommand => {
+): Command => {
   const { isFenced, marker, startedAt } = found.record;
   const prepared: ParkedCommand = { start: (to) => found.follow(to), finish };
-  return new ShellCommand({
+  return new Command({
     isFound: true,
     isForeign: found.view === 'foreign',
     isFenced,
@@ -319,7 +320,7 @@ const findShell = ({ program, ownEnvironment, workspace }: CommandRequest): Prog
 
 /** Device and inode: a folder that was replaced has the same path, and others. */
 export const identifyFolder = (folder: string): string => {
-  const status = statusOf(folder);
+  const status = entryStatus(folder);
   return status === null ? 'gone' : `${status.dev}:${status.ino}`;
 };
 
@@ -426,7 +427,7 @@ const startDirect = (
   child.stderr.on('data', isFenced ? (bytes: Buffer) => marks.add(bytes) : add);
   return {
     pid: child.pid ?? null,
-    ended: shellEnd(child, program, guardOf(child, prepared)).then((end) => ({
+    ended: shellEnd(child, program, guardPipe(child, prepared)).then((end) => ({
       ...end,
       leftBehind: marks.end(),
     })),

@@ -15,7 +15,7 @@ import {
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import * as v from 'valibot';
-import { statOf } from '../platform/process-identity.js';
+import { readProcessStat } from '../platform/process-identity.js';
 import { type OutputReceiver, SpoolReader } from './output.js';
 import { createMarkReader, type ShellText } from './sandbox/shell-text.js';
 
@@ -261,7 +261,7 @@ export class Spool {
 
   /** Tells the launcher of a dead agent that this process follows the command from now on. */
   attach(): void {
-    const { started } = statOf(process.pid);
+    const { started } = readProcessStat(process.pid);
     if (started !== '') writeFileSync(this.#at('attached'), `${process.pid} ${started}\n`);
   }
 
@@ -277,7 +277,7 @@ export class Spool {
 
 /** Whether exactly this process runs. A zombie does not. */
 const isRunning = ({ pid, startedAt }: LaunchedProcess): boolean => {
-  const { state, started } = statOf(pid);
+  const { state, started } = readProcessStat(pid);
   return started !== '' && Number(started) === startedAt && !/[ZX]/.test(state);
 };
 

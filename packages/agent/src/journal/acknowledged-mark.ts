@@ -1,7 +1,7 @@
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs';
 import { readUpTo, withRegular } from '../platform/files.js';
 import { crc32c } from './codec.js';
-import { cannotRead, codeOf } from './journal-error.js';
+import { cannotRead, errorCode } from './journal-error.js';
 import { FILE_MODE } from './state-folder.js';
 
 /**
@@ -58,7 +58,7 @@ export const decodeMarks = (bytes: Buffer): Mark | null => {
 };
 
 const hasNoMark = (error: unknown): boolean =>
-  ['ENOENT', 'ENOTDIR', 'EISDIR', 'ENOTREG'].includes(codeOf(error) ?? '');
+  ['ENOENT', 'ENOTDIR', 'EISDIR', 'ENOTREG'].includes(errorCode(error) ?? '');
 
 /**
  * The mark beside the journal `path`; null if there is none, or it was spoiled. Rejects with `cannotRead` if the system

@@ -3,7 +3,7 @@
 import { lstat, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { SessionInfo } from '../ports/journal.js';
-import { cannotWrite, codeOf, JournalError, notFound } from './journal-error.js';
+import { cannotWrite, errorCode, JournalError, notFound } from './journal-error.js';
 import { readSessions } from './list.js';
 import {
   acquireLock,
@@ -128,7 +128,7 @@ export const deleteSession = async (folder: string, sessionId: string): Promise<
       await rename(path, deletedPath(folder, sessionId));
       await syncFolder(dirname(path));
     } catch (error) {
-      throw codeOf(error) === 'ENOENT' ? notFound(path, sessionId) : cannotWrite(path, error);
+      throw errorCode(error) === 'ENOENT' ? notFound(path, sessionId) : cannotWrite(path, error);
     }
     await removeAll(folder, sessionId, tasks).catch((error: unknown) => {
       throw halfDeleted(path, sessionId, error);

@@ -14,7 +14,7 @@ import { copyEntries, forkHeader } from './fork.js';
 import {
   cannotRead,
   cannotWrite,
-  codeOf,
+  errorCode,
   exists,
   JournalError,
   misnamed,
@@ -83,7 +83,7 @@ const isThere = async (path: string): Promise<boolean> => {
     await stat(path);
     return true;
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return false;
+    if (errorCode(error) === 'ENOENT') return false;
     throw cannotRead(path, error);
   }
 };
@@ -100,7 +100,7 @@ const refuseOddFile = async (path: string): Promise<void> => {
   try {
     await withRegular(path, async () => undefined);
   } catch (error) {
-    const isOdd = codeOf(error) === 'ENOTREG' || codeOf(error) === 'EISDIR';
+    const isOdd = errorCode(error) === 'ENOTREG' || errorCode(error) === 'EISDIR';
     if (isOdd) throw cannotRead(path, error);
     // other failures are met again when it is opened for writing
   }
@@ -302,7 +302,7 @@ export type FileJournalOptions = {
  *
  * A state check is written every `checkEvery` entries, and whenever the machine is at rest.
  */
-export const fileJournalsOf = <M extends MachineTypes>(
+export const machineFileJournals = <M extends MachineTypes>(
   machine: JournaledMachine<M>,
   { folder, checkEvery = CHECK_EVERY, snapshots: plan = defaultSnapshotPlan }: FileJournalOptions,
 ): InspectableStore<M> => {
@@ -328,7 +328,7 @@ export const fileJournalsOf = <M extends MachineTypes>(
 /** Stores the agent's sessions as files under `folder`. */
 export const fileJournals = (
   options: FileJournalOptions & { readonly machine?: JournaledMachine },
-): InspectableStore => fileJournalsOf(options.machine ?? agentMachine, options);
+): InspectableStore => machineFileJournals(options.machine ?? agentMachine, options);
 
 /** Result of opening a journal for writing; the file is ready for the next line. */
 type Recovered<M extends MachineTypes> = {
@@ -442,7 +442,7 @@ const openTornFile = async (
     try {
       return { handle: await open(keptAs, 'wx', FILE_MODE), keptAs };
     } catch (error) {
-      if (codeOf(error) !== 'EEXIST') throw error;
+      if (errorCode(error) !== 'EEXIST') throw error;
     }
   }
 };

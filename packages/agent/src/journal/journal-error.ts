@@ -51,7 +51,7 @@ export class JournalError extends Error {
 }
 
 /** The code of an operating system error, like ENOENT; empty for other errors. */
-export const codeOf = (error: unknown): string =>
+export const errorCode = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 
 const messageText = (error: unknown): string => (error instanceof Error ? error.message : String(error));
@@ -68,12 +68,12 @@ const repairs: Readonly<Record<string, string>> = {
 };
 
 /** True for a JournalError or a bug, false for an error of the operating system. */
-const isOurs = (error: unknown): error is Error => error instanceof Error && codeOf(error) === '';
+const isOurs = (error: unknown): error is Error => error instanceof Error && errorCode(error) === '';
 
 /** Turns a refused write into a JournalError that says what to do; returns other errors unchanged. */
 export const cannotWrite = (path: string, error: unknown): Error => {
   if (isOurs(error)) return error;
-  const repair = repairs[codeOf(error)] ?? 'Repair that';
+  const repair = repairs[errorCode(error)] ?? 'Repair that';
   const text = `Cannot write ${path}: ${messageText(error)}. ${repair}, then open the session again.`;
   return new JournalError('cannotWrite', path, text, null, { cause: error });
 };
@@ -81,7 +81,7 @@ export const cannotWrite = (path: string, error: unknown): Error => {
 /** Turns a refused read into a JournalError; returns other errors unchanged. */
 export const cannotRead = (path: string, error: unknown): Error => {
   if (isOurs(error)) return error;
-  const repair = repairs[codeOf(error)] ?? 'Check the disk and the permissions of the file';
+  const repair = repairs[errorCode(error)] ?? 'Check the disk and the permissions of the file';
   const text = `Cannot read ${path}: ${messageText(error)}. ${repair}, then try again.`;
   return new JournalError('cannotRead', path, text, null, { cause: error });
 };

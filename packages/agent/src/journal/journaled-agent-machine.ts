@@ -12,7 +12,7 @@ import type { SessionData, State } from '../machine/state.js';
 import type { AgentTypes, Header } from '../ports/journal.js';
 import type { Recorded } from './codec.js';
 import {
-  fingerprintOf,
+  edgesFingerprint,
   type JournaledMachine,
   type Replay,
   type ReplayOptions,
@@ -53,7 +53,7 @@ export const agentMachine: JournaledMachine = {
   initialState,
   // events in a journal were validated when they were written
   step: agent.stepUnchecked,
-  fingerprint: fingerprintOf(agent.edges),
+  fingerprint: edgesFingerprint(agent.edges),
   version: MACHINE_VERSION,
   upgradeIn: (event) => (event.type === 'Resumed' ? event.upgrade?.to : undefined),
   carry: ({ model }) => {

@@ -3,9 +3,9 @@ import { dirname, join } from 'node:path';
 import { withRegular } from '../platform/files.js';
 import type { Header, MachineTypes, SessionInfo } from '../ports/journal.js';
 import type { Recorded } from './codec.js';
-import { cannotRead, codeOf, JournalError } from './journal-error.js';
+import { cannotRead, errorCode, JournalError } from './journal-error.js';
 import { JournalScan } from './reader.js';
-import { kindOf } from './replay.js';
+import { machineKind } from './replay.js';
 import { hasCode, isOwnJournal } from './session-owner.js';
 import { parseDeletedName, parseJournalName, sessionsFolder } from './state-folder.js';
 
@@ -47,7 +47,7 @@ export const summarise = (
   changedAt: number,
 ): SessionInfo => ({
   sessionId,
-  kind: kindOf(header),
+  kind: machineKind(header),
   workspace: header.workspace,
   createdAt: header.createdAt,
   changedAt,
@@ -73,7 +73,7 @@ const readInfo = ({ sessionId, path, changedAt }: JournalFile): Promise<SessionI
   });
 
 const explainUnreadable = (error: unknown): string => {
-  if (!(error instanceof JournalError)) return `(cannot be read: ${codeOf(error) || String(error)})`;
+  if (!(error instanceof JournalError)) return `(cannot be read: ${errorCode(error) || String(error)})`;
   return error.kind === 'newerVersion'
     ? '(written by a newer version of Pawl)'
     : '(damaged: the header is not readable)';
@@ -108,7 +108,7 @@ const findOne = async (folder: string, fileName: string): Promise<JournalFile | 
   try {
     return { sessionId, path, changedAt: Math.floor((await stat(path)).mtimeMs) };
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined; // removed after the folder was read
+    if (errorCode(error) === 'ENOENT') return undefined; // removed after the folder was read
     throw error;
   }
 };
@@ -120,7 +120,7 @@ const findAll = async (folder: string): Promise<readonly JournalFile[]> => {
       .filter((one) => one !== undefined)
       .sort((left, right) => right.changedAt - left.changedAt || (left.sessionId < right.sessionId ? 1 : -1));
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return []; // no session yet
+    if (errorCode(error) === 'ENOENT') return []; // no session yet
     throw cannotRead(folder, error);
   }
 };
@@ -129,7 +129,7 @@ const findAll = async (folder: string): Promise<readonly JournalFile[]> => {
 export async function* readSessions(stateFolder: string): AsyncGenerator<SessionInfo, undefined> {
   for (const file of await findAll(sessionsFolder(stateFolder))) {
     const info = await readInfo(file).catch((error: unknown) =>
-      codeOf(error) === 'ENOENT' ? null : unreadable(file, error),
+      errorCode(error) === 'ENOENT' ? null : unreadable(file, error),
     );
     if (info !== null) yield info; // else it was deleted meanwhile
   }

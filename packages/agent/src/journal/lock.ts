@@ -12,7 +12,7 @@ import {
   readTextOrEmpty,
   readTextOrEmptySync,
 } from '../platform/files.js';
-import { cannotWrite, codeOf, JournalError } from './journal-error.js';
+import { cannotWrite, errorCode, JournalError } from './journal-error.js';
 import { FILE_MODE } from './state-folder.js';
 
 /**
@@ -203,7 +203,7 @@ const holdsText = (path: string, text: string | Buffer): boolean => {
   try {
     descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
-    if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return false;
+    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return false;
     throw error;
   }
   try {
@@ -223,12 +223,12 @@ export const createFile = async (path: string, text: string): Promise<boolean> =
   try {
     await writeFile(draft, text, { flag: 'wx', mode: FILE_MODE });
     await link(draft, path).catch(async (error: unknown) => {
-      if (!NO_LINKS.has(codeOf(error))) throw error;
+      if (!NO_LINKS.has(errorCode(error))) throw error;
       await writeFile(path, text, { flag: 'wx', mode: FILE_MODE });
     });
     return true;
   } catch (error) {
-    if (codeOf(error) === 'EEXIST') return false;
+    if (errorCode(error) === 'EEXIST') return false;
     throw error;
   } finally {
     await rm(draft, { force: true });
@@ -273,7 +273,7 @@ export const replaceFile = async (
 export const removeFile = async (path: string, ownText: string): Promise<void> => {
   const place = claimPath(path, ownText);
   const isOurs = await createFile(place, ownText).catch((error: unknown) => {
-    if (codeOf(error) === 'ENOENT') return false; // the folder was removed, and the file with it
+    if (errorCode(error) === 'ENOENT') return false; // the folder was removed, and the file with it
     throw error;
   });
   if (!isOurs) return;
@@ -346,7 +346,7 @@ const isRunning = (pid: number): boolean => {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return codeOf(error) !== 'ESRCH'; // EPERM: it runs as another user
+    return errorCode(error) !== 'ESRCH'; // EPERM: it runs as another user
   }
 };
 
@@ -486,7 +486,7 @@ export const answers = (path: string): Promise<'alive' | 'refused' | 'unknown'> 
     };
     socket.once('connect', () => end('alive'));
     socket.once('error', (error) => {
-      const code = codeOf(error);
+      const code = errorCode(error);
       if (code === 'EAGAIN')
         end('alive'); // its queue is full
       else end(code === 'ECONNREFUSED' ? 'refused' : 'unknown');

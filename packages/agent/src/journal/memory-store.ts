@@ -17,7 +17,7 @@ import { type InspectableStore, readFrozen } from './reader.js';
 import {
   beginFold,
   CHECK_EVERY,
-  checkOf,
+  dueCheck,
   endReplay,
   type Fold,
   foldOn,
@@ -76,7 +76,7 @@ const openMemoryJournal = <M extends MachineTypes>(
     if (!isOpen) throw closed(memoryPath(session.header.sessionId));
     for (const { event, state } of drafts) {
       const seq = session.records.length + 1;
-      const check = checkOf(fold, seq, state, checkEvery);
+      const check = dueCheck(fold, seq, state, checkEvery);
       session.records.push({ entry: { seq, event: copyJson(event) }, check });
     }
   };
@@ -175,7 +175,7 @@ const foldSession = <M extends MachineTypes>(
 };
 
 /** Stores the sessions of one machine in memory: behaves like files, but does not outlive the process. */
-export const memoryJournalsOf = <M extends MachineTypes>(
+export const machineMemoryJournals = <M extends MachineTypes>(
   machine: JournaledMachine<M>,
   { checkEvery = CHECK_EVERY }: { readonly checkEvery?: number } = {},
 ): InspectableStore<M> => {
@@ -229,4 +229,4 @@ export const memoryJournalsOf = <M extends MachineTypes>(
 /** Stores the agent's sessions in memory. */
 export const memoryJournals = (
   options: { readonly checkEvery?: number; readonly machine?: JournaledMachine } = {},
-): InspectableStore => memoryJournalsOf(options.machine ?? agentMachine, options);
+): InspectableStore => machineMemoryJournals(options.machine ?? agentMachine, options);

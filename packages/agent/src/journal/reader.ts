@@ -45,7 +45,7 @@ import {
   type Fold,
   foldOn,
   type JournaledMachine,
-  kindOf,
+  machineKind,
   type Replay,
   type ReplayOptions,
   refuseNewer,
@@ -155,7 +155,7 @@ export class JournalScan<M extends MachineTypes> {
     end: number,
   ): Promise<JournalScan<M>> {
     const scan = await JournalScan.#begin<M>(handle, path, end, BLOCK_BYTES);
-    const actual = kindOf(scan.header);
+    const actual = machineKind(scan.header);
     if (actual !== kind) throw otherMachine(path, scan.header.sessionId, actual);
     return scan;
   }

@@ -67,7 +67,7 @@ export type StateParts<M extends MachineTypes = AgentTypes> = {
 export type SummedMessages = { readonly messages: AppendList<Message>; readonly chain: string };
 
 /** The machine's fingerprint for headers: a hash of its edges. */
-export const fingerprintOf = (arrows: readonly Edge[]): string =>
+export const edgesFingerprint = (arrows: readonly Edge[]): string =>
   createHash('sha256').update(JSON.stringify(arrows)).digest('hex').slice(0, 16);
 
 /** The version of the machine that began a journal. */
@@ -81,7 +81,7 @@ export const ownHeader = <M extends MachineTypes>(
 ): Header<M> => ({ ...header, machineVersion: version });
 
 /** The machine of a journal. Journals of the agent have no `kind`. */
-export const kindOf = <M extends MachineTypes>(header: Header<M>): MachineTypes['kind'] =>
+export const machineKind = <M extends MachineTypes>(header: Header<M>): MachineTypes['kind'] =>
   header.kind ?? 'agent';
 
 /** A state check is written every CHECK_EVERY entries, and at rest. */
@@ -172,7 +172,7 @@ const checkStride = <M extends MachineTypes>(
 ): number => every * Math.max(1, Math.ceil((growing?.(state) ?? 0) / every));
 
 /** The state check of entry `seq`, if it is due: every `every` entries, less often in a large state, and at rest. */
-export const checkOf = <M extends MachineTypes>(
+export const dueCheck = <M extends MachineTypes>(
   { machine, check }: Pick<Fold<M>, 'machine' | 'check'>,
   seq: number,
   state: M['state'],

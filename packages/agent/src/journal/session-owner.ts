@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { withRegular } from '../platform/files.js';
 import type { Header, MachineTypes } from '../ports/journal.js';
 import { encodeHeader } from './codec.js';
-import { codeOf } from './journal-error.js';
+import { errorCode } from './journal-error.js';
 import { FILE_MODE, makeFolder, ownerPath, syncFolder } from './state-folder.js';
 
 /**
@@ -36,7 +36,7 @@ const readSmall = async (path: string): Promise<{ readonly text: string; readonl
       inode: String(ino),
     }));
   } catch (error) {
-    const code = codeOf(error);
+    const code = errorCode(error);
     if (code === 'ENOENT' || code === 'ENOTREG' || code === 'EISDIR' || code === 'ELOOP') return null;
     throw error;
   }
@@ -56,7 +56,7 @@ const placeSecret = async (folder: string, draft: string): Promise<Buffer | null
     await link(draft, path);
     return null;
   } catch (error) {
-    if (!LINK_REFUSALS.has(codeOf(error))) throw error;
+    if (!LINK_REFUSALS.has(errorCode(error))) throw error;
     const other = await readSecret(folder);
     if (other === null) await rename(draft, path);
     return other;
@@ -105,7 +105,7 @@ export const isOwnJournal = <M extends MachineTypes>(path: string, header: Heade
 export const hasCode = async (folder: string, sessionId: string): Promise<boolean> =>
   stat(ownerPath(folder, sessionId)).then(
     () => true,
-    (error: unknown) => codeOf(error) !== 'ENOENT',
+    (error: unknown) => errorCode(error) !== 'ENOENT',
   );
 
 /** Makes the session one of this folder. The name of the file is durable once the folder is synced. */

@@ -13,7 +13,7 @@ import {
   continueFold,
   type Fold,
   type JournaledMachine,
-  kindOf,
+  machineKind,
   type StateParts,
   type SummedMessages,
 } from './replay.js';
@@ -171,7 +171,7 @@ const headerIn = <M extends MachineTypes>(
   const decoded = decodeHeader<M>(journal.firstLine());
   if (decoded.kind !== 'header') return null;
   const { header } = decoded;
-  return header.sessionId === sessionId && kindOf(header) === machine.kind ? header : null;
+  return header.sessionId === sessionId && machineKind(header) === machine.kind ? header : null;
 };
 
 /** Whether the journal's line that ends at the snapshot records the same seq and state check. */

@@ -5,7 +5,7 @@ import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { withRegular } from '../platform/files.js';
 import type { Blobs } from '../ports/journal.js';
-import { blobDamaged, cannotRead, cannotWrite, codeOf } from './journal-error.js';
+import { blobDamaged, cannotRead, cannotWrite, errorCode } from './journal-error.js';
 
 /**
  * Paths under the state folder.
@@ -87,8 +87,8 @@ const makeMissing = async (folder: string): Promise<boolean> => {
     await mkdir(folder, { mode: FOLDER_MODE });
     return true;
   } catch (error) {
-    if (codeOf(error) === 'EEXIST') return false;
-    if (codeOf(error) !== 'ENOENT' || dirname(folder) === folder) throw error;
+    if (errorCode(error) === 'EEXIST') return false;
+    if (errorCode(error) !== 'ENOENT' || dirname(folder) === folder) throw error;
     await makeFolder(dirname(folder));
     return makeMissing(folder);
   }
@@ -102,7 +102,7 @@ const syncIfAllowed = async (folder: string): Promise<void> => {
     await syncFolder(folder);
   } catch (error) {
     // A folder that we may not read is not one that Pawl has made.
-    if (codeOf(error) !== 'EACCES' && codeOf(error) !== 'EPERM') throw error;
+    if (errorCode(error) !== 'EACCES' && errorCode(error) !== 'EPERM') throw error;
   }
 };
 
@@ -154,7 +154,7 @@ const fileSize = async (path: string): Promise<number | undefined> => {
   try {
     return (await stat(path)).size;
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined;
+    if (errorCode(error) === 'ENOENT') return undefined;
     throw error;
   }
 };
@@ -183,7 +183,7 @@ const readWhole = async (path: string): Promise<Buffer | undefined> => {
   try {
     return await withRegular(path, (file) => file.readFile());
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined;
+    if (errorCode(error) === 'ENOENT') return undefined;
     throw cannotRead(path, error);
   }
 };

@@ -8,11 +8,11 @@ import type { AgentTypes, Header, MachineTypes } from '../ports/journal.js';
 import { type Mark, readMark } from './acknowledged-mark.js';
 import { type ByteSource, bufferSource, isRecord, parse, readLines, splitFirst } from './codec.js';
 import { removeLeftovers } from './deletion.js';
-import { blobDamaged, cannotRead, cannotWrite, codeOf, JournalError } from './journal-error.js';
+import { blobDamaged, cannotRead, cannotWrite, errorCode, JournalError } from './journal-error.js';
 import { agentMachine } from './journaled-agent-machine.js';
 import { acquireLock } from './lock.js';
 import { checkHeader, checkRecords, JournalScan } from './reader.js';
-import { beginFold, foldOn, kindOf } from './replay.js';
+import { beginFold, foldOn, machineKind } from './replay.js';
 import {
   blobPath,
   FILE_MODE,
@@ -56,7 +56,7 @@ const fileThere = (path: string): JournalError =>
 /** Writes all parts to a new file; removes it if that fails. */
 const writeNew = async (target: string, parts: readonly Buffer[]): Promise<void> => {
   const handle = await open(target, 'wx', FILE_MODE).catch((error: unknown) => {
-    throw codeOf(error) === 'EEXIST' ? fileThere(target) : cannotWrite(target, error);
+    throw errorCode(error) === 'EEXIST' ? fileThere(target) : cannotWrite(target, error);
   });
   try {
     for (const part of parts) await handle.appendFile(part);
@@ -155,7 +155,7 @@ const alreadyThere = (path: string, sessionId: string): JournalError =>
 /** Checks and folds the entries of an agent's journal: what does not fit the machine is refused here. */
 const checkEntries = async (source: string, journal: Buffer): Promise<void> => {
   const begin = await JournalScan.begin(bufferSource(journal), source, journal.length);
-  if (kindOf(begin.header) !== agentMachine.kind) return;
+  if (machineKind(begin.header) !== agentMachine.kind) return;
   const scan = await JournalScan.beginOf<AgentTypes>('agent', bufferSource(journal), source, journal.length);
   checkHeader(source, agentMachine, scan.header);
   const fold = beginFold(scan.header, agentMachine, source);
@@ -211,7 +211,7 @@ const writeDraft = async (draft: string, journal: Buffer): Promise<void> => {
 /** Gives the draft its name, unless a file has it. Copies it on file systems without hard links. */
 const placeNew = (draft: string, path: string): Promise<void> =>
   link(draft, path).catch((error: unknown) => {
-    if (codeOf(error) === 'EEXIST') throw error;
+    if (errorCode(error) === 'EEXIST') throw error;
     return copyFile(draft, path, constants.COPYFILE_EXCL);
   });
 
@@ -245,7 +245,7 @@ const placeSession = async (
     await writeDraft(draft, journal);
     for (const bytes of blobs) await store.put(bytes.toString('utf8'));
     await placeNew(draft, path).catch((error: unknown) => {
-      throw codeOf(error) === 'EEXIST' ? alreadyThere(path, sessionId) : error;
+      throw errorCode(error) === 'EEXIST' ? alreadyThere(path, sessionId) : error;
     });
     await syncFolder(dirname(path));
   } finally {
@@ -348,7 +348,7 @@ export const verifyStored = async (path: string): Promise<Verification> => {
   const verification = {
     path,
     sessionId: header?.sessionId ?? null,
-    kind: header === null ? 'agent' : kindOf(header),
+    kind: header === null ? 'agent' : machineKind(header),
     entries: seq,
     end: sessionId === null ? proof : 'export',
   } as const;
@@ -497,7 +497,7 @@ const readBlob = async (folder: string, sha256: string): Promise<NamedBlob | nul
     const bytes = await readFile(path);
     return { sha256, path, bytes, kind: hashBytes(bytes) === sha256 ? 'good' : 'changed' };
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return null;
+    if (errorCode(error) === 'ENOENT') return null;
     throw error;
   }
 };

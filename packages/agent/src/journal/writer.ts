@@ -23,10 +23,10 @@ import { descriptorPath, hasDescriptorPaths, withRegular } from '../platform/fil
 import type { Blobs, EntryDraft, Header, Journal, MachineTypes } from '../ports/journal.js';
 import { openMark } from './acknowledged-mark.js';
 import { encodeRecord, type JournalEnd, readBlocks } from './codec.js';
-import { cannotWrite, closed, codeOf, JournalError, resumeCommand } from './journal-error.js';
+import { cannotWrite, closed, errorCode, JournalError, resumeCommand } from './journal-error.js';
 import type { Lock } from './lock.js';
 import { JournalScan, readEntries, readFrozen } from './reader.js';
-import { checkOf, type Fold } from './replay.js';
+import { dueCheck, type Fold } from './replay.js';
 import {
   type SnapshotPlan,
   type SnapshotPoint,
@@ -66,7 +66,7 @@ const encodeDrafts = <M extends MachineTypes>(
   for (const [index, { event, state }] of drafts.entries()) {
     seq += 1;
     const isDue = index === drafts.length - 1 && snapshots?.isDue(seq) === true;
-    const check = checkOf(fold, seq, state, checkEvery) ?? (isDue ? fold.check(state) : null);
+    const check = dueCheck(fold, seq, state, checkEvery) ?? (isDue ? fold.check(state) : null);
     const line = encodeRecord({ entry: { seq, event }, check }, crc);
     lines.push(line.bytes);
     ({ crc } = line);
@@ -222,7 +222,7 @@ type Waiting = {
 
 const joinGroup = (group: readonly Waiting[]): Buffer => joinLines(group.map(({ bytes }) => bytes));
 
-const isFull = (error: unknown): boolean => codeOf(error) === 'ENOSPC' || codeOf(error) === 'EDQUOT';
+const isFull = (error: unknown): boolean => errorCode(error) === 'ENOSPC' || errorCode(error) === 'EDQUOT';
 
 /** True if the file belongs to somebody else, who must find it unchanged. */
 const isForeign = (error: Error): boolean =>
@@ -649,7 +649,7 @@ const createIn = async (folder: string, name: string): Promise<{ handle: FileHan
     try {
       return { handle: await open(path, 'wx', FILE_MODE), path };
     } catch (error) {
-      if (codeOf(error) !== 'EEXIST' || number > NAMES_MAX) throw error;
+      if (errorCode(error) !== 'EEXIST' || number > NAMES_MAX) throw error;
     }
   }
 };

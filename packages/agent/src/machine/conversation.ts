@@ -12,7 +12,7 @@ export type Conversation = { readonly closed: AppendList<Message>; readonly open
 export const emptyConversation: Conversation = { closed: AppendList.empty(), open: null };
 
 /** Number of messages, including the open one. */
-export const lengthOf = (conversation: Conversation): number =>
+export const conversationLength = (conversation: Conversation): number =>
   conversation.closed.length + (conversation.open === null ? 0 : 1);
 
 /** Parts of the trailing user message; empty if there is none. */

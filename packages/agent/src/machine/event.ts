@@ -292,7 +292,7 @@ export type FailureKind = ModelErrorKind | 'input' | 'tools' | 'compaction';
 /** The source of a failure, as seeds 001 and 002 name it: the model, a tool, or input and output. */
 export type FailureOrigin = 'llm' | 'tool' | 'io';
 
-export const originOf = (error: FailureKind): FailureOrigin => {
+export const failureOrigin = (error: FailureKind): FailureOrigin => {
   switch (error) {
     case 'tools':
       return 'tool';

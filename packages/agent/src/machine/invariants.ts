@@ -2,7 +2,7 @@
 
 import type { Edge, Step } from '@pawl/machine/kernel/table';
 import type { Action } from './action.js';
-import { type Conversation, lengthOf } from './conversation.js';
+import { type Conversation, conversationLength } from './conversation.js';
 import type { Event, StopReason } from './event.js';
 import type { Message, UserMessage } from './message.js';
 import { hasSessionLimit, sessionLimit } from './moves/budget.js';
@@ -84,7 +84,7 @@ const conversationFaults = (before: State, { state, actions }: Step<State, Actio
     faults.push(brokenRule('every-call-answered', 'the last calls are not answered'));
   if (sends !== undefined && conversation.open === null)
     faults.push(brokenRule('roles-alternate', 'a request does not end with the user'));
-  if (sends !== undefined && sends.length !== lengthOf(conversation))
+  if (sends !== undefined && sends.length !== conversationLength(conversation))
     faults.push(brokenRule('roles-alternate', 'a request is not the whole conversation'));
   return faults;
 };

@@ -271,7 +271,7 @@ export const turnRuns = (state: State): boolean => {
 export const isBusy = (state: State): boolean => turnRuns(state) || state.name === 'Compacting';
 
 /** Dollars spent; null if the price of a call is unknown. */
-export const costOf = (state: State): number | null =>
+export const knownCostUsd = (state: State): number | null =>
   state.session.usage.unpriced > 0 ? null : state.session.usage.costUsd;
 
 /** The result of a move that leads to state N. */

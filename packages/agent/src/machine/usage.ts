@@ -33,7 +33,7 @@ export type UsageTotals = {
 };
 
 /** All tokens, including cached ones, as token limits count them. */
-export const tokensOf = (usage: Omit<Usage, 'costUsd'>): number =>
+export const totalTokens = (usage: Omit<Usage, 'costUsd'>): number =>
   usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
 
 /** The sum of two usages. Its cost is unknown if one of them is. */

@@ -8,7 +8,7 @@ import type {
 import type { StopReason } from '../machine/event.js';
 import type { ProviderMetadata } from '../machine/message.js';
 import type { Model, ModelFacts, TokenUsage } from '../ports/model.js';
-import { factsOf } from './catalogue.js';
+import { catalogueFacts } from './catalogue.js';
 import { convertRequest } from './request.js';
 import { brokenOff, type StreamedReply, type Wire, wireModel } from './wire-model.js';
 
@@ -35,7 +35,7 @@ export const aiSdkModel = (languageModel: AiSdkLanguageModel, facts: Partial<Mod
   }
   const [family = provider] = provider.split('.');
   const id = `${family}/${modelId}`;
-  const allFacts = { ...factsOf(id), ...facts };
+  const allFacts = { ...catalogueFacts(id), ...facts };
   const model: unknown = languageModel;
   const wire: Wire = {
     provider: { name: family, keyVariable: `the key that ${family}'s package was given`, host: provider },

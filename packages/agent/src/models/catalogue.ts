@@ -133,7 +133,7 @@ export const UNKNOWN: ModelFacts = {
  * The facts about the model `provider/name`; safe assumptions without prices and source if it is unknown. `now` in
  * milliseconds since 1970.
  */
-export const factsOf = (id: string, now: number = Date.now()): ModelFacts => {
+export const catalogueFacts = (id: string, now: number = Date.now()): ModelFacts => {
   const entry = find(id);
   if (entry === null) return UNKNOWN;
   const { windowTokens, outputTokensMax, thinking, prices, later } = entry.row;

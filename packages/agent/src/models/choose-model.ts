@@ -6,14 +6,14 @@ import type { ProcessEnvironment } from '../platform/environment.js';
 import { createFetch, type LeanFetch } from '../platform/http.js';
 import type { Model, ModelFacts } from '../ports/model.js';
 import { anthropicModel } from './anthropic.js';
-import { factsOf, modelsLike, thinksByItself, UNKNOWN } from './catalogue.js';
+import { catalogueFacts, modelsLike, thinksByItself, UNKNOWN } from './catalogue.js';
 import { googleModel } from './google.js';
 import { compatibleModel } from './openai-compatible.js';
 import { openAiModel } from './openai-responses.js';
 import {
   DEFAULT_MODEL,
-  endpointOf,
   exampleModel,
+  findEndpoint,
   findProvider,
   keyIn,
   keylessProvider,
@@ -129,7 +129,7 @@ const connect = async (
   const modelId = `${provider.name}/${name}`;
   if (provider.key === 'required' && keyIn(environment, provider.keyVariables) === null)
     return noKey(provider, modelId, environment);
-  const endpoint = endpointOf(provider, environment, baseUrl);
+  const endpoint = findEndpoint(provider, environment, baseUrl);
   if (endpoint.kind === 'badUrl') return endpoint;
   const { url, title, keyVariables } = endpoint;
   if (url === null) return noUrl(provider, modelId);
@@ -375,7 +375,7 @@ const askOllama = async ({ fetch, url, name }: Question): Promise<FactsAnswer> =
 export const findFacts: Readonly<
   Record<Provider['factsFrom'], (question: Question) => FactsAnswer | Promise<FactsAnswer>>
 > = {
-  catalogue: ({ modelId, url }) => ({ kind: 'ok', facts: factsOf(modelId), baseUrl: url }),
+  catalogue: ({ modelId, url }) => ({ kind: 'ok', facts: catalogueFacts(modelId), baseUrl: url }),
   modelList: askModelList,
   ollama: askOllama,
 };

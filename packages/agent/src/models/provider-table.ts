@@ -240,7 +240,7 @@ const addressIn = (
 };
 
 /** Finds where a provider is reached, and which variables hold its key there. `given` wins over the environment. */
-export const endpointOf = (
+export const findEndpoint = (
   provider: Provider,
   environment: ProcessEnvironment,
   baseUrl: string | undefined,

@@ -391,7 +391,7 @@ export const writePrivate = async (file: string, text: string): Promise<void> =>
 /** What lies at a path, in one question. Neither function throws. */
 
 /** Null if nothing is there, or if a folder on the way is closed to us or is none. A symlink is not followed. */
-export const statusOf = (place: string): Stats | null => {
+export const entryStatus = (place: string): Stats | null => {
   try {
     return lstatSync(place, { throwIfNoEntry: false }) ?? null;
   } catch {
@@ -400,7 +400,7 @@ export const statusOf = (place: string): Stats | null => {
 };
 
 /** The path behind all symlinks; null if it leads nowhere, goes round in a circle, or is closed to us. */
-export const realPathOf = (place: string): string | null => {
+export const realPath = (place: string): string | null => {
   try {
     return realpathSync(place);
   } catch {

@@ -12,7 +12,7 @@ import { accessSync, constants, existsSync, readlinkSync, type Stats, statSync }
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { ProcessEnvironment } from './environment.js';
-import { isOwnOrSystem, isWithin, otherWriters, statusOf } from './files.js';
+import { entryStatus, isOwnOrSystem, isWithin, otherWriters } from './files.js';
 import { folderAbove } from './repository-folders.js';
 
 /** Absolute path of a program that may be started; see start-program.ts. */
@@ -99,7 +99,7 @@ const isChangedByOthers = (status: Stats): boolean => {
  */
 const lookInFolder = (folder: string, name: string, forbidden: readonly Identity[]): Lookup => {
   const file = path.join(folder, name);
-  const own = statusOf(file);
+  const own = entryStatus(file);
   if (own === null) return { kind: 'none' };
   const followed = own.isSymbolicLink() ? followTrusted(file, forbidden) : null;
   if (followed?.kind === 'absent') return { kind: 'none' };
@@ -271,7 +271,7 @@ const followTrusted = (place: string, forbidden: readonly Identity[]): Followed 
   let links = 0;
   let real = '/';
   let rest = place.split('/').filter((part) => part !== '' && part !== '.');
-  let status = statusOf(real);
+  let status = entryStatus(real);
   for (;;) {
     if (status === null) return { kind: 'absent' };
     if (isFolder(status)) {
@@ -284,7 +284,7 @@ const followTrusted = (place: string, forbidden: readonly Identity[]): Followed 
     if (!isFolder(status)) return { kind: 'absent' };
     rest = others;
     const next = part === '..' ? path.dirname(real) : path.join(real, part);
-    status = statusOf(next);
+    status = entryStatus(next);
     if (status?.isSymbolicLink()) {
       const fault = ownerFault(next, status);
       if (fault !== null) return { kind: 'refused', why: fault };
@@ -293,7 +293,7 @@ const followTrusted = (place: string, forbidden: readonly Identity[]): Followed 
       const target = readTarget(next);
       rest = [...target.split('/').filter((name) => name !== '' && name !== '.'), ...rest];
       if (target.startsWith('/')) real = '/';
-      status = statusOf(real);
+      status = entryStatus(real);
     } else real = next;
   }
 };

@@ -41,7 +41,7 @@ const STANDARD_STREAMS = 3;
  * Pawl's end of the guard's pipe, which comes after `descriptors`. Null if there is no guard, or it could not be started.
  * The guard ends with the group of its program.
  */
-export const guardOf = (
+export const guardPipe = (
   child: Pick<ChildProcess, 'stdio'>,
   { isGuarded, descriptors }: { readonly isGuarded: boolean; readonly descriptors: readonly number[] },
 ): Duplex | null => {
@@ -62,7 +62,7 @@ const GUARD_PIPE = STANDARD_STREAMS;
 const GUARDED = ['--norc', '-p', '-c', `${guardScript(GUARD_PIPE)}exec "$@"`, 'pawl-guard'];
 
 /** The start of a program with a guard. */
-export const guarded = ({ program, words }: Start, bash: ProgramPath): Start<ProgramPath> => ({
+export const guardedStart = ({ program, words }: Start, bash: ProgramPath): Start<ProgramPath> => ({
   program: bash,
   words: [...GUARDED, program, ...words],
 });
@@ -75,7 +75,7 @@ export const openStart = (
 ): Start & { readonly isGuarded: boolean } =>
   bash === null || !isGuarded
     ? { ...closingOthers(start, GUARD_PIPE - 1, bash), isGuarded: false }
-    : { ...closingOthers(guarded(start, bash), GUARD_PIPE, bash), isGuarded: true };
+    : { ...closingOthers(guardedStart(start, bash), GUARD_PIPE, bash), isGuarded: true };
 
 const CLOSED_AT_START = 0o2000000;
 const STANDARD_MAX = 2;

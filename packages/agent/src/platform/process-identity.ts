@@ -23,7 +23,7 @@ const orEmpty = (read: () => string): string => {
  * State and start time of a process: fields 3 and 22 of its stat line, counted from after its name. Empty if there is no
  * such process, or no /proc.
  */
-export const statOf = (pid: number): { readonly state: string; readonly started: string } => {
+export const readProcessStat = (pid: number): { readonly state: string; readonly started: string } => {
   const line = orEmpty(() => readFileSync(`/proc/${pid}/stat`, 'latin1'));
   const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
   return { state: fields[0] ?? '', started: fields[19] ?? '' };
@@ -36,7 +36,7 @@ export const pidNamespace = (): string => orEmpty(() => readlinkSync('/proc/self
 
 export const identifyProcess = (pid: number = process.pid): ProcessIdentity => ({
   pid,
-  started: statOf(pid).started,
+  started: readProcessStat(pid).started,
   bootId: bootId(),
   pids: pidNamespace(),
 });
@@ -56,7 +56,7 @@ export const hasEnded = ({ pid, started, bootId: boot, pids }: ProcessIdentity):
   if (boot !== '' && here !== '' && boot !== here) return true;
   if (pids !== pidNamespace()) return false;
   if (!isKnown(pid)) return true;
-  const now = statOf(pid);
+  const now = readProcessStat(pid);
   if (started !== '' && now.started !== '' && now.started !== started) return true;
   return now.state === 'Z' || now.state === 'X';
 };

@@ -10,7 +10,7 @@
 
 import { existsSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
-import { isOwnOrSystem, statusOf } from './files.js';
+import { entryStatus, isOwnOrSystem } from './files.js';
 
 type RepositoryFolders = {
   /** The workspace first, the folder with `.git` last; only the workspace if there is no repository. */
@@ -42,7 +42,7 @@ const trustAt = (workspace: string): Trust => {
  * always be read.
  */
 export const isOfOtherUser = (place: string, workspace: string): boolean => {
-  const status = statusOf(place);
+  const status = entryStatus(place);
   if (status === null || path.dirname(place) === workspace) return false;
   return !trustAt(workspace)(status);
 };
@@ -53,8 +53,8 @@ export const repositoryFolders = (workspace: string): RepositoryFolders => {
   const folders: string[] = [];
   let foreign: string | null = null;
   for (let folder: string | null = workspace; folder !== null; folder = folderAbove(folder)) {
-    const own = statusOf(folder);
-    const mark = existsSync(path.join(folder, '.git')) ? statusOf(path.join(folder, '.git')) : null;
+    const own = entryStatus(folder);
+    const mark = existsSync(path.join(folder, '.git')) ? entryStatus(path.join(folder, '.git')) : null;
     const isForeign =
       folder !== workspace && [own, mark].some((status) => status !== null && !trusts(status));
     if (isForeign) foreign ??= folder;
@@ -92,7 +92,7 @@ const ceilings = (): readonly string[] =>
 const isAcross = (value: string | undefined): boolean => /^(true|yes|on|1)$/i.test(value ?? '');
 
 const isOneFileSystem = (folder: string, parent: string): boolean => {
-  const [own, above] = [statusOf(folder), statusOf(parent)];
+  const [own, above] = [entryStatus(folder), entryStatus(parent)];
   // a folder that does not exist yet will be made on the file system of its parent
   return own === null || above === null || own.dev === above.dev;
 };

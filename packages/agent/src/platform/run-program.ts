@@ -9,7 +9,7 @@
 import type { ChildProcessByStdio } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import type { ProgramPath } from './find-program.js';
-import { guardOf } from './guarded-start.js';
+import { guardPipe } from './guarded-start.js';
 import { atExit, startProgram } from './start-program.js';
 
 /**
@@ -140,7 +140,7 @@ export const runProgram = (request: ProgramRequest): Promise<ProgramEnd> =>
       return;
     }
     const child = start(request);
-    guardOf(child, { isGuarded: request.isGuarded === true, descriptors: request.descriptors ?? [] });
+    guardPipe(child, { isGuarded: request.isGuarded === true, descriptors: request.descriptors ?? [] });
     const { pid } = child;
     const release = pid === undefined ? () => undefined : atExit(() => endGroup(pid));
     let ending: Ending | null = null;

@@ -14,7 +14,7 @@
 
 import type { Grant } from './grants.js';
 import { type Grantable, grantCovers, liesIn } from './grants.js';
-import { reasonOf, verdictsIn } from './hook-verdict.js';
+import { verdictReason, verdictsIn } from './hook-verdict.js';
 import type { JudgedCall, Needs } from './judged-call.js';
 import { fileLossesIn, isDestructiveGit, wipesWorkspace } from './losses.js';
 import { isPrivateHost, matchesHost } from './patterns.js';
@@ -61,7 +61,7 @@ const fitsHosts = (rule: PolicyRule, { facts }: JudgedCall): boolean => {
 };
 
 /** Where the shell command or MCP tool of a call runs; null for a call without one. */
-export const placeOf = (
+export const commandPlace = (
   { sandbox = 'off' }: Pick<PolicySettings, 'sandbox'>,
   { facts }: Pick<JudgedCall, 'facts'>,
 ): CommandPlace | null => {
@@ -176,7 +176,7 @@ const reasonOfRule = ({ why, unrecoverable }: PolicyRule, call: JudgedCall): str
 };
 
 const presetOpinion = (settings: PolicySettings, call: JudgedCall, written: WrittenDecision): Opinion => {
-  const place = placeOf(settings, call);
+  const place = commandPlace(settings, call);
   const rule = settings.rules.find((candidate) => fits(candidate, call, settings, place));
   const by = `preset${settings.preset === undefined ? '' : ` ${settings.preset}`}`;
   if (rule === undefined) return { decision: 'deny', why: 'no rule allows it', by, grantable: 'any' };
@@ -209,7 +209,7 @@ const hookOpinions = ({ hooks }: JudgedCall): readonly Opinion[] =>
     .filter(({ decision }) => decision !== 'allow')
     .map((verdict) => ({
       decision: verdict.decision,
-      why: `the hook ${verdict.hook}: ${reasonOf(verdict)}`,
+      why: `the hook ${verdict.hook}: ${verdictReason(verdict)}`,
       by: `hook ${verdict.hook}`,
       grantable: 'once',
     }));
@@ -239,7 +239,7 @@ export const decide = (
   const written = decideByWrittenRules(
     settings.writtenRules ?? [],
     call,
-    placeOf(settings, call),
+    commandPlace(settings, call),
     settings.workspace,
   );
   const opinions = [
@@ -255,7 +255,7 @@ export const decide = (
   );
   if (strictest.decision !== 'ask') return strictest;
   const { grantable } = strictest;
-  const reach = placeOf(settings, call) === 'sandboxed' ? 'fenced' : 'widened';
+  const reach = commandPlace(settings, call) === 'sandboxed' ? 'fenced' : 'widened';
   const granted = grants.some(
     (grant) =>
       grantCovers(grant, call, settings.workspace, reach) &&

@@ -23,7 +23,7 @@ export type HookVerdicts = readonly HookVerdict[];
 const NONE: HookVerdicts = [];
 export const verdictsIn = (verdicts: HookVerdicts | undefined): HookVerdicts => verdicts ?? NONE;
 
-export const reasonOf = ({ reason }: HookVerdict): string => reason ?? 'it gave no reason';
+export const verdictReason = ({ reason }: HookVerdict): string => reason ?? 'it gave no reason';
 
 export const objects = (verdicts: HookVerdicts): boolean =>
   verdicts.some(({ decision }) => decision === 'deny');
@@ -37,7 +37,7 @@ export const hookRemarks = (verdicts: HookVerdicts): readonly string[] => [
   ...hookNotes(verdicts),
   ...verdicts
     .filter(({ decision }) => decision === 'deny')
-    .map((verdict) => `[hook ${verdict.hook}] objects: ${reasonOf(verdict)}`),
+    .map((verdict) => `[hook ${verdict.hook}] objects: ${verdictReason(verdict)}`),
 ];
 
 /** A text with what hooks add to it. */

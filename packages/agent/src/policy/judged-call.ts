@@ -141,5 +141,5 @@ const guessTitle = ({ facts, input, traits }: JudgedCall, workspace: string): st
 };
 
 /** What a call is about, in one line: the title that its tool gave it, or a guess. */
-export const titleOf = (call: JudgedCall, workspace: string): string =>
+export const callTitle = (call: JudgedCall, workspace: string): string =>
   call.title ?? guessTitle(call, workspace);

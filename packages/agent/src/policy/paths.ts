@@ -171,7 +171,7 @@ const matchesAt = (names: readonly string[], at: number): Protection | null => {
  * The protection of a path, absolute or relative, with `/` or `\`; null for an ordinary path. It knows names only:
  * resolve links before.
  */
-export const protectionOf = (path: string): Protection | null => {
+export const findProtection = (path: string): Protection | null => {
   const names = pathNames(path);
   for (let at = 0; at < names.length; at++) {
     const protection = matchesAt(names, at);
@@ -184,8 +184,8 @@ export const protectionOf = (path: string): Protection | null => {
  * As `protectionOf`, for a file that a tool writes. `HEAD` is protected here only: it would turn a folder into a
  * repository whose configuration git obeys, but git itself must write it.
  */
-const protectionOfFile = (path: string): Protection | null =>
-  protectionOf(path) ??
+const findFileProtection = (path: string): Protection | null =>
+  findProtection(path) ??
   (pathNames(path).at(-1) === 'head'
     ? { path: 'HEAD', why: 'git takes a folder that holds it for a repository' }
     : null);
@@ -194,7 +194,7 @@ const ON_ENTRY: ReadonlySet<string> = new Set([GIT, ENTERED]);
 
 /** Whether git or a shell obeys an entry as soon as it is in the folder. */
 export const isObeyedOnEntry = (name: string): boolean => {
-  const protection = mayBeProtected(name) ? protectionOf(name) : null;
+  const protection = mayBeProtected(name) ? findProtection(name) : null;
   return protection !== null && ON_ENTRY.has(protection.why) && protection.path !== '.gitmodules';
 };
 
@@ -239,11 +239,11 @@ const relativeTo = (workspace: string, path: string): string | null => {
  */
 export const protectionInWorkspace = (workspace: string, path: string): Protection | null => {
   const inside = relativeTo(workspace, path);
-  if (inside === null) return protectionOfFile(path);
+  if (inside === null) return findFileProtection(path);
   const name = workspace.split('/').at(-1) ?? '';
-  const protection = protectionOfFile(inside);
-  if (protection !== null || inside === '' || protectionOf(name) !== null) return protection;
-  return protectionOf(`${name}/${inside}`);
+  const protection = findFileProtection(inside);
+  if (protection !== null || inside === '' || findProtection(name) !== null) return protection;
+  return findProtection(`${name}/${inside}`);
 };
 
 /**

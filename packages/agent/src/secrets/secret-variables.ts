@@ -110,7 +110,7 @@ export const secretValues = (environment: ProcessEnvironment): readonly SecretVa
   });
 
 /** The secrets of an environment, and `known` ones. */
-export const secretsOf = (
+export const findSecrets = (
   environment: ProcessEnvironment,
   known: Readonly<Record<string, string>>,
 ): readonly SecretValue[] => [

@@ -24,7 +24,7 @@ import type { Model } from '../ports/model.js';
 import type { Input, NewSession, StoppingPolicy, Watcher } from '../ports/session.js';
 import type { Job, Tool } from '../ports/tool.js';
 import { createRedactor } from '../secrets/redactor.js';
-import { secretsOf } from '../secrets/secret-variables.js';
+import { findSecrets } from '../secrets/secret-variables.js';
 import { combineWatchers, createApprovals, type OnApproval } from './approvals.js';
 import { newSessionId, type SessionDependencies } from './equipment.js';
 import { createModels, modelSettings } from './model-call.js';
@@ -137,7 +137,7 @@ const createParts = ({
     hooks,
     moreInstructions,
     passEnvironment,
-    redactor: createRedactor(secretsOf(process.env, secrets)),
+    redactor: createRedactor(findSecrets(process.env, secrets)),
     report: reportThrough(report),
   };
 };

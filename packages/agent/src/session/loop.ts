@@ -23,11 +23,11 @@ export type MachineAdapter<M extends MachineTypes> = {
   /** Whether the event is shown at once and not journaled immediately. */
   isVolatile(event: M['event']): boolean;
   /** Merges a volatile event into `pending`, to journal both later; null if there is nothing to journal. */
-  keep(pending: M['event'] | null, event: M['event']): M['event'] | null;
+  merge(pending: M['event'] | null, event: M['event']): M['event'] | null;
   /** Whether `next` contains everything in `pending`. */
-  holds(next: M['event'], pending: M['event']): boolean;
+  contains(next: M['event'], pending: M['event']): boolean;
   /** The id of the work that the event starts, for which a group may wait (see `prepare`); null for other events. */
-  startOf(event: Posted<M>): string | null;
+  startedId(event: Posted<M>): string | null;
 };
 
 /** The parts of a session of any machine. */
@@ -228,13 +228,13 @@ export abstract class JournaledSession<M extends MachineTypes> {
     if (!isVolatile) {
       const text = this.#pendingText;
       this.#pendingText = null;
-      if (text !== null && !this.#adapter.holds(event, text))
+      if (text !== null && !this.#adapter.contains(event, text))
         group.drafts.push({ event: text, state: before });
       group.drafts.push({ event, state });
-    } else if (accepted) this.#pendingText = this.#adapter.keep(this.#pendingText, event); // late text is dropped
+    } else if (accepted) this.#pendingText = this.#adapter.merge(this.#pendingText, event); // late text is dropped
     const seq = isVolatile ? null : this.seq + group.drafts.length;
     group.steps.push({ item, stepped: { seq, event, state, actions, path, diagnostics }, accepted });
-    const startedId = this.#adapter.startOf(item.event);
+    const startedId = this.#adapter.startedId(item.event);
     if (startedId !== null) group.starting.delete(startedId);
     for (const action of actions) for (const id of this.prepare(action, state)) group.starting.add(id);
   }
@@ -244,7 +244,7 @@ export abstract class JournaledSession<M extends MachineTypes> {
     let onlyStarts = true;
     while (onlyStarts && group.starting.size > 0) {
       await this.#arrival();
-      onlyStarts = this.#inbox.every(({ event }) => this.#adapter.startOf(event) !== null);
+      onlyStarts = this.#inbox.every(({ event }) => this.#adapter.startedId(event) !== null);
       this.#stepQueued(group);
     }
   }

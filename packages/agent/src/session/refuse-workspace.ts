@@ -11,7 +11,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { configFolder, homeFolder, type ProcessEnvironment, stateFolder } from '../platform/environment.js';
 import { isWithin } from '../platform/files.js';
-import { isSecretPath, protectionOf } from '../policy/paths.js';
+import { findProtection, isSecretPath } from '../policy/paths.js';
 
 /** Folders that are no workspace themselves; folders below them may be. */
 const SYSTEM_TOPS = ['/', '/usr', '/var', '/run'];
@@ -38,12 +38,12 @@ export const workspaceFault = (folder: string, environment: ProcessEnvironment):
   if (isOfSystem(folder)) return 'it belongs to the system';
   for (const place of [stateFolder(environment), configFolder(environment)])
     if (isWithin(folder, place)) return `Pawl keeps its own files in ${place}`;
-  if (folder.split(path.sep).some((name) => protectionOf(name)?.path === '.git'))
+  if (folder.split(path.sep).some((name) => findProtection(name)?.path === '.git'))
     return 'it lies in .git: git obeys its configuration and runs its hooks';
   const root = repositoryAbove(folder);
   const home = homeFolder(environment);
   if (root === null && isWithin(folder, home) && isSecretPath(folder, home)) return 'secrets are kept there';
-  const protection = protectionOf(root === null ? folder : path.relative(root, folder));
+  const protection = findProtection(root === null ? folder : path.relative(root, folder));
   return protection === null ? null : `it lies in ${protection.path}: ${protection.why}`;
 };
 

@@ -42,10 +42,10 @@ const mergeText = (pending: Event | null, event: Event): Event | null => {
 export const agentAdapter: MachineAdapter<AgentTypes> = {
   step: agent.stepUnchecked,
   isVolatile,
-  keep: mergeText,
-  holds: (next, pending) =>
+  merge: mergeText,
+  contains: (next, pending) =>
     next.type === 'LlmCompleted' && pending.type === 'TextDelta' && next.requestId === pending.requestId,
-  startOf: (event) => (event.type === 'ToolStarted' ? event.callId : null),
+  startedId: (event) => (event.type === 'ToolStarted' ? event.callId : null),
 };
 
 const stoppedOutcomes = (stopped: StoppedCalls | null): Pick<On<'ShutdownRequested'>, 'outcomes'> => {

@@ -7,7 +7,7 @@ import type { State } from '../machine/state.js';
 import type { Limit, Remaining, Usage, UsageTotals } from '../machine/usage.js';
 import { attempt } from '../platform/attempt.js';
 import type { Clock } from '../platform/clock.js';
-import { titleOf } from '../policy/judged-call.js';
+import { callTitle } from '../policy/judged-call.js';
 import { allowedHosts, allowHosts, presetRules } from '../policy/presets.js';
 import type { JournalStore, StartedBy } from '../ports/journal.js';
 import type { InterruptedCall, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
@@ -113,7 +113,7 @@ const reportCalls = (child: AgentSession, { workspace, progress }: ToolContext):
   child.watch(({ event, state }) => {
     if (event.type !== 'ToolStarted' || state.name !== 'ExecutingTools') return;
     const call = state.calls.find(({ judged }) => judged.callId === event.callId);
-    if (call !== undefined) progress(`${call.judged.tool} ${titleOf(call.judged, workspace)}\n`);
+    if (call !== undefined) progress(`${call.judged.tool} ${callTitle(call.judged, workspace)}\n`);
   });
 
 /** Waits until the task's turn has ended, closes its session, and gives the outcome. */

@@ -12,7 +12,7 @@ import type { Action } from '../machine/action.js';
 import type { CallOutcome } from '../machine/call.js';
 import { messagesOf } from '../machine/conversation.js';
 import type { SessionData, State } from '../machine/state.js';
-import { type HookVerdicts, type ReportedMoment, reasonOf } from '../policy/hook-verdict.js';
+import { type HookVerdicts, type ReportedMoment, verdictReason } from '../policy/hook-verdict.js';
 import type { JudgedCall } from '../policy/judged-call.js';
 import type { HookMoment, UserHooks } from '../ports/hooks.js';
 import type { Redactor } from '../secrets/redactor.js';
@@ -28,7 +28,7 @@ const NONE: HookVerdicts = [];
 /** The first hook that denies, with its reason; null if none does. */
 export const findDenial = (verdicts: HookVerdicts): string | null => {
   const denied = verdicts.find(({ decision }) => decision === 'deny');
-  return denied === undefined ? null : `the hook ${denied.hook}: ${reasonOf(denied)}`;
+  return denied === undefined ? null : `the hook ${denied.hook}: ${verdictReason(denied)}`;
 };
 
 export class UserHookRuns {

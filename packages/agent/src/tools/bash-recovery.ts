@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { followFound, identifyFolder, type ShellCommand } from '../command/command.js';
+import { type Command, followFound, identifyFolder } from '../command/command.js';
 import type { EarlierCommands, Unreachable } from '../command/earlier-processes.js';
 import { endMarked, listMarked } from '../command/end-processes.js';
 import { type FoundCommand, isCommandAlive, sinceBoot } from '../command/launched-command.js';
@@ -49,7 +49,7 @@ const followCommand = (
   { finishHistory, sandbox }: Recovery,
   workspace: string,
   progress: (text: string) => void,
-): ShellCommand =>
+): Command =>
   followFound(found, progress, async () => [...finishHistory(), ...(await sandbox.settle(workspace))]);
 
 /** The real result of a call, marked as one that was found. */

@@ -1,4 +1,4 @@
-import type { CommandEnd, ShellCommand } from '../command/command.js';
+import type { Command, CommandEnd } from '../command/command.js';
 import { type CommandOutput, createCommandOutput, type OutputReceiver } from '../command/output.js';
 import { INNER_HOME } from '../command/sandbox/session-folders.js';
 import type { CommandLevel } from '../policy/decide.js';
@@ -25,7 +25,7 @@ export const callKey = ({ batchId, callId }: Pick<ToolContext, 'batchId' | 'call
 
 /** Waits for the end; a cancelled call asks the command to end, then kills it. */
 export const waitForEnd = async (
-  command: ShellCommand,
+  command: Command,
   { signal, force }: Pick<ToolContext, 'signal' | 'force'>,
 ): Promise<CommandEnd> => {
   const stop = (): void => command.stop();
@@ -42,7 +42,7 @@ export const waitForEnd = async (
 
 /** Result of a command: its output and one line about its end. */
 export const commandOutcome = (
-  { output }: ShellCommand,
+  { output }: Command,
   end: CommandEnd,
   place: RunPlace,
   signal: AbortSignal,
@@ -120,7 +120,7 @@ export const jobStarted = (jobId: string): ToolOutcome => ({
 });
 
 /** A background command as a job of the session. `text`: the text of the command. */
-export const createJob = (jobId: string, text: string, command: ShellCommand, place: RunPlace): Job => {
+export const createJob = (jobId: string, text: string, command: Command, place: RunPlace): Job => {
   let end: CommandEnd | undefined;
   void command.ended.then((ended) => {
     end = ended;

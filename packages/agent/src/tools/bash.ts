@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as v from 'valibot';
-import { type CommandRequest, type ShellCommand, startCommand } from '../command/command.js';
+import { type Command, type CommandRequest, startCommand } from '../command/command.js';
 import { type CommandVariables, hardenedGit } from '../command/environment.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
@@ -98,7 +98,7 @@ const start = (
   shell: Shell,
   { command, deadlineMs, git, jobId }: RunOptions,
   context: ToolContext,
-): ShellCommand => {
+): Command => {
   const { workspace, sandbox: level, widened } = context;
   const isOpenByRule = widened === 'unasked' && level === 'off';
   const marker = `${shell.sessionMark}:${context.callId}`;

@@ -12,7 +12,7 @@ import type { CallFacts } from '../policy/judged-call.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { defineTool } from './define-tool.js';
 import { failed } from './file-change.js';
-import type { GetOrder, Got, Lookup } from './public-get.js';
+import type { GetAnswer, GetRequest, Lookup } from './public-get.js';
 
 const BYTES_MAX = 5 * 1024 * 1024;
 const ADDRESS_MAX = 2_000;
@@ -48,13 +48,13 @@ const readAddress = (address: string): URL | string => {
 
 const hostFacts = (url: URL): CallFacts => ({ argv: [], paths: [], hosts: [url.host], shape: url.origin });
 
-type Page = { readonly got: Got; readonly url: URL };
+type Page = { readonly got: GetAnswer; readonly url: URL };
 
 /** Follows redirects while the host is an allowed one (the policy judged them). */
 const follow = async (
   first: URL,
   hosts: readonly string[],
-  request: Omit<GetOrder, 'url'>,
+  request: Omit<GetRequest, 'url'>,
 ): Promise<Page | string> => {
   const { get } = await import('./public-get.js');
   let url = first;

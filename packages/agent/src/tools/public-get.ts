@@ -15,7 +15,7 @@ import type { ProcessEnvironment } from '../platform/environment.js';
 import { createDecoder, nodeHttp, proxyFor, proxyHeaders, tunnelAgent } from '../platform/http.js';
 import { isPrivateAddress, isPrivateHost } from '../policy/patterns.js';
 
-export type Got = {
+export type GetAnswer = {
   readonly status: number;
   readonly statusText: string;
   readonly headers: http.IncomingHttpHeaders;
@@ -24,7 +24,7 @@ export type Got = {
   readonly cut: boolean;
 };
 
-export type GetOrder = {
+export type GetRequest = {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly bytesMax: number;
@@ -51,7 +51,7 @@ const publicOnly =
     });
   };
 
-const connect = (order: GetOrder): http.ClientRequest => {
+const connect = (order: GetRequest): http.ClientRequest => {
   const { url, headers, environment, signal, lookup: find = dns.lookup } = order;
   const proxy = proxyFor(url, environment);
   const lookup = isPrivateHost(url.host) ? find : publicOnly(find);
@@ -70,7 +70,10 @@ const connect = (order: GetOrder): http.ClientRequest => {
 };
 
 /** Reads the body up to the limit. */
-const readBody = (incoming: http.IncomingMessage, bytesMax: number): Promise<Pick<Got, 'bytes' | 'cut'>> =>
+const readBody = (
+  incoming: http.IncomingMessage,
+  bytesMax: number,
+): Promise<Pick<GetAnswer, 'bytes' | 'cut'>> =>
   new Promise((resolve, reject) => {
     const coding = (incoming.headers['content-encoding'] ?? '').trim().toLowerCase();
     const decoder = createDecoder(coding);
@@ -93,7 +96,7 @@ const readBody = (incoming: http.IncomingMessage, bytesMax: number): Promise<Pic
     incoming.once('aborted', () => reject(new Error('the connection broke off in the middle of the page')));
   });
 
-export const get = (order: GetOrder): Promise<Got> =>
+export const get = (order: GetRequest): Promise<GetAnswer> =>
   new Promise((resolve, reject) => {
     const request = connect(order);
     request.once('error', reject);

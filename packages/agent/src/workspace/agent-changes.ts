@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { isWithin, statusOf } from '../platform/files.js';
+import { entryStatus, isWithin } from '../platform/files.js';
 import type { JudgedCall } from '../policy/judged-call.js';
 import { isAncestor, markedFolder, type Repository } from './git.js';
 import {
@@ -155,7 +155,7 @@ const isMixed = async (before: WorktreeSnapshot, after: WorktreeSnapshot, ask: A
   return (await ask((repository) => isAncestor(repository, from, to))) !== true;
 };
 
-export const isFolder = (file: string): boolean => statusOf(file)?.isDirectory() === true;
+export const isFolder = (file: string): boolean => entryStatus(file)?.isDirectory() === true;
 
 /** The files, not folders, that calls name. */
 export const namedFiles = (calls: readonly JudgedCall[]): readonly string[] =>

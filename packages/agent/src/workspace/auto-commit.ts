@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { HookEffect } from '../machine/event.js';
-import { isWithin, statusOf } from '../platform/files.js';
+import { entryStatus, isWithin } from '../platform/files.js';
 import { ProgramFailure } from '../platform/run-program.js';
 import { plural } from '../platform/text.js';
 import type { HookContext, HookReport } from '../ports/hooks.js';
@@ -158,7 +158,7 @@ const findCandidates = async (
   const names = agentChanges.ours();
   const filtered = names.length === 0 ? new Set() : await askFiltered(repository, names);
   return names.filter((name) => {
-    const bytes = statusOf(path.join(repository.top, name))?.size ?? 0; // a deletion is committed, too
+    const bytes = entryStatus(path.join(repository.top, name))?.size ?? 0; // a deletion is committed, too
     if (bytes > FILE_BYTES_MAX)
       agentChanges.exclude(name, `it is larger than ${FILE_BYTES_MAX / 1024 / 1024} MiB`);
     else if (filtered.has(name))

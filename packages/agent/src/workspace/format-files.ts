@@ -3,7 +3,7 @@ import type { CommandSandbox } from '../command/command-sandbox.js';
 import { createCommandVariables } from '../command/environment.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
-import { isWithin, statusOf } from '../platform/files.js';
+import { entryStatus, isWithin } from '../platform/files.js';
 import type { ProgramPath } from '../platform/find-program.js';
 import { type ProgramEnd, ProgramFailure, runProgram, settleAll } from '../platform/run-program.js';
 import { SYSTEM_SHELL } from '../platform/start-program.js';
@@ -512,7 +512,7 @@ const countBytes = (files: ReadonlyMap<string, EarlierContent>): number =>
   [...files.values()].reduce((sum, one) => sum + (typeof one === 'string' ? 0 : one.length), 0);
 
 const readContent = async (file: string): Promise<EarlierContent> => {
-  const status = statusOf(file);
+  const status = entryStatus(file);
   if (status === null) return 'absent';
   if (!status.isFile() || status.size > TEXT_BYTES_MAX) return 'unknown';
   const loaded = await loadFile(file);

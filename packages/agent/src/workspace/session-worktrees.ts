@@ -56,7 +56,7 @@ export const resolveCommit = (place: WorktreePlace, commit: string): Promise<str
   withRepository(place.repository, place, (repository) => resolveIn(repository, commit));
 
 /** The newest of these commits that the repository still has and that comes after `start`; otherwise `start`. */
-export const newestKept = (
+export const findNewestCommit = (
   place: WorktreePlace,
   start: string,
   commits: readonly string[],
@@ -101,7 +101,7 @@ export const hasWorktree = async (folder: string): Promise<boolean> => {
 };
 
 /** What would be lost with the worktree. `start`: the commit that the session began with. */
-export const lookAtWorktree = (place: WorktreePlace, start: string): Promise<WorktreeLook> =>
+export const inspectWorktree = (place: WorktreePlace, start: string): Promise<WorktreeLook> =>
   withRepository(place.path, place, async (worktree) => {
     const status = await worktree.ask([
       'status',

@@ -2,7 +2,11 @@
 
 import { existsSync, realpathSync } from 'node:fs';
 import path from 'node:path';
-import { librariesOf, probeSandbox, type SandboxedProgram } from '@pawl/agent/command/sandbox/run-program';
+import {
+  listLibraries,
+  probeProgramSandbox,
+  type SandboxedProgram,
+} from '@pawl/agent/command/sandbox/run-program';
 import { ownPrograms, type ProgramPath, searchPrograms } from '@pawl/agent/platform/find-program';
 import { askProgram } from '@pawl/agent/platform/start-program';
 import type { EnvironmentKind, EnvironmentOptions } from '../ports.js';
@@ -58,7 +62,7 @@ const findPython = async (): Promise<Base> => {
   for (const candidate of candidates()) {
     const python = await askPython(candidate);
     if (python === null) continue;
-    const libraries = await librariesOf(python.program);
+    const libraries = await listLibraries(python.program);
     const readable = new Set([...systemFolders(libraries), ...libraries, ...python.library]);
     const packages = python.library.flatMap((place) => [
       path.join(place, 'site-packages'),
@@ -107,7 +111,7 @@ export const python: EnvironmentKind = {
   language: 'python',
   async probe() {
     try {
-      return await probeSandbox({
+      return await probeProgramSandbox({
         ...(await knownPython()),
         words: [...FLAGS, '-c', 'pass'],
         memoryMax: 2 * PYTHON_BYTES,

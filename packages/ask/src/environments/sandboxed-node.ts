@@ -2,7 +2,11 @@
 
 import { realpathSync } from 'node:fs';
 import path from 'node:path';
-import { librariesOf, probeSandbox, type SandboxedProgram } from '@pawl/agent/command/sandbox/run-program';
+import {
+  listLibraries,
+  probeProgramSandbox,
+  type SandboxedProgram,
+} from '@pawl/agent/command/sandbox/run-program';
 import type { EnvironmentKind, EnvironmentOptions } from '../ports.js';
 import { programFile } from './bundled-program-file.js';
 import { createEnvironment } from './restartable-environment.js';
@@ -24,7 +28,7 @@ const PRELUDE = 'javascript-prelude.js';
 
 const nodeProgram = async (): Promise<Omit<SandboxedProgram, 'words' | 'memoryMax'>> => {
   const program = realpathSync(process.execPath);
-  const libraries = await librariesOf(program);
+  const libraries = await listLibraries(program);
   return {
     program,
     readable: libraries.map((library) => ({ from: library, to: library })),
@@ -67,7 +71,11 @@ export const javascript: EnvironmentKind = {
   name: 'javascript',
   language: 'javascript',
   probe: async () =>
-    probeSandbox({ ...(await nodeProgram()), words: ['--version'], memoryMax: NODE_BYTES + 256 * MEGABYTE }),
+    probeProgramSandbox({
+      ...(await nodeProgram()),
+      words: ['--version'],
+      memoryMax: NODE_BYTES + 256 * MEGABYTE,
+    }),
   async start(options) {
     const { program, inputs } = await orderFor(options);
     return createEnvironment('Node', () => startProcess(program, inputs, options, prepare));

@@ -196,7 +196,7 @@ const performTree = (action: TreeAction, tree: Tree, performers: TreePerformers)
 const askAdapter: MachineAdapter<AskTypes> = {
   step: stepTree,
   isVolatile: () => false,
-  keep: (kept) => kept,
-  holds: () => false,
-  startOf: () => null,
+  merge: (kept) => kept,
+  contains: () => false,
+  startedId: () => null,
 };

@@ -16,7 +16,7 @@
 
 import { addUsage } from '@pawl/agent/machine/moves/budget';
 import type { UsageTotals } from '@pawl/agent/machine/usage';
-import { tokensOf, type Usage } from '@pawl/agent/machine/usage';
+import { totalTokens, type Usage } from '@pawl/agent/machine/usage';
 import type { Reserve, RunLimits } from '../run/settings.js';
 import type { Purse } from '../run/state.js';
 import { type Amount, isShort, type Short } from '../run/stop-policies.js';
@@ -92,7 +92,7 @@ const DIMENSIONS = ['usd', 'tokens'] as const;
 const getRemaining = ({ limits, spent, unknown }: Account, dimension: 'usd' | 'tokens'): number | null => {
   const limit = limits[dimension];
   if (limit === 'unlimited') return null;
-  const used = dimension === 'usd' ? spent.costUsd : tokensOf(spent);
+  const used = dimension === 'usd' ? spent.costUsd : totalTokens(spent);
   return limit - used - unknown[dimension];
 };
 
@@ -263,7 +263,7 @@ export const closeCall = (ledger: Ledger, requestId: string, usage: Usage | null
     spent: usage === null ? account.spent : addUsage(account.spent, usage),
   }));
   if (usage === null) return booked;
-  const cost = { usd: usage.costUsd ?? 0, tokens: tokensOf(usage) };
+  const cost = { usd: usage.costUsd ?? 0, tokens: totalTokens(usage) };
   return { ...booked, kinds: { ...booked.kinds, [call.kind]: countCost(ledger.kinds[call.kind], cost) } };
 };
 

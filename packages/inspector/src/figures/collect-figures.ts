@@ -5,7 +5,7 @@ import { addUsage, isSpendingId, spendingId } from '@pawl/agent/machine/moves/bu
 import { defaultSettings } from '@pawl/agent/machine/settings';
 import type { State } from '@pawl/agent/machine/state';
 import type { UsageTotals } from '@pawl/agent/machine/usage';
-import { sumUsage, tokensOf, type Usage } from '@pawl/agent/machine/usage';
+import { sumUsage, totalTokens, type Usage } from '@pawl/agent/machine/usage';
 import type { Header } from '@pawl/agent/ports/journal';
 import type { Stepped } from '@pawl/agent/ports/session';
 import {
@@ -53,7 +53,7 @@ const usageIn = ({ event }: FigureStep): { readonly id: string; readonly usage: 
 
 /** Whether the session counted usage in a step; usage that was counted before, or belongs to nothing, it does not count. */
 const isCounted = ({ session: { usage: before } }: State, { session: { usage } }: State): boolean =>
-  tokensOf(before) !== tokensOf(usage) ||
+  totalTokens(before) !== totalTokens(usage) ||
   before.costUsd !== usage.costUsd ||
   before.unpriced !== usage.unpriced;
 

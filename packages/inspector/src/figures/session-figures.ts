@@ -6,7 +6,7 @@
 import type { RequestPurpose } from '@pawl/agent/machine/action';
 import type { State, StateName } from '@pawl/agent/machine/state';
 import type { Usage, UsageTotals } from '@pawl/agent/machine/usage';
-import { titleOf } from '@pawl/agent/policy/judged-call';
+import { callTitle } from '@pawl/agent/policy/judged-call';
 
 /**
  * `waiting`: for the first piece of a reply; `streaming`: from there to its end; `request`: both, in journals that don't
@@ -139,7 +139,7 @@ export type SessionFigures = {
 };
 
 /** Share of a prompt's tokens that came from the provider's cache, 0 to 1; null for no tokens. */
-export const cacheShareOf = ({
+export const getCacheShare = ({
   inputTokens,
   cacheReadTokens,
   cacheWriteTokens,
@@ -237,7 +237,7 @@ export const findActivities = (state: State): readonly Activity[] => {
       return state.calls.flatMap(({ judged, status }) => {
         const kind = activityOfStatus(status);
         if (kind === null) return [];
-        const about = titleOf(judged, settings.workspace);
+        const about = callTitle(judged, settings.workspace);
         return [{ kind, id: `${state.batchId}/${judged.callId}`, name: judged.tool, about }];
       });
     case 'PostToolsHook':

@@ -2,7 +2,7 @@
 
 import type { Usage } from '@pawl/agent/machine/usage';
 import {
-  cacheShareOf,
+  getCacheShare,
   type RequestFigures,
   type SessionFigures,
   type TimeSpan,
@@ -99,7 +99,7 @@ const dearest = ({ requests, spans }: SessionFigures): readonly Highlight[] => {
         ': ',
         { count: read },
         ' tokens in, ',
-        { share: cacheShareOf(usage) },
+        { share: getCacheShare(usage) },
         ' from the cache, ',
         { count: usage.outputTokens },
         ' out; ',

@@ -2,9 +2,9 @@
 
 import type { Call } from '@pawl/agent/machine/call';
 import type { State } from '@pawl/agent/machine/state';
-import { tokensOf } from '@pawl/agent/machine/usage';
+import { totalTokens } from '@pawl/agent/machine/usage';
 import { groupDigits } from '@pawl/agent/platform/text';
-import { titleOf } from '@pawl/agent/policy/judged-call';
+import { callTitle } from '@pawl/agent/policy/judged-call';
 import { durationText, JsonTree, make, moneyText, percentText } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
 
@@ -33,7 +33,7 @@ const getShare = (used: number, limit: number | 'unlimited'): number | null =>
 const budgetView = ({ session }: State): HTMLElement => {
   const { usage, settings, turn, contextTokens } = session;
   const { limits, windowTokens } = settings;
-  const tokens = tokensOf(usage);
+  const tokens = totalTokens(usage);
   return make(
     'div',
     { class: 'budgets' },
@@ -69,7 +69,7 @@ const callRow = (call: Call, workspace: string): HTMLElement => {
     'tr',
     { class: `call ${status}` },
     make('td', {}, judged.tool),
-    make('td', {}, titleOf(judged, workspace)),
+    make('td', {}, callTitle(judged, workspace)),
     make('td', {}, make('span', { class: 'tag' }, status)),
     make('td', {}, time),
   );

@@ -2,7 +2,7 @@
 
 import { groupDigits } from '@pawl/agent/platform/text';
 import {
-  cacheShareOf,
+  getCacheShare,
   type RequestFigures,
   type SessionFigures,
   type TimeSpan,
@@ -194,7 +194,7 @@ class TimePanel implements Panel {
         firstPieceMs === null ? '–' : durationText(firstPieceMs - startMs),
         durationText(getDurationMs(one)),
         own === null ? '–' : groupDigits(own.inputTokens + own.cacheReadTokens + own.cacheWriteTokens),
-        own === null ? '–' : percentText(cacheShareOf(own)),
+        own === null ? '–' : percentText(getCacheShare(own)),
         own === null ? '–' : groupDigits(own.outputTokens),
         own === null ? '–' : moneyText(own.costUsd),
         endingText(one),
@@ -208,7 +208,7 @@ class TimePanel implements Panel {
       '',
       '',
       groupDigits(all),
-      percentText(cacheShareOf(usage)),
+      percentText(getCacheShare(usage)),
       groupDigits(usage.outputTokens),
       moneyText(usage.costUsd),
       requests.length > ROWS_MAX ? `${ROWS_MAX} of ${requests.length} are shown` : '',

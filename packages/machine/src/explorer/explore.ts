@@ -21,9 +21,9 @@ export type FiniteModel<N, L> = {
   readonly labels: (node: N) => readonly L[];
   /** The next node, and the faults of the step. The identical node means that nothing changed. */
   readonly next: (node: N, label: L) => { readonly node: N; readonly faults: readonly string[] };
-  readonly keyOf: (node: N) => string;
+  readonly key: (node: N) => string;
   /** Faults of a node, checked once, when a step finds it: for checks that cost too much for every step. */
-  readonly faultsOf: (node: N, from: N, label: L) => readonly string[];
+  readonly findFaults: (node: N, from: N, label: L) => readonly string[];
   /** At most eight. */
   readonly goals: readonly Goal<N, L>[];
 };
@@ -93,7 +93,7 @@ class Search<N, L> {
 
   /** Takes every step that leaves a node. */
   expand(index: number): ViolationPath<L> | null {
-    const { labels, next, faultsOf, goals } = this.#model;
+    const { labels, next, findFaults: faultsOf, goals } = this.#model;
     const node = this.#waiting[index] as N; // each is expanded once, in the order of finding
     this.#waiting[index] = undefined;
     this.#arcs.leave();
@@ -130,7 +130,7 @@ class Search<N, L> {
 
   #number(node: N, parent: number, place: number): number {
     const count = this.states;
-    const number = this.#known.add(this.#model.keyOf(node));
+    const number = this.#known.add(this.#model.key(node));
     if (number < count) return number;
     if (number === this.#parents.length) {
       this.#parents = doubled(this.#parents);

@@ -1,18 +1,25 @@
 import type { AskSettingsPatch } from '@pawl/ask/create-asker';
 import type { EnvironmentName } from '@pawl/ask/ports';
 import type { ChangedLimits } from '@pawl/ask/run/event';
-import { chooseWord, flagOf, limitsOf, type RunFlags, readAmount, TAKE_OVER } from '../settings/flags.js';
+import {
+  chooseWord,
+  type RunFlags,
+  readAmount,
+  readLimits,
+  settingFlag,
+  TAKE_OVER,
+} from '../settings/flags.js';
 
 /** The flags of `pawl ask`. A resumed run keeps its settings; only its limits can change. */
 export const askFlags: readonly (readonly [string, string])[] = [
   ['--context <files...>', 'text files to ask about, at most 100 MB in all; - reads stdin'],
-  flagOf('ask.environment'),
+  settingFlag('ask.environment'),
   ['--model <provider/name>', 'the model to use'],
-  flagOf('ask.sub_model'),
-  flagOf('effort'),
+  settingFlag('ask.sub_model'),
+  settingFlag('effort'),
   ['--base-url <url>', 'address of the provider, if not its usual one'],
-  flagOf('ask.max_depth'),
-  flagOf('ask.max_iterations'),
+  settingFlag('ask.max_depth'),
+  settingFlag('ask.max_iterations'),
   ['--max-usd <amount>', 'stop calling models once the run has cost this many dollars'],
   ['--max-tokens <count>', 'stop calling models once the run has used this many tokens'],
   ['--max-minutes <count>', 'stop after this many minutes'],
@@ -64,7 +71,7 @@ export const readEnvironment = (flags: AskFlags): EnvironmentName | null =>
 
 /** New limits for a resumed run; null if no flag sets one. */
 export const readChangedLimits = (flags: AskFlags): ChangedLimits | null => {
-  const { usd, tokens, timeMs } = limitsOf(flags);
+  const { usd, tokens, timeMs } = readLimits(flags);
   const iterations =
     flags.maxIterations === undefined
       ? undefined
@@ -77,7 +84,7 @@ export const readChangedLimits = (flags: AskFlags): ChangedLimits | null => {
 
 /** Settings of a new run from its flags. */
 export const readAskSettings = (flags: AskFlags): AskSettingsPatch => {
-  const { usd = 'unlimited', tokens = 'unlimited', timeMs = 'unlimited' } = limitsOf(flags);
+  const { usd = 'unlimited', tokens = 'unlimited', timeMs = 'unlimited' } = readLimits(flags);
   return {
     limits: { usd, tokens, timeMs },
     ...(flags.maxDepth === undefined ? {} : { depthMax: readAmount('--max-depth', flags.maxDepth, 'whole') }),

@@ -1,6 +1,6 @@
 /** The JSON stream of `pawl ask`. It uses the agent's records where they fit, with the id of the run in `node`. */
 
-import { tokensOf } from '@pawl/agent/machine/usage';
+import { totalTokens } from '@pawl/agent/machine/usage';
 import { groupDigits } from '@pawl/agent/platform/text';
 import type { Stepped } from '@pawl/agent/ports/session';
 import type { AskRun } from '@pawl/ask/create-asker';
@@ -26,7 +26,7 @@ import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import type { JsonRecord } from '../headless/record-schema.js';
 import { endRecord, failureRecord, replyRecord, stateRecord } from '../headless/records.js';
 import { type ExitCode, type ExitEnding, exitCodes, exitOfFailure } from '../process/exit-codes.js';
-import { pathsOf } from '../sessions/session-text.js';
+import { pathsByRun } from '../sessions/session-text.js';
 
 export type TreeStepped = Stepped<AskTypes>;
 
@@ -96,7 +96,10 @@ const recordOfAction = (action: TreeAction): JsonRecord | null => {
 /** Records of one step, in order: its event, the states that each run went through, its actions. */
 export const createAskRecords = (stepped: TreeStepped): readonly JsonRecord[] => {
   const { event, seq, actions } = stepped;
-  const moves = [...pathsOf(stepped)].map(([node, edges]) => ({ ...stateRecord(event, seq, edges), node }));
+  const moves = [...pathsByRun(stepped)].map(([node, edges]) => ({
+    ...stateRecord(event, seq, edges),
+    node,
+  }));
   return [recordOfEvent(event, seq), ...moves, ...actions.map(recordOfAction)].filter(
     (record) => record !== null,
   );
@@ -175,7 +178,7 @@ const getMargin = (node: string): Safe => {
 };
 
 const spentText = ({ state }: Pick<TreeStepped, 'state'>): Safe =>
-  safe`${formatTokens(tokensOf(spentBy(state)))} tokens · ${formatCost(getCostUsd(state))}`;
+  safe`${formatTokens(totalTokens(spentBy(state)))} tokens · ${formatCost(getCostUsd(state))}`;
 
 // ---- Cost of each sub-call ----
 
@@ -203,7 +206,7 @@ const createCosts = () => {
       for (const key of findSubcalls(event.node)) {
         const before = costs.get(key) ?? NO_COST;
         const usd = before.usd === null || costUsd === null ? null : before.usd + costUsd;
-        costs.set(key, { tokens: before.tokens + tokensOf(event.usage), usd });
+        costs.set(key, { tokens: before.tokens + totalTokens(event.usage), usd });
       }
     },
     of: (cellId: string, ordinal: number): Cost => costs.get(`${cellId} ${ordinal}`) ?? NO_COST,

@@ -13,11 +13,11 @@ import type { Outcome, Run } from '@pawl/ask/run/state';
 import { cutCharacters } from '@pawl/ask/run/texts-for-model';
 import { ROOT } from '@pawl/ask/tree/ledger';
 import { outcomeOf, piecesOf } from '@pawl/ask/tree/tree-state';
-import { formatWhen, harmless, type Look, lookOf, paint } from '@pawl/terminal/paint';
+import { detectLook, formatWhen, harmless, type Look, paint } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe, safeJson } from '@pawl/terminal/safe-text';
 import { writeOut } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
-import { messageLines, type Path, pathsOf, printReplay, statesOf } from '../sessions/session-text.js';
+import { messageLines, type Path, pathStates, pathsByRun, printReplay } from '../sessions/session-text.js';
 import { foldStoredBy, storedBlobs } from '../sessions/stored-sessions.js';
 import { endingOfOutcome, getAnswer, type TreeStepped } from './ask-records.js';
 
@@ -115,7 +115,7 @@ const belowLines = (look: Look, { node, run, outcome }: Below): Safe => {
 const showRoot = async (sessionId: string, at: number | undefined): Promise<Safe> => {
   const below = followBelow();
   const folded = await foldRun(sessionId, at, below.visit);
-  const look = lookOf(process.stdout, process.env);
+  const look = detectLook(process.stdout, process.env);
   const root = folded.state.nodes[ROOT];
   const messages = root === undefined ? [] : messagesOf(root.run.conversation);
   const outcome = outcomeOf(folded.state);
@@ -147,7 +147,7 @@ export const showRun = async (
 };
 
 const replayLine = ({ seq, event }: TreeStepped, node: string, path: Path, json: boolean): Safe => {
-  const states = statesOf({ path });
+  const states = pathStates({ path });
   return json
     ? safeJson({ seq, event: event.type, node, path: states })
     : makeSafe(
@@ -163,7 +163,7 @@ export const replayRun = async (
 ): Promise<number> => {
   const lines: Safe[] = [];
   const folded = await foldRun(sessionId, at, (stepped) => {
-    for (const [node, path] of pathsOf(stepped)) lines.push(replayLine(stepped, node, path, json));
+    for (const [node, path] of pathsByRun(stepped)) lines.push(replayLine(stepped, node, path, json));
   });
   return printReplay(lines, folded);
 };

@@ -11,11 +11,11 @@ import type { AskSettings, AskTypes } from '@pawl/ask/ports';
 import { EnvironmentUnavailable } from '@pawl/ask/run/eager-values';
 import type { Outcome } from '@pawl/ask/run/state';
 import { findInputs, INPUT_BYTES_MAX, InputError, type InputSource } from '@pawl/ask/runtime/measure-inputs';
-import { harmless, lookOf, oneLine, warningText } from '@pawl/terminal/paint';
+import { detectLook, harmless, oneLine, warningText } from '@pawl/terminal/paint';
 import { makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeJson, writeResult } from '@pawl/terminal/write';
 import type { JsonRecord } from '../headless/record-schema.js';
-import { type ExitEnding, endingOfError, exitCodes, listenToSignals, Stop } from '../process/exit-codes.js';
+import { type ExitEnding, errorEnding, exitCodes, listenToSignals, Stop } from '../process/exit-codes.js';
 import { createEventBuffer, type EventBuffer } from '../sessions/event-buffer.js';
 import { tornText } from '../sessions/session-text.js';
 import { findSession, lastSession, openStateFolder } from '../sessions/stored-sessions.js';
@@ -28,7 +28,7 @@ import {
   warnOfEffort,
   warnOfUnknown,
 } from '../settings/connect-model.js';
-import { effortOf, refuseTakeOver, usageStop } from '../settings/flags.js';
+import { readEffort, refuseTakeOver, usageStop } from '../settings/flags.js';
 import {
   type AskFlags,
   frozenFlags,
@@ -91,7 +91,7 @@ const tellOver = ({ run, resumed }: OpenedRun): void => {
 
 /** Text output. Warnings are always printed, other lines only in a terminal or with --verbose. */
 const textOutlet = (verbose: boolean): Outlet => {
-  const story = createAskPrinter(lookOf(process.stderr, process.env));
+  const story = createAskPrinter(detectLook(process.stderr, process.env));
   const watched = process.stderr.isTTY || verbose;
   return {
     begin(opened) {
@@ -140,7 +140,7 @@ const waitForEnd = async ({ run }: OpenedRun, outlet: Outlet, steps: Steps): Pro
     try {
       outlet.see(stepped);
     } catch (fault) {
-      standDown(endingOfError(fault));
+      standDown(errorEnding(fault));
     }
   });
   try {
@@ -202,7 +202,7 @@ export const runAsk = async (flags: AskFlags, words: readonly string[]): Promise
     const { opened, early } = await begin(flags, words, steps);
     return await runOpened(opened, early, outlet, steps);
   } catch (fault) {
-    const ending = endingOfError(fault);
+    const ending = errorEnding(fault);
     if (flags.json && ending.exit !== exitCodes.closedPipe) outlet.end(ending, null, null);
     throw fault;
   }
@@ -304,7 +304,7 @@ type AllFlags = AskFlags & Configured;
 const connect = async (wanted: string | undefined, flags: AllFlags, warn: Warn): Promise<Model> => {
   const model = await connectModel(wanted, flags, process.cwd());
   warnOfUnknown(model, warn);
-  warnOfEffort(model, effortOf(flags), warn);
+  warnOfEffort(model, readEffort(flags), warn);
   return model;
 };
 
@@ -326,7 +326,7 @@ const refuseUnpriced = (models: readonly Model[], usd: Limit | undefined): void 
 const makeAsker = async (flags: AllFlags, before: AskSettings | null, folder: string, warn: Warn) => {
   const models = await connectBoth(flags, before, warn);
   refuseUnpriced(Object.values(models), (before ?? readAskSettings(flags)).limits?.usd);
-  const effort = effortOf(flags);
+  const effort = readEffort(flags);
   return createAsker({
     ...models,
     ...(effort === null ? {} : { effort }),
@@ -354,7 +354,7 @@ const openAgain = async (id: string, given: Words, { watcher, warn }: OpeningRun
 /** Opens a new run. Checks the command line before configuration, files and models, so that its errors come first. */
 const openNew = async ({ flags: given, words, workspace }: Words, { watcher, warn }: OpeningRun) => {
   const { question, contexts } = readAsked(given.context ?? [], words);
-  for (const read of [readAskSettings, readEnvironment, effortOf]) read(given);
+  for (const read of [readAskSettings, readEnvironment, readEffort]) read(given);
   const flags = await withConfig(given, workspace, { command: 'ask', resumed: false, warn });
   const [own, environment] = [readAskSettings(flags), readEnvironment(flags)];
   const folder = openStateFolder(process.env);

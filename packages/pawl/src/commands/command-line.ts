@@ -8,7 +8,7 @@ import { homeFolder } from '@pawl/agent/platform/environment';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeOut } from '@pawl/terminal/write';
 import { CommanderError, Command as Parser } from 'commander';
-import { endingOfError, exitCodes, Stop } from '../process/exit-codes.js';
+import { errorEnding, exitCodes, Stop } from '../process/exit-codes.js';
 import { flushSpans } from '../sessions/flush-at-exit.js';
 import { type RunFlags, runFlags, usageStop } from '../settings/flags.js';
 import { commands, type Flag, type PawlCommand, runAgent } from './command-list.js';
@@ -16,7 +16,7 @@ import { commands, type Flag, type PawlCommand, runAgent } from './command-list.
 /** Prints an error and returns its exit code. A closed pipe is not reported: the reader has gone. */
 export const reportError = (error: unknown): number => {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
-  const { exit, message } = endingOfError(error);
+  const { exit, message } = errorEnding(error);
   if (exit !== exitCodes.closedPipe) writeError(safe`pawl: ${makeSafe(message)}\n`);
   return exit;
 };

@@ -12,7 +12,7 @@ import type { Entry, Header } from '@pawl/agent/ports/journal';
 import { FigureCollector } from '@pawl/inspector/figures/collect-figures';
 import { figuresSince, type LaterFigures } from '@pawl/inspector/figures/session-figures';
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
-import { endingOf } from '../process/exit-codes.js';
+import { turnEnding } from '../process/exit-codes.js';
 
 export type SessionSource = {
   readonly header: Header;
@@ -95,7 +95,7 @@ class SessionReader {
   }
 
   #rest(state: State): void {
-    if (state.name === 'WaitingForUserInput') this.#lastRest = endingOf(state).reason;
+    if (state.name === 'WaitingForUserInput') this.#lastRest = turnEnding(state).reason;
   }
 
   async #read(): Promise<JournalStep | null> {

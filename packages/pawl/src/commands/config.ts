@@ -16,11 +16,11 @@ import {
 import { realWorkspace } from '../settings/connect-model.js';
 import {
   type ConfigFlags,
-  limitsOf,
-  presetOf,
   readAfterTools,
   readAllowedHosts,
+  readLimits,
   readOnAsk,
+  readPreset,
   readProfileName,
   readSandbox,
 } from '../settings/flags.js';
@@ -106,9 +106,9 @@ const report = ({ files, faults }: Consulted): number => {
 /** Prints every setting. The exit code tells whether the configuration is free of faults. */
 export const showConfig = async (flags: ConfigFlags): Promise<number> => {
   for (const read of [
-    limitsOf,
+    readLimits,
     readOnAsk,
-    presetOf,
+    readPreset,
     readSandbox,
     readAllowedHosts,
     readAfterTools,

@@ -12,7 +12,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { NODE_PROGRAM, startProgram } from '@pawl/agent/platform/start-program';
 import { plural } from '@pawl/agent/platform/text';
-import { harmless, type Look, lookOf, paint } from '@pawl/terminal/paint';
+import { detectLook, harmless, type Look, paint } from '@pawl/terminal/paint';
 import { makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { writeError } from '@pawl/terminal/write';
 import { parse } from 'valibot';
@@ -145,7 +145,7 @@ const summarise = (look: Look, folder: string, { sessionId, journal }: SeenRecor
 export const runCrashDemo = async (): Promise<number> => {
   if (process.platform !== 'linux')
     throw new Stop(exitCodes.unavailable, 'unavailable', 'Commands outlive a killed Pawl on Linux only.');
-  const look = lookOf(process.stdout, process.env);
+  const look = detectLook(process.stdout, process.env);
   const folder = prepareProject();
   const { sandbox, why } = await chooseSandbox(folder);
   const seen: SeenRecords = { sessionId: '', journal: '', result: '', reply: '' };

@@ -9,15 +9,15 @@ import { cpSync, existsSync, mkdtempSync, realpathSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join, relative } from 'node:path';
 import { probeSandbox } from '@pawl/agent/command/session-sandbox';
-import { costOf, type State } from '@pawl/agent/machine/state';
+import { knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { ownPrograms } from '@pawl/agent/platform/find-program';
 import { askProgramSync, NODE_PROGRAM } from '@pawl/agent/platform/start-program';
 import type { Stepped } from '@pawl/agent/ports/session';
-import { formatCost, type Look, lookOf, paint, warningText } from '@pawl/terminal/paint';
+import { detectLook, formatCost, type Look, paint, warningText } from '@pawl/terminal/paint';
 import { makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { createStepPrinter, withDetail } from '@pawl/terminal/step-lines';
 import { writeError, writeOut } from '@pawl/terminal/write';
-import { endingOf, exitCodes, listenToSignals, Stop } from '../process/exit-codes.js';
+import { exitCodes, listenToSignals, Stop, turnEnding } from '../process/exit-codes.js';
 import { packageFolder } from '../process/package-folder.js';
 import { type Opened, openFromFlags } from '../sessions/open-session.js';
 import { changesState, countStates, pathLine } from '../sessions/session-text.js';
@@ -67,7 +67,7 @@ const summarise = (
   steps: readonly Stepped[],
   folder: string,
 ): void => {
-  const cost = safe`${formatCost(costOf(state))}: the model was a script, everything else was real`;
+  const cost = safe`${formatCost(knownCostUsd(state))}: the model was a script, everything else was real`;
   printFacts(look, folder, [
     [safe`project`, makeSafe(folder)],
     [safe`commit`, makeSafe(git(folder, ['log', '--oneline', '--max-count=1']).trim())],
@@ -97,7 +97,7 @@ const runTurn = async (opened: Opened, tell: (stepped: Stepped) => void) => {
   try {
     await session.send({ type: 'UserInput', text: PROMPT, mode: 'steer' });
     await session.idle();
-    const ending = endingOf(state);
+    const ending = turnEnding(state);
     if (state.name !== 'ShuttingDown') await session.close();
     return { state, steps, ending };
   } finally {
@@ -107,7 +107,7 @@ const runTurn = async (opened: Opened, tell: (stepped: Stepped) => void) => {
 };
 
 export const runDemo = async (): Promise<number> => {
-  const look = lookOf(process.stdout, process.env);
+  const look = detectLook(process.stdout, process.env);
   const folder = prepareProject();
   const { sandbox, why } = await chooseSandbox(folder);
   const opened = await openFromFlags(

@@ -5,10 +5,18 @@ import { stateFolder } from '@pawl/agent/platform/environment';
 import { plural } from '@pawl/agent/platform/text';
 import type { Header } from '@pawl/agent/ports/journal';
 import type { Json } from '@pawl/machine/kernel/shape';
-import { columnsOf, cutLine, formatWhen, type Look, lookOf, paint, wrapWords } from '@pawl/terminal/paint';
+import {
+  countColumns,
+  cutLine,
+  detectLook,
+  formatWhen,
+  type Look,
+  paint,
+  wrapWords,
+} from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe, safeJson } from '@pawl/terminal/safe-text';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
-import { endingOfError, exitCodes } from '../process/exit-codes.js';
+import { errorEnding, exitCodes } from '../process/exit-codes.js';
 import { findInfo, storedBlobs } from '../sessions/stored-sessions.js';
 import { usageStop } from '../settings/flags.js';
 import {
@@ -168,9 +176,9 @@ export const diffSessions = async (givenA: string, givenB: string, json: boolean
   const compared = await compareSessions(a, b);
   const headers = { a: a.header, b: b.header };
   if (json) writeJson(comparisonJson(headers, compared));
-  else writeOut(safe`${diffText(lookOf(process.stdout, process.env), headers, compared)}\n`);
+  else writeOut(safe`${diffText(detectLook(process.stdout, process.env), headers, compared)}\n`);
   const damages = [compared.rest.a.damage, compared.rest.b.damage].filter((damage) => damage !== null);
-  for (const damage of damages) writeError(makeSafe(`pawl: ${endingOfError(damage).message}\n`));
+  for (const damage of damages) writeError(makeSafe(`pawl: ${errorEnding(damage).message}\n`));
   if (damages.length > 0) return exitCodes.badInput;
   return isEqual(compared) ? exitCodes.done : exitCodes.taskFailed;
 };
@@ -274,5 +282,5 @@ const fieldLines = (look: Look, fields: readonly FieldDifference[]): readonly Sa
 /** Columns that a mark takes, for texts that hang below it. */
 const hanging = (mark: Safe, rows: readonly Safe[]): readonly Safe[] =>
   rows.map((row, index) =>
-    index === 0 ? safe`${mark}${row}` : safe`${safe` `.repeat(columnsOf(mark))}${row}`,
+    index === 0 ? safe`${mark}${row}` : safe`${safe` `.repeat(countColumns(mark))}${row}`,
   );

@@ -23,9 +23,9 @@ import type { HookDeclaration } from '@pawl/agent/extensions/hooks/hook-config';
 import { expandVariables, type McpServer } from '@pawl/agent/extensions/mcp/server-config';
 import { checkHolder, describeSelf, readHolder } from '@pawl/agent/journal/lock';
 import { sessionsFolder } from '@pawl/agent/journal/state-folder';
-import { factsOf } from '@pawl/agent/models/catalogue';
+import { catalogueFacts } from '@pawl/agent/models/catalogue';
 import { chooseModel } from '@pawl/agent/models/choose-model';
-import { DEFAULT_MODEL, endpointOf, providerOfModel, providers } from '@pawl/agent/models/provider-table';
+import { DEFAULT_MODEL, findEndpoint, providerOfModel, providers } from '@pawl/agent/models/provider-table';
 import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { type ProgramSearch, searchPrograms } from '@pawl/agent/platform/find-program';
@@ -41,7 +41,7 @@ import { findWaitingFile } from '@pawl/agent/workspace/repository-location';
 import { makeSafe } from '@pawl/terminal/safe-text';
 import { writeJson, writeOut } from '@pawl/terminal/write';
 import { exitCodes } from '../process/exit-codes.js';
-import { consult, refusedOf, userFile, variablesOf } from '../settings/configuration.js';
+import { consult, providerVariables, refusedByProject, userFile } from '../settings/configuration.js';
 import { settings, showValue } from '../settings/setting-table.js';
 
 export type DoctorFlags = {
@@ -380,7 +380,7 @@ const settingChecks: readonly Check[] = [
     'projectNotHeeded',
     async (world) =>
       listed(
-        refusedOf((await configuration(world)).resolved).map(
+        refusedByProject((await configuration(world)).resolved).map(
           ({ key, value, why }) => `${key} = ${showValue(value)}: ${why}`,
         ),
       ),
@@ -499,7 +499,7 @@ const modelChecks: readonly Check[] = [
     'modelUnknown',
     async (world) => {
       const { model } = await modelSettings(world);
-      return isCatalogued(model) && factsOf(model).source === null && model;
+      return isCatalogued(model) && catalogueFacts(model).source === null && model;
     },
     (model) => `${model} is not in the catalogue: its window and limits are assumed, its price is unknown`,
     'Check the name: docs/models.md lists the known models',
@@ -508,7 +508,7 @@ const modelChecks: readonly Check[] = [
     'priceUnknown',
     async (world) => {
       const { model, usd } = await modelSettings(world);
-      return usd !== null && isCatalogued(model) && factsOf(model).prices === null && model;
+      return usd !== null && isCatalogued(model) && catalogueFacts(model).prices === null && model;
     },
     (model) => `max_usd has no effect: the price of ${model} is unknown`,
     'Set max_tokens or max_rounds instead, or allow_unknown_price = true',
@@ -860,7 +860,7 @@ const isCatalogued = (model: string): boolean => providerOfModel(model)?.factsFr
 /** The environment with the variables that settings name, such as keys. Throws if one can't be read. */
 const fullEnvironment = async (world: DoctorWorld) => {
   const { resolved } = await configuration(world);
-  return { ...world.environment, ...variablesOf(resolved, world.environment) };
+  return { ...world.environment, ...providerVariables(resolved, world.environment) };
 };
 
 /** Why the model can't be used, if it is for one of these kinds. */
@@ -880,7 +880,7 @@ const askProvider = async (world: DoctorWorld) => {
   const provider = providerOfModel(model);
   const environment = await fullEnvironment(world);
   if (provider === undefined || provider.ownServer !== null) return null;
-  const endpoint = endpointOf(provider, environment, undefined);
+  const endpoint = findEndpoint(provider, environment, undefined);
   if (!world.online || endpoint.kind !== 'ok' || endpoint.url === null) return null;
   const url = new URL(endpoint.url);
   const answer = await attempt(async () => {

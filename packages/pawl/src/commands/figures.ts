@@ -2,13 +2,13 @@
 
 import { addUsage } from '@pawl/agent/machine/moves/budget';
 import type { UsageTotals } from '@pawl/agent/machine/usage';
-import { tokensOf, type Usage } from '@pawl/agent/machine/usage';
+import { totalTokens, type Usage } from '@pawl/agent/machine/usage';
 import { plural } from '@pawl/agent/platform/text';
 import type { Header, SessionInfo } from '@pawl/agent/ports/journal';
 import { FigureCollector, NO_USAGE } from '@pawl/inspector/figures/collect-figures';
 import {
-  cacheShareOf,
   figuresSince,
+  getCacheShare,
   type LaterFigures,
   type ProcessGap,
   type RequestFigures,
@@ -17,14 +17,14 @@ import {
   type TimeSpanKind,
 } from '@pawl/inspector/figures/session-figures';
 import {
-  columnsOf,
+  countColumns,
   cutLine,
+  detectLook,
   formatCost,
   formatSeconds,
   formatTokens,
   formatWhen,
   type Look,
-  lookOf,
   oneLine,
   paint,
   type Style,
@@ -247,7 +247,7 @@ export const showStats = async (json: boolean): Promise<number> => {
   const stats = sumUp(counted);
   const asks = all.length - agents.length;
   if (json) writeJson({ ...stats, runsOfAsk: asks, damaged });
-  else writeOut(safe`${statsText(stats, asks, lookOf(process.stdout, process.env))}\n`);
+  else writeOut(safe`${statsText(stats, asks, detectLook(process.stdout, process.env))}\n`);
   for (const { sessionId, why } of json ? [] : damaged)
     writeError(safe`pawl: not counted beyond its damage: ${makeSafe(sessionId)}: ${makeSafe(why)}\n`);
   return exitCodes.done;
@@ -418,7 +418,7 @@ const gapsBlock = ({ gaps }: SessionFigures, columns: number): Block => ({
 
 const timeSummary = ({ elapsedMs, time, turns, usage, clockSetBack }: SessionFigures): Safe => {
   const active = elapsedMs - time.idle - time.between;
-  const share = cacheShareOf(usage);
+  const share = getCacheShare(usage);
   const parts = [
     makeSafe(plural(turns, 'turn')),
     safe`${formatDuration(active)} of work in ${formatDuration(elapsedMs)}`,
@@ -466,7 +466,7 @@ export const showTime = async (
   const { header } = await foldStored(sessionId, at, (step) => collector.see(step));
   const figures = collector.figures();
   if (json) writeJson({ sessionId, model: header.settings.model, workspace: header.workspace, ...figures });
-  else writeOut(safe`${timeText(header, figures, lookOf(process.stdout, process.env))}\n`);
+  else writeOut(safe`${timeText(header, figures, detectLook(process.stdout, process.env))}\n`);
   return exitCodes.done;
 };
 
@@ -560,7 +560,7 @@ const waterfallLines = (look: Look, spans: readonly TimeSpan[]): readonly Safe[]
   const lines = rows.map((span) => {
     const label = cutLine(spanLabel(span), labelColumns);
     const took = formatDuration(span.endMs - span.startMs).padStart(DURATION_COLUMNS);
-    const space = safe` `.repeat(labelColumns - columnsOf(label));
+    const space = safe` `.repeat(labelColumns - countColumns(label));
     const drawn =
       bars && !isQuiet(span)
         ? safe` ${spanBar(look, span, place(span.startMs) / length, place(span.endMs) / length, barColumns)}`
@@ -600,8 +600,8 @@ export const formatTotal = ({ costUsd, unpriced }: UsageTotals): Safe => {
 
 /** `12.0k in (61% cached), 340 out`. */
 const formatUsage = (usage: Omit<Usage, 'costUsd'>): Safe => {
-  const prompt = tokensOf(usage) - usage.outputTokens;
-  const share = cacheShareOf(usage);
+  const prompt = totalTokens(usage) - usage.outputTokens;
+  const share = getCacheShare(usage);
   const cached = share === null || share === 0 ? safe`` : safe` (${formatShare(share, 1)} cached)`;
   return safe`${formatTokens(prompt)} in${cached}, ${formatTokens(usage.outputTokens)} out`;
 };
@@ -612,7 +612,7 @@ const left = (text: Safe): TableCell => ({ text, align: 'left' });
 const right = (text: Safe): TableCell => ({ text, align: 'right' });
 
 const aligned = ({ text, align }: TableCell, columns: number): Safe => {
-  const space = safe` `.repeat(Math.max(0, columns - columnsOf(text)));
+  const space = safe` `.repeat(Math.max(0, columns - countColumns(text)));
   return align === 'left' ? safe`${text}${space}` : safe`${space}${text}`;
 };
 
@@ -621,7 +621,7 @@ const tableLines = (rows: readonly (readonly TableCell[])[], columns: number): r
   const widths: number[] = [];
   for (const row of rows)
     for (const [index, { text }] of row.entries())
-      widths[index] = Math.max(widths[index] ?? 0, columnsOf(text));
+      widths[index] = Math.max(widths[index] ?? 0, countColumns(text));
   return rows.map((row) => {
     const cells = row.map((cell, index) => aligned(cell, widths[index] ?? 0));
     return cutLine(safe`  ${joinSafe(cells, safe`  `)}`, columns).trimEnd();

@@ -2,7 +2,7 @@
 
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { codeOf, resumeCommand } from '@pawl/agent/journal/journal-error';
+import { errorCode, resumeCommand } from '@pawl/agent/journal/journal-error';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { plural } from '@pawl/agent/platform/text';
 import { InspectedSessions } from '@pawl/inspector/server/inspected-sessions';
@@ -63,7 +63,7 @@ export const exportPage = async (id: string, html: string, other: string | undef
   try {
     await writeFile(target, page, { flag: 'wx', mode: 0o600 });
   } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error;
+    if (errorCode(error) !== 'EEXIST') throw error;
     throw new Stop(
       exitCodes.badInput,
       'cannotWrite',

@@ -10,7 +10,7 @@ import type { Progress } from '@pawl/machine/explorer/explore';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { type Bounds, type Configuration, defaultBounds } from '@pawl/verify/exploration/configuration';
-import { configurationsOf } from '@pawl/verify/exploration/configurations';
+import { createConfigurations } from '@pawl/verify/exploration/configurations';
 import {
   type CheckResult,
   type Coverage,
@@ -148,7 +148,7 @@ type ExplorerWatch = (name: string, progress: Progress) => void;
 
 /** Explores all configurations of a plan; results are in its order. `watch` gets the progress of each, and its end. */
 export const exploreAll = async (plan: Plan, watch: ExplorerWatch): Promise<readonly ExplorationResult[]> => {
-  const names = configurationsOf(plan.bounds).map(({ name }) => name);
+  const names = createConfigurations(plan.bounds).map(({ name }) => name);
   const waiting = [...names];
   const results = new Map<string, ExplorationResult>();
   const threads = Array.from({ length: Math.min(threadsMax, names.length) }, () =>
@@ -193,7 +193,7 @@ const serveExplorer = (): Promise<never> =>
   new Promise(() => {
     // The copy of the plan that runThread passed.
     const { bounds, statesMax } = workerData as Plan;
-    const configurations = configurationsOf(bounds);
+    const configurations = createConfigurations(bounds);
     parentPort?.on('message', (name: string) => {
       const configuration = configurations.find((one) => one.name === name);
       if (configuration === undefined) return;

@@ -12,7 +12,7 @@ import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { exitCodes } from '../process/exit-codes.js';
 import { withConfig } from '../settings/configuration.js';
 import { realWorkspace, type Warn } from '../settings/connect-model.js';
-import { presetOf, type RunFlags, readAllowedHosts, readSandbox, usageStop } from '../settings/flags.js';
+import { type RunFlags, readAllowedHosts, readPreset, readSandbox, usageStop } from '../settings/flags.js';
 
 export type PolicyFlags = RunFlags & { readonly needs?: string; readonly json?: true };
 
@@ -31,7 +31,7 @@ const policySettings = async (
   warn: Warn,
 ): Promise<Pick<Settings, 'rules' | 'workspace'> & Partial<Settings>> => {
   const all = await withConfig(flags, workspace, { command: 'run', resumed: false, warn });
-  const preset: Preset = presetOf(all) ?? 'careful';
+  const preset: Preset = readPreset(all) ?? 'careful';
   const chosen: SandboxLevel | undefined = readSandbox(all) ?? undefined;
   const fenced = await probeUnlessOff(chosen, workspace);
   const rules: readonly PolicyRule[] = presetRules[preset];

@@ -4,7 +4,7 @@ import type { JournalStep } from '@pawl/agent/journal/steps';
 import { messagesOf, requestMessages } from '@pawl/agent/machine/conversation';
 import type { Message } from '@pawl/agent/machine/message';
 import type { Stepped } from '@pawl/agent/ports/session';
-import { formatWhen, lookOf, paint } from '@pawl/terminal/paint';
+import { detectLook, formatWhen, paint } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe, safeJson } from '@pawl/terminal/safe-text';
 import { writeOut } from '@pawl/terminal/write';
 import type { Projection, ProjectionStep } from '@pawl/verify/projections/projection';
@@ -75,7 +75,7 @@ const showConversation = async (sessionId: string, at: number | undefined): Prom
     compaction.last = compactionIn(stepped) ?? compaction.last;
   });
   const { header } = folded;
-  const look = lookOf(process.stdout, process.env);
+  const look = detectLook(process.stdout, process.env);
   const head = makeSafe(
     `${sessionId} · ${formatWhen(header.createdAt)} · ${header.settings.model} · ${header.workspace}`,
   );

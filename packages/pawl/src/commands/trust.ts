@@ -4,7 +4,7 @@ import path from 'node:path';
 import { type Executable, openTrust, TRUST_KINDS, type TrustStore } from '@pawl/agent/extensions/trust';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { COMMAND_LEVELS, type CommandLevel } from '@pawl/agent/policy/decide';
-import { formatWhen, lookOf, oneLine } from '@pawl/terminal/paint';
+import { detectLook, formatWhen, oneLine } from '@pawl/terminal/paint';
 import { contentRows } from '@pawl/terminal/question-rows';
 import { joinSafe, makeSafe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeOut } from '@pawl/terminal/write';
@@ -105,7 +105,7 @@ const allow = async (
     throw usageStop(`The ${subject} runs in no sandbox: leave out --sandbox.`);
   const question = open.find((one) => one.executable === executable) ?? { executable, before: null };
   const { content, kind: format } = await trustQuestion(question);
-  const rows = contentRows(content, format, lookOf(process.stdout, process.env), EVERY_COLUMN);
+  const rows = contentRows(content, format, detectLook(process.stdout, process.env), EVERY_COLUMN);
   writeOut(safe`${joinSafe(rows, safe`\n`)}\n`);
   await trust.allow(workspace, executable, chosen);
   print(

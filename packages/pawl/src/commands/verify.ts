@@ -10,7 +10,7 @@ import type { Stepped } from '@pawl/agent/ports/session';
 import { makeSafe, type Safe, safeJson } from '@pawl/terminal/safe-text';
 import { writeOut } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
-import { changesState, pathLine, printReplay, statesOf } from '../sessions/session-text.js';
+import { changesState, pathLine, pathStates, printReplay } from '../sessions/session-text.js';
 import { findInfo, foldStored, storedJournals } from '../sessions/stored-sessions.js';
 import { readSeq } from '../settings/flags.js';
 
@@ -83,7 +83,7 @@ type ReplayFlags = { readonly at?: string; readonly json?: true };
 
 const stepLine = (stepped: Stepped, json: boolean): Safe =>
   json
-    ? safeJson({ seq: stepped.seq, event: stepped.event.type, path: statesOf(stepped) })
+    ? safeJson({ seq: stepped.seq, event: stepped.event.type, path: pathStates(stepped) })
     : makeSafe(pathLine(stepped));
 
 const replayAgent = async (sessionId: string, at: number | undefined, json: boolean): Promise<number> => {

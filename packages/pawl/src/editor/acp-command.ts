@@ -10,9 +10,9 @@ import type { Session } from '@pawl/agent/session/create-agent';
 import type { Look } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { reserveStdout, writeError } from '@pawl/terminal/write';
-import { type CommandContext, type CommandView, NotNow } from '../interactive/slash-command.js';
+import { type CommandView, NotNow, type SlashCommandContext } from '../interactive/slash-command.js';
 import { runCommand } from '../interactive/slash-commands.js';
-import { type ExitCode, endingOfError, exitCodes, listenToSignals } from '../process/exit-codes.js';
+import { type ExitCode, errorEnding, exitCodes, listenToSignals } from '../process/exit-codes.js';
 import { packageVersion } from '../process/package-folder.js';
 import { openFromFlags } from '../sessions/open-session.js';
 import { refuseBadFlags } from '../sessions/session-settings.js';
@@ -106,7 +106,7 @@ export const createHost = (flags: RunFlags): AcpHost => ({
   },
   runCommand: (session, name, words) => runEditorCommand(session, flags, name, words),
   describeError(error) {
-    const { exit, reason, message } = endingOfError(error);
+    const { exit, reason, message } = errorEnding(error);
     return { kind: exit === exitCodes.configuration ? 'configuration' : 'other', reason, message };
   },
 });
@@ -173,7 +173,7 @@ const runEditorCommand = async (
   });
   const { view, printed } = collectingView(() => state);
   const { workspace } = state.session.settings;
-  const context: CommandContext = {
+  const context: SlashCommandContext = {
     session,
     workspace,
     flags,

@@ -11,7 +11,7 @@ import type {
 import type { Effort, Settings } from '@pawl/agent/machine/settings';
 import type { State, WaitReason } from '@pawl/agent/machine/state';
 import type { UsageTotals } from '@pawl/agent/machine/usage';
-import { tokensOf } from '@pawl/agent/machine/usage';
+import { totalTokens } from '@pawl/agent/machine/usage';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { codeFence } from '@pawl/agent/platform/text';
 import type { Stepped, Watcher } from '@pawl/agent/ports/session';
@@ -421,7 +421,7 @@ type PromptUsage = {
 const promptUsage = (before: UsageTotals, after: UsageTotals): PromptUsage => {
   const used = usageBetween(before, after);
   return {
-    totalTokens: tokensOf(used),
+    totalTokens: totalTokens(used),
     inputTokens: used.inputTokens,
     outputTokens: used.outputTokens,
     cachedReadTokens: used.cacheReadTokens,

@@ -12,7 +12,7 @@ import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Action } from '@pawl/agent/machine/action';
 import type { On } from '@pawl/agent/machine/event';
 import type { Image } from '@pawl/agent/machine/message';
-import { costOf, type State } from '@pawl/agent/machine/state';
+import { knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
 import type { Blobs } from '@pawl/agent/ports/journal';
 import type { Stepped } from '@pawl/agent/ports/session';
@@ -55,7 +55,7 @@ export const textUpdate = (
 
 export const usageUpdate = (state: State): SessionUpdate => {
   const { contextTokens, settings } = state.session;
-  const cost = costOf(state);
+  const cost = knownCostUsd(state);
   return {
     sessionUpdate: 'usage_update',
     used: Math.max(0, Math.round(contextTokens)),

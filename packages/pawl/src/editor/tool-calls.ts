@@ -8,7 +8,7 @@ import type {
   ToolKind,
 } from '@agentclientprotocol/sdk';
 import { codeFence } from '@pawl/agent/platform/text';
-import { type JudgedCall, titleOf } from '@pawl/agent/policy/judged-call';
+import { callTitle, type JudgedCall } from '@pawl/agent/policy/judged-call';
 import { decodeFile, hashLoaded, loadFile } from '@pawl/agent/tools/files';
 import { harmless } from '@pawl/terminal/paint';
 
@@ -34,8 +34,8 @@ const toolKind = ({ tool, traits, facts }: JudgedCall): ToolKind => {
 };
 
 /** One line, with invisible characters shown as marks: the command of a command, else the tool and what it is about. */
-const callTitle = (call: JudgedCall, workspace: string): string => {
-  const about = titleOf(call, workspace).replace(/\s+/g, ' ').trim();
+const lineTitle = (call: JudgedCall, workspace: string): string => {
+  const about = callTitle(call, workspace).replace(/\s+/g, ' ').trim();
   return harmless(toolKind(call) === 'execute' && about !== '' ? about : `${call.tool} ${about}`.trim());
 };
 
@@ -56,7 +56,7 @@ export const isPlan = (call: JudgedCall | undefined): boolean => call?.traits.sh
 
 export const newToolCall = (call: JudgedCall, workspace: string): ToolCall => ({
   toolCallId: call.callId,
-  title: callTitle(call, workspace),
+  title: lineTitle(call, workspace),
   name: call.tool,
   kind: toolKind(call),
   status: 'pending',

@@ -4,24 +4,24 @@ import { fstatSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as pause } from 'node:timers/promises';
 import { messagesOf } from '@pawl/agent/machine/conversation';
-import { costOf, type SessionData, type State } from '@pawl/agent/machine/state';
-import { decide, placeOf } from '@pawl/agent/policy/decide';
+import { knownCostUsd, type SessionData, type State } from '@pawl/agent/machine/state';
+import { commandPlace, decide } from '@pawl/agent/policy/decide';
 import type { JudgedCall } from '@pawl/agent/policy/judged-call';
 import { presetRules } from '@pawl/agent/policy/presets';
 import type { Input, Stepped } from '@pawl/agent/ports/session';
 import type { Session } from '@pawl/agent/session/create-agent';
-import { formatCost, formatTokens, harmless, lookOf, oneLine, warningText } from '@pawl/terminal/paint';
+import { detectLook, formatCost, formatTokens, harmless, oneLine, warningText } from '@pawl/terminal/paint';
 import { makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { createJudgedCalls, createStepPrinter, withDetail } from '@pawl/terminal/step-lines';
 import { writeError, writeJson, writeResult } from '@pawl/terminal/write';
 import {
   type ExitEnding,
-  endingOf,
-  endingOfError,
+  errorEnding,
   exitCodes,
   INTERRUPTED,
   listenToSignals,
   TERMINATED,
+  turnEnding,
 } from '../process/exit-codes.js';
 import { createEventBuffer, type EventBuffer } from '../sessions/event-buffer.js';
 import { type Opened, openFromFlags } from '../sessions/open-session.js';
@@ -29,7 +29,7 @@ import { tornText } from '../sessions/session-text.js';
 import { attachPictures, picturesNamed } from '../sessions/typed-input.js';
 import { type RunFlags, usageStop } from '../settings/flags.js';
 import type { JsonRecord } from './record-schema.js';
-import { recordsOf, resultRecord } from './records.js';
+import { resultRecord, stepRecords } from './records.js';
 
 /** After a second Ctrl-C the session has this long to kill its processes. */
 const HARD_END_MS = 2_000;
@@ -63,14 +63,14 @@ const jsonOutlet: Outlet = {
       tornTail: session.tornTail,
     }),
   see(stepped) {
-    for (const record of recordsOf(stepped)) writeRecord(record);
+    for (const record of stepRecords(stepped)) writeRecord(record);
   },
   end: (ending, text, ended) => writeRecord(resultRecord(ending, text, ended)),
 };
 
 /** Text output. Warnings and errors are always printed, other lines only in a terminal or with --verbose. */
 const textOutlet = (workspace: string, verbose: boolean): Outlet => {
-  const look = lookOf(process.stderr, process.env);
+  const look = detectLook(process.stderr, process.env);
   const printStep = createStepPrinter(look, workspace);
   const watched = process.stderr.isTTY || verbose;
   return {
@@ -90,7 +90,7 @@ const textOutlet = (workspace: string, verbose: boolean): Outlet => {
       const { usage } = ended.state.session;
       const tokens = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.outputTokens;
       printLine(
-        safe`session ${makeSafe(ended.sessionId)} · ${formatTokens(tokens)} tokens · ${formatCost(costOf(ended.state))}`,
+        safe`session ${makeSafe(ended.sessionId)} · ${formatTokens(tokens)} tokens · ${formatCost(knownCostUsd(ended.state))}`,
       );
     },
   };
@@ -150,7 +150,7 @@ const runTurn = async (opened: Opened, prompt: Prompt, outlet: Outlet, steps: St
     try {
       outlet.see(stepped);
     } catch (fault) {
-      endWith(endingOfError(fault));
+      endWith(errorEnding(fault));
     }
   });
   try {
@@ -164,7 +164,7 @@ const runTurn = async (opened: Opened, prompt: Prompt, outlet: Outlet, steps: St
     stopListening();
   }
   const state = last ?? (await session.state());
-  const ending = early ?? endingOf(state);
+  const ending = early ?? turnEnding(state);
   const goesOn = ending.exit === exitCodes.done;
   if (ending.exit !== exitCodes.notPermitted && !(goesOn && unapproved.any())) return { state, ending };
   const message = unapproved.advice(session.id, goesOn);
@@ -178,7 +178,7 @@ const closeAfter = async (session: Session, { ending, state }: Turn): Promise<Ex
     await session.close();
     return ending;
   } catch (fault) {
-    const unclosed = endingOfError(fault);
+    const unclosed = errorEnding(fault);
     printLine(harmless(`pawl: ${unclosed.message}`));
     return ending.exit === exitCodes.done ? unclosed : ending;
   }
@@ -241,7 +241,7 @@ export const runHeadless = async (flags: RunFlags, prompt: Prompt): Promise<numb
     const ending = await runOpened(turnSession, prompt, outlet, steps);
     return ending.exit;
   } catch (fault) {
-    const ending = endingOfError(fault);
+    const ending = errorEnding(fault);
     if (flags.json && ending.exit !== exitCodes.closedPipe) jsonOutlet.end(ending, '', null);
     throw fault;
   }
@@ -366,7 +366,7 @@ const TITLES_MAX = 10;
 const missingPermission = ({ settings, grants }: SessionData, call: JudgedCall): MissingPermission | null => {
   const decisionWith = (change: Partial<typeof settings>) =>
     decide({ ...settings, ...change }, grants, call).decision;
-  if (placeOf(settings, call) === 'missing') {
+  if (commandPlace(settings, call) === 'missing') {
     const fenced = settings.preset === 'plan' ? 'read-only' : 'workspace';
     return decisionWith({ sandbox: fenced, onAsk: 'ask' }) === 'deny' ? null : 'sandbox';
   }

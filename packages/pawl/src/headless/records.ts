@@ -1,6 +1,6 @@
 import type { Action } from '@pawl/agent/machine/action';
 import type { On } from '@pawl/agent/machine/event';
-import { costOf, type State } from '@pawl/agent/machine/state';
+import { knownCostUsd, type State } from '@pawl/agent/machine/state';
 import type { Usage } from '@pawl/agent/machine/usage';
 import { type ApprovalRequest, describeQuestion } from '@pawl/agent/policy/approval-question';
 import type { JudgedCall } from '@pawl/agent/policy/judged-call';
@@ -11,7 +11,7 @@ import { transitions } from '../sessions/session-text.js';
 import type { JsonRecord } from './record-schema.js';
 
 /** Token counts without the price. */
-const countsOf = (usage: Omit<Usage, 'costUsd'>) => ({
+const tokenCounts = (usage: Omit<Usage, 'costUsd'>) => ({
   inputTokens: usage.inputTokens,
   outputTokens: usage.outputTokens,
   cacheReadTokens: usage.cacheReadTokens,
@@ -95,7 +95,7 @@ export const replyRecord = (
   stopReason,
   text: (message?.parts ?? []).flatMap((part) => (part.type === 'text' ? [part.text] : [])).join(''),
   calls,
-  usage: countsOf(usage),
+  usage: tokenCounts(usage),
   costUsd: usage.costUsd,
 });
 
@@ -180,7 +180,7 @@ const retryRecords = ({ state, path }: Stepped): readonly JsonRecord[] => {
 };
 
 /** Records of one step, in order: its event, the states it went through, its actions. */
-export const recordsOf = (stepped: Stepped): readonly JsonRecord[] => {
+export const stepRecords = (stepped: Stepped): readonly JsonRecord[] => {
   const { event, seq, state } = stepped;
   const { workspace } = state.session.settings;
   const happened = recordOfEvent(stepped);
@@ -228,7 +228,7 @@ export const resultRecord = (
       : {
           sessionId: session.sessionId,
           usage: session.state.session.usage,
-          costUsd: costOf(session.state),
+          costUsd: knownCostUsd(session.state),
         },
   );
 
@@ -242,6 +242,6 @@ export const endRecord = (ending: ExitEnding, text: string, spent: Spent | null)
     message: ending.message,
     text,
     sessionId: spent?.sessionId ?? null,
-    usage: spent === null ? null : countsOf(spent.usage),
+    usage: spent === null ? null : tokenCounts(spent.usage),
     costUsd: spent?.costUsd ?? null,
   }) as const;

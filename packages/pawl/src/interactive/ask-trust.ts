@@ -5,7 +5,7 @@ import { type Clock, systemClock } from '@pawl/agent/platform/clock';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { type Pressed, readKeyboard, readLines } from '@pawl/terminal/keys';
 import type { LiveArea, Screen } from '@pawl/terminal/live-area';
-import { type Look, lookOf, oneLine, paint, warningText } from '@pawl/terminal/paint';
+import { detectLook, type Look, oneLine, paint, warningText } from '@pawl/terminal/paint';
 import { type ContentAnswer, ContentQuestion, type WindowSize } from '@pawl/terminal/questions';
 import { joinSafe, makeSafe, safe } from '@pawl/terminal/safe-text';
 import {
@@ -39,7 +39,7 @@ export const askAtStart = async (screen: Screen, plain: boolean, workspace: stri
     clock: systemClock,
     size: () => screen.size(),
     look: () => {
-      const look = lookOf(process.stdout, process.env);
+      const look = detectLook(process.stdout, process.env);
       return plain ? { ...look, colour: 'no', plain: 'yes' } : look;
     },
     listen: (take) =>

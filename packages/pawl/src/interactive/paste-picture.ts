@@ -10,7 +10,7 @@ import type { Composer } from '@pawl/terminal/composer';
 import { indentWords, paint } from '@pawl/terminal/paint';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { pictureMention } from '../sessions/typed-input.js';
-import type { CommandContext } from './slash-command.js';
+import type { SlashCommandContext } from './slash-command.js';
 
 /** Characters of the hash in a picture's file name. */
 const NAME_DIGITS = 12;
@@ -36,7 +36,7 @@ const keepClipboard = async (session: Session, workspace: string, signal: AbortS
 
 /** Inserts the clipboard's picture into the input line, or says why that failed. Never rejects. */
 export const pastePicture = async (
-  context: CommandContext,
+  context: SlashCommandContext,
   composer: Composer,
   signal: AbortSignal,
 ): Promise<void> => {

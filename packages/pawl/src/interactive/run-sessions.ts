@@ -38,7 +38,7 @@ import { attachPictures, picturesNamed } from '../sessions/typed-input.js';
 import { hasProjectFile } from '../settings/configuration.js';
 import { realWorkspace } from '../settings/connect-model.js';
 import { type RunFlags, usageStop } from '../settings/flags.js';
-import type { CommandContext, NextSession } from './slash-command.js';
+import type { NextSession, SlashCommandContext } from './slash-command.js';
 import { openTerminalSession, type TerminalSession } from './terminal-session.js';
 import { grantText, InteractiveView, type ViewHandlers } from './view.js';
 
@@ -179,7 +179,7 @@ const createSessionCloser = (session: Session): SessionCloser => {
 };
 
 /** The user's own commands, one at a time. */
-const createUserCommands = (context: CommandContext, shellOutputs: ShellOutputs) => {
+const createUserCommands = (context: SlashCommandContext, shellOutputs: ShellOutputs) => {
   let running: UserCommand | null = null;
   return {
     stop(): boolean {
@@ -222,7 +222,11 @@ type ControllerOptions = {
 };
 
 /** Reads the clipboard. A request during a read joins that read. */
-const createPaste = (context: () => CommandContext, { composer }: TerminalSession, signal: AbortSignal) => {
+const createPaste = (
+  context: () => SlashCommandContext,
+  { composer }: TerminalSession,
+  signal: AbortSignal,
+) => {
   let pasting: Promise<void> | null = null;
   const paste = async (): Promise<void> => {
     const { pastePicture } = await import('./paste-picture.js');
@@ -237,11 +241,11 @@ const createPaste = (context: () => CommandContext, { composer }: TerminalSessio
 };
 
 /** Prints why a part of a message could not be used. */
-const tellFault = ({ view, look }: CommandContext, fault: string): void =>
+const tellFault = ({ view, look }: SlashCommandContext, fault: string): void =>
   view.print(paint(look, 'yellow', indentWords(makeSafe(fault), look.columns)));
 
 const createViewHandlers = (
-  context: CommandContext,
+  context: SlashCommandContext,
   closer: SessionCloser,
   { terminal }: ControllerOptions,
 ): ViewHandlers => {
@@ -338,7 +342,7 @@ const runSession = async (started: StartedSession, options: ControllerOptions): 
   const closer = createSessionCloser(opened.session);
   const leaving = new AbortController();
   const state = await opened.session.state();
-  const context: CommandContext = {
+  const context: SlashCommandContext = {
     session: opened.session,
     workspace: opened.settings.workspace,
     flags,

@@ -2,7 +2,7 @@
 
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { codeOf } from '@pawl/agent/journal/journal-error';
+import { errorCode } from '@pawl/agent/journal/journal-error';
 import { emptyConversation, messagesOf } from '@pawl/agent/machine/conversation';
 import type { Event } from '@pawl/agent/machine/event';
 import type { Message } from '@pawl/agent/machine/message';
@@ -22,20 +22,23 @@ import {
   userSessions,
 } from '../sessions/stored-sessions.js';
 import { readSeq } from '../settings/flags.js';
-import { type Command, type CommandContext, NotNow } from './slash-command.js';
+import { NotNow, type SlashCommand, type SlashCommandContext } from './slash-command.js';
 
 const SESSIONS_MAX = 100;
 
-const requireRest = ({ view }: CommandContext): void => {
+const requireRest = ({ view }: SlashCommandContext): void => {
   if (isBusy(view.state)) throw new NotNow('A turn is running. Stop it with Escape, then try again.');
 };
 
-const otherSessionsHere = async ({ session, workspace }: CommandContext): Promise<readonly SessionInfo[]> =>
+const otherSessionsHere = async ({
+  session,
+  workspace,
+}: SlashCommandContext): Promise<readonly SessionInfo[]> =>
   (await userSessions())
     .filter((info) => info.workspace === workspace && info.sessionId !== session.id)
     .slice(0, SESSIONS_MAX);
 
-export const resume: Command = async (context, words) => {
+export const resume: SlashCommand = async (context, words) => {
   requireRest(context);
   const { look } = context;
   if (words !== '') {
@@ -59,7 +62,7 @@ export const resume: Command = async (context, words) => {
 const forkText = (from: string, seq: number): string =>
   `a fork of ${from} at ${seq}; the files are as they are now · back: /resume ${from}`;
 
-export const fork: Command = async (context, words) => {
+export const fork: SlashCommand = async (context, words) => {
   requireRest(context);
   const last = (await storedJournals().peek(context.session.id)).seq;
   const seq = words === '' ? last : readSeq('/fork', words);
@@ -72,7 +75,7 @@ export const fork: Command = async (context, words) => {
   });
 };
 
-export const clear: Command = async (context) => {
+export const clear: SlashCommand = async (context) => {
   requireRest(context);
   const { model } = context.view.state.session.settings;
   await context.move({
@@ -101,7 +104,10 @@ const findLastInput = async (
 };
 
 /** Escape twice: forks the session before the last input, and puts that input into the line to edit. */
-export const editLast = async (context: CommandContext, typedOf: (text: string) => string): Promise<void> => {
+export const editLast = async (
+  context: SlashCommandContext,
+  typedOf: (text: string) => string,
+): Promise<void> => {
   requireRest(context);
   const input = await findLastInput(context.session.id);
   if (input === null) throw new NotNow('This session has no message yet.');
@@ -150,7 +156,10 @@ type ShownDiff = {
   readonly notes: readonly Safe[];
 };
 
-const changesBySession = async ({ session, workspace }: CommandContext, before = ''): Promise<ShownDiff> => {
+const changesBySession = async (
+  { session, workspace }: SlashCommandContext,
+  before = '',
+): Promise<ShownDiff> => {
   const written: Written = { diffs: [], hashes: new Map() };
   await foldStored(session.id, undefined, ({ event }) => noteChange(written, event));
   return {
@@ -161,14 +170,14 @@ const changesBySession = async ({ session, workspace }: CommandContext, before =
   };
 };
 
-const changesSinceHead = async (context: CommandContext): Promise<ShownDiff> => {
+const changesSinceHead = async (context: SlashCommandContext): Promise<ShownDiff> => {
   const { signal } = new AbortController();
   const since = await diffSinceHead({ workspace: context.workspace, environment: process.env, signal });
   if (since === null) return changesBySession(context, 'There is no git repository here: ');
   return { what: since.title, nothing: since.nothing, text: since.diff, notes: [] };
 };
 
-export const diff: Command = async (context, words) => {
+export const diff: SlashCommand = async (context, words) => {
   const { view, look } = context;
   if (words !== '' && words !== 'session')
     throw new NotNow(`There is no /diff ${words}, only /diff and /diff session.`);
@@ -240,7 +249,7 @@ const allMessages = async (sessionId: string): Promise<readonly Message[]> => {
   return [...gone, ...messagesOf(conversation)];
 };
 
-export const exportConversation: Command = async ({ view, session, workspace }, words) => {
+export const exportConversation: SlashCommand = async ({ view, session, workspace }, words) => {
   const force = words.startsWith('--force ');
   const name = force ? words.slice('--force '.length).trim() : words;
   const file = path.resolve(workspace, name);
@@ -249,7 +258,7 @@ export const exportConversation: Command = async ({ view, session, workspace }, 
   try {
     await writeFile(file, text, { flag: force ? 'w' : 'wx', mode: 0o600 });
   } catch (error) {
-    if (codeOf(error) === 'EEXIST')
+    if (errorCode(error) === 'EEXIST')
       throw new NotNow(`${file} already exists and was not changed. To replace it: /export --force ${name}`);
     throw error;
   }

@@ -24,7 +24,7 @@ export type NextSession = {
 export type CommandView = Pick<InteractiveView, 'state' | 'print' | 'pick' | 'redraw'>;
 
 /** The session, the view and the operations that a slash command can use. */
-export type CommandContext = {
+export type SlashCommandContext = {
   readonly session: Session;
   /** Real absolute path. */
   readonly workspace: string;
@@ -42,7 +42,7 @@ export type CommandContext = {
 };
 
 /** A slash command. `words` is the text after its name. A rejection is shown to the user. */
-export type Command = (context: CommandContext, words: string) => void | Promise<void>;
+export type SlashCommand = (context: SlashCommandContext, words: string) => void | Promise<void>;
 
 /** A command that can't run now, or whose words were not understood. The message is for the user. */
 export class NotNow extends Error {}

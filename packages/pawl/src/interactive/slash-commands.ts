@@ -3,9 +3,9 @@
 import type { ConnectionStatus } from '@pawl/agent/extensions/mcp/connection';
 import type { ServerStatus } from '@pawl/agent/extensions/mcp/session-servers';
 import type { Dimension, Effort, Limits, Settings } from '@pawl/agent/machine/settings';
-import { costOf, type State } from '@pawl/agent/machine/state';
+import { knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { isLimited, type Limit, type Prices, readLimit } from '@pawl/agent/machine/usage';
-import { factsOf, knownModels, modelsLike } from '@pawl/agent/models/catalogue';
+import { catalogueFacts, knownModels, modelsLike } from '@pawl/agent/models/catalogue';
 import { plural } from '@pawl/agent/platform/text';
 import type { Grant } from '@pawl/agent/policy/grants';
 import type { CommandPlace, PolicyRule, Preset, WrittenRule } from '@pawl/agent/policy/presets';
@@ -27,10 +27,10 @@ import {
   wrapWords,
 } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
-import { endingOfError } from '../process/exit-codes.js';
+import { errorEnding } from '../process/exit-codes.js';
 import { type CommandName, keyHelp, slashHelp } from '../sessions/typed-input.js';
 import { clear, diff, exportConversation, fork, resume } from './session-commands.js';
-import { type Command, type CommandContext, NotNow } from './slash-command.js';
+import { NotNow, type SlashCommand, type SlashCommandContext } from './slash-command.js';
 import { grantText } from './view.js';
 
 /** Characters that /help shows of the description of a skill. */
@@ -74,16 +74,16 @@ const helpRows = (look: Look, prompts: readonly Choice[]): readonly Safe[] => [
   ...groupRows(look, safe`Keys`, keyHelp),
 ];
 
-const help: Command = ({ view, look, prompts }) =>
+const help: SlashCommand = ({ view, look, prompts }) =>
   view.print(joinSafe(helpRows(look, prompts.choices), safe`\n`));
 
-const compact: Command = async ({ session }, words) =>
+const compact: SlashCommand = async ({ session }, words) =>
   void (await session.send({ type: 'CompactRequested', ...(words === '' ? {} : { instructions: words }) }));
 
-const retry: Command = async ({ session, view }) =>
+const retry: SlashCommand = async ({ session, view }) =>
   void (await session.send({ type: view.state.name === 'Error' ? 'RetryNow' : 'RetryLast' }));
 
-const model: Command = async (context, words) => {
+const model: SlashCommand = async (context, words) => {
   const { view, session } = context;
   const before = view.state.session.settings.model;
   const chosen = await findModel(context, words);
@@ -94,7 +94,7 @@ const model: Command = async (context, words) => {
   view.print(safe`  The next call goes to ${makeSafe(now.id)}\n  ${makeSafe(aboutFacts(now.facts))}`);
 };
 
-const effort: Command = async (context, words) => {
+const effort: SlashCommand = async (context, words) => {
   const { view, session } = context;
   const { effort: now = 'auto' } = view.state.session.settings;
   const chosen = await chooseName(context, words, EFFORT, now);
@@ -108,7 +108,7 @@ const effort: Command = async (context, words) => {
     view.print(safe`  ${makeSafe(id)} can't be told how much to think, and ignores it.`);
 };
 
-const preset: Command = async (context, words) => {
+const preset: SlashCommand = async (context, words) => {
   const { settings } = context.view.state.session;
   const chosen = await chooseName(context, words, PRESET, settings.preset);
   if (chosen === null || chosen === settings.preset)
@@ -120,7 +120,7 @@ const preset: Command = async (context, words) => {
   );
 };
 
-const permissions: Command = async ({ view, session, look }, words) => {
+const permissions: SlashCommand = async ({ view, session, look }, words) => {
   const { settings, grants } = view.state.session;
   if (words === '')
     return view.print(
@@ -142,15 +142,15 @@ const permissions: Command = async ({ view, session, look }, words) => {
 
 /** `/cost` and `/budget`: what the session has cost, and its limits. */
 
-const cost: Command = ({ view }) => {
+const cost: SlashCommand = ({ view }) => {
   const { usage, settings } = view.state.session;
   const unpriced = usage.unpriced === 0 ? '' : ` · ${usage.unpriced} calls without a known price`;
   const text = [
     `  input ${formatTokens(usage.inputTokens)} · cache read ${formatTokens(usage.cacheReadTokens)}`,
     `cache write ${formatTokens(usage.cacheWriteTokens)} · output ${formatTokens(usage.outputTokens)}`,
-    formatCost(costOf(view.state)) + unpriced,
+    formatCost(knownCostUsd(view.state)) + unpriced,
   ].join(' · ');
-  const { prices } = factsOf(settings.model);
+  const { prices } = catalogueFacts(settings.model);
   const price =
     prices === null
       ? ''
@@ -158,7 +158,7 @@ const cost: Command = ({ view }) => {
   view.print(makeSafe(text + price));
 };
 
-const budget: Command = async ({ view, session, flags }, words) => {
+const budget: SlashCommand = async ({ view, session, flags }, words) => {
   const { state } = view;
   if (words === '') return view.print(makeSafe(budgetText(state)));
   const read = readBudget(words);
@@ -169,7 +169,7 @@ const budget: Command = async ({ view, session, flags }, words) => {
   const event = budgetEvent(state, read);
   const dollars = event.type === 'SettingsChanged' && isLimited(event.patch.limits?.usd);
   const { model } = state.session.settings;
-  if (dollars && factsOf(model).prices === null && !flags.allowUnknownPrice)
+  if (dollars && catalogueFacts(model).prices === null && !flags.allowUnknownPrice)
     throw new NotNow(
       `The price of ${model} is unknown, so a limit in dollars has no effect. Limit tokens: /budget 200k tokens`,
     );
@@ -178,7 +178,7 @@ const budget: Command = async ({ view, session, flags }, words) => {
   view.print(makeSafe(budgetText(view.state).split('\n').slice(0, -1).join('\n') + goesOn));
 };
 
-const jobs: Command = async ({ view, session }, words) => {
+const jobs: SlashCommand = async ({ view, session }, words) => {
   const all = session.jobs();
   const say = (text: string): void => view.print(harmless(text));
   if (words === '') {
@@ -199,7 +199,7 @@ const jobs: Command = async ({ view, session }, words) => {
   say(jobRow(job));
 };
 
-const mcp: Command = async ({ view, servers }, words) => {
+const mcp: SlashCommand = async ({ view, servers }, words) => {
   const say = (text: string): void => view.print(harmless(text));
   if (servers === null) return say('  No MCP servers. In a shell: pawl mcp add NAME -- COMMAND ARGS');
   if (words === '') return say([...servers.status().map(serverRow), MCP_HINT].join('\n'));
@@ -215,7 +215,7 @@ const mcp: Command = async ({ view, servers }, words) => {
 };
 
 /** `/inspect`: prints the address at which a browser shows this session while it works. */
-const inspect: Command = async ({ view, session }) => {
+const inspect: SlashCommand = async ({ view, session }) => {
   inspectorServer ??= import('../sessions/inspector-page.js').then(({ openInspector }) => openInspector());
   try {
     const { addressOf } = await inspectorServer;
@@ -227,7 +227,7 @@ const inspect: Command = async ({ view, session }) => {
   }
 };
 
-const commands: Readonly<Record<CommandName, Command>> = {
+const commands: Readonly<Record<CommandName, SlashCommand>> = {
   help,
   model,
   effort,
@@ -251,19 +251,19 @@ const commands: Readonly<Record<CommandName, Command>> = {
 
 /** Runs `work`. A failure is printed, not thrown. */
 export const attemptFor = async (
-  { view, look }: CommandContext,
+  { view, look }: SlashCommandContext,
   work: () => void | Promise<void>,
 ): Promise<void> => {
   try {
     await work();
   } catch (error) {
-    const message = error instanceof NotNow ? error.message : endingOfError(error).message;
+    const message = error instanceof NotNow ? error.message : errorEnding(error).message;
     view.print(paint(look, 'yellow', indentWords(makeSafe(message), look.columns)));
   }
   view.redraw();
 };
 
-export const runCommand = (context: CommandContext, name: CommandName, words: string): Promise<void> =>
+export const runCommand = (context: SlashCommandContext, name: CommandName, words: string): Promise<void> =>
   attemptFor(context, () => commands[name](context, words));
 
 /** `/model`: shows or changes the model. */
@@ -278,10 +278,10 @@ const aboutFacts = ({ windowTokens, prices }: Pick<ModelFacts, 'windowTokens' | 
  * Lets the user pick one of the models; null if none was picked. The current model is shown with the session's window,
  * which may differ from the catalogue's.
  */
-const pickModel = async ({ view }: CommandContext, ids: readonly string[]): Promise<string | null> => {
+const pickModel = async ({ view }: SlashCommandContext, ids: readonly string[]): Promise<string | null> => {
   const { model, windowTokens } = view.state.session.settings;
   const choices = ids.map((id) => {
-    const facts = factsOf(id);
+    const facts = catalogueFacts(id);
     const about = id === model ? `${aboutFacts({ ...facts, windowTokens })} · current` : aboutFacts(facts);
     return { text: id, about };
   });
@@ -289,7 +289,7 @@ const pickModel = async ({ view }: CommandContext, ids: readonly string[]): Prom
 };
 
 /** The model id that the words name: `provider/name` as it is, otherwise a choice of models whose ids contain the words. */
-const findModel = async (context: CommandContext, words: string): Promise<string | null> => {
+const findModel = async (context: SlashCommandContext, words: string): Promise<string | null> => {
   const before = context.view.state.session.settings.model;
   if (words.includes('/')) return words;
   const like = words === '' ? [...new Set([before, ...knownModels()])] : modelsLike(words);
@@ -332,7 +332,7 @@ type NamedSetting<Name extends string> = {
 
 /** The name that the words say, or else the one that the user picks; null if none is picked. */
 const chooseName = async <Name extends string>(
-  { view }: CommandContext,
+  { view }: SlashCommandContext,
   words: string,
   { kind, title, names, about }: NamedSetting<Name>,
   current: Name | undefined,
@@ -474,7 +474,7 @@ const budgetText = (state: State): string => {
   const tokens = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.outputTokens;
   const count = (limit: number): string => String(limit);
   return [
-    `  dollars  ${formatCost(costOf(state))}, ${limitText(limits.usd, formatCost)}`,
+    `  dollars  ${formatCost(knownCostUsd(state))}, ${limitText(limits.usd, formatCost)}`,
     `  tokens   ${formatTokens(tokens)}, ${limitText(limits.tokens, formatTokens)}`,
     `  rounds   ${turn.rounds} in this turn, ${limitText(limits.rounds, count)}`,
     `  minutes  ${limitText(limits.timeMs, (limit) => count(limit / 60_000))} for a turn`,

@@ -15,7 +15,7 @@ import { type Choice, ranked } from '@pawl/terminal/choices';
 import { Composer, type NamePaste } from '@pawl/terminal/composer';
 import { type Pressed, readKeyboard, readLines } from '@pawl/terminal/keys';
 import { type Screen, suspend } from '@pawl/terminal/live-area';
-import { type Background, type Look, lookOf, watchBackground, windowSize } from '@pawl/terminal/paint';
+import { type Background, detectLook, type Look, watchBackground, windowSize } from '@pawl/terminal/paint';
 import { writeWindow } from '@pawl/terminal/write';
 import { listenToSignals } from '../process/exit-codes.js';
 import { openStateFolder } from '../sessions/stored-sessions.js';
@@ -82,7 +82,7 @@ const connect = (
 
 /** Reads width and background on each use, since both can change. */
 const currentLook = (plain: boolean, background: () => Background): Look => {
-  const { colour, depth } = lookOf(process.stdout, process.env);
+  const { colour, depth } = detectLook(process.stdout, process.env);
   return {
     colour: plain ? 'no' : colour,
     plain: plain ? 'yes' : 'no',

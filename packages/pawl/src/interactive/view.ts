@@ -32,7 +32,7 @@ import {
   paintTyped,
   shortened,
 } from '@pawl/terminal/paint';
-import { letterOf, questionRows } from '@pawl/terminal/question-rows';
+import { answerLetter, questionRows } from '@pawl/terminal/question-rows';
 import { type AnsweredQuestion, Questions, questionFrame, type WindowSize } from '@pawl/terminal/questions';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { isBusy, statusRow } from '@pawl/terminal/status-row';
@@ -344,7 +344,7 @@ const printedQuestion = (description: ApprovalDescription, look: Look, place: Sa
 
 /** The answers that can be typed. */
 const lineChoices = (questions: Questions): string => {
-  const letters = (questions.description?.choices ?? []).map(({ answer }) => letterOf(answer));
+  const letters = (questions.description?.choices ?? []).map(({ answer }) => answerLetter(answer));
   const several = questions.all.length > 1 ? `, all for yes to all ${questions.all.length}` : '';
   return `Answer with ${letters.slice(0, -1).join(', ')}, or n and a reason${several}, then Enter.`;
 };

@@ -140,7 +140,7 @@ const endingOfRest = ({ reason, session }: In<'WaitingForUserInput'>): ExitEndin
 };
 
 /** Ending of a session that came to rest. A state that is still at work is an internal fault. */
-export const endingOf = (state: State): ExitEnding => {
+export const turnEnding = (state: State): ExitEnding => {
   if (state.name === 'WaitingForUserInput') return endingOfRest(state);
   if (state.name === 'Ready') return { exit: exitCodes.done, reason: 'start', message: '' };
   if (state.name === 'ShuttingDown') return TERMINATED;
@@ -201,7 +201,7 @@ const adviceOfSystem: Readonly<Record<string, string>> = {
 };
 
 /** The ending for a thrown error. Unexpected errors are internal faults, reported with their stack. */
-export const endingOfError = (error: unknown): ExitEnding => {
+export const errorEnding = (error: unknown): ExitEnding => {
   if (error instanceof Stop) return { exit: error.exit, reason: error.reason, message: error.message };
   if (isJournalError(error))
     return {

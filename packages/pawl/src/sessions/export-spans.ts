@@ -4,7 +4,7 @@ import { type Context, isSpanContextValid, ROOT_CONTEXT, type Tracer, trace } fr
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from '@opentelemetry/sdk-trace-base';
-import { endpointOf, providers } from '@pawl/agent/models/provider-table';
+import { findEndpoint, providers } from '@pawl/agent/models/provider-table';
 import { type ProcessEnvironment, VERSION } from '@pawl/agent/platform/environment';
 import type { Stepped, Watcher } from '@pawl/agent/ports/session';
 import type { Session } from '@pawl/agent/session/create-agent';
@@ -82,7 +82,7 @@ const serverIn =
   (model) => {
     const provider = providers.find(({ name }) => model.startsWith(`${name}/`));
     if (provider === undefined) return null;
-    const endpoint = endpointOf(provider, process.env, baseUrl);
+    const endpoint = findEndpoint(provider, process.env, baseUrl);
     if (endpoint.kind !== 'ok' || endpoint.url === null) return null;
     const { hostname, port, protocol } = new URL(endpoint.url);
     return { address: hostname, port: port === '' ? (protocol === 'http:' ? 80 : 443) : Number(port) };

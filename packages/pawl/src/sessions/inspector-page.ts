@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { createRedactor, type Redactor } from '@pawl/agent/secrets/redactor';
-import { secretsOf } from '@pawl/agent/secrets/secret-variables';
+import { findSecrets } from '@pawl/agent/secrets/secret-variables';
 import { type Inspector, startInspector } from '@pawl/inspector/server/inspector-server';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { packageFolder, packageVersion } from '../process/package-folder.js';
@@ -20,7 +20,7 @@ export const readPage = (): string => {
 };
 
 /** Replaces the secrets of this environment. */
-export const pageRedactor = (): Redactor => createRedactor(secretsOf(process.env, {}));
+export const pageRedactor = (): Redactor => createRedactor(findSecrets(process.env, {}));
 
 export const openInspector = (): Promise<Inspector> =>
   startInspector({

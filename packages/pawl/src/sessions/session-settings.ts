@@ -18,14 +18,14 @@ import {
   warnOfUnknown,
 } from '../settings/connect-model.js';
 import {
-  effortOf,
-  limitsOf,
-  presetOf,
   type RunFlags,
   readAfterTools,
   readAllowedHosts,
+  readEffort,
+  readLimits,
   readOnAsk,
   readPictures,
+  readPreset,
   readProfileName,
   readSandbox,
 } from '../settings/flags.js';
@@ -52,11 +52,11 @@ const readProfile = async (flags: RunFlags): Promise<Partial<Settings>> => {
 /** Checks all flags before configuration and model, so that errors of the command line come first. */
 export const refuseBadFlags = (flags: RunFlags): void => {
   for (const read of [
-    limitsOf,
+    readLimits,
     readOnAsk,
-    effortOf,
+    readEffort,
     readPictures,
-    presetOf,
+    readPreset,
     readSandbox,
     readAllowedHosts,
     readAfterTools,
@@ -112,13 +112,13 @@ export const prepareFromFlags = async (
   const profile = await readProfile(flags);
   const model = await connectModel(flags.model ?? before?.model, flags, process.cwd());
   warnOfUnknown(model, warn);
-  warnOfEffort(model, effortOf(flags) ?? before?.effort ?? null, warn);
+  warnOfEffort(model, readEffort(flags) ?? before?.effort ?? null, warn);
   const profileLimits = readProfileLimits(profile, model, flags, warn);
   const fresh = {
     ...defaultSettings.limits,
     ...(isWatched(place) ? {} : HEADLESS_LIMITS),
     ...profileLimits,
-    ...limitsOf(flags),
+    ...readLimits(flags),
   };
   // What a resumed session had counts where it is tighter and no flag is given.
   const limits =
@@ -127,7 +127,7 @@ export const prepareFromFlags = async (
       : {
           ...narrowerLimits(fresh, before.limits),
           ...profileLimits,
-          ...limitsOf(sessionFlags(typedFlags, place)),
+          ...readLimits(sessionFlags(typedFlags, place)),
         };
   refuseUnpriced(model, limits, flags);
   return { flags, workspace, before, model, limits, profile };
@@ -147,9 +147,9 @@ export const chooseSettings = (
   place: Place,
 ): ChosenSettings => {
   const preset =
-    presetOf(sessionFlags(typedFlags, place)) ??
-    narrower('preset', presetOf(flags) ?? (isWatched(place) ? 'careful' : 'auto'), before?.preset);
-  const effort = effortOf(flags);
+    readPreset(sessionFlags(typedFlags, place)) ??
+    narrower('preset', readPreset(flags) ?? (isWatched(place) ? 'careful' : 'auto'), before?.preset);
+  const effort = readEffort(flags);
   const hosts = readAllowedHosts(flags);
   const { writtenRules = [] } = flags;
   const settings = {

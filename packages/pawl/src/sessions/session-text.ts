@@ -63,7 +63,7 @@ export const transitions = ({ path }: Pick<Walk, 'path'>): readonly Edge[] =>
 export const changesState = (stepped: Pick<Walk, 'path'>): boolean => transitions(stepped).length > 0;
 
 /** The states of a step, from the one before it to the one after it; empty if it stayed. */
-export const statesOf = (stepped: Pick<Walk, 'path'>): readonly string[] => {
+export const pathStates = (stepped: Pick<Walk, 'path'>): readonly string[] => {
   const edges = transitions(stepped);
   const [first] = edges;
   return first === undefined ? [] : [first.from, ...edges.map((edge) => edge.to)];
@@ -72,7 +72,7 @@ export const statesOf = (stepped: Pick<Walk, 'path'>): readonly string[] => {
 export type Path = Walk['path'];
 
 /** The edges of a tree's step by run, in the order of each run's first edge. */
-export const pathsOf = (stepped: Pick<Walk, 'path'>): ReadonlyMap<string, Path> => {
+export const pathsByRun = (stepped: Pick<Walk, 'path'>): ReadonlyMap<string, Path> => {
   const paths = new Map<string, Edge[]>();
   for (const edge of transitions(stepped)) {
     // Edges of a tree carry the id of their run.
@@ -91,7 +91,7 @@ export const countStates = (steps: readonly Pick<Walk, 'path'>[]): string => {
 
 /** One line of a path: journal line, event, states. The same for live and replayed steps. */
 export const pathLine = (stepped: Walk): string =>
-  `${String(stepped.seq ?? '').padStart(4)}  ${stepped.event.type.padEnd(19)} ${statesOf(stepped).join(' → ')}`;
+  `${String(stepped.seq ?? '').padStart(4)}  ${stepped.event.type.padEnd(19)} ${pathStates(stepped).join(' → ')}`;
 
 const checksText = (count: number): Safe => {
   if (count === 0) return safe`No state hash is recorded up to there, so nothing was compared.`;

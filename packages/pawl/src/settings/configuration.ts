@@ -108,7 +108,7 @@ const readKey = (file: string): string => {
 const asText = (value: Value): string => String(value);
 
 /** Values from the user's file for provider variables that the environment does not set. */
-export const variablesOf = (
+export const providerVariables = (
   resolved: readonly Resolved[],
   environment: ProcessEnvironment,
 ): Record<string, string> => {
@@ -167,7 +167,7 @@ export const withConfig = async <F extends Flags>(
       'configuration',
       ['The configuration is faulty.', ...faults.map(({ where, text }) => `${where}: ${text}`)].join('\n'),
     );
-  for (const { key, value, origin, why } of refusedOf(resolved)) {
+  for (const { key, value, origin, why } of refusedByProject(resolved)) {
     const where = origin.layer === 'project' ? `${origin.file}:${origin.line}` : '';
     options.warn(`${where}: ${key} = ${showValue(value)} is ignored: ${why}.`);
   }
@@ -179,7 +179,7 @@ export const withConfig = async <F extends Flags>(
     (one) => wantedIn(options, one) && typedFlags[flagAttribute(one.setting)] === undefined,
   );
   const filled = Object.fromEntries(open.flatMap(asFlag));
-  const variables = variablesOf(resolved, process.env);
+  const variables = providerVariables(resolved, process.env);
   const tables = { writtenRules: rules, mcpServers, userHooks, projectHooks };
   return { ...filled, ...typedFlags, variables, ...tables } as F & Configured; // each added attribute has the name and form of a flag
 };
@@ -304,7 +304,9 @@ export const resolve = (layers: Layers, builtInModel: string): readonly Resolved
   settings.map((setting) => resolveOne(setting, layers, builtInModel));
 
 /** Values that a project may never set. The user is told about them, but not about values that a stricter one overrules. */
-export const refusedOf = (resolved: readonly Resolved[]): readonly (Overruled & { readonly key: string })[] =>
+export const refusedByProject = (
+  resolved: readonly Resolved[],
+): readonly (Overruled & { readonly key: string })[] =>
   resolved.flatMap(({ setting, overruled }) =>
     overruled
       .filter(({ origin, why }) => origin.layer === 'project' && why.startsWith('a project may'))

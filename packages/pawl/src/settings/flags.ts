@@ -4,11 +4,11 @@ import type { SandboxLevel } from '@pawl/agent/policy/decide';
 import type { Preset } from '@pawl/agent/policy/presets';
 import type { ProfileName } from '@pawl/verify/projections/all-projections';
 import { exitCodes, Stop } from '../process/exit-codes.js';
-import { checkVariable, settingOf, settings } from './setting-table.js';
+import { checkVariable, findSetting, settings } from './setting-table.js';
 
 /** Flag and help text of a setting. */
-export const flagOf = (key: string): readonly [string, string] => {
-  const { flag, help } = settingOf(key);
+export const settingFlag = (key: string): readonly [string, string] => {
+  const { flag, help } = findSetting(key);
   return [flag ?? key, help];
 };
 
@@ -30,8 +30,8 @@ export const runFlags: readonly (readonly [string, string])[] = [
     '-p, --print [prompt]',
     'run one turn without a terminal and print the result. Piped input is added to the prompt; without a prompt, or with - after it, stdin is read to its end. For a prompt that looks like a flag: -p -- PROMPT',
   ],
-  flagOf('model'),
-  flagOf('effort'),
+  settingFlag('model'),
+  settingFlag('effort'),
   ['--base-url <url>', `address of the provider, if not its usual one; required for ${withoutAddress}`],
   ['--workspace <folder>', 'the folder to work in (default: this one)'],
   ['--json', 'JSON lines on stdout (docs/json-stream.schema.json)'],
@@ -46,17 +46,17 @@ export const runFlags: readonly (readonly [string, string])[] = [
     'on_ask',
     'hooks',
     'formatter',
-  ].map(flagOf),
-  flagOf('pictures'),
-  flagOf('explore'),
-  flagOf('tasks'),
-  flagOf('auto_commit'),
+  ].map(settingFlag),
+  settingFlag('pictures'),
+  settingFlag('explore'),
+  settingFlag('tasks'),
+  settingFlag('auto_commit'),
   ['--no-auto-commit', 'turn auto-commit off again in a resumed session'],
-  flagOf('profile'),
+  settingFlag('profile'),
   ['--continue', 'continue the last session of this folder'],
   ['--resume [id]', 'continue a session; without an id, choose one from a list'],
   TAKE_OVER,
-  flagOf('allow_unknown_price'),
+  settingFlag('allow_unknown_price'),
   ['--plain', 'print whole lines and never redraw, for screen readers; the same as PAWL_PLAIN=1'],
   ['--verbose', 'print more details to stderr'],
 ];
@@ -107,7 +107,7 @@ export const refuseTakeOver = ({ takeOver }: { readonly takeOver?: true }): void
 };
 
 /** The limits that flags set. Others keep the session's values. */
-export const limitsOf = (flags: RunFlags): Partial<Limits> => ({
+export const readLimits = (flags: RunFlags): Partial<Limits> => ({
   ...(flags.maxUsd === undefined ? {} : { usd: readAmount('--max-usd', flags.maxUsd, 'any') }),
   ...(flags.maxRounds === undefined ? {} : { rounds: readAmount('--max-rounds', flags.maxRounds, 'whole') }),
   ...(flags.maxTokens === undefined ? {} : { tokens: readAmount('--max-tokens', flags.maxTokens, 'whole') }),
@@ -122,7 +122,7 @@ export const chooseWord = <Word extends string>(flag: string, text: string, word
   return known;
 };
 
-export const presetOf = (flags: RunFlags): Preset | null =>
+export const readPreset = (flags: RunFlags): Preset | null =>
   flags.preset === undefined
     ? null
     : chooseWord<Preset>('--preset', flags.preset, ['plan', 'careful', 'auto', 'ci']);
@@ -140,7 +140,7 @@ export const readSandbox = (flags: RunFlags): SandboxLevel | null =>
 export const readOnAsk = (flags: RunFlags): 'stop' | 'deny' | null =>
   flags.onAsk === undefined ? null : chooseWord<'stop' | 'deny'>('--on-ask', flags.onAsk, ['stop', 'deny']);
 
-export const effortOf = ({ effort }: Pick<RunFlags, 'effort'>): Effort | null =>
+export const readEffort = ({ effort }: Pick<RunFlags, 'effort'>): Effort | null =>
   effort === undefined ? null : chooseWord<Effort>('--effort', effort, ['auto', 'low', 'medium', 'high']);
 
 /** Whether pictures are sent to the model; `auto`: only if it is known to accept them. */
@@ -152,7 +152,7 @@ export const readPictures = ({ pictures = 'auto' }: Pick<RunFlags, 'pictures'>):
 /** Hosts that need no approval; null without the flag. */
 export const readAllowedHosts = ({ allowHosts }: RunFlags): readonly string[] | null => {
   if (allowHosts === undefined) return null;
-  const checked = checkVariable(settingOf('allow_hosts').kind, allowHosts);
+  const checked = checkVariable(findSetting('allow_hosts').kind, allowHosts);
   if (checked.kind === 'bad') throw usageStop(`--allow-hosts ${checked.why}.`);
   return String(checked.value).split(',');
 };
@@ -193,5 +193,7 @@ export const configFlags: readonly (readonly [string, string])[] = [
   ['--origin', 'name the source of each value, and the values it overrules'],
   ['--json', 'as JSON lines'],
   ['--workspace <folder>', 'the folder whose settings to print (default: this one)'],
-  ...settings.filter(({ flag, key }) => flag !== null && !key.includes('.')).map(({ key }) => flagOf(key)),
+  ...settings
+    .filter(({ flag, key }) => flag !== null && !key.includes('.'))
+    .map(({ key }) => settingFlag(key)),
 ];

@@ -405,7 +405,7 @@ const ofProviders: readonly Setting[] = providers.flatMap(
 
 export const settings: readonly Setting[] = [...common, ...asking, ...ofProviders];
 
-export const settingOf = (key: string): Setting => {
+export const findSetting = (key: string): Setting => {
   const setting = settings.find((setting) => setting.key === key);
   if (setting === undefined) throw new Error(`there is no setting ${key}`);
   return setting;

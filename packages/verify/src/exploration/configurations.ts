@@ -87,7 +87,7 @@ const misplaced = (bounds: Bounds): Configuration =>
   );
 
 /** The largest first, so that it does not run alone at the end. */
-export const configurationsOf = (bounds: Bounds): readonly Configuration[] => [
+export const createConfigurations = (bounds: Bounds): readonly Configuration[] => [
   everything(bounds),
   ...smallCallConfigurations(bounds),
   ...smallToolConfigurations(bounds),

@@ -74,8 +74,8 @@ export const createModel = (
       ...adversarialEvents(node, scenery),
     ],
     next: (node, label) => take(node, label, machine, projections, seen),
-    keyOf: stateKeyFor(configuration),
-    faultsOf: (node, from, { event }) => {
+    key: stateKeyFor(configuration),
+    findFaults: (node, from, { event }) => {
       const again = machine.step(from.state, event);
       return deepEqual(node.state, again.state)
         ? []

@@ -8,7 +8,7 @@ import { remainingTimer } from '@pawl/agent/machine/moves/timers';
 import { isEnded } from '@pawl/agent/machine/moves/tool-batch';
 import type { Dimension, Limits, Settings } from '@pawl/agent/machine/settings';
 import { type In, type SessionData, type State, turnRuns } from '@pawl/agent/machine/state';
-import { type Limit, tokensOf } from '@pawl/agent/machine/usage';
+import { type Limit, totalTokens } from '@pawl/agent/machine/usage';
 import type { Grant } from '@pawl/agent/policy/grants';
 import type { Configuration } from './configuration.js';
 import type { ExplorationNode } from './exploration-node.js';
@@ -151,7 +151,7 @@ const sessionKey = (state: State): string => {
   if (session.notes.length > 0) key += '!';
   if (hasSessionLimit(session) && hasOpenBill(state)) key += '?';
   if (limits.usd !== 'unlimited') key += `$${usage.costUsd}/${slices.usd}`;
-  if (limits.tokens !== 'unlimited') key += `#${tokensOf(usage)}/${slices.tokens}`;
+  if (limits.tokens !== 'unlimited') key += `#${totalTokens(usage)}/${slices.tokens}`;
   for (const grant of grants) key += `+${grant.tool}${grant.scope}${grantedTo(grant)}${grant.needs ?? ''}`;
   return key;
 };

@@ -1,7 +1,7 @@
 /** The production runtime, on the ports of one life. */
 
 import { fileJournals } from '@pawl/agent/journal/file-store';
-import { codeOf } from '@pawl/agent/journal/journal-error';
+import { errorCode } from '@pawl/agent/journal/journal-error';
 import { agentMachine } from '@pawl/agent/journal/journaled-agent-machine';
 import type { State } from '@pawl/agent/machine/state';
 import type { Header, Journal, JournalStore } from '@pawl/agent/ports/journal';
@@ -64,7 +64,7 @@ const checkRefusal = async (
   drafts: Parameters<Journal['append']>[0],
   error: unknown,
 ): Promise<void> => {
-  const isFull = error instanceof Error && codeOf(error.cause) === 'ENOSPC';
+  const isFull = error instanceof Error && errorCode(error.cause) === 'ENOSPC';
   if (isFull && reservedBytes(world) > 0)
     world.violate('reserve-is-used', 'entries were refused, and reserved space was not given back');
   const isTaken = await journal.append(drafts).then(

@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { release, tmpdir } from 'node:os';
 import path from 'node:path';
-import { isWithin, statusOf } from '../../platform/files.js';
+import { entryStatus, isWithin } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
 import { askProgram, SYSTEM_SHELL } from '../../platform/start-program.js';
 import { type HostView, isOnHost } from './host.js';
@@ -37,7 +37,7 @@ const NAMESPACES = [
 const KERNEL_SETTINGS = ['sys', 'fs', 'acpi', 'scsi', 'asound', 'driver', 'dynamic_debug', 'mtrr'].flatMap(
   (name) => ['--ro-bind-try', `/proc/${name}`, `/proc/${name}`],
 );
-const ownsKernelSettings = (): boolean => statusOf('/proc/sys')?.uid === process.geteuid?.();
+const ownsKernelSettings = (): boolean => entryStatus('/proc/sys')?.uid === process.geteuid?.();
 /** Folders and links that every Linux has and no command needs to write to. */
 const SYSTEM = ['--dev', '/dev'].concat([
   '--dir',
@@ -102,7 +102,7 @@ const parentsInTemporary = (mounts: readonly Mount[]): readonly string[] => {
 };
 
 const mask = (place: string, folders: SessionFolders): Mount => {
-  if (!statusOf(place)?.isDirectory()) return readable(place, folders.closedFile);
+  if (!entryStatus(place)?.isDirectory()) return readable(place, folders.closedFile);
   return isOnHost(place) ? closedFolder(place) : readable(place, folders.closedFolder);
 };
 
@@ -145,7 +145,7 @@ export const mountArguments = ({
     ...host.mounts,
     writable('/tmp', folders.temporary),
     writable(INNER_HOME, folders.home),
-    ...(statusOf('/etc/passwd')?.isFile() ? [readable('/etc/passwd', users)] : []),
+    ...(entryStatus('/etc/passwd')?.isFile() ? [readable('/etc/passwd', users)] : []),
     ...(network ? resolverMounts() : []),
     ...parents.map(emptyFolder),
     ...mounts,

@@ -2,7 +2,7 @@ import { readFileSync, type Stats } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import { isOwnOrSystem, isWithin, realPathOf, statusOf } from '../../platform/files.js';
+import { entryStatus, isOwnOrSystem, isWithin, realPath } from '../../platform/files.js';
 import { folderAbove } from '../../platform/repository-folders.js';
 import { listWords } from '../../platform/text.js';
 import { entriesIn, namesIn, readNames, readSmall } from './untrusted-files.js';
@@ -28,11 +28,11 @@ const foldersIn = (folder: string): readonly string[] =>
     .slice(0, FOLDERS_MAX);
 
 const isGitFolder = (folder: string): boolean =>
-  statusOf(path.join(folder, 'HEAD')) !== null && statusOf(path.join(folder, 'objects')) !== null;
+  entryStatus(path.join(folder, 'HEAD')) !== null && entryStatus(path.join(folder, 'objects')) !== null;
 
 /** Whether git takes a folder named `.git` for a repository. It passes over an empty one and looks further up. */
 const isRepository = (folder: string): boolean =>
-  isGitFolder(folder) || ['HEAD', 'commondir'].every((name) => statusOf(path.join(folder, name)) !== null);
+  isGitFolder(folder) || ['HEAD', 'commondir'].every((name) => entryStatus(path.join(folder, name)) !== null);
 
 /** Git folders of submodules, at any depth because their names may contain slashes. */
 const moduleFolders = (folder: string, depth = 1): readonly string[] =>
@@ -55,35 +55,35 @@ export const codePlaces = (gitFolder: string): readonly string[] => [
 /** The real folder that a `.git` file in this folder names; null if it names none. */
 const folderNamedIn = (file: string, folder: string): string | null => {
   const named = /^gitdir:\s*(.+?)\s*$/.exec(readSmall(file))?.[1];
-  return named === undefined ? null : realPathOf(path.resolve(folder, named));
+  return named === undefined ? null : realPath(path.resolve(folder, named));
 };
 
 /** The git folder behind a `.git`, and the one that it shares its configuration with. Null if it leads nowhere. */
 export const gitFoldersAt = (place: string): { readonly folder: string; readonly common: string } | null => {
-  const status = statusOf(place);
+  const status = entryStatus(place);
   if (status === null) return null;
   const behind = (): string | null =>
-    status.isFile() ? folderNamedIn(place, path.dirname(place)) : realPathOf(place);
+    status.isFile() ? folderNamedIn(place, path.dirname(place)) : realPath(place);
   const folder = status.isDirectory() ? place : behind();
   if (folder === null) return null;
   const shared = readSmall(path.join(folder, 'commondir')).trim();
-  const common = shared === '' ? folder : realPathOf(path.resolve(folder, shared));
+  const common = shared === '' ? folder : realPath(path.resolve(folder, shared));
   return { folder, common: common ?? folder };
 };
 
 /** The folder that a linked worktree shares with its repository; null if it does not name this worktree in return. */
 const commonFolder = (gitFolder: string, top: string): string | null => {
   const back = readSmall(path.join(gitFolder, 'gitdir')).trim();
-  const common = realPathOf(path.resolve(gitFolder, readSmall(path.join(gitFolder, 'commondir')).trim()));
+  const common = realPath(path.resolve(gitFolder, readSmall(path.join(gitFolder, 'commondir')).trim()));
   if (back === '' || common === null || path.dirname(gitFolder) !== path.join(common, 'worktrees'))
     return null;
-  return realPathOf(path.resolve(gitFolder, back)) === path.join(top, '.git') ? common : null;
+  return realPath(path.resolve(gitFolder, back)) === path.join(top, '.git') ? common : null;
 };
 
 /** Whether the configuration of a submodule's git folder names this folder as its worktree. */
 const isModule = (gitFolder: string, top: string): boolean => {
   const named = /^\s*worktree\s*=\s*(.+?)\s*$/m.exec(readSmall(path.join(gitFolder, 'config')))?.[1];
-  return named !== undefined && realPathOf(path.resolve(gitFolder, named)) === top;
+  return named !== undefined && realPath(path.resolve(gitFolder, named)) === top;
 };
 
 export type RepositoryPaths = {
@@ -107,7 +107,7 @@ const behindFile = (top: string, file: string): FoundRepository => {
   const found = (real: string): FoundRepository => ({ kind: 'found', repository: { top, folder: real } });
   const common = commonFolder(folder, top);
   const owner = common ?? folder;
-  const status = statusOf(owner);
+  const status = entryStatus(owner);
   if (status === null || !isOwnOrSystem(status)) return refused(`${owner} belongs to somebody else`);
   if (!isGitFolder(owner)) return refused(`${owner} is no repository`);
   if (common !== null || isModule(folder, top) || isWithin(folder, top)) return found(owner);
@@ -116,13 +116,13 @@ const behindFile = (top: string, file: string): FoundRepository => {
 
 const repositoryAt = (top: string, status: Stats): FoundRepository => {
   const place = path.join(top, '.git');
-  const owner = statusOf(top);
+  const owner = entryStatus(top);
   if (!isOwnOrSystem(status) || owner === null || !isOwnOrSystem(owner)) {
     return refused(`${top} belongs to somebody else`);
   }
   if (status.isFile()) return behindFile(top, place);
   if (status.isDirectory()) return { kind: 'found', repository: { top, folder: place } };
-  const folder = realPathOf(place);
+  const folder = realPath(place);
   if (folder === null || !isWithin(folder, top)) return refused(`${place} is a symlink that leads out of it`);
   return { kind: 'found', repository: { top, folder } };
 };
@@ -130,7 +130,7 @@ const repositoryAt = (top: string, status: Stats): FoundRepository => {
 /** The repository that the workspace, a real path, lies in. */
 export const findRepository = (workspace: string): FoundRepository => {
   for (let folder: string | null = workspace; folder !== null; folder = folderAbove(folder)) {
-    const status = statusOf(path.join(folder, '.git'));
+    const status = entryStatus(path.join(folder, '.git'));
     const isPassed = status?.isDirectory() === true && !isRepository(path.join(folder, '.git'));
     if (status !== null && !isPassed) return repositoryAt(folder, status);
   }
@@ -239,7 +239,7 @@ type Reading = {
 };
 
 const keyOfStatus = (file: string): string => {
-  const status = statusOf(file);
+  const status = entryStatus(file);
   return status === null ? '' : `${status.ino}:${status.ctimeMs}:${status.size}`;
 };
 
@@ -249,7 +249,7 @@ const resolveFrom = (folder: string, word: string, home: string): string =>
 /** Adds a place, and what is behind it if it is a symlink. */
 const addPlace = (reading: Reading, place: string, key: string): void => {
   const { workspace, named } = reading;
-  for (const one of new Set([place, realPathOf(place) ?? place])) {
+  for (const one of new Set([place, realPath(place) ?? place])) {
     if (!isWithin(one, workspace) || one === workspace || named.size >= PLACES_MAX) continue;
     named.set(one, { path: one, key });
   }
@@ -258,7 +258,7 @@ const addPlace = (reading: Reading, place: string, key: string): void => {
 const addCommandWords = (reading: Reading, command: string, top: string, key: string): void => {
   for (const word of fileWords(command)) {
     const place = resolveFrom(top, word, reading.home);
-    const status = statusOf(realPathOf(place) ?? place);
+    const status = entryStatus(realPath(place) ?? place);
     if (status === null ? namesFile(word) : status.isFile()) addPlace(reading, place, key);
   }
 };
@@ -275,7 +275,7 @@ const readConfig = (reading: Reading, { file, top }: ConfigPlace): void => {
   if (reading.visited.has(visit) || reading.visited.size >= FILES_MAX) return;
   reading.visited.add(visit);
   reading.statuses.set(file, keyOfStatus(file));
-  const real = realPathOf(file);
+  const real = realPath(file);
   for (const entry of configEntries(real === null ? '' : readSmall(real))) {
     const { key, value } = entry;
     if (value === '') continue;
@@ -414,7 +414,7 @@ const isHarmlessEntry = ({ key, value }: Entry, folder: string, workspace: strin
 
 /** Whether a configuration is harmless. A missing file is: git then uses its defaults. */
 export const isHarmlessConfig = (file: string, workspace: string): boolean => {
-  const status = statusOf(file);
+  const status = entryStatus(file);
   if (status === null) return true;
   if (!status.isFile() || status.size > CONFIG_MAX) return false;
   const entries = strictEntries(readSmall(file));
@@ -424,12 +424,12 @@ export const isHarmlessConfig = (file: string, workspace: string): boolean => {
 
 /** Whether a hooks folder holds only git's samples. Git runs no hook whose name has an extension. */
 export const areHarmlessHooks = (folder: string): boolean => {
-  const status = statusOf(folder);
+  const status = entryStatus(folder);
   if (status === null) return true;
   return status.isDirectory() && (readNames(folder)?.every((name) => name.endsWith('.sample')) ?? false);
 };
 
-const isAbsent = (place: string): boolean => statusOf(place) === null;
+const isAbsent = (place: string): boolean => entryStatus(place) === null;
 
 /** Whether a worktree folder looks as git made it: it names its repository and a worktree inside the workspace. */
 export const isHarmlessWorktree = (folder: string, workspace: string): boolean => {
@@ -447,7 +447,7 @@ const isHarmlessFolder = (folder: string, workspace: string, depth = 1): boolean
   const at = (name: string): string => path.join(folder, name);
   const inner = namesIn(at('modules'));
   return (
-    statusOf(folder)?.isDirectory() === true &&
+    entryStatus(folder)?.isDirectory() === true &&
     isHarmlessConfig(at('config'), workspace) &&
     areHarmlessHooks(at('hooks')) &&
     ['config.worktree', 'commondir', 'info/attributes'].every((name) => isAbsent(at(name))) &&
@@ -459,12 +459,12 @@ const isHarmlessFolder = (folder: string, workspace: string, depth = 1): boolean
 
 /** Checks a new `.git`: a folder, or a file that names a folder inside the workspace or in a known repository. */
 export const isHarmlessRepository = (place: string, workspace: string, known: readonly string[]): boolean => {
-  const status = statusOf(place);
+  const status = entryStatus(place);
   if (status === null) return true;
   if (status.isDirectory()) return isHarmlessFolder(place, workspace);
   if (!status.isFile()) return false;
   const named = /^gitdir:\s*(.+?)\s*$/.exec(readSmall(place))?.[1];
-  const folder = named === undefined ? null : realPathOf(path.resolve(path.dirname(place), named));
+  const folder = named === undefined ? null : realPath(path.resolve(path.dirname(place), named));
   if (folder === null) return false;
   const owner = known.find((one) => isWithin(folder, one));
   if (owner === undefined && !isWithin(folder, workspace)) return false;
@@ -572,7 +572,7 @@ export const createIndexReader = (): IndexReader => {
   return {
     read(gitFolder) {
       const file = path.join(gitFolder, 'index');
-      const status = statusOf(file);
+      const status = entryStatus(file);
       if (status === null || !status.isFile() || status.size > INDEX_MAX) return EMPTY;
       const key = `${status.ino}:${status.ctimeMs}:${status.size}`;
       const cached = cache.get(file);

@@ -16,7 +16,7 @@ import {
 import path from 'node:path';
 import { inflateSync } from 'node:zlib';
 import * as v from 'valibot';
-import { statusOf } from '../../platform/files.js';
+import { entryStatus } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
 import { askProgramSync } from '../../platform/start-program.js';
 import { plural } from '../../platform/text.js';
@@ -452,7 +452,7 @@ class GitCopies {
 
   #updateFan(name: string): void {
     const folder = `objects/${name}`;
-    const status = statusOf(this.at(folder));
+    const status = entryStatus(this.at(folder));
     const before = this.fans.get(name);
     const signature = status === null ? UNKNOWN : getSignature(status);
     const isSettled = before !== undefined && before.readAtMs - (status?.ctimeMs ?? 0) > TICK_MS;
@@ -472,7 +472,7 @@ class GitCopies {
   /** Null if there is no such file. */
   #copyFile(name: string, before: CopiedFile | undefined): CopiedFile | null {
     const [from, to] = [this.at(name), this.copy(name)];
-    const status = statusOf(from);
+    const status = entryStatus(from);
     if (!status?.isFile()) return null;
     const signature = getSignature(status);
     const isSettled = before !== undefined && before.copiedAtMs - status.ctimeMs > TICK_MS;
@@ -515,7 +515,7 @@ class GitCopies {
   #readDerived(): ReadonlyMap<string, string> {
     return new Map(
       DERIVED.flatMap((name) => {
-        const status = statusOf(this.at(name));
+        const status = entryStatus(this.at(name));
         return status === null ? [] : [[name, JSON.stringify(getSignature(status))] as const];
       }),
     );
@@ -605,7 +605,7 @@ class HistoryCheck {
   #checkPacks(): void {
     for (const name of this.#copies.newPacks()) {
       const file = this.#at(`objects/pack/${name}`);
-      if ((statusOf(file)?.size ?? 0) > VERIFIED_BYTES_MAX) continue;
+      if ((entryStatus(file)?.size ?? 0) > VERIFIED_BYTES_MAX) continue;
       if (this.#copies.git(['verify-pack', file.replace(/\.pack$/, '.idx')])?.code === 0) continue;
       for (const part of ['.idx', '.pack']) this.#moveAway(file.replace(/\.pack$/, part));
     }
@@ -621,12 +621,12 @@ class HistoryCheck {
     let count = 0;
     for (const { name: fan } of entriesIn(this.#at('objects'))) {
       const folder = this.#at(`objects/${fan}`);
-      const status = statusOf(folder);
+      const status = entryStatus(folder);
       const known = this.#copies.fans.get(fan);
       if (!FAN.test(fan) || !status?.isDirectory() || isUnchanged(status, known?.signature)) continue;
       for (const { name } of entriesIn(folder)) {
         if (known?.objects.has(name) || !HASH.test(fan + name)) continue;
-        if ((statusOf(path.join(folder, name))?.size ?? 0) > NEW_BYTES_MAX) continue;
+        if ((entryStatus(path.join(folder, name))?.size ?? 0) > NEW_BYTES_MAX) continue;
         count += 1;
         if (count > NEW_MAX) return;
         if (!this.#hasLooseObject(fan + name)) this.#moveAway(path.join(folder, name));
@@ -639,7 +639,7 @@ class HistoryCheck {
     for (const [fan, { objects }] of this.#copies.fans) {
       for (const [rest, { signature }] of objects) {
         const name = `objects/${fan}/${rest}`;
-        const status = statusOf(this.#at(name));
+        const status = entryStatus(this.#at(name));
         if (status === null) missing.push(name);
         else if (!isUnchanged(status, signature) && !this.#copies.isSame(name)) {
           if (this.#restore(name)) this.#repairs.objects += 1;
@@ -700,12 +700,12 @@ class HistoryCheck {
     const [, worktree] = /^(worktrees\/[^/]+)\//.exec(name) ?? [];
     if (worktree === undefined) return !LIMITS.has(name);
     const back = readText(this.#copies.copy(`${worktree}/gitdir`)).trim();
-    return back !== '' && statusOf(path.resolve(this.#at(worktree), back)) !== null;
+    return back !== '' && entryStatus(path.resolve(this.#at(worktree), back)) !== null;
   }
 
   #isSound(name: string, kind: FileKind): boolean {
     const file = this.#at(name);
-    const status = statusOf(file);
+    const status = entryStatus(file);
     if (status?.isFile() && this.#isUnchanged(name, status)) return true;
     const [, shared] = /^sharedindex\.([0-9a-f]+)$/.exec(name) ?? [];
     // Git deletes the shared part of an index when no index names it any more.
@@ -736,7 +736,7 @@ class HistoryCheck {
 
   #restoreAllRefs(): void {
     for (const name of this.#copies.files.keys()) {
-      if (!name.startsWith('refs/') || statusOf(this.#at(name)) !== null) continue;
+      if (!name.startsWith('refs/') || entryStatus(this.#at(name)) !== null) continue;
       if (this.#restore(name)) this.#repairs.refs.add(name);
     }
   }
@@ -744,7 +744,7 @@ class HistoryCheck {
   /** The logs of HEAD and of refs that are there. */
   #restoreAllLogs(): void {
     for (const name of this.#copies.files.keys()) {
-      if (!name.startsWith('logs/') || statusOf(this.#at(name)) !== null) continue;
+      if (!name.startsWith('logs/') || entryStatus(this.#at(name)) !== null) continue;
       const ref = name.slice('logs/'.length);
       if (ref !== 'HEAD' && this.#refNow(ref) === null) continue;
       if (this.#restore(name)) this.#repairs.files.add(name);
@@ -769,7 +769,7 @@ class HistoryCheck {
   #checkRefs(): void {
     const { files } = this.#copies;
     const changed = filesBelow(this.#copies.gitFolder, 'refs').filter((name) => {
-      const status = statusOf(this.#at(name));
+      const status = entryStatus(this.#at(name));
       return status !== null && !this.#isUnchanged(name, status);
     });
     const isManyAndGood = changed.length > REFS_MAX && this.#allRefsLead();
@@ -833,7 +833,7 @@ class HistoryCheck {
   #isFree(ref: string): boolean {
     if (this.#refNow(ref) !== null) return false;
     const parents = ref.split('/').map((_, index, parts) => parts.slice(0, index).join('/'));
-    const isBlocked = parents.some((parent) => statusOf(this.#at(parent))?.isDirectory() === false);
+    const isBlocked = parents.some((parent) => entryStatus(this.#at(parent))?.isDirectory() === false);
     if (isBlocked || filesBelow(this.#copies.gitFolder, ref).length > 0) return false;
     rmSync(this.#at(ref), { recursive: true, force: true }); // empty folders that git left
     return true;
@@ -883,7 +883,7 @@ class HistoryCheck {
   #suspects(): readonly Suspect[] {
     const suspects = new Map<string, Suspect>();
     for (const [file, { signature }] of this.#copies.files) {
-      const status = statusOf(this.#at(file));
+      const status = entryStatus(this.#at(file));
       if (status !== null && isUnchanged(status, signature)) continue;
       for (const [oid, ref] of this.#droppedHashes(file)) {
         const known = suspects.get(oid);
@@ -992,13 +992,13 @@ class HistoryCheck {
   }
 
   #moveAway(place: string): void {
-    const moved = statusOf(place) === null ? null : this.#copies.setAside(place);
+    const moved = entryStatus(place) === null ? null : this.#copies.setAside(place);
     if (moved !== null) this.#repairs.aside.push(moved);
   }
 
   /** Root gives files to the owner of the git folder. */
   #giveToOwner(place: string): void {
-    const status = statusOf(this.#copies.gitFolder);
+    const status = entryStatus(this.#copies.gitFolder);
     if (process.geteuid?.() === 0 && status !== null) chownSync(place, status.uid, status.gid);
   }
 }

@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import { isWithin, realPathOf, statusOf } from '../../platform/files.js';
+import { entryStatus, isWithin, realPath } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
 import { askProgram } from '../../platform/start-program.js';
 import { listWords } from '../../platform/text.js';
@@ -74,7 +74,7 @@ const privatePlaces = (top: string): readonly string[] => {
     for (const entry of entriesIn(folder)) {
       if (entry.isSymbolicLink() || left-- <= 0) continue;
       const place = `${folder}/${entry.name}`;
-      const mode = statusOf(place)?.mode;
+      const mode = entryStatus(place)?.mode;
       if (mode === undefined || LOCKS.has(place)) continue;
       const isFolder = entry.isDirectory();
       const isPrivate =
@@ -88,7 +88,7 @@ const privatePlaces = (top: string): readonly string[] => {
 };
 
 const hostFolder = (folder: string): Mount | null => {
-  const status = statusOf(folder);
+  const status = entryStatus(folder);
   if (status === null) return null;
   if (status.isSymbolicLink()) return { path: folder, words: ['--symlink', readlinkSync(folder), folder] };
   return status.isDirectory() && mayRead(folder) ? readable(folder) : null;
@@ -96,7 +96,7 @@ const hostFolder = (folder: string): Mount | null => {
 
 /** Skips version 1 cgroups, which are a dozen separate file systems that nobody reads. */
 const isWanted = (folder: string): boolean =>
-  folder !== '/sys/fs/cgroup' || statusOf('/sys/fs/cgroup/cgroup.controllers') !== null;
+  folder !== '/sys/fs/cgroup' || entryStatus('/sys/fs/cgroup/cgroup.controllers') !== null;
 
 export type HostView = {
   readonly mounts: readonly Mount[];
@@ -110,7 +110,7 @@ export const hostMounts = (): readonly Mount[] =>
 
 /** Inspects the machine, which takes some 30 ms where much is installed by hand; once per session. */
 export const viewHost = (): HostView => {
-  const secret = SECRET_PLACES.filter((place) => statusOf(place) !== null && mayRead(place));
+  const secret = SECRET_PLACES.filter((place) => entryStatus(place) !== null && mayRead(place));
   const closed = LOOKED_THROUGH.flatMap(privatePlaces).filter((place) => !secret.includes(place));
   const isInside = (place: string): boolean => secret.some((outer) => place.startsWith(`${outer}/`));
   return {
@@ -231,7 +231,7 @@ const createChooser = (place: Place): ((folder: string) => string | null) => {
   const secrets = listSecrets(place);
   const { home, workspace } = place;
   return (folder) => {
-    const real = realPathOf(folder);
+    const real = realPath(folder);
     if (real === null || TOO_HIGH.has(real) || isOnHost(real) || isWithin(real, workspace)) return null;
     if (home !== null && isWithin(home, real)) return null;
     return secrets.some((secret) => isWithin(secret, real) || isWithin(real, secret)) ? null : real;
@@ -297,10 +297,10 @@ export const viewHome = (place: Place): HomeView => {
     if (real !== null && value !== undefined) shown.push(real, value);
   }
   const secrets = home === null ? [] : SECRETS_OF_TOOLS.map((at) => path.join(home, at));
-  const real = secrets.map((secret) => realPathOf(secret)).filter((one) => one !== null);
+  const real = secrets.map((secret) => realPath(secret)).filter((one) => one !== null);
   return {
     masked: [...secrets, ...real].filter((secret) => shown.some((one) => isWithin(secret, one))),
-    mounts: withoutInner(shown).map((one) => readable(one, realPathOf(one) ?? one)),
+    mounts: withoutInner(shown).map((one) => readable(one, realPath(one) ?? one)),
     links,
     searchPath: searchPathInside(searchPath, choose),
   };
@@ -308,7 +308,7 @@ export const viewHome = (place: Place): HomeView => {
 
 /** The user's home as a real path; null if HOME names no folder, or `/`. */
 export const findHome = (named: string | undefined): string | null => {
-  const real = named === undefined || !path.isAbsolute(named) ? null : realPathOf(named);
+  const real = named === undefined || !path.isAbsolute(named) ? null : realPath(named);
   return real === null || real === '/' || !statSync(real).isDirectory() ? null : real;
 };
 

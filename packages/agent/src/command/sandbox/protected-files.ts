@@ -12,8 +12,8 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import { isWithin, statusOf } from '../../platform/files.js';
-import { protectionOf } from '../../policy/paths.js';
+import { entryStatus, isWithin } from '../../platform/files.js';
+import { findProtection } from '../../policy/paths.js';
 import {
   areHarmlessHooks,
   isHarmlessConfig,
@@ -107,7 +107,7 @@ const remember = (found: ProtectedPath): Known => ({
 });
 
 const isFolder = ({ kind, path: place }: ProtectedPath): boolean =>
-  kind === 'folder' || (kind === 'repository' && statusOf(place)?.isDirectory() === true);
+  kind === 'folder' || (kind === 'repository' && entryStatus(place)?.isDirectory() === true);
 
 const isSame = (one: ProtectedPath & { readonly inside?: string | null }, other: ProtectedPath): boolean =>
   one.ino === other.ino &&
@@ -154,7 +154,7 @@ const filesIn = (one: ProtectedPath): readonly string[] =>
     ? readInside(one.path)
         .print.split('\n')
         .map((line) => line.split('\0')[0] ?? '')
-        .filter((place) => statusOf(place)?.isDirectory() === false)
+        .filter((place) => entryStatus(place)?.isDirectory() === false)
     : [one.path];
 
 export class ProtectedFiles {
@@ -350,7 +350,7 @@ export class ProtectedFiles {
       const known = new Set(before.inside?.split('\n'));
       for (const line of readInside(now.path).print.split('\n')) {
         const [place = ''] = line.split('\0');
-        const status = statusOf(place);
+        const status = entryStatus(place);
         if (known.has(line) || status === null || status.isDirectory()) continue;
         this.#putAway(place, null);
       }
@@ -421,7 +421,7 @@ export class ProtectedFiles {
   #newRepositoryAround(place: string): string | null {
     for (let top = path.dirname(place); isWithin(top, this.#workspace); top = path.dirname(top)) {
       if (top === this.#workspace) return null;
-      if (statusOf(path.join(top, '.git')) === null) continue;
+      if (entryStatus(path.join(top, '.git')) === null) continue;
       return this.#isNewFolder(top) ? top : null;
     }
     return null;
@@ -430,18 +430,18 @@ export class ProtectedFiles {
   #isNewFolder(folder: string): boolean {
     if (this.#foldersBefore === null || this.#foldersBefore.has(folder) || this.#walk.has(folder))
       return false;
-    const madeMs = statusOf(folder)?.birthtimeMs ?? 0;
+    const madeMs = entryStatus(folder)?.birthtimeMs ?? 0;
     return madeMs === 0 || madeMs >= (this.#walk.sinceMs ?? 0);
   }
 
   /** What came with a repository goes with it. */
   #judgeOrphans(): void {
     for (const [place, top] of this.#came) {
-      if (statusOf(path.join(top, '.git')) !== null) continue;
+      if (entryStatus(path.join(top, '.git')) !== null) continue;
       this.#came.delete(place);
       const known = this.#known.get(place);
       this.#known.delete(place);
-      if (known !== undefined && statusOf(place) !== null) this.#putAway(known.path, known.namedBy);
+      if (known !== undefined && entryStatus(place) !== null) this.#putAway(known.path, known.namedBy);
     }
   }
 
@@ -513,7 +513,7 @@ export class ProtectedFiles {
       if (one !== null) judge(one);
       const isRepository = isBare || (one !== null && one.kind === 'repository' && isFolder(one));
       for (const code of isRepository ? listGitCode(place) : []) judge(code);
-      if (statusOf(place) !== null) this.#scan.follow(place, isBare);
+      if (entryStatus(place) !== null) this.#scan.follow(place, isBare);
     }
   }
 
@@ -557,7 +557,7 @@ export class ProtectedFiles {
     if (moved === null) return;
     const why =
       namedBy === null
-        ? (protectionOf(path.relative(this.#workspace, place))?.why ?? 'git obeys it')
+        ? (findProtection(path.relative(this.#workspace, place))?.why ?? 'git obeys it')
         : `git's configuration names it: ${namedBy}`;
     this.#notes.push(
       `${this.#shown(place)} is protected (${why}); what the command put there was moved to ${moved}`,

@@ -1,9 +1,9 @@
 import type { Dirent, Stats } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import { isWithin, statusOf } from '../../platform/files.js';
+import { entryStatus, isWithin } from '../../platform/files.js';
 import { listWords } from '../../platform/text.js';
-import { isObeyedOnEntry, mayBeProtected, protectionOf } from '../../policy/paths.js';
+import { findProtection, isObeyedOnEntry, mayBeProtected } from '../../policy/paths.js';
 import {
   type ConfigPlace,
   codePlaces,
@@ -56,7 +56,7 @@ export type Scan = {
 
 /** Null if it is no folder, or closed to us, so to commands as well. */
 const folderStatus = (folder: string): Stats | null => {
-  const status = statusOf(folder);
+  const status = entryStatus(folder);
   return status?.isDirectory() ? status : null;
 };
 
@@ -73,7 +73,7 @@ const IN_GIT: PlaceFacts = { inGit: true, namedBy: null };
 
 /** Null if nothing is there. */
 export const protectedPathAt = (place: string, facts = BY_NAME): ProtectedPath | null => {
-  const status = statusOf(place);
+  const status = entryStatus(place);
   if (status === null) return null;
   const { dev, ino, ctimeMs, size, nlink } = status;
   const isPlain = facts !== BY_NAME && !status.isSymbolicLink();
@@ -102,7 +102,7 @@ export const readInside = (folder: string): Inside => {
   for (let next = open.pop(); next !== undefined && prints.length < INSIDE_MAX; next = open.pop()) {
     for (const name of namesIn(next)) {
       const place = path.join(next, name);
-      const status = statusOf(place);
+      const status = entryStatus(place);
       if (status === null) continue;
       newestMs = Math.max(newestMs, status.ctimeMs);
       prints.push(`${place}\0${status.dev}:${status.ino}:${status.ctimeMs}`);
@@ -532,7 +532,7 @@ const isStill = (contents: FolderContents, { ctimeMs, ino, dev }: Stats): boolea
 const protectedParents = (folder: string): string => {
   const names = [path.basename(path.dirname(folder)), path.basename(folder)];
   const parents = names.join('/');
-  return names.some(mayBeProtected) && protectionOf(parents) === null ? parents : '';
+  return names.some(mayBeProtected) && findProtection(parents) === null ? parents : '';
 };
 
 /**
@@ -544,8 +544,8 @@ const isProtected = (parents: string, entry: Dirent, scope: ProtectedNames): boo
   if (scope === 'inPackages') return isObeyedOnEntry(entry.name);
   const mayBegin = mayBeProtected(entry.name);
   if (!mayBegin && parents === '') return false;
-  if (mayBegin && (entry.isSymbolicLink() || protectionOf(entry.name) !== null)) return true;
-  return parents !== '' && protectionOf(`${parents}/${entry.name}`) !== null;
+  if (mayBegin && (entry.isSymbolicLink() || findProtection(entry.name) !== null)) return true;
+  return parents !== '' && findProtection(`${parents}/${entry.name}`) !== null;
 };
 
 type ListName = 'folders' | 'packages' | 'results' | 'found' | 'sockets';

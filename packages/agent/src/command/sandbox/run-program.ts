@@ -229,7 +229,7 @@ export const whyNotStarted = ({ code, signal, stderr }: SandboxedEnd, program: s
 };
 
 /** Tries the sandbox with a program that ends at once. Null if that works, otherwise the reason and what to do. */
-export const probeSandbox = async (options: SandboxedProgram): Promise<string | null> => {
+export const probeProgramSandbox = async (options: SandboxedProgram): Promise<string | null> => {
   if (process.platform !== 'linux') return 'bubblewrap exists for Linux only';
   const started = startSandboxed(options);
   started.channel.resume();
@@ -247,7 +247,7 @@ const findLibrary = (line: string): readonly string[] => {
 };
 
 /** Paths of a program's libraries. The program must be trusted, since `ldd` may start it. Never rejects. */
-export const librariesOf = async (program: string): Promise<readonly string[]> => {
+export const listLibraries = async (program: string): Promise<readonly string[]> => {
   const programs = ownPrograms();
   const ldd = programs.find('ldd');
   const environment = { ...process.env, LC_ALL: 'C' };

@@ -20,7 +20,7 @@ import {
 } from 'node:fs';
 import { type UserInfo, userInfo } from 'node:os';
 import path from 'node:path';
-import { statusOf } from '../../platform/files.js';
+import { entryStatus } from '../../platform/files.js';
 import { bootId, pidNamespace } from '../../platform/process-identity.js';
 import type { HomeView } from './host.js';
 import { inFolder, namesIn, readSmall } from './untrusted-files.js';
@@ -203,7 +203,7 @@ const moveEntries = (from: number, to: number, own: ReadonlySet<string>): number
       if (inner !== null && outer !== null) failures += moveEntries(inner, outer, own);
       else {
         const isEmpty = inner !== null && readdirSync(`/proc/self/fd/${inner}`).length === 0;
-        if (isEmpty && statusOf(target) !== null) continue; // a folder for downloads that got none
+        if (isEmpty && entryStatus(target) !== null) continue; // a folder for downloads that got none
         if (inner !== null) rmSync(target, { force: true });
         moveEntry(source, target);
       }
@@ -281,7 +281,7 @@ export const removePrivateFolders = (top: string): void => {
 export const removeFolders = (top: string): void => {
   removePrivateFolders(top);
   for (const place of [commandsFolder(top), sessionFile(top), sentFile(top)]) removeTree(place);
-  if (statusOf(protectedRecord(top))?.size === 0) rmSync(protectedRecord(top), { force: true });
+  if (entryStatus(protectedRecord(top))?.size === 0) rmSync(protectedRecord(top), { force: true });
   try {
     rmdirSync(top);
   } catch {
@@ -316,7 +316,7 @@ const thisMachine = (): string | null => {
 
 /** Device and inode: a copy has others. */
 const identifyFolder = (folder: string): string => {
-  const status = statusOf(folder);
+  const status = entryStatus(folder);
   return status === null ? '' : `${status.dev}:${status.ino}`;
 };
 

@@ -16,14 +16,14 @@ import {
   writeSync,
 } from 'node:fs';
 import path from 'node:path';
-import { statusOf } from '../../platform/files.js';
+import { entryStatus } from '../../platform/files.js';
 
 /** Files and folders that a command may exchange, remove or close to us at any moment. */
 
 const FILE_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 const FOLDER_ONLY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
-export const isFolder = (place: string): boolean => statusOf(place)?.isDirectory() === true;
+export const isFolder = (place: string): boolean => entryStatus(place)?.isDirectory() === true;
 
 /** Null if there is no such folder, or it is closed to us. */
 export const readNames = (folder: string): readonly string[] | null => {

@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
-import { isWithin, realPathOf, statusOf } from '../../platform/files.js';
+import { entryStatus, isWithin, realPath } from '../../platform/files.js';
 import type { HistoryPurpose, RepositoryAccess } from '../../policy/repository-access.js';
 import { findRepository } from './git-folders.js';
 import type { GitHistory } from './git-history.js';
@@ -256,7 +256,7 @@ export class WorkspaceGuard {
     return {
       mounts: [...view.home.mounts, ...mounts],
       usualMounts: [...view.home.mounts, ...usual],
-      masked: [...new Set(masked)].filter((place) => statusOf(place) !== null),
+      masked: [...new Set(masked)].filter((place) => entryStatus(place) !== null),
       refusals: repository.refusals,
       exchangeable,
       end: () => {
@@ -308,7 +308,7 @@ const REPOSITORIES_MAX = 6;
 
 /** Makes the target of a symlink read-only if it lies in the workspace. */
 const linkTargetMounts = (link: string, workspace: string): readonly Mount[] => {
-  const real = realPathOf(link);
+  const real = realPath(link);
   if (real === null || real === workspace || !isWithin(real, workspace)) return [];
   return [readableIfThere(real)];
 };
@@ -317,7 +317,9 @@ const protectingMounts = (found: ProtectedPath, workspace: string): readonly Mou
   const parent = path.dirname(found.path);
   if (found.kind === 'link') return linkTargetMounts(found.path, workspace);
   if (found.kind === 'repository') {
-    return [statusOf(found.path)?.isDirectory() ? writableIfThere(found.path) : readableIfThere(found.path)];
+    return [
+      entryStatus(found.path)?.isDirectory() ? writableIfThere(found.path) : readableIfThere(found.path),
+    ];
   }
   const isPart = path.basename(parent).startsWith('.') && parent !== workspace && !found.inGit;
   return [...(isPart ? [writableIfThere(parent)] : []), readableIfThere(found.path)];

@@ -19,7 +19,7 @@ import {
   type SearchPlace,
   searchPrograms,
 } from '../../platform/find-program.js';
-import { guarded, guardOf } from '../../platform/guarded-start.js';
+import { guardedStart, guardPipe } from '../../platform/guarded-start.js';
 import { atExit, SYSTEM_SHELL, startProgram, systemBash } from '../../platform/start-program.js';
 import type { StdioServer } from './server-config.js';
 import type { ServerLog } from './server-log.js';
@@ -77,7 +77,7 @@ export class StdioTransport implements Transport {
       detached: true,
       stdio: ['pipe', 'pipe', 'pipe', ...descriptors, ...(isGuarded ? (['pipe'] as const) : [])],
     });
-    guardOf(child, prepared);
+    guardPipe(child, prepared);
     prepared.started();
     this.#child = child;
     const forget = atExit(() => this.#kill('SIGKILL'));
@@ -226,7 +226,7 @@ const prepareUnsandboxed = (server: StdioServer, { environment, workspace }: Pla
   const program = findServerProgram(server.command, { environment, workspace });
   const bash = systemBash();
   const start =
-    bash === null ? { program, words: server.args } : guarded({ program, words: server.args }, bash);
+    bash === null ? { program, words: server.args } : guardedStart({ program, words: server.args }, bash);
   return {
     ...start,
     folder: serverFolder(server, workspace),

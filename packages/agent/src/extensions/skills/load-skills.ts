@@ -4,7 +4,7 @@
  */
 
 import path from 'node:path';
-import { realPathOf } from '../../platform/files.js';
+import { realPath } from '../../platform/files.js';
 import {
   inOneLine,
   type PromptFault,
@@ -136,7 +136,7 @@ export const loadPromptFiles = async (
     const search = await findPromptFiles(place);
     faults.push(...search.faults);
     for (const file of search.files) {
-      const real = realPathOf(file) ?? file;
+      const real = realPath(file) ?? file;
       if (seen.has(real)) continue;
       if (place.owner === 'project') remaining -= 1;
       if (place.owner === 'project' && remaining < 0) {

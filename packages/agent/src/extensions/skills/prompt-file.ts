@@ -2,7 +2,7 @@
 
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { realPathOf } from '../../platform/files.js';
+import { realPath } from '../../platform/files.js';
 import { repositoryFolders } from '../../platform/repository-folders.js';
 
 export type PromptPlace = {
@@ -89,7 +89,7 @@ export const promptPlaces = (sources: PromptSources): readonly PromptPlace[] => 
     const all = [path.join(configFolder, `${kind}s`), ...elsewhere.map((name) => path.join(home, name))];
     return all.map((folder) => ({ folder, owner: 'user', kind, within: null }));
   }).filter(({ folder }) => existsSync(folder));
-  const own = ofUser.map(({ folder }) => realPathOf(folder)).filter((real) => real !== null);
+  const own = ofUser.map(({ folder }) => realPath(folder)).filter((real) => real !== null);
   const ofProject = folders.flatMap((folder) =>
     KINDS.flatMap((kind) =>
       folderNames(sources, kind, '.pawl').map(

@@ -22,7 +22,7 @@ import {
   type Remaining,
   readLimit,
   remainingLimit,
-  tokensOf,
+  totalTokens,
   type Usage,
   type UsageTotals,
 } from '../usage.js';
@@ -53,7 +53,7 @@ const getSpent = (session: SessionData, dimension: Dimension, at: number): numbe
     case 'usd':
       return usage.costUsd;
     case 'tokens':
-      return tokensOf(usage);
+      return totalTokens(usage);
     case 'time':
       return elapsedMs(session, at);
     case 'rounds':

@@ -5,7 +5,7 @@ import {
   type HookVerdicts,
   hookNotes,
   hookRemarks,
-  reasonOf,
+  verdictReason,
 } from '../../policy/hook-verdict.js';
 import type { Action, HookPhase } from '../action.js';
 import { openParts } from '../conversation.js';
@@ -237,6 +237,6 @@ export const showObjections = (verdicts: HookVerdicts): readonly Action[] =>
     if (decision === 'allow' || fault !== undefined) return showVerdict(verdict);
     return [
       ...showVerdict(verdict),
-      { type: 'DisplayWarning', kind: 'hook', text: `hook ${hook}: ${reasonOf(verdict)}` } as const,
+      { type: 'DisplayWarning', kind: 'hook', text: `hook ${hook}: ${verdictReason(verdict)}` } as const,
     ];
   });

@@ -1,7 +1,14 @@
 /** The conversation that a model call sends, and the request. */
 
 import type { Action, RequestPurpose } from '../action.js';
-import { addParts, addReply, addResults, addTexts, imageTokens, lengthOf } from '../conversation.js';
+import {
+  addParts,
+  addReply,
+  addResults,
+  addTexts,
+  conversationLength,
+  imageTokens,
+} from '../conversation.js';
 import type { QueuedInput } from '../event.js';
 import type { AssistantMessage, ResultPart, TextOrigin, UserText } from '../message.js';
 import {
@@ -35,7 +42,7 @@ export const callModel = (
  */
 export const sendCall = (state: In<'CallingLlm'>): MoveTo<'CallingLlm'> => {
   const { purpose } = state;
-  const length = lengthOf(state.session.conversation);
+  const length = conversationLength(state.session.conversation);
   if (state.requestId !== '')
     return go(state, { type: 'SendLlmRequest', requestId: state.requestId, purpose, length });
   const [requestId, session] = nextId(state.session, 'request');

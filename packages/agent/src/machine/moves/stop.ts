@@ -1,7 +1,7 @@
 /** Stops a turn, from each state in which it can be stopped, and says so. */
 
 import type { Action } from '../action.js';
-import { type Event, type ModelErrorKind, type On, originOf } from '../event.js';
+import { type Event, failureOrigin, type ModelErrorKind, type On } from '../event.js';
 import type { AssistantMessage, Image } from '../message.js';
 import {
   type CancelCause,
@@ -199,7 +199,7 @@ export const restore = (inputs: readonly Restored[]): Action => {
 
 export const returnFailed = (state: In<'Failed'>): MoveTo<'WaitingForUserInput'> => {
   const { session, error, message } = state;
-  const reason = { kind: 'error', error, origin: originOf(error), message } as const;
+  const reason = { kind: 'error', error, origin: failureOrigin(error), message } as const;
   return go(
     { name: 'WaitingForUserInput', session, reason, next: 'rest' },
     { type: 'DisplayError', text: message, origin: reason.origin },

@@ -1,6 +1,6 @@
 /** Explains the policy's decision about a shell text, without a session. */
 
-import { decide, type PolicyDecision, type PolicySettings, placeOf } from '../decide.js';
+import { commandPlace, decide, type PolicyDecision, type PolicySettings } from '../decide.js';
 import type { JudgedCall, Needs, ShellFacts } from '../judged-call.js';
 import type { CommandPlace } from '../presets.js';
 import { commandFinder, type FindProgram, shellFacts } from './shell-facts.js';
@@ -64,6 +64,6 @@ export const explainCommand = async (
     ...decide(settings, [], call),
     ...(unrecoverable === null ? {} : { unrecoverable }),
     facts,
-    place: placeOf(settings, call) ?? 'unfenced',
+    place: commandPlace(settings, call) ?? 'unfenced',
   };
 };

@@ -1,6 +1,6 @@
 /** One model call: stop policies, the user's policy, the request, retries. Shared by all states that call a model. */
 
-import { lengthOf } from '@pawl/agent/machine/conversation';
+import { conversationLength } from '@pawl/agent/machine/conversation';
 import { failureText, isRetried, retryDelayMs, retryText } from '@pawl/agent/machine/moves/retry';
 import type { CallPurpose } from '../action.js';
 import { cutOutputs, tell } from '../conversation.js';
@@ -131,7 +131,7 @@ export const sendAgain = (state: Calling, requestId: string) =>
     type: 'CallModel',
     requestId,
     purpose: getPurpose(state),
-    length: lengthOf(state.run.conversation),
+    length: conversationLength(state.run.conversation),
     depth: state.run.depth,
   }) as const;
 
