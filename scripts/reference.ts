@@ -148,10 +148,18 @@ const typesBehind = (declared: readonly Declared[]): readonly Declared[] => {
 const sourceOf = (statement: Node): string | null =>
   isNode(statement.source) && typeof statement.source.value === 'string' ? statement.source.value : null;
 
-/** The exports of an entry point, which only re-exports names. */
+/** The name that a statement declares and exports. */
+const ownExport = (statement: Node): readonly string[] => {
+  const name = isNode(statement.declaration) ? declaredName(statement.declaration) : undefined;
+  return statement.type === 'ExportNamedDeclaration' && name !== undefined ? [name] : [];
+};
+
+/** The exports of an entry point: its own, and those of other files. */
 const exportsOf = (folder: string, entry: string): readonly Declared[] => {
   const file = path.join(folder, entry);
-  return parse(file).body.flatMap((statement) => exportedNames(statement).map((name) => find(file, name)));
+  return parse(file).body.flatMap((statement) =>
+    [...ownExport(statement), ...exportedNames(statement)].map((name) => find(file, name)),
+  );
 };
 
 /** Types and values may differ in the size of a letter only, which a heading's address does not tell. */

@@ -3,7 +3,7 @@ import type { Fault, Source } from './source.js';
 
 /**
  * The walls between packages: a package imports another one through its `exports`, and only if its package.json names
- * it. Packages and files have no circle; type imports count.
+ * it. Packages, folders beside each other and files have no circle; type imports count.
  */
 
 /** What a package.json says about the package in whose folder it lies. */
@@ -124,6 +124,28 @@ const edgesBetween = (
   return edges;
 };
 
+const PACKAGE_FOLDER = /^packages\/[^/]+\/src(\/|$)/;
+
+/** `packages/agent/src/models` and what is above it, down from `packages/agent/src`. */
+const foldersAbove = (file: string): readonly string[] => {
+  const folder = path.posix.dirname(file);
+  return PACKAGE_FOLDER.test(folder) ? [...foldersAbove(folder), folder] : [];
+};
+
+/** All folders of sources. */
+const parentFolders = (sources: readonly Source[]): readonly string[] => [
+  ...new Set(sources.flatMap(({ file }) => foldersAbove(file))),
+];
+
+/** Of files below `parent` the folder in it; null of a file that lies in `parent` itself, or elsewhere. */
+const folderWithin =
+  (parent: string) =>
+  (file: string): string | null => {
+    if (!file.startsWith(`${parent}/`)) return null;
+    const [folder = '', ...rest] = file.slice(parent.length + 1).split('/');
+    return rest.length === 0 ? null : `${parent}/${folder}`;
+  };
+
 const circleFaults = (sources: readonly Source[], manifests: Manifests): readonly Fault[] => {
   const faultOf = (what: string, circle: readonly string[], file: string): Fault => ({
     file,
@@ -134,10 +156,40 @@ const circleFaults = (sources: readonly Source[], manifests: Manifests): readonl
     ...circlesOf(edgesBetween(sources, manifests, (file) => file)).map((circle) =>
       faultOf('files', circle, circle[0] ?? ''),
     ),
+    ...parentFolders(sources)
+      .flatMap((parent) => circlesOf(edgesBetween(sources, manifests, folderWithin(parent))))
+      .map((circle) => faultOf('folders', circle, circle[0] ?? '')),
     ...circlesOf(edgesBetween(sources, manifests, packageOf)).map((circle) =>
       faultOf('packages', circle, `packages/${circle[0]}/package.json`),
     ),
   ];
+};
+
+const SMALL_LINES = 60;
+
+/** Late imports, and files that a package offers to users or starts as a program. */
+const isLate = (source: Source, start: number): boolean => source.text.startsWith('import(', start);
+
+/**
+ * A small file that one other file imports belongs below its user there. What is loaded late stands apart, and so do faces
+ * and programs, which nobody imports.
+ */
+const smallFileFaults = (sources: readonly Source[], manifests: Manifests): readonly Fault[] => {
+  const importers = new Map<string, Set<string>>();
+  const loadedLate = new Set<string>();
+  for (const source of sources)
+    for (const { specifier, start } of source.imports) {
+      const target = resolve(source.file, specifier, manifests) ?? '';
+      if (isLate(source, start)) loadedLate.add(target);
+      importers.set(target, (importers.get(target) ?? new Set()).add(source.file));
+    }
+  return sources.flatMap(({ file, text }) => {
+    const [importer, ...others] = importers.get(file) ?? [];
+    const isSmall = text.split('\n').length <= SMALL_LINES;
+    const isFace = path.posix.basename(file) === 'index.ts';
+    if (!isSmall || isFace || importer === undefined || others.length > 0 || loadedLate.has(file)) return [];
+    return [{ file, line: 1, text: `a small file that only ${importer} imports: put it there` }];
+  });
 };
 
 /** For the sources of packages. */
@@ -149,4 +201,5 @@ export const wallFaults = (sources: readonly Source[], manifests: Manifests): re
     }),
   ),
   ...circleFaults(sources, manifests),
+  ...smallFileFaults(sources, manifests),
 ];

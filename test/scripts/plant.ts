@@ -43,12 +43,14 @@ export const faultsOf = (
   }
 };
 
-/** One test a row. */
+const isOfSmallFile = (fault: string): boolean => fault.includes(' a small file that only ');
+
+/** One test a row. The files of most rows are small: that fault is looked at in `small files` alone. */
 export const testRows = (group: string, rows: readonly Row[]): void => {
   describe(`tidy: ${group}`, () => {
     for (const { title, given, then } of rows) {
       it(title, () => {
-        const found = faultsOf(given);
+        const found = faultsOf(given).filter((fault) => isOfSmallFile(fault) === (group === 'small files'));
         const expected = then.map((start, index) => (found[index]?.startsWith(start) ? found[index] : start));
         assert.deepEqual(found, expected);
       });

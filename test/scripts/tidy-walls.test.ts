@@ -86,6 +86,21 @@ const walls: readonly Row[] = [
     ],
   },
   {
+    title: 'folders beside each other have no circle; a folder and the one that it is in may',
+    given: {
+      'packages/agent/src/tools/a.ts': "import '../models/b.js';\nimport './in/d.js';\n",
+      'packages/agent/src/tools/c.ts': '',
+      'packages/agent/src/tools/in/d.ts': "import '../c.js';\n",
+      'packages/agent/src/models/b.ts': "import '../tools/c.js';\n",
+      'packages/pawl/src/e.ts':
+        "import '@pawl/agent/tools/a';\nimport '@pawl/agent/tools/in/d';\nimport '@pawl/agent/models/b';\n",
+      'packages/pawl/src/f.ts': "import '@pawl/agent/tools/c';\n",
+    },
+    then: [
+      'packages/agent/src/models:1 circle of folders: packages/agent/src/models, packages/agent/src/tools',
+    ],
+  },
+  {
     title: 'a circle of packages is a fault',
     given: {
       'packages/one/package.json': '{ "name": "@pawl/one", "dependencies": { "@pawl/two": "*" } }',
@@ -95,6 +110,19 @@ const walls: readonly Row[] = [
       'packages/two/src/b.ts': "import '@pawl/one/c';\n",
     },
     then: ['packages/one/package.json:1 circle of packages: one, two'],
+  },
+];
+
+const smallFiles: readonly Row[] = [
+  {
+    title: 'a small file that one other file imports belongs there; one that is loaded late does not',
+    given: {
+      'packages/agent/src/tools/a.ts': "import './b.js';\nexport const a = () => import('./c.js');\n",
+      'packages/agent/src/tools/b.ts': '',
+      'packages/agent/src/tools/c.ts': "import './d.js';\n",
+      'packages/agent/src/tools/d.ts': '//\n'.repeat(60),
+    },
+    then: ['packages/agent/src/tools/b.ts:1 a small file that only packages/agent/src/tools/a.ts imports'],
   },
 ];
 
@@ -164,4 +192,5 @@ const purity: readonly Row[] = [
 ];
 
 testRows('walls', walls);
+testRows('small files', smallFiles);
 testRows('purity', purity);

@@ -1,10 +1,10 @@
 /** Public test support for agents: a scripted model, a fake clock, journals in memory. */
 
 import type { Clock } from '@pawl/agent/platform/clock';
+import type { SimulationOptions, SimulationReport } from '@pawl/verify/simulation/report-types';
 
 export { memoryJournals } from '@pawl/agent/journal/memory-store';
 export { type Script, type ScriptedOptions, scriptedModel } from '@pawl/agent/models/scripted-model';
-export { simulate } from '@pawl/verify/lazy-simulation';
 export type {
   SimulationFailure,
   SimulationOptions,
@@ -50,4 +50,15 @@ export const fakeClock = (startAt = 1_000_000): FakeClock => {
     },
     waiting: () => alarms.size,
   };
+};
+
+/**
+ * Runs sessions of the real runtime and journal on a simulated computer: their disk, processes, clock, model, tools and
+ * user follow from the seed, with many more faults and crashes than in life. Every step is checked; the first session
+ * that breaks a promise ends the run. Until it resolves, the process has simulated files below `/@pawl/`, simulated local
+ * sockets and clocks: run nothing else beside it.
+ */
+export const simulate = async (options: SimulationOptions): Promise<SimulationReport> => {
+  const { simulate: run } = await import('@pawl/verify/simulation/simulate');
+  return run(options);
 };
