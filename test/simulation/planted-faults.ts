@@ -29,8 +29,8 @@ const earlierFaults: readonly PlantedFault[] = [
     ["if (effect === 'pure') return null;", "if (effect !== 'probeable') return null;"],
   ),
   fault('a session with a damaged header is left out of the list', 'agent/src/journal/list.ts', [
-    "errorCode(error) === 'ENOENT' ? null : unreadable(found, error),",
-    'error === undefined ? unreadable(found, errorCode(error)) : null,',
+    "errorCode(error) === 'ENOENT' ? null : unreadable(file, error),",
+    'error === undefined ? unreadable(file, errorCode(error)) : null,',
   ]),
   fault(
     'a retry waits by the clock of the wall',
@@ -47,10 +47,10 @@ const earlierFaults: readonly PlantedFault[] = [
     'a clock that was set back makes a retry longer after a resume',
     'agent/src/machine/moves/shutdown-and-resume.ts',
     [
-      '  const left = remainingTimer(state, event.at, event.stoppedAt);\n',
+      '  const timer = remainingTimer(state, event.at, event.stoppedAt);\n',
       `  const { at, stoppedAt = at } = event;
   const delayMs = Math.max(0, state.dueAt - stoppedAt);
-  const left = { timerId: state.timerId, dueAt: at + delayMs, delayMs };
+  const timer = { timerId: state.timerId, dueAt: at + delayMs, delayMs };
 `,
     ],
   ),
@@ -171,11 +171,11 @@ const laterFaults: readonly PlantedFault[] = [
     '      .toArray(from)\n      .slice(0, from === 0 ? -1 : undefined)\n',
   ]),
   fault('a snapshot counts although the journal before it has changed', LOAD, [
-    'if ((await sumOf(handle, last.size)) !== last.sum) return null;',
+    'if ((await sumBytes(handle, last.size)) !== last.sum) return null;',
     '',
   ]),
   fault('a snapshot counts as the end of the journal', 'agent/src/journal/file-store.ts', [
-    '      : JournalScan.after(handle, path, end, start.point);',
+    '      : JournalScan.after(handle, path, size, start.point);',
     '      : JournalScan.after(handle, path, start.point.size, start.point);',
   ]),
 ];
@@ -190,7 +190,7 @@ const loopFaults: readonly PlantedFault[] = [
     'this.#inbox.push(item);\n    item.sender?.resolve({ seq: 0 });\n',
   ]),
   fault('the merged text of a reply is never journaled', LOOP, [
-    'if (text !== null && !this.#adapter.holds(event, text))',
+    'if (text !== null && !this.#adapter.contains(event, text))',
     'if (text === undefined)',
   ]),
   fault('a session goes on after its journal has failed', LOOP, [
@@ -241,8 +241,8 @@ const machineFaults: readonly PlantedFault[] = [
     "    .slice(0, length)\n    .map((message) => ({ ...message, parts: message.parts.filter((part, at) => part.type !== 'result' || at === 0) }) as Message)",
   ]),
   fault('a retry is forgotten when the session resumes', 'agent/src/machine/moves/shutdown-and-resume.ts', [
-    'return go({ ...state, ...left, session }, ...actions, schedule(left));',
-    'return go({ ...state, ...left, session }, ...actions);',
+    'return go({ ...state, ...timer, session }, ...actions, schedule(timer));',
+    'return go({ ...state, ...timer, session }, ...actions);',
   ]),
 ];
 
