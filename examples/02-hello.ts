@@ -1,6 +1,6 @@
 /** Opens a session with a model that answers from a script, asks it one thing, and prints the answer and what it took. */
 import { openSession } from 'pawl';
-import { memoryJournals, scriptedModel } from '../packages/pawl/src/testing.js';
+import { memoryJournals, scriptedModel } from 'pawl/testing';
 
 const session = await openSession({
   model: scriptedModel({ replies: [{ text: 'Hello! What shall we build?' }] }),

@@ -1,6 +1,6 @@
 /** Watches a turn with a real tool call: text as it streams, and each transition as it happens. */
 import { openSession } from 'pawl';
-import { memoryJournals, scriptedModel } from '../packages/pawl/src/testing.js';
+import { memoryJournals, scriptedModel } from 'pawl/testing';
 
 const session = await openSession({
   model: scriptedModel({

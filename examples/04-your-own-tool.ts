@@ -1,7 +1,7 @@
 /** Gives the agent a tool of your own: a schema (zod here; valibot and arktype do as well) and a function. */
 import { defineTool, openSession } from 'pawl';
+import { memoryJournals, scriptedModel } from 'pawl/testing';
 import * as z from 'zod';
-import { memoryJournals, scriptedModel } from '../packages/pawl/src/testing.js';
 
 const dice = defineTool({
   name: 'dice',

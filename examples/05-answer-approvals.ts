@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openSession } from 'pawl';
-import { memoryJournals, scriptedModel } from '../packages/pawl/src/testing.js';
+import { memoryJournals, scriptedModel } from 'pawl/testing';
 
 const workspace = mkdtempSync(join(tmpdir(), 'pawl-example-'));
 const calls = [

@@ -1,6 +1,6 @@
 /** Stops a turn after two rounds of tools, then raises the limit and goes on where it stopped. */
 import { defaultSettings, openSession } from 'pawl';
-import { memoryJournals, scriptedModel } from '../packages/pawl/src/testing.js';
+import { memoryJournals, scriptedModel } from 'pawl/testing';
 
 const look = (path: string) => ({ text: `I read ${path}.`, calls: [{ tool: 'read', input: { path } }] });
 

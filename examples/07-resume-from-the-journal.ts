@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileJournals, openSession, replay } from 'pawl';
-import { scriptedModel } from '../packages/pawl/src/testing.js';
+import { scriptedModel } from 'pawl/testing';
 
 const folder = mkdtempSync(join(tmpdir(), 'pawl-example-'));
 const script = {

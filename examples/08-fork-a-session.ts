@@ -1,6 +1,6 @@
 /** Forks a session at an entry of its journal: both share what was said until then, and go different ways from there. */
 import { createAgent, messagesOf, type Session } from 'pawl';
-import { memoryJournals, scriptedModel } from '../packages/pawl/src/testing.js';
+import { memoryJournals, scriptedModel } from 'pawl/testing';
 
 const agent = createAgent({
   model: scriptedModel({ replies: [{ text: 'A name for a boat?' }, { text: 'Then "Halcyon".' }] }),

@@ -1,6 +1,6 @@
 /** Tools mode: one question, a limit of rounds after which the model is asked for its answer, and a stopping policy. */
 import { finishReasonOf, messagesOf, openSession, type Session, toolsMode } from 'pawl';
-import { memoryJournals, scriptedModel } from '../packages/pawl/src/testing.js';
+import { memoryJournals, scriptedModel } from 'pawl/testing';
 
 const look = { tool: 'read', input: { path: 'package.json' } };
 const journals = memoryJournals();

@@ -1,6 +1,6 @@
 /** Reads a session's events as an async iteration: what the journal holds, then what comes, until the session ends. */
 import { type Entry, openSession } from 'pawl';
-import { memoryJournals, scriptedModel } from '../packages/pawl/src/testing.js';
+import { memoryJournals, scriptedModel } from 'pawl/testing';
 
 const session = await openSession({
   model: scriptedModel({ replies: [{ text: 'One.' }, { text: 'Two.' }] }),

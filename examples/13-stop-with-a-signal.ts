@@ -1,6 +1,6 @@
 /** Stops a turn with an AbortSignal: what was said until then is kept, and the session goes on. */
 import { openSession } from 'pawl';
-import { memoryJournals, scriptedModel } from '../packages/pawl/src/testing.js';
+import { memoryJournals, scriptedModel } from 'pawl/testing';
 
 const controller = new AbortController();
 const session = await openSession({

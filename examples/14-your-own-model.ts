@@ -1,6 +1,6 @@
 /** Writes a model of your own in one function; models of the AI SDK need less: aiSdkModel(openai('gpt-5')). */
 import { type Model, openSession } from 'pawl';
-import { memoryJournals } from '../packages/pawl/src/testing.js';
+import { memoryJournals } from 'pawl/testing';
 
 const noTokens = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
 

@@ -1,7 +1,7 @@
 /** One agent for many sessions, with every part of your own: tools, limits, rules, answers, clock, an end from outside. */
 import { createAgent, defineTool, presetRules } from 'pawl';
+import { fakeClock, memoryJournals, scriptedModel } from 'pawl/testing';
 import * as z from 'zod';
-import { fakeClock, memoryJournals, scriptedModel } from '../packages/pawl/src/testing.js';
 
 const shelves = new Map([['apples', 3]]);
 const input = z.object({ item: z.string(), count: z.number().int() });
