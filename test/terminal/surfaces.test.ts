@@ -49,7 +49,6 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
       'our own script and project; its story is that of a turn',
     ]),
   ),
-  'packages/pawl/src/sessions/project-trust.ts': 'test/trust/ask-trust.test.ts',
   'packages/pawl/src/commands/sessions.ts': 'prints what the list of sessions prints, in the same way',
   'packages/pawl/src/interactive/ask-trust.ts': 'warnings made safe; the questions are those of ask-trust.ts',
   'packages/pawl/src/editor/acp-command.ts': 'two constant sentences; the rest goes to the editor as JSON',

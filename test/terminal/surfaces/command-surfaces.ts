@@ -231,7 +231,7 @@ export const commandSurfaces: readonly Surface[] = [
   },
   {
     name: 'MCP servers with hostile settings and output',
-    covers: ['packages/pawl/src/commands/mcp.ts', 'packages/pawl/src/commands/mcp-login.ts'],
+    covers: ['packages/pawl/src/commands/mcp.ts'],
     commands: ['mcp'],
     show: mcp,
   },
