@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { nameFaults, typeNameFaults } from './tidy/names.js';
+import { nameFaults, typeNameFaults, vagueWordFaults } from './tidy/names.js';
 import { oneOfEachFaults } from './tidy/one-of-each.js';
 import { outputFaults } from './tidy/output.js';
 import { processFaults } from './tidy/processes.js';
@@ -91,6 +91,7 @@ export const tidy = (root: string): readonly Fault[] => {
     ...inSrc.flatMap(wallClockFaults),
     ...sources.flatMap(nameFaults),
     ...typeNameFaults(inSrc),
+    ...vagueWordFaults(inSrc),
     ...typeNameFaults(inEnginePackage),
     ...[...sources, ...inEnginePackage].flatMap(shapeFaults),
   ];

@@ -1,96 +1,10 @@
 import path from 'node:path';
-import { type Fault, isNode, type Node, nameOf, type Source, walk } from './source.js';
+import { type Fault, isNode, nameOf, type Source, walk } from './source.js';
 
-/** Words that say nothing to a reader, and what to write. Names of libraries are theirs. */
-const BANNED: Readonly<Record<string, string>> = {
-  ctx: 'a whole word',
-  msg: 'message',
-  req: 'request',
-  res: 'response',
-  opts: 'options',
-  util: 'a noun',
-  utils: 'a noun',
-  helper: 'a verb',
-  helpers: 'a verb',
-  manager: 'the noun it manages',
-};
-/** Banned as a whole name only. */
-const BANNED_WHOLE: Readonly<Record<string, string>> = { data: 'what it holds' };
-
-const wordsOf = (name: string): readonly string[] =>
-  name
-    .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
-    .replace(/([A-Z])([A-Z][a-z])/g, '$1 $2')
-    .toLowerCase()
-    .split(/[^a-z0-9]+/);
-
-/** Why a name may not be ours; null of a good one. */
-const nameFault = (name: string): string | null => {
-  const whole = Object.hasOwn(BANNED_WHOLE, name) ? BANNED_WHOLE[name] : undefined;
-  if (whole !== undefined) return `'${name}': say ${whole}`;
-  const word = wordsOf(name).find((one) => Object.hasOwn(BANNED, one));
-  return word === undefined ? null : `'${name}': say ${BANNED[word]}, not ${word}`;
-};
-
-/** The names that a pattern binds: `{ a, b: [c], ...d }` binds a, c and d. */
-const bound = (pattern: unknown): readonly Node[] => {
-  if (!isNode(pattern)) return [];
-  if (pattern.type === 'Identifier') return [pattern];
-  const inner = [
-    pattern.left,
-    pattern.argument,
-    pattern.parameter,
-    pattern.type === 'Property' ? pattern.value : null,
-  ];
-  const lists = [pattern.properties, pattern.elements].flatMap((list) => (Array.isArray(list) ? list : []));
-  return [...inner, ...lists].flatMap(bound);
-};
-
-const DECLARES = new Set([
-  'FunctionDeclaration',
-  'ClassDeclaration',
-  'TSTypeAliasDeclaration',
-  'TSInterfaceDeclaration',
-]);
-const MEMBERS = new Set([
-  'PropertyDefinition',
-  'MethodDefinition',
-  'TSPropertySignature',
-  'TSMethodSignature',
-]);
-
-/** The names that a node declares: ours to choose. Fields count where the file describes our own values. */
-const declared = (node: Node, withFields: boolean): readonly Node[] => {
-  if (node.type === 'VariableDeclarator' || DECLARES.has(node.type)) return bound(node.id);
-  if (node.type === 'CatchClause') return bound(node.param);
-  if (node.type === 'ImportSpecifier')
-    return nameOf(node.local) === nameOf(node.imported) ? [] : bound(node.local);
-  if (MEMBERS.has(node.type)) return withFields && node.computed !== true ? bound(node.key) : [];
-  return Array.isArray(node.params) && node.type !== 'TSTypeParameterInstantiation'
-    ? node.params.flatMap(bound)
-    : [];
-};
-
-const fileFault = (file: string): string | null => {
+/** File names are kebab-case. */
+export const nameFaults = ({ file }: Source): readonly Fault[] => {
   const name = path.posix.basename(file).replace(/(\.test|\.d)?\.ts$/, '');
-  if (!/^[a-z0-9]+(-[a-z0-9]+)*$/.test(name)) return 'file names are kebab-case';
-  return nameFault(name);
-};
-
-/** Names that we declare are whole words of the house. Fields of a wire that others defined (models/, tests) are exempt. */
-export const nameFaults = (source: Source): readonly Fault[] => {
-  const { file } = source;
-  const withFields = file.startsWith('packages/') && !file.startsWith('packages/agent/src/models/');
-  const faults: Fault[] = [];
-  const badFile = fileFault(file);
-  if (badFile !== null) faults.push({ file, line: 1, text: badFile });
-  walk(source.program, (node) => {
-    for (const name of declared(node, withFields)) {
-      const text = nameFault(nameOf(name) ?? '');
-      if (text !== null) faults.push({ file, line: source.lineOf(name.start), text });
-    }
-  });
-  return faults;
+  return /^[a-z0-9]+(-[a-z0-9]+)*$/.test(name) ? [] : [{ file, line: 1, text: 'file names are kebab-case' }];
 };
 
 const TYPES = new Set(['TSTypeAliasDeclaration', 'TSInterfaceDeclaration', 'ClassDeclaration']);
@@ -111,4 +25,46 @@ export const typeNameFaults = (sources: readonly Source[]): readonly Fault[] => 
     });
   }
   return faults;
+};
+
+/** Participles and pictures that stand where a noun belongs, or make prose of a comment. */
+const VAGUE = /\b(given|kept|wanted|told|made|said|begun|life|order|own|found|left)\b/g;
+/** `textOf` says how a value is made of another, not what it is. */
+const OF_NAME = /^[a-z]\w*Of$/;
+
+/** Ceilings that are only ever lowered. */
+const VAGUE_PER_1000_LINES_MAX = 25;
+/** So many say nothing about the style of a tree. */
+const VAGUE_FREE = 20;
+const OF_NAMES_MAX = 30;
+
+const isFunctionNode = (node: unknown): boolean => isNode(node) && /Function/.test(node.type);
+
+const ofNames = ({ program }: Source): readonly string[] => {
+  const names: string[] = [];
+  walk(program, (node) => {
+    const isFunction =
+      node.type === 'FunctionDeclaration' ||
+      (node.type === 'VariableDeclarator' && isFunctionNode(node.init));
+    const name = isFunction ? nameOf(node.id) : undefined;
+    if (name !== undefined && OF_NAME.test(name)) names.push(name);
+  });
+  return names;
+};
+
+/** How often the sources say a thing by a vague word, or name a function after what it takes. */
+export const vagueWordFaults = (sources: readonly Source[]): readonly Fault[] => {
+  const lines = sources.reduce((sum, { text }) => sum + text.split('\n').length, 0);
+  const vague = sources.reduce((sum, { text }) => sum + (text.match(VAGUE)?.length ?? 0), 0);
+  const names = sources.flatMap(ofNames);
+  const fault = (text: string): Fault => ({ file: 'packages', line: 1, text });
+  const isVague = vague > VAGUE_FREE && (1000 * vague) / lines > VAGUE_PER_1000_LINES_MAX;
+  return [
+    ...(isVague
+      ? [fault(`${((1000 * vague) / lines).toFixed(1)} of the words of ${VAGUE.source} in 1,000 lines`)]
+      : []),
+    ...(names.length > OF_NAMES_MAX
+      ? [fault(`${names.length} functions named xOf, at most ${OF_NAMES_MAX}`)]
+      : []),
+  ];
 };

@@ -10,28 +10,6 @@ const HOME = '/ho' + 'me/someone/notes';
 const SHARED = '.' + './shared/spec';
 
 const names: readonly Row[] = [
-  ...['ctx', 'lastMsg', 'HTTPReq', 'PARSE_UTILS', 'textHelper', 'sessionManager', 'data'].map(
-    (name): Row => ({
-      title: `nothing that we declare is called ${name}`,
-      given: { 'packages/pawl/src/a.ts': `\nexport const ${name} = 1;\n` },
-      then: [`packages/pawl/src/a.ts:2 '${name}': say `],
-    }),
-  ),
-  {
-    title: 'parameters, functions, types, fields, destructured and caught names are declared too',
-    given: {
-      'packages/pawl/src/a.ts': [
-        'export const a = (req: string) => req;',
-        'export function helper() {}',
-        'export type Manager = { readonly res: 1 };',
-        'export const { opts, ...utils } = { opts: 1 };',
-        'try { a; } catch (msg) { msg; }',
-        "import { x as ctx } from 'node:x'; ctx;",
-        '',
-      ].join('\n'),
-    },
-    then: [1, 2, 3, 3, 4, 4, 5, 6].map((line) => `packages/pawl/src/a.ts:${line} '`),
-  },
   {
     title: 'an exported type has a name of its own; local types, tests and re-exports may repeat one',
     given: {
@@ -44,33 +22,32 @@ const names: readonly Row[] = [
     then: ["packages/agent/src/tools/b.ts:2 'Look' is also a type of packages/agent/src/machine/a.ts"],
   },
   {
-    title: 'names of libraries are theirs',
+    title: 'few functions are named after what they take, and few things by vague words',
     given: {
-      'packages/pawl/src/a.ts':
-        "import { cwd } from 'node:process';\nspawn('x', { cwd: cwd(), args: 1 }).data.params;\n",
-      'packages/agent/src/models/b.ts': 'export type Wire = { readonly data: string };\n',
+      'packages/pawl/src/a.ts': Array.from({ length: 31 }, (_, at) => `const v${at}Of = () => ${at};\n`).join(
+        '',
+      ),
+      'packages/pawl/src/b.ts': '// given\n'.repeat(21),
+    },
+    then: ['packages:1 388.9 of the words', 'packages:1 31 functions named xOf'],
+  },
+  {
+    title: 'a few are fine',
+    given: {
+      'packages/pawl/src/a.ts': Array.from({ length: 30 }, (_, at) => `const v${at}Of = () => ${at};\n`).join(
+        '',
+      ),
+      'packages/pawl/src/b.ts': '// given\n'.repeat(20),
     },
     then: [],
   },
   {
-    title: 'a word within another word is that word',
-    given: {
-      'packages/pawl/src/a.ts':
-        'export const resultOfRest = 1;\nexport const metadata = 2;\nexport const responses = 3;\n',
-    },
-    then: [],
-  },
-  {
-    title: 'files are kebab-case and follow the same words',
+    title: 'files are kebab-case',
     given: {
       'packages/pawl/src/someThing.ts': '',
-      'packages/pawl/src/string-utils.ts': '',
       'packages/pawl/src/fine-name.ts': '',
     },
-    then: [
-      'packages/pawl/src/someThing.ts:1 file names are kebab-case',
-      "packages/pawl/src/string-utils.ts:1 'string-utils': say a noun",
-    ],
+    then: ['packages/pawl/src/someThing.ts:1 file names are kebab-case'],
   },
 ];
 
@@ -268,7 +245,7 @@ testRows('clocks', clocks);
 testRows('texts', texts);
 
 it('tidy: an archive without .git is walked, and what is ignored there stays so', () => {
-  const bad = 'export const ctx = 1;\n';
+  const bad = 'export enum A {}\n';
   const given = {
     '.gitignore': '# built\ndist/\n*.tgz\n',
     'packages/pawl/src/a.ts': bad,
@@ -277,7 +254,7 @@ it('tidy: an archive without .git is walked, and what is ignored there stays so'
     'packages/node_modules/c.ts': bad,
     'scripts/deep/d.ts': bad,
   };
-  const found = ["packages/pawl/src/a.ts:1 'ctx': say ", "scripts/deep/d.ts:1 'ctx': say "];
+  const found = ['packages/pawl/src/a.ts:1 no enum', 'scripts/deep/d.ts:1 no enum'];
   for (const as of ['work tree', 'archive'] as const) {
     const faults = faultsOf(given, as).filter(
       (fault) => !fault.startsWith('packages/node_modules/') || as === 'archive',
