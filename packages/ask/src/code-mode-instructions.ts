@@ -2,7 +2,7 @@
 
 type CodeModeFacts = {
   readonly language: 'javascript' | 'python';
-  /** `yes`: a sub-call can have an environment of its own. */
+  /** `yes`: a sub-call can run in a separate environment. */
   readonly recursive: 'yes' | 'no';
   /** Time limit of a program, without its sub-calls. */
   readonly cellDeadlineMs: number;

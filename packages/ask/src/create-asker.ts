@@ -108,8 +108,9 @@ class Askers implements Asker {
     return this.#start(opened, chosen, instructions, options);
   }
 
-  async resume(sessionId: string, given: Watcher<AskTypes> | ResumeOptions = {}): Promise<AskRun> {
-    const options: ResumeOptions = typeof given === 'function' ? { watcher: given } : given;
+  async resume(sessionId: string, watcherOrOptions: Watcher<AskTypes> | ResumeOptions = {}): Promise<AskRun> {
+    const options: ResumeOptions =
+      typeof watcherOrOptions === 'function' ? { watcher: watcherOrOptions } : watcherOrOptions;
     const { watcher, limits } = options;
     const opened = await this.#options.journals.open(sessionId, options);
     const { journal, state } = opened;
@@ -132,8 +133,8 @@ class Askers implements Asker {
     return this.#options.environments ?? loadEnvironments();
   }
 
-  async #choose(wanted: EnvironmentName | null): Promise<Chosen> {
-    const choice = await chooseEnvironment(wanted, await this.#environments());
+  async #choose(name: EnvironmentName | null): Promise<Chosen> {
+    const choice = await chooseEnvironment(name, await this.#environments());
     if (choice.status === 'chosen') return choice;
     throw new EnvironmentUnavailable(`There is no environment for the model's programs. ${choice.why}`);
   }
@@ -200,8 +201,8 @@ class Askers implements Asker {
 
   #equip(environment: EnvironmentKind, instructions: string): AskEquipment {
     const model = (modelId: string): Model => {
-      const found = this.#models.find(({ id }) => id === modelId);
-      if (found !== undefined) return found;
+      const match = this.#models.find(({ id }) => id === modelId);
+      if (match !== undefined) return match;
       throw new Error(
         `the model ${modelId} is not connected: this run was opened with ${this.#options.model.id}`,
       );
@@ -268,7 +269,7 @@ export type AskSettingsPatch = Partial<
 
 export type AskOptions = {
   readonly question: string;
-  /** UTF-8 files (unchanged until the run ends), or texts and JSON (kept in the journal). At most 100 MB in all. */
+  /** UTF-8 files (unchanged until the run ends), or texts and JSON (stored in the journal). At most 100 MB. */
   readonly contexts: readonly InputSource[];
   /** The folder that the run is listed under. */
   readonly workspace: string;
@@ -304,7 +305,7 @@ export type Asker = {
   ask(options: AskOptions): Promise<AskRun>;
   /**
    * Continues an interrupted run; answered model calls are not repeated. A finished run is only opened for reading,
-   * unless `limits` is given and a limit ended the run or refused some of its sub-calls.
+   * unless `limits` is set and a limit ended the run or refused some of its sub-calls.
    */
   resume(sessionId: string, options?: Watcher<AskTypes> | ResumeOptions): Promise<AskRun>;
 };
@@ -368,7 +369,7 @@ type EnvironmentChoice =
   | { readonly status: 'missing'; readonly why: string };
 
 /** Uses the named environment or none. */
-const takeWanted = async (kind: EnvironmentKind): Promise<EnvironmentChoice> => {
+const probeEnvironment = async (kind: EnvironmentKind): Promise<EnvironmentChoice> => {
   const why = await kind.probe();
   if (why === null) return { status: 'chosen', kind, note: null };
   return { status: 'missing', why: `${kind.name} can't be used here: ${why}` };
@@ -379,13 +380,13 @@ const takeWanted = async (kind: EnvironmentKind): Promise<EnvironmentChoice> => 
  * note. `python` is used only by name.
  */
 export const chooseEnvironment = async (
-  wanted: EnvironmentName | null,
+  name: EnvironmentName | null,
   kinds: Readonly<Record<EnvironmentName, EnvironmentKind>>,
 ): Promise<EnvironmentChoice> => {
-  if (wanted !== null) return takeWanted(kinds[wanted]);
-  const first = await takeWanted(kinds.javascript);
+  if (name !== null) return probeEnvironment(kinds[name]);
+  const first = await probeEnvironment(kinds.javascript);
   if (first.status === 'chosen') return first;
-  const second = await takeWanted(kinds.quickjs);
+  const second = await probeEnvironment(kinds.quickjs);
   if (second.status === 'missing') return { status: 'missing', why: `${first.why}; ${second.why}` };
   return { ...second, note: `code runs in QuickJS, which is slower: ${first.why}` };
 };

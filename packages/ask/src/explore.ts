@@ -1,7 +1,7 @@
 /**
  * Runs a call of the tool `explore`: code mode for inputs that do not fit into the agent's window.
  *
- * 1. A run has a journal of its own. A repeated call (the runtime repeats one after a crash) resumes the unfinished run
+ * 1. Each run has a separate journal. A repeated call (the runtime repeats one after a crash) resumes the unfinished run
  *    of the same question about the same files, so nothing is paid for twice.
  * 2. A run spends at most the session's remaining budget. Every outcome carries the run's usage.
  */
@@ -28,14 +28,14 @@ export type ExploreNeeds = {
 };
 
 /** An unfinished run, its limits and its usage so far. */
-type Begun = { readonly id: string; readonly limits: RunLimits; readonly spent: UsageTotals };
+type UnfinishedRun = { readonly id: string; readonly limits: RunLimits; readonly spent: UsageTotals };
 
 /** The unfinished run of the same question about the same files, or null: a repeated call resumes it. */
-const findBegun = async (
+const findUnfinished = async (
   { journals }: ExploreNeeds,
   question: string,
   files: readonly string[],
-): Promise<Begun | null> => {
+): Promise<UnfinishedRun | null> => {
   for await (const { sessionId } of journals.list()) {
     const peeked = await attempt(() => journals.peek(sessionId));
     // An unreadable journal can't be resumed.
@@ -54,23 +54,23 @@ const findBegun = async (
 
 /** The session's remaining budget as limits of the run; null if one is used up. */
 const limitsFrom = ({ usd, tokens }: ReturnType<ToolContext['left']>): RunLimits | null => {
-  const limitOf = (left: Remaining): Limit | null => {
-    if (left.type === 'unlimited') return 'unlimited';
-    return left.amount > 0 ? left.amount : null;
+  const toLimit = (remaining: Remaining): Limit | null => {
+    if (remaining.type === 'unlimited') return 'unlimited';
+    return remaining.amount > 0 ? remaining.amount : null;
   };
-  const [usdLimit, tokensLimit] = [limitOf(usd), limitOf(tokens)];
+  const [usdLimit, tokensLimit] = [toLimit(usd), toLimit(tokens)];
   return usdLimit === null || tokensLimit === null
     ? null
     : { usd: usdLimit, tokens: tokensLimit, timeMs: 'unlimited' };
 };
 
 /** True if the remaining limits of an unfinished run are within the session's remaining budget. */
-const fitsInto = (begun: Begun, { usd, tokens }: RunLimits): boolean => {
-  const fits = (own: Limit, spent: number, limit: Limit): boolean =>
-    limit === 'unlimited' || (own !== 'unlimited' && own - spent <= limit);
+const fitsInto = (unfinished: UnfinishedRun, { usd, tokens }: RunLimits): boolean => {
+  const fits = (runLimit: Limit, spent: number, limit: Limit): boolean =>
+    limit === 'unlimited' || (runLimit !== 'unlimited' && runLimit - spent <= limit);
   return (
-    fits(begun.limits.usd, begun.spent.costUsd, usd) &&
-    fits(begun.limits.tokens, totalTokens(begun.spent), tokens)
+    fits(unfinished.limits.usd, unfinished.spent.costUsd, usd) &&
+    fits(unfinished.limits.tokens, totalTokens(unfinished.spent), tokens)
   );
 };
 
@@ -81,9 +81,9 @@ const begin = async (
   limits: RunLimits,
 ): Promise<AskRun> => {
   const files = context.paths;
-  const begun = await findBegun(needs, question, files);
-  if (begun !== null && fitsInto(begun, limits)) {
-    const resumed = await attempt(() => needs.asker.resume(begun.id));
+  const unfinished = await findUnfinished(needs, question, files);
+  if (unfinished !== null && fitsInto(unfinished, limits)) {
+    const resumed = await attempt(() => needs.asker.resume(unfinished.id));
     // Another program has it open, or its files have changed: start a new run instead.
     if (resumed.kind === 'done') return resumed.value;
   }
@@ -124,14 +124,14 @@ const toToolOutcome = (outcome: Outcome, usage: Usage): ToolOutcome => {
 
 /** Reports progress after each step; the returned function stops that. */
 const tell = (run: AskRun, context: ToolContext): (() => void) => {
-  let told = '';
+  let lastLine = '';
   return run.watch(({ state }) => {
     const root = state.nodes[ROOT]?.run;
     if (root === undefined) return;
     const usd = spentBy(state).costUsd;
     const line = `iteration ${root.iterations + 1}, ${state.subcalls} sub-calls, $${usd.toFixed(4)}\n`;
-    if (line !== told) context.progress(line);
-    told = line;
+    if (line !== lastLine) context.progress(line);
+    lastLine = line;
   });
 };
 

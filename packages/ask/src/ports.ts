@@ -25,7 +25,7 @@ export type SubcallAnswerer = (subcall: Subcall) => Promise<readonly string[]>;
 export type Cell = {
   readonly cellId: string;
   readonly code: string;
-  /** Time limit for the cell's own work; waiting for sub-calls does not count. */
+  /** Time limit for the cell's work; waiting for sub-calls does not count. */
   readonly deadlineMs: number;
   readonly signal: AbortSignal;
 };

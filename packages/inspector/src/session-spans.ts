@@ -19,7 +19,7 @@ import { type Activity, findActivities } from './figures/session-figures.js';
 export type SpanOptions = {
   readonly tracer: Tracer;
   readonly sessionId: string;
-  /** The span or trace that the turns belong to. Default: each turn begins a trace of its own. */
+  /** The span or trace that the turns belong to. Default: each turn begins a new trace. */
   readonly parent?: Context;
   /** Prompts, replies, arguments and results are part of the spans, with secrets replaced. Default: none of them is. */
   readonly content?: Redact | null;
@@ -217,8 +217,8 @@ export class SessionSpans {
   #isOver({ state, path, event }: Stepped, { id }: OpenChat): boolean {
     if (state.name === 'Compacting') return state.compactionId !== id;
     if (event.type === 'Resumed') return false;
-    const left = path.some(({ kind, to }) => kind === 'go' && to !== 'CallingLlm' && to !== 'Error');
-    return left || (state.name !== 'CallingLlm' && state.name !== 'Error');
+    const hasMovedOn = path.some(({ kind, to }) => kind === 'go' && to !== 'CallingLlm' && to !== 'Error');
+    return hasMovedOn || (state.name !== 'CallingLlm' && state.name !== 'Error');
   }
 
   #endChat(event: Event): void {
@@ -282,7 +282,7 @@ const getRequestId = (event: Event): string | null => {
   return null;
 };
 
-/** What was said, for spans, if the user wants it there. */
+/** Contents of messages for spans, if the user enables them. */
 
 const CHARACTERS_MAX = 32_768;
 
@@ -360,7 +360,7 @@ export const genAi = {
 /** Values of `gen_ai.operation.name`. */
 const operations = { agent: 'invoke_agent', chat: 'chat', tool: 'execute_tool' } as const;
 
-/** Our own names, for what the conventions have none. */
+/** Our names where the conventions have none. */
 const pawlNames = {
   cost: 'pawl.cost_usd',
   turn: 'pawl.turn.id',

@@ -12,9 +12,9 @@ export const programFile = (...names: readonly string[]): string => {
   const files = FOLDERS.flatMap((folder) =>
     names.map((name) => fileURLToPath(new URL(folder + name, import.meta.url))),
   );
-  const found = files.find((file) => existsSync(file));
-  if (found === undefined) {
+  const existing = files.find((file) => existsSync(file));
+  if (existing === undefined) {
     throw new Error(`${names.join(' or ')} is missing from this copy of pawl: install it anew`);
   }
-  return found;
+  return existing;
 };

@@ -36,7 +36,7 @@ type Python = { readonly program: string; readonly library: readonly string[] };
 /** The interpreters to try, in order. */
 const candidates = (): readonly ProgramPath[] => {
   const system = searchPrograms({ environment: { PATH: SYSTEM_PATH }, workspace: null });
-  return [system.find(NAME), ownPrograms().find(NAME)].flatMap((found) => (found === null ? [] : [found]));
+  return [system.find(NAME), ownPrograms().find(NAME)].filter((program) => program !== null);
 };
 
 const askPython = async (candidate: ProgramPath): Promise<Python | null> => {

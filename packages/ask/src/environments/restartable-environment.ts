@@ -57,23 +57,23 @@ export const createEnvironment = async (
   what: string,
   begin: () => Promise<EnvironmentProcess>,
 ): Promise<Environment> => {
-  let life = await begin();
+  let process = await begin();
   let number = 0;
   let use: 'free' | 'busy' | 'closed' = 'free';
   let variablesLost: 'no' | 'yes' = 'no';
 
   const replace = async (): Promise<void> => {
-    life = await begin();
+    process = await begin();
     variablesLost = 'yes';
     // close() was called meanwhile, but could end only the previous process.
-    if (use === 'closed') await life.end('it was closed');
+    if (use === 'closed') await process.end('it was closed');
   };
   const using = async <T>(work: () => Promise<T>): Promise<T> => {
     if (use === 'closed') throw new Error('this environment is closed: start another one');
     if (use === 'busy') throw new Error('this environment runs one cell at a time: wait for the one before');
     use = 'busy';
     try {
-      if (life.hasEnded()) await replace();
+      if (process.hasEnded()) await replace();
       return await work();
     } finally {
       if (use === 'busy') use = 'free';
@@ -81,7 +81,7 @@ export const createEnvironment = async (
   };
   const runCell = async (cell: Cell, answer: SubcallAnswerer): Promise<CellReport> => {
     number += 1;
-    const end = await life.run(number, cell, answer);
+    const end = await process.run(number, cell, answer);
     if (end.type === 'gone' && use === 'busy') await replace();
     const report = end.type === 'gone' ? died(what, end) : end.report;
     const lost = variablesLost;
@@ -91,10 +91,10 @@ export const createEnvironment = async (
 
   return {
     run: (cell, answer) => using(() => runCell(cell, answer)),
-    read: (name) => using(() => life.read(name)),
+    read: (name) => using(() => process.read(name)),
     async close() {
       use = 'closed';
-      await life.end('it was closed');
+      await process.end('it was closed');
     },
   };
 };
@@ -103,7 +103,7 @@ export const createEnvironment = async (
 type PausableTimer = {
   pause(): void;
   resume(): void;
-  /** Runs again, with `leftMs` left. */
+  /** Restarts with `leftMs` remaining. */
   restart(leftMs: number): void;
   /** Stops the timer for good. */
   cancel(): void;

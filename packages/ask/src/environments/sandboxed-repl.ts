@@ -34,7 +34,7 @@ const NEVER = new AbortController().signal;
 type Finished = Extract<FromProgram, { readonly type: 'finished' }>;
 type Called = Extract<FromProgram, { readonly type: 'subcall' }>;
 type Printed = Extract<FromProgram, { readonly type: 'printed' }>;
-type CellOrder = Pick<Cell, 'code' | 'deadlineMs' | 'signal'> & {
+type CellRequest = Pick<Cell, 'code' | 'deadlineMs' | 'signal'> & {
   readonly number: number;
   readonly outputMax: number;
 };
@@ -103,9 +103,9 @@ const collectPrinted = (outputMax: number) => {
   };
 };
 
-const runIn = (live: LiveRepl, order: CellOrder, answer: SubcallAnswerer): Promise<CellEnd> =>
+const runIn = (live: LiveRepl, request: CellRequest, answer: SubcallAnswerer): Promise<CellEnd> =>
   new Promise((resolve) => {
-    const { number, code, deadlineMs, signal, outputMax } = order;
+    const { number, code, deadlineMs, signal, outputMax } = request;
     const printed = collectPrinted(outputMax);
     const calls = answerCalls(live, number, answer);
     let isStopping = false;
@@ -125,19 +125,19 @@ const runIn = (live: LiveRepl, order: CellOrder, answer: SubcallAnswerer): Promi
       live.listen(null);
       resolve(end);
     };
-    const call = (given: Promise<void> | null): void => {
-      if (given === null) live.kill(CHANNEL_MISUSED);
-      if (given === null || isStopping) return;
+    const call = (answered: Promise<void> | null): void => {
+      if (answered === null) live.kill(CHANNEL_MISUSED);
+      if (answered === null || isStopping) return;
       countdown.pause();
-      void given.then(() => countdown.resume());
+      void answered.then(() => countdown.resume());
     };
     signal.addEventListener('abort', stop, { once: true });
     live.listen({
-      hear(said) {
-        if (said.type === 'subcall') call(calls.take(said));
-        else if (said.type === 'finished' && said.number === number) {
-          finish({ type: 'finished', report: toReport(said) });
-        } else if (said.type !== 'printed' || !printed.add(said)) live.kill(CHANNEL_MISUSED);
+      hear(message) {
+        if (message.type === 'subcall') call(calls.take(message));
+        else if (message.type === 'finished' && message.number === number) {
+          finish({ type: 'finished', report: toReport(message) });
+        } else if (message.type !== 'printed' || !printed.add(message)) live.kill(CHANNEL_MISUSED);
       },
       gone: (why) => finish({ type: 'gone', why, ...printed.known(), answer: null }),
     });
@@ -145,8 +145,8 @@ const runIn = (live: LiveRepl, order: CellOrder, answer: SubcallAnswerer): Promi
   });
 
 /** Reports the variables without running any code, for a cell that was cancelled before it began. */
-const runNothing = async (live: LiveRepl, order: CellOrder): Promise<CellEnd> => {
-  const end = await runIn(live, { ...order, code: '', signal: NEVER }, async () => []);
+const runNothing = async (live: LiveRepl, request: CellRequest): Promise<CellEnd> => {
+  const end = await runIn(live, { ...request, code: '', signal: NEVER }, async () => []);
   if (end.type === 'gone') return end;
   const stderr = `${end.report.stderr}Stopped: the cell was cancelled before it began.\n`;
   return { ...end, report: { ...end.report, status: 'stopped', stderr } };
@@ -161,7 +161,7 @@ const readIn = (live: LiveRepl, name: string): Promise<string | null> =>
       resolve(text);
     };
     live.listen({
-      hear: (said) => (said.type === 'value' ? finish(said.text) : live.kill(CHANNEL_MISUSED)),
+      hear: (message) => (message.type === 'value' ? finish(message.text) : live.kill(CHANNEL_MISUSED)),
       gone: () => finish(null),
     });
     live.tell({ type: 'read', name });
@@ -177,8 +177,8 @@ export const startProcess = async (
   const live = await startLive(program, inputs, memoryMax);
   return {
     run(number, { code, deadlineMs, signal }, answer) {
-      const order = { number, code: prepare(code), deadlineMs, signal, outputMax };
-      return signal.aborted ? runNothing(live, order) : runIn(live, order, answer);
+      const request = { number, code: prepare(code), deadlineMs, signal, outputMax };
+      return signal.aborted ? runNothing(live, request) : runIn(live, request, answer);
     },
     read: (name) => readIn(live, name),
     hasEnded: () => live.hasEnded(),
@@ -192,8 +192,8 @@ export const startProcess = async (
 /**
  * The connection to a sandboxed program that has reported `ready`.
  *
- * 1. Between two orders the program is paused.
- * 2. A program that was interrupted is told to settle before its next order: an interrupt that it notices late must not stop
+ * 1. Between two requests the program is paused.
+ * 2. An interrupted program must settle before its next request: an interrupt that it notices late must not stop
  *    another cell.
  * 3. An unexpected message kills the program: the model's code must have written to its channel.
  */
@@ -206,13 +206,13 @@ const CHANNEL_MISUSED = 'its channel was written to by the code';
 const OUT_OF_MEMORY = /heap out of memory|process out of memory|Cannot allocate memory|MemoryError/;
 
 type ReplListener = {
-  hear(said: FromProgram): void;
+  hear(message: FromProgram): void;
   /** The program has ended. */
   gone(why: string): void;
 };
 
 type LiveRepl = {
-  tell(order: ToProgram): void;
+  tell(message: ToProgram): void;
   /** Sets the listener. Without one (null) the program is paused, and any message kills it. */
   listen(next: ReplListener | null): void;
   interrupt(): void;
@@ -247,27 +247,27 @@ const splitLines = (channel: Duplex, hear: (line: string) => void, tooLong: () =
   });
 };
 
-/** Writes orders. After an interrupt the program settles before its next order. */
-const orderWriter = (channel: Duplex) => {
+/** Writes messages. After an interrupt the program settles before its next request. */
+const messageWriter = (channel: Duplex) => {
   let isUnsettled = false;
   return {
     settleLater(): void {
       isUnsettled = true;
     },
     write(next: ToProgram): void {
-      const isOrder = next.type === 'run' || next.type === 'read';
-      if (isOrder && isUnsettled) channel.write(lineFor({ type: 'settle' }));
-      if (isOrder) isUnsettled = false;
+      const isRequest = next.type === 'run' || next.type === 'read';
+      if (isRequest && isUnsettled) channel.write(lineFor({ type: 'settle' }));
+      if (isRequest) isUnsettled = false;
       channel.write(lineFor(next));
     },
   };
 };
 
 /** Starts the program and waits until it is ready. Rejects with the reason if it does not start. */
-const startLive = async (order: SandboxedProgram, inputs: Inputs, memoryMax: number): Promise<LiveRepl> => {
-  const started = startSandboxed(order);
+const startLive = async (program: SandboxedProgram, inputs: Inputs, memoryMax: number): Promise<LiveRepl> => {
+  const started = startSandboxed(program);
   started.channel.write(lineFor(inputs));
-  let life: 'alive' | 'over' = 'alive';
+  let hasExited = false;
   let killedFor: string | null = null;
   let listener: ReplListener | null = null;
   const kill = (why: string): void => {
@@ -275,16 +275,16 @@ const startLive = async (order: SandboxedProgram, inputs: Inputs, memoryMax: num
     started.kill();
   };
   const ended = started.ended.then((end) => {
-    life = 'over';
+    hasExited = true;
     killedFor ??= whyEnded(end, memoryMax);
     listener?.gone(killedFor);
     return end;
   });
   const hearLine = (line: string): void => {
     if (killedFor !== null) return;
-    const said = readLine(line);
-    if (said === null || listener === null) kill(CHANNEL_MISUSED);
-    else listener.hear(said);
+    const message = readLine(line);
+    if (message === null || listener === null) kill(CHANNEL_MISUSED);
+    else listener.hear(message);
   };
   splitLines(started.channel, hearLine, () => kill(CHANNEL_MISUSED));
   const patience = setTimeout(() => kill('it took too long'), READY_MS);
@@ -293,7 +293,7 @@ const startLive = async (order: SandboxedProgram, inputs: Inputs, memoryMax: num
   });
   const first = await Promise.race([answered, ended]);
   clearTimeout(patience);
-  if (!('type' in first)) throw new Error(whyNotStarted(first, order.program));
+  if (!('type' in first)) throw new Error(whyNotStarted(first, program.program));
   if (first.type !== 'ready') {
     kill(CHANNEL_MISUSED);
     await ended;
@@ -301,21 +301,21 @@ const startLive = async (order: SandboxedProgram, inputs: Inputs, memoryMax: num
   }
   listener = null;
   started.hold();
-  const orders = orderWriter(started.channel);
+  const writer = messageWriter(started.channel);
   return {
-    tell: (next) => orders.write(next),
+    tell: (next) => writer.write(next),
     listen(next) {
       listener = next;
       if (next === null) started.hold();
       else started.release();
     },
     interrupt() {
-      orders.settleLater();
+      writer.settleLater();
       started.interrupt();
     },
     kill,
     ended,
-    hasEnded: () => life === 'over',
+    hasEnded: () => hasExited,
   };
 };
 
@@ -346,7 +346,7 @@ type ToProgram =
   | Inputs
   | { readonly type: 'run'; readonly number: number; readonly code: string }
   | { readonly type: 'read'; readonly name: string }
-  /** The last cell was interrupted: what is left of that must not reach the next one. Sent after the last interrupt. */
+  /** The last cell was interrupted: its remains must not reach the next one. Sent after the last interrupt. */
   | { readonly type: 'settle' }
   | {
       readonly type: 'texts';
@@ -389,8 +389,8 @@ const FromProgram = v.variant('type', [
 type FromProgram = v.InferOutput<typeof FromProgram>;
 
 /** Encodes a message as one line of ASCII, which can be split at any byte. */
-const lineFor = (order: ToProgram): string => {
-  const json = JSON.stringify(order).replace(
+const lineFor = (message: ToProgram): string => {
+  const json = JSON.stringify(message).replace(
     /[\u007f-\uffff]/g,
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
@@ -427,9 +427,9 @@ type ProgramInput = {
 export const programInput = ({ contexts, names, outputMax, memoryMax }: EnvironmentOptions): ProgramInput => {
   const files = contexts.map((file, index) => ({ from: realpathSync(file), to: `/context/${index}` }));
   const sizes = files.map(({ from }) => {
-    const found = statSync(from);
-    if (!found.isFile()) throw new Error(`${from} is not a file: an input must be one`);
-    return found.size;
+    const stats = statSync(from);
+    if (!stats.isFile()) throw new Error(`${from} is not a file: an input must be one`);
+    return stats.size;
   });
   return {
     inputs: { type: 'inputs', contexts: files.map(({ to }) => to), names },

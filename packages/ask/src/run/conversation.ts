@@ -13,11 +13,11 @@ export const tell = (run: Run, origin: TextOrigin, text: string): Run => ({
   characters: run.characters + text.length,
 });
 
-/** The reply without tool calls (code mode offers no tools); null if no text is left. */
+/** The reply without tool calls (code mode offers no tools); null if no text remains. */
 export const storable = (message: AssistantMessage): AssistantMessage | null => {
   const parts = message.parts.filter((part) => part.type !== 'call');
-  const said = parts.some((part) => part.type === 'text' && part.text.trim() !== '');
-  return said ? { ...message, parts } : null;
+  const hasText = parts.some((part) => part.type === 'text' && part.text.trim() !== '');
+  return hasText ? { ...message, parts } : null;
 };
 
 export const getText = (message: AssistantMessage | null): string =>
@@ -36,7 +36,7 @@ export const hear = (run: Run, { message, text }: Reply): Run =>
 
 // ---- When it has become too long ----
 
-/** Characters kept of an earlier iteration's output, if it is more than twice as long. */
+/** An earlier iteration's output is cut to this many characters, if it is more than twice as long. */
 const earlierOutputMax = 1_000;
 
 const cutEarlier = (message: Message): Message =>

@@ -67,7 +67,7 @@ export type CodeEvent =
   /**
    * The environment is ready. `variables` compares a rerun of StartEnvironment's `past` with the record: `kept` if all
    * is the same (or `past` is empty); `changed` if a cell printed something else; `lost` if a cell had another status
-   * or made other sub-calls, in which case the environment is a new, empty one.
+   * or sent other sub-calls, in which case the environment is a new, empty one.
    */
   | Of<'EnvironmentStarted', { readonly variables: 'kept' | 'changed' | 'lost' }>
   /** The environment could not start, or broke. A failure of the model's code is a CellFinished instead. */
@@ -210,7 +210,7 @@ const changedLimits: Fields<Omit<LimitsChanged, 'type' | 'at' | 'node'>> = {
 };
 
 const withFields = (all: object, common: object): never =>
-  Object.fromEntries(Object.entries(all).map(([type, own]) => [type, { ...common, ...own }])) as never; // the same types, each with the fields that all have
+  Object.fromEntries(Object.entries(all).map(([type, shape]) => [type, { ...common, ...shape }])) as never; // the same types, each with the fields that all have
 
 /** An event of one run, without the run's id. */
 export const codeEventShape: Shape<CodeEvent> = variant<CodeEvent, 'type'>(

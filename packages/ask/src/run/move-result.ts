@@ -23,7 +23,7 @@ export const ignore = <S extends CodeState>(state: S, late: string): Same<S> => 
 
 /** The same state with another `run`. */
 export const withRun = <S extends CodeState>(state: S, run: Run): S =>
-  // A spread keeps all fields of S and replaces `run` by a value of its own type.
+  // A spread keeps all fields of S and replaces `run` by a value of its type.
   ({ ...state, run }) as S;
 
 const letters: Readonly<Record<keyof Run['counters'], string>> = {

@@ -79,7 +79,7 @@ const unindent = (line: string, indent: number): string => {
 type Line = { readonly text: string; readonly from: number; readonly to: number };
 
 /** Lines without their LF or CR LF; the offsets include it. */
-function* linesOf(text: string): Generator<Line> {
+function* readLines(text: string): Generator<Line> {
   for (let from = 0; from < text.length; ) {
     const end = text.indexOf('\n', from);
     const to = end < 0 ? text.length : end + 1;
@@ -99,7 +99,7 @@ const findFences = (text: string): readonly CodeBlock[] => {
     fences.push({ info: open.info, text: open.lines.join('\n'), closed, from: open.from, to });
     open = null;
   };
-  for (const line of linesOf(text)) {
+  for (const line of readLines(text)) {
     if (open === null) {
       const opening = readOpening(line.text);
       if (opening !== null) open = { ...opening, from: line.from, lines: [] };
@@ -157,7 +157,7 @@ const contentFrom = (text: string, start: number): string | null => {
 const findStarts = (text: string, word: string, fences: readonly CodeBlock[]): readonly number[] => {
   const starts: number[] = [];
   let fence = 0;
-  for (const line of linesOf(text)) {
+  for (const line of readLines(text)) {
     while ((fences[fence]?.to ?? Number.POSITIVE_INFINITY) <= line.from) fence += 1;
     if ((fences[fence]?.from ?? Number.POSITIVE_INFINITY) <= line.from) continue;
     const written = line.text.trimStart();

@@ -2,7 +2,7 @@
  * Seed 004's table of code mode, and the projection of our edges onto it.
  *
  * 1. An edge with a name of the seed (`as`) is one step of the seed, and the seed's table must contain it.
- * 2. An unnamed edge from a state to itself is part of one step of the seed: it is left out.
+ * 2. An unnamed edge from a state to itself is part of one step of the seed: it is skipped.
  * 3. An unnamed edge between two states has no counterpart in the seed (a failure, a cancel, a used-up budget, all
  *    exceptions there). The seed's trace ends.
  */
@@ -48,8 +48,8 @@ export const projectEdges = (
 ): { readonly cursor: SeedCursor; readonly steps: readonly SeedStep[] } => {
   const steps: SeedStep[] = [];
   let from = cursor;
-  for (const { from: left, as: event, to } of edges) {
-    if (from === 'ended' || (event === '' && left === to)) continue;
+  for (const { from: source, as: event, to } of edges) {
+    if (from === 'ended' || (event === '' && source === to)) continue;
     if (event === '') {
       from = 'ended';
       continue;

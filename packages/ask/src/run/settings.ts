@@ -25,7 +25,7 @@ export type Parity = {
   readonly emptyAnswer: 'counts' | 'wholeReply';
   /** Whether the reply at the limit is evaluated with the environment: its code run, its FINAL_VAR read. */
   readonly limitAnswer: 'environment' | 'text';
-  /** Whether blocks after the one that made the answer ready still run. */
+  /** Whether blocks still run after the answer is ready. */
   readonly afterReady: 'skipped' | 'run';
 };
 
@@ -42,8 +42,8 @@ export type RunLimits = { readonly usd: Limit; readonly tokens: Limit; readonly 
 const noRunLimits: RunLimits = { usd: 'unlimited', tokens: 'unlimited', timeMs: 'unlimited' };
 
 /** Reads limits from users and older journals: 0 or a missing limit means unlimited. */
-export const readRunLimits = (given: Partial<RunLimits>): RunLimits => {
-  const { usd, tokens, timeMs } = { ...noRunLimits, ...given };
+export const readRunLimits = (limits: Partial<RunLimits>): RunLimits => {
+  const { usd, tokens, timeMs } = { ...noRunLimits, ...limits };
   return { usd: readLimit(usd), tokens: readLimit(tokens), timeMs: readLimit(timeMs) };
 };
 
@@ -56,7 +56,7 @@ export type Rate = {
 };
 
 /**
- * The estimated cost of a call. A call is refused if less than `expected` is left. `worst` is reserved while the call
+ * The estimated cost of a call. A call is refused if less than `expected` remains. `worst` is reserved while the call
  * is open, so that parallel calls can't overspend together.
  */
 export type Reserve = {
@@ -101,7 +101,7 @@ export type CodeSettings = {
   readonly errorsMax: number;
   readonly repeatedMax: number;
   readonly sameOutputMax: number;
-  /** `yes`: the user's own predicate is asked before every model call, too. */
+  /** `yes`: the user's policy is called before every model call, too. */
   readonly userPolicy: 'no' | 'yes';
   readonly parity: Parity;
 };

@@ -107,7 +107,7 @@ export type Outcome =
       readonly status: 'answered';
       readonly answer: string;
       readonly by: 'record' | 'final' | 'variable' | 'limit' | 'reply';
-      /** The reason why the run asked for the answer; null if the model answered on its own. */
+      /** The reason why the run asked for the answer; null if the model answered unasked. */
       readonly closing: PolicyReason | null;
     }
   | {

@@ -61,18 +61,18 @@ const NOTHING = 1e-9;
 /** Why an amount can't be paid. `unpriced`: there is a limit in dollars, and a call had no known price. */
 export type Short = 'usd' | 'tokens' | 'unpriced';
 
-/** True if too little is left; a `left` of null means no limit. */
-export const isShort = (left: number | null, needed: number): boolean =>
-  left !== null && (left <= NOTHING || left + NOTHING < needed);
+/** True if too little remains; `remaining` is null without a limit. */
+export const isShort = (remaining: number | null, needed: number): boolean =>
+  remaining !== null && (remaining <= NOTHING || remaining + NOTHING < needed);
 
 /** Why an amount can't be spent; null if it can. */
 export const findShortage = (
   needed: Amount,
-  { left, unpriced }: Pick<StopFacts, 'left' | 'unpriced'>,
+  { left: remaining, unpriced }: Pick<StopFacts, 'left' | 'unpriced'>,
 ): Short | null => {
-  if (left.usd !== null && unpriced > 0) return 'unpriced';
-  if (isShort(left.usd, needed.usd)) return 'usd';
-  return isShort(left.tokens, needed.tokens) ? 'tokens' : null;
+  if (remaining.usd !== null && unpriced > 0) return 'unpriced';
+  if (isShort(remaining.usd, needed.usd)) return 'usd';
+  return isShort(remaining.tokens, needed.tokens) ? 'tokens' : null;
 };
 
 /** The reason in words, for the model and the user. */

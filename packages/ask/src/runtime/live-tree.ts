@@ -20,7 +20,7 @@ const getRunId = (id: string): string => id.slice(0, id.lastIndexOf('.'));
 /** A tree of runs that is open in this process, until it is closed or its journal fails. */
 export class LiveTree extends JournaledSession<AskTypes> {
   readonly #opened: Tree;
-  /** New limits for a resumed tree; null if it keeps its own. */
+  /** New limits for a resumed tree; null: unchanged. */
   readonly #limits: ChangedLimits | null;
   readonly #performers: TreePerformers;
   /** The outcome of the root. Rejects with the error that stopped the tree before its end. */
@@ -37,7 +37,7 @@ export class LiveTree extends JournaledSession<AskTypes> {
     this.#opened = opened;
     this.#limits = limits;
     const { settings } = journal.header;
-    const post: Post<AskTypes> = (event, told) => this.post(event, told);
+    const post: Post<AskTypes> = (event, onApplied) => this.post(event, onApplied);
     const fired = (timerId: string): void => post({ type: 'TimerFired', node: getRunId(timerId), timerId });
     this.#performers = {
       calls: new TreeCalls(equipment, settings, post, report),
@@ -133,9 +133,9 @@ const failed = (why: string): StopVerdict => ({
 });
 
 /** Checks the verdict of a user's policy, which may return anything. */
-const takeVerdict = (given: StopVerdict): StopVerdict => {
-  const why = faultIn(verdictShape, given, 'its verdict');
-  return why === null ? given : failed(why);
+const checkVerdict = (verdict: StopVerdict): StopVerdict => {
+  const why = faultIn(verdictShape, verdict, 'its verdict');
+  return why === null ? verdict : failed(why);
 };
 
 /** Asks the user's policy. If the policy fails, the run stops, so that a bug can't allow a forbidden call. */
@@ -144,7 +144,7 @@ const askPolicy = async (
   { policy, post }: TreePerformers,
 ): Promise<void> => {
   const asked = await attempt(() => policy?.(facts) ?? { kind: 'go' as const });
-  const verdict = asked.kind === 'done' ? takeVerdict(asked.value) : failed(asked.fault.message);
+  const verdict = asked.kind === 'done' ? checkVerdict(asked.value) : failed(asked.fault.message);
   post({ type: 'PolicyAnswered', node, policyId, verdict });
 };
 
@@ -196,7 +196,7 @@ const performTree = (action: TreeAction, tree: Tree, performers: TreePerformers)
 const askAdapter: MachineAdapter<AskTypes> = {
   step: stepTree,
   isVolatile: () => false,
-  merge: (kept) => kept,
+  merge: (pending) => pending,
   contains: () => false,
   startedId: () => null,
 };

@@ -111,17 +111,17 @@ const measure = async (
 
 const measureOne = async (file: string, before: number) => {
   try {
-    const { real, bytes: found } = await find(file);
-    if (before + found > INPUT_BYTES_MAX) throw tooLarge(file, before + found);
+    const { real, bytes } = await find(file);
+    if (before + bytes > INPUT_BYTES_MAX) throw tooLarge(file, before + bytes);
     return { path: real, ...(await measure(file, real)) };
   } catch (error) {
     throw asInputError(file, error);
   }
 };
 
-/** An input: a file, or a text or JSON value from memory, which is kept in the journal. */
+/** An input: a file, or a text or JSON value from memory, which the journal stores. */
 export type InputSource =
-  /** Its name is its path, unless another one is given: relative if it is inside the run's workspace, else absolute. */
+  /** Default name: the path, relative if it is inside the run's workspace, else absolute. */
   | { readonly path: string; readonly name?: string }
   | { readonly text: string; readonly name: string }
   /** Anything that `JSON.stringify` takes. */
@@ -148,9 +148,9 @@ const nameInput = async (file: string, workspace: string): Promise<string> => {
   return absolute;
 };
 
-const keepText = async (given: string, { blobs }: InputPlace, name: string, before: number) => {
+const storeText = async (original: string, { blobs }: InputPlace, name: string, before: number) => {
   // Lone surrogates have no UTF-8 encoding.
-  const text = given.replace(/\p{Surrogate}/gu, '\ufffd');
+  const text = original.replace(/\p{Surrogate}/gu, '\ufffd');
   const bytes = Buffer.byteLength(text);
   if (before + bytes > INPUT_BYTES_MAX) throw tooLarge(name, before + bytes);
   return { path: null, bytes, sha256: await blobs.put(text), characters: text.length };
@@ -169,8 +169,8 @@ const readSource = async (source: InputSource, place: InputPlace, before: number
   }
   const { name } = source;
   return 'text' in source
-    ? { name, type: describeType(name), ...(await keepText(source.text, place, name, before)) }
-    : { name, type: 'JSON', ...(await keepText(toJsonText(source.json, name), place, name, before)) };
+    ? { name, type: describeType(name), ...(await storeText(source.text, place, name, before)) }
+    : { name, type: 'JSON', ...(await storeText(toJsonText(source.json, name), place, name, before)) };
 };
 
 /** Makes a name unique: the second `a.txt` becomes `a.txt (2)`. */
@@ -189,8 +189,8 @@ export const measureInputs = async (
   const taken = new Set<string>();
   let sum = 0;
   for (const source of sources) {
-    const { name: wanted, type, characters, ...file } = await readSource(source, place, sum);
-    const name = freshName(wanted, taken);
+    const { name: preferred, type, characters, ...file } = await readSource(source, place, sum);
+    const name = freshName(preferred, taken);
     taken.add(name);
     sum += file.bytes;
     inputs.push({ file, facts: { name, type, characters } });

@@ -30,7 +30,7 @@ const ABORTED = {
   retryAfterMs: null,
 } as const;
 
-/** The part of a reply to store. Tool calls are left out, since code mode offers no tools. */
+/** The part of a reply to store: no tool calls, since code mode offers no tools. */
 const toMessage = (reply: Completed, model: string): AssistantMessage | null => {
   const parts = reply.parts.filter(
     (part): part is AssistantPart & typeof part =>
@@ -41,7 +41,7 @@ const toMessage = (reply: Completed, model: string): AssistantMessage | null => 
   return { role: 'assistant', model, cut, parts };
 };
 
-/** The message without secrets. Only texts from inputs and programs can hold one; the model wrote its own replies. */
+/** The message without secrets. Replies stay: only texts from inputs and programs can hold secrets. */
 const withoutSecrets = (message: Message, redactor: Redactor): Message =>
   message.role === 'assistant' || redactor.isIdle
     ? message
@@ -153,7 +153,7 @@ export class TreeCalls {
   }
 }
 
-/** The user's own reason to stop a run, asked before every model call. */
+/** The user's policy, called before every model call: may the run continue? */
 export type StopPolicy = (facts: StopFacts) => StopVerdict | Promise<StopVerdict>;
 
 /** Dependencies of a tree of runs, besides its journal. */

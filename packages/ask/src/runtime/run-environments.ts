@@ -31,7 +31,7 @@ type Held = {
   /** Resolvers of open sub-calls, by cell and ordinal. */
   readonly waiting: Map<string, (texts: readonly string[]) => void>;
   environment: Environment | null;
-  /** Temporary folder for texts that have no file of their own. */
+  /** Temporary folder for texts without a file. */
   folder: string | null;
   /** The last queued action: the next one of this environment waits for it. Never rejects. */
   last: Promise<void>;
@@ -136,7 +136,7 @@ export class Environments {
   }
 
   async #begin(held: Held, material: Material, past: readonly PastCell[]): Promise<Variables> {
-    const inputs = await this.#inputsOf(held, material);
+    const inputs = await this.#prepareInputs(held, material);
     const environment = await this.#open(held, inputs);
     const { signal } = held.closing;
     const variables = await restoreVariables(environment, past, {
@@ -157,19 +157,19 @@ export class Environments {
   }
 
   /** Paths of the inputs. A text without a file is written to a temporary one, removed with the environment. */
-  async #inputsOf(held: Held, material: Material): Promise<Inputs> {
+  async #prepareInputs(held: Held, material: Material): Promise<Inputs> {
     if (material.kind === 'text') {
       return { contexts: [await this.#write(held, 0, material.text)], names: ['prompt'] };
     }
     const { files, inputs } = this.#settings;
     const contexts: string[] = [];
     for (const [index, { path: file, sha256 }] of files.entries()) {
-      contexts.push(file ?? (await this.#write(held, index, await this.#textOf(sha256))));
+      contexts.push(file ?? (await this.#write(held, index, await this.#readText(sha256))));
     }
     return { contexts, names: inputs.map(({ name }) => name) };
   }
 
-  async #textOf(sha256: string): Promise<string> {
+  async #readText(sha256: string): Promise<string> {
     const text = await this.#equipment.blobs.get(sha256);
     if (text === undefined) throw new Error(`the text ${sha256} of an input is missing from the journal`);
     return text;

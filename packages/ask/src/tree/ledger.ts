@@ -84,7 +84,7 @@ const updateAccounts = (ledger: Ledger, node: string, change: (account: Account)
   return { ...ledger, accounts };
 };
 
-// ---- What is left ----
+// ---- Remaining amounts ----
 
 const DIMENSIONS = ['usd', 'tokens'] as const;
 
@@ -103,19 +103,19 @@ const least = (one: number | null, other: number | null): number | null => {
 
 /** The remaining budget of a run, without subtracting reserves: the minimum over the run and its ancestors. */
 export const getPurse = (ledger: Ledger, node: string): Purse => {
-  let left: Purse['left'] = { usd: null, tokens: null };
+  let remaining: Purse['left'] = { usd: null, tokens: null };
   let unpriced = 0;
   for (const id of getLineage(node)) {
     const account = ledger.accounts[id];
     if (account === undefined) continue;
     // A limit in dollars can't be checked once a price is unknown. Without such a limit, unknown prices don't matter.
     if (account.limits.usd !== 'unlimited') unpriced = Math.max(unpriced, account.spent.unpriced);
-    left = {
-      usd: least(left.usd, getRemaining(account, 'usd')),
-      tokens: least(left.tokens, getRemaining(account, 'tokens')),
+    remaining = {
+      usd: least(remaining.usd, getRemaining(account, 'usd')),
+      tokens: least(remaining.tokens, getRemaining(account, 'tokens')),
     };
   }
-  return { left, unpriced };
+  return { left: remaining, unpriced };
 };
 
 // ---- Runs ----
@@ -149,7 +149,7 @@ export const closeAccount = (ledger: Ledger, node: string): Ledger => {
 // ---- Calls ----
 
 /** A call that wants to start: its run, its kind, its usual and its worst-case cost. */
-export type WantedCall = {
+export type PlannedCall = {
   readonly node: string;
   readonly kind: string;
   readonly expected: Amount;
@@ -168,7 +168,7 @@ type Permission =
 /** The usual cost of a call of this kind. */
 export const usualCost = (
   ledger: Ledger,
-  { kind, expected, basis }: Pick<WantedCall, 'kind' | 'expected' | 'basis'>,
+  { kind, expected, basis }: Pick<PlannedCall, 'kind' | 'expected' | 'basis'>,
 ): Amount => {
   const costs = ledger.kinds[kind];
   if (costs === undefined || basis === 'stated') return expected;
@@ -177,14 +177,14 @@ export const usualCost = (
 };
 
 /** The worst-case cost as far as it is known; null if only a finished call of this kind can show it. */
-const estimateWorst = (ledger: Ledger, { kind, worst, basis }: WantedCall): Amount | null => {
+const estimateWorst = (ledger: Ledger, { kind, worst, basis }: PlannedCall): Amount | null => {
   const costs = ledger.kinds[kind];
   if (costs === undefined) return basis === 'estimated' ? null : worst;
   return larger(worst, costs.dearest);
 };
 
 /** The amount that sub-calls must leave to the runs at or below each account of the lineage. */
-const leftForAncestors = ({ ancestors }: WantedCall, index: number): Amount =>
+const reserveForAncestors = ({ ancestors }: PlannedCall, index: number): Amount =>
   ancestors.slice(0, index).reduce((sum, one) => add(sum, one, 1), { usd: 0, tokens: 0 });
 
 /** The dimension in which an account can't pay an amount after all open calls have ended; null if it can pay. */
@@ -195,34 +195,34 @@ const shortageIn = (account: Account, needed: Amount): Short | null => {
   return isShort(tokens, needed.tokens) ? 'tokens' : null;
 };
 
-const fitsBeside = (account: Account, worst: Amount | null, kept: Amount): boolean =>
+const fitsBeside = (account: Account, worst: Amount | null, reserved: Amount): boolean =>
   DIMENSIONS.every((dimension) => {
-    const left = getRemaining(account, dimension);
-    if (left === null) return true;
-    const free = left - account.held[dimension] - kept[dimension];
+    const remaining = getRemaining(account, dimension);
+    if (remaining === null) return true;
+    const free = remaining - account.held[dimension] - reserved[dimension];
     return worst !== null && !isShort(free, worst[dimension]);
   });
 
-export const permissionFor = (ledger: Ledger, wanted: WantedCall): Permission => {
-  const usual = usualCost(ledger, wanted);
-  const worst = estimateWorst(ledger, wanted);
+export const permissionFor = (ledger: Ledger, call: PlannedCall): Permission => {
+  const usual = usualCost(ledger, call);
+  const worst = estimateWorst(ledger, call);
   const full: string[] = [];
-  for (const [index, id] of getLineage(wanted.node).entries()) {
+  for (const [index, id] of getLineage(call.node).entries()) {
     const account = ledger.accounts[id];
     if (account === undefined) continue;
-    const kept = leftForAncestors(wanted, index);
-    const short = shortageIn(account, add(usual, kept, 1));
+    const reserved = reserveForAncestors(call, index);
+    const short = shortageIn(account, add(usual, reserved, 1));
     if (short !== null) return { kind: 'refuse', short };
-    if (account.open > 0 && !fitsBeside(account, worst, kept)) full.push(id);
+    if (account.open > 0 && !fitsBeside(account, worst, reserved)) full.push(id);
   }
   return full.length === 0 ? { kind: 'start' } : { kind: 'wait', accounts: full };
 };
 
 /** Opens a call and reserves its worst-case cost. */
-export const openCall = (ledger: Ledger, requestId: string, wanted: WantedCall): Ledger => {
-  const { node, kind } = wanted;
-  const expected = usualCost(ledger, wanted);
-  const held = estimateWorst(ledger, wanted) ?? wanted.worst;
+export const openCall = (ledger: Ledger, requestId: string, call: PlannedCall): Ledger => {
+  const { node, kind } = call;
+  const expected = usualCost(ledger, call);
+  const held = estimateWorst(ledger, call) ?? call.worst;
   const holding = updateAccounts(ledger, node, (account) => ({
     ...account,
     held: add(account.held, held, 1),

@@ -66,17 +66,22 @@ const withoutOpenWork = (state: Living): Living => {
   }
 };
 
-/** A run that had already answered. The model is told that it may continue. */
-const reopened = (run: Run, refused: number): Living => {
-  const told = tell({ ...run, environment: 'ready', closing: null }, 'note', raisedWords(run, refused));
-  return { name: 'EXECUTING', run: told, reply: NO_REPLY, started: 0, cells: [], answer: null, work: decide };
-};
+/** Reopens a run that has answered, and tells the model that it may continue. */
+const reopen = (run: Run, refused: number): Living => ({
+  name: 'EXECUTING',
+  run: tell({ ...run, environment: 'ready', closing: null }, 'note', raisedWords(run, refused)),
+  reply: NO_REPLY,
+  started: 0,
+  cells: [],
+  answer: null,
+  work: decide,
+});
 
 /** The root with a changed run. A root that ended is alive again. */
 const livingWith = (root: CodeState, tree: Tree, change: (run: Run) => Run): Living => {
   if (root.name !== 'DONE') return withRun(root, change(root.run));
   const { stoppedIn } = root;
-  if (stoppedIn === null) return reopened(change(root.run), refusedIn(tree));
+  if (stoppedIn === null) return reopen(change(root.run), refusedIn(tree));
   return withoutOpenWork(withRun(stoppedIn, change(stoppedIn.run)));
 };
 

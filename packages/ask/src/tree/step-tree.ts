@@ -29,10 +29,10 @@ import {
   getPurse,
   openAccount,
   openCall,
+  type PlannedCall,
   permissionFor,
   ROOT,
   usualCost,
-  type WantedCall,
 } from './ledger.js';
 import { changeLimits } from './raise-limits.js';
 import { act, change, createDraft, note, setLedger, setNode, type TreeDraft, toStep } from './step-draft.js';
@@ -50,8 +50,14 @@ import {
 export const stepTree = (tree: Tree, event: TreeEvent): TreeStep => {
   const why = faultIn(treeEventShape, event, 'the event');
   if (why === null) return stepTreeUnchecked(tree, event);
-  const found = { kind: 'malformed', state: tree.name, event: typeIn(event) ?? '', why, node: ROOT } as const;
-  return { state: tree, actions: [], path: [], diagnostics: [found] };
+  const diagnostic = {
+    kind: 'malformed',
+    state: tree.name,
+    event: typeIn(event) ?? '',
+    why,
+    node: ROOT,
+  } as const;
+  return { state: tree, actions: [], path: [], diagnostics: [diagnostic] };
 };
 
 /** The same for events that were already validated, such as those of a journal. */
@@ -63,7 +69,7 @@ export const stepTreeUnchecked = (tree: Tree, event: TreeEvent): TreeStep => {
   else if (isUnsent(tree, event)) {
     note(draft, event, tree.name, 'this call waits for its turn: nobody can have answered it');
   } else if (tree.name === 'ShutDown') {
-    bookCall(draft, event, 'kept');
+    bookCall(draft, event, 'reserved');
     note(draft, event, tree.name, 'everything stands down: only what it cost counts');
   } else {
     bookCall(draft, event, 'freed');
@@ -78,7 +84,7 @@ const isUnsent = ({ waiting }: Tree, event: TreeEvent): boolean =>
   (event.type === 'ModelReplied' || event.type === 'ModelFailed') &&
   waiting.some(({ call }) => call.requestId === event.requestId);
 
-/** Delivers pending events and starts waiting calls until nothing is left. */
+/** Delivers pending events and starts waiting calls until none remain. */
 const settle = (draft: TreeDraft): void => {
   do {
     for (let event = draft.owed.shift(); event !== undefined; event = draft.owed.shift())
@@ -93,7 +99,7 @@ const settle = (draft: TreeDraft): void => {
 
 /** Steps one run and performs its actions. */
 const deliver = (draft: TreeDraft, event: RunEvent): void => {
-  const { node, ...own } = event;
+  const { node, ...codeEvent } = event;
   const before = draft.tree.nodes[node];
   if (before === undefined) {
     note(draft, event, 'DONE', 'the run is over');
@@ -102,7 +108,7 @@ const deliver = (draft: TreeDraft, event: RunEvent): void => {
   const purse = getPurse(draft.tree.ledger, node);
   const { state, actions, path, diagnostics } = codeMode.stepUnchecked(
     withRun(before, { ...before.run, purse }),
-    own,
+    codeEvent,
   );
   setNode(draft, node, state);
   for (const edge of path) draft.path.push({ ...edge, node });
@@ -358,12 +364,12 @@ const nextCost = ({ ledger, nodes }: Tree, node: string): Amount => {
   const run = nodes[node]?.run;
   if (run === undefined || run.settings.reserve.basis === 'stated') return { usd: 0, tokens: 0 };
   const { expected, basis } = run.settings.reserve;
-  const wanted = { kind: callKind(run, 'iteration'), expected: amountAt(expected, run.characters), basis };
-  return usualCost(ledger, wanted);
+  const cost = { kind: callKind(run, 'iteration'), expected: amountAt(expected, run.characters), basis };
+  return usualCost(ledger, cost);
 };
 
 /** The ledger's view of a call; null if its run has ended. */
-const planCall = ({ tree }: TreeDraft, node: string, call: Call): WantedCall | null => {
+const planCall = ({ tree }: TreeDraft, node: string, call: Call): PlannedCall | null => {
   const run = tree.nodes[node]?.run;
   if (run === undefined) return null;
   const { reserve } = run.settings;
@@ -379,8 +385,8 @@ const planCall = ({ tree }: TreeDraft, node: string, call: Call): WantedCall | n
   };
 };
 
-const send = (draft: TreeDraft, { node, call }: Waiting, wanted: WantedCall): void => {
-  setLedger(draft, openCall(draft.tree.ledger, call.requestId, wanted));
+const send = (draft: TreeDraft, { node, call }: Waiting, planned: PlannedCall): void => {
+  setLedger(draft, openCall(draft.tree.ledger, call.requestId, planned));
   change(draft, { calls: { ...draft.tree.calls, [call.requestId]: node } });
   act(draft, node, call);
 };
@@ -391,8 +397,8 @@ const send = (draft: TreeDraft, { node, call }: Waiting, wanted: WantedCall): vo
  */
 const wantCall = (draft: TreeDraft, node: string, call: Call): void => {
   const { calls, waiting } = draft.tree;
-  const wanted = planCall(draft, node, call);
-  if (wanted !== null && calls[call.requestId] !== undefined) send(draft, { node, call }, wanted);
+  const planned = planCall(draft, node, call);
+  if (planned !== null && calls[call.requestId] !== undefined) send(draft, { node, call }, planned);
   else if (!waiting.some((other) => other.call.requestId === call.requestId)) {
     change(draft, { waiting: [...waiting, { node, call }] });
   }
@@ -412,8 +418,8 @@ const abortCall = (draft: TreeDraft, node: string, requestId: string): void => {
   } else change(draft, { waiting: waiting.filter((other) => other.call.requestId !== requestId) });
 };
 
-/** Counts the usage of a finished call. `place: 'kept'` in a tree that was shut down, since the call will be repeated. */
-const bookCall = (draft: TreeDraft, event: TreeEvent, place: 'freed' | 'kept'): void => {
+/** Counts the usage of a finished call. A tree that was shut down will repeat it: the place stays `reserved`. */
+const bookCall = (draft: TreeDraft, event: TreeEvent, place: 'freed' | 'reserved'): void => {
   if (event.type !== 'ModelReplied' && event.type !== 'ModelFailed') return;
   setLedger(draft, closeCall(draft.tree.ledger, event.requestId, event.usage));
   if (place === 'freed') leave(draft, event.requestId);
@@ -432,16 +438,16 @@ const fillPlaces = (draft: TreeDraft, openCallsMax: number): void => {
     if (Object.keys(draft.tree.calls).length >= openCallsMax) break;
     looked += 1;
     const { node, call } = waiting;
-    const wanted = planCall(draft, node, call);
-    if (wanted === null) continue;
+    const planned = planCall(draft, node, call);
+    if (planned === null) continue;
     if (getLineage(node).some((id) => held.has(id))) {
       stay.push(waiting);
       continue;
     }
-    const permission = permissionFor(draft.tree.ledger, wanted);
+    const permission = permissionFor(draft.tree.ledger, planned);
     switch (permission.kind) {
       case 'start':
-        send(draft, waiting, wanted);
+        send(draft, waiting, planned);
         break;
       case 'wait':
         stay.push(waiting);

@@ -12,7 +12,7 @@ import { emptyLedger, type Ledger, nothingSpent, openAccount, ROOT } from './led
 
 /** A sub-call and the progress of its children. */
 export type Batch = {
-  /** The run that made the sub-call. */
+  /** The run that sent the sub-call. */
   readonly node: string;
   readonly cellId: string;
   readonly ordinal: number;
@@ -63,9 +63,9 @@ export type TreeStep = {
 };
 
 /** A tree whose root has not started. The event `Started` for `n0` starts it. */
-export const initialTree = (given: CodeSettings): Tree => {
-  const limits = readRunLimits(given.limits);
-  const settings = { ...given, limits, childLimits: readRunLimits(given.childLimits) };
+export const initialTree = (original: CodeSettings): Tree => {
+  const limits = readRunLimits(original.limits);
+  const settings = { ...original, limits, childLimits: readRunLimits(original.childLimits) };
   const task = { kind: 'question', question: settings.question, inputs: settings.inputs } as const;
   return {
     name: 'Running',
@@ -93,7 +93,7 @@ export const initialTree = (given: CodeSettings): Tree => {
 /** Usage of all runs of the tree. */
 export const spentBy = ({ ledger }: Tree): UsageTotals => ledger.accounts[ROOT]?.spent ?? nothingSpent;
 
-/** Number of calls that a crash interrupted. Their cost is unknown, and they were made again. */
+/** Number of calls that a crash interrupted. Their cost is unknown; the tree sent them again. */
 export const countUnknownCalls = ({ ledger }: Tree): number => ledger.accounts[ROOT]?.unknown.calls ?? 0;
 
 /** Outcome of the whole tree; null while it runs. */

@@ -69,7 +69,7 @@ export class FigureCollector {
   readonly #visits = new Map<string, { entered: number; totalMs: number }>();
   readonly #gaps: ProcessGap[] = [];
   readonly #spending: CallSpending[] = [];
-  readonly #toolOf = new Map<string, string>();
+  readonly #toolNames = new Map<string, string>();
   readonly #batches = { tool: 0, approval: 0 };
   readonly #parent: Header['parent'];
   #hookUsage: UsageTotals = NO_USAGE;
@@ -160,27 +160,27 @@ export class FigureCollector {
       .filter(({ kind }) => kind !== 'idle')
       .map(({ name, about }) => (about === '' ? name : `${name} ${about}`));
     this.#tick(step, 'between');
-    const next = this.#momentOf(step);
+    const next = this.#getMoment(step);
     const copied = this.#parent !== null && this.#parent.seq === before.seq;
     const cause = copied ? 'forked' : state === 'ShuttingDown' ? 'closed' : 'crashed';
     this.#gaps.push({ cause, seq: resumedSeq, startMs: before.atMs, endMs: next.atMs, state, doing });
     const interrupted = this.#spans.interrupt(before, next, cause);
-    const begun = this.#apply(step, next);
-    const again = new Set(begun.map(({ activity }) => activity.id));
+    const started = this.#apply(step, next);
+    const again = new Set(started.map(({ activity }) => activity.id));
     const dropped = interrupted.filter(({ activity }) => !again.has(activity.id));
     this.#requests.end(dropped, step.event, before);
   }
 
   #take(step: FigureStep, passed: 'sameProcess'): void {
     this.#tick(step, passed);
-    this.#apply(step, this.#momentOf(step));
+    this.#apply(step, this.#getMoment(step));
   }
 
   #now(): Moment {
     return { seq: this.#seq, atMs: this.#clock.elapsed };
   }
 
-  #momentOf({ seq }: FigureStep): Moment {
+  #getMoment({ seq }: FigureStep): Moment {
     return { seq: seq ?? this.#seq, atMs: this.#clock.elapsed };
   }
 
@@ -225,7 +225,7 @@ export class FigureCollector {
     return rows.sort((left, right) => right.totalMs - left.totalMs || right.entered - left.entered);
   }
 
-  /** Returns the work that has begun with the step. */
+  /** Returns the work that the step started. */
   #apply(step: FigureStep, moment: Moment): readonly OpenActivity[] {
     const { event, state, path, actions } = step;
     this.#divideReply(event, moment);
@@ -233,14 +233,14 @@ export class FigureCollector {
     this.#state = state;
     this.#seq = moment.seq;
     for (const { kind, to } of path) if (kind === 'go') this.#visit(to).entered += 1;
-    const { begun, ended } = this.#spans.change(findActivities(state), moment);
+    const { started, ended } = this.#spans.change(findActivities(state), moment);
     this.#requests.end(ended, event, moment);
-    this.#requests.begin(begun, state, event.at, moment);
-    for (const { activity } of begun)
-      if (activity.kind === 'tool') this.#toolOf.set(activity.id, activity.name);
+    this.#requests.begin(started, state, event.at, moment);
+    for (const { activity } of started)
+      if (activity.kind === 'tool') this.#toolNames.set(activity.id, activity.name);
     this.#tools.see(actions);
     if (isCounted(before, state)) this.#count(step);
-    return begun;
+    return started;
   }
 
   #count(step: FigureStep): void {
@@ -252,7 +252,7 @@ export class FigureCollector {
       return;
     }
     const slash = id.indexOf('/');
-    const tool = this.#toolOf.get(id) ?? '';
+    const tool = this.#toolNames.get(id) ?? '';
     this.#spending.push({
       batchId: id.slice(0, slash),
       callId: id.slice(slash + 1),
@@ -314,19 +314,19 @@ class SpanLog {
     return [...this.#open.values()];
   }
 
-  /** Closes what no longer goes on, and opens what has begun. Returns both. */
+  /** Closes activities that have ended, and opens those that have started. Returns both. */
   change(
     now: readonly Activity[],
     at: Moment,
-  ): { readonly begun: readonly OpenActivity[]; readonly ended: readonly OpenActivity[] } {
+  ): { readonly started: readonly OpenActivity[]; readonly ended: readonly OpenActivity[] } {
     const keys = new Set(now.map(activityKey));
     const ended = this.open.filter(({ activity }) => !keys.has(activityKey(activity)));
     for (const one of ended) this.#close(one, { ...at, ending: 'done' });
-    const begun = now
+    const started = now
       .filter((activity) => !this.#open.has(activityKey(activity)))
       .map((activity) => ({ activity, from: at, firstPieceMs: null }));
-    for (const one of begun) this.#open.set(activityKey(one.activity), one);
-    return { begun, ended };
+    for (const one of started) this.#open.set(activityKey(one.activity), one);
+    return { started, ended };
   }
 
   /** Closes everything, since the process has ended at `at`, and adds the time until the next one. Returns what it closed. */
@@ -407,8 +407,8 @@ const isRequest = ({ activity: { kind } }: OpenActivity): boolean =>
 class RequestLog {
   readonly #rows = new Map<string, Row>();
 
-  begin(begun: readonly OpenActivity[], state: State, at: number, { seq, atMs }: Moment): void {
-    for (const { activity } of begun.filter(isRequest)) {
+  begin(started: readonly OpenActivity[], state: State, at: number, { seq, atMs }: Moment): void {
+    for (const { activity } of started.filter(isRequest)) {
       const known = this.#rows.get(activity.id);
       if (known !== undefined) {
         known.sent += 1;

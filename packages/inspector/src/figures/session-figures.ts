@@ -1,5 +1,5 @@
 /**
- * Where the time and the money of a session went. All times are in milliseconds on the session's own axis, which begins
+ * Where the time and the money of a session went. All times are in milliseconds on the session's axis, which begins
  * with its first event (`SessionClock`).
  */
 
@@ -47,7 +47,7 @@ export type RequestFigures = {
   readonly id: string;
   readonly purpose: RequestPurpose | 'compaction';
   readonly model: string;
-  /** From 1; a retry is a request of its own. */
+  /** From 1; a retry is a separate request. */
   readonly attempt: number;
   /** The journal line after which it was sent, and that of its end; null while it is open. */
   readonly seq: number;
@@ -99,7 +99,7 @@ export type ProcessGap = {
   readonly doing: readonly string[];
 };
 
-/** Usage that a call of a tool has reported: its own model calls. */
+/** Usage that a call of a tool has reported: that of its model calls. */
 export type CallSpending = {
   readonly batchId: string;
   readonly callId: string;
@@ -173,7 +173,7 @@ const toolsSince = (before: SessionFigures, after: SessionFigures): LaterFigures
     const earlier = known.get(tool);
     if (earlier === undefined) return [{ tool, calls, totalMs, endings }];
     if (calls === earlier.calls && totalMs === earlier.totalMs) return [];
-    const left = Object.entries(endings).map(([status, count]) => [
+    const remaining = Object.entries(endings).map(([status, count]) => [
       status,
       count - (earlier.endings[status] ?? 0),
     ]);
@@ -182,7 +182,7 @@ const toolsSince = (before: SessionFigures, after: SessionFigures): LaterFigures
         tool,
         calls: calls - earlier.calls,
         totalMs: totalMs - earlier.totalMs,
-        endings: Object.fromEntries(left),
+        endings: Object.fromEntries(remaining),
       },
     ];
   });
@@ -220,7 +220,7 @@ const activityOfStatus = (status: string): 'approval' | 'tool' | null => {
   return status === 'starting' || status === 'running' ? 'tool' : null;
 };
 
-/** What goes on in a state; empty in a closed session, and where only transient states are left. */
+/** What goes on in a state; empty in a closed session, and where only transient states remain. */
 export const findActivities = (state: State): readonly Activity[] => {
   const { settings } = state.session;
   switch (state.name) {
@@ -248,7 +248,7 @@ export const findActivities = (state: State): readonly Activity[] => {
 };
 
 /**
- * Time on a session's own axis: milliseconds since its first event. A clock that was set back takes nothing away: the
+ * Time on a session's axis: milliseconds since its first event. A clock that was set back takes nothing away: the
  * time until the next event then counts as none.
  */
 export class SessionClock {

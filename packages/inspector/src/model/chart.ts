@@ -75,10 +75,10 @@ export type Hop = { readonly from: string; readonly to: string };
 
 type Traced = { readonly hops: readonly Hop[]; readonly state: string };
 
-/** Counts are kept at each such entry, so that going back does not count from the first one. */
-const KEPT_EVERY = 256;
+/** Counts are stored at each such entry, so that going back does not count from the first one. */
+const CHECKPOINT_EVERY = 256;
 
-/** Which hops a step makes on a chart, given where the step before it ended. */
+/** Which hops a step makes on a chart, from where the step before it ended. */
 type Tracer = { readonly begin: string; trace(step: JournalStep): Traced };
 
 const goEdges = ({ path }: JournalStep): readonly Hop[] =>
@@ -121,7 +121,7 @@ export const hopKey = ({ from, to }: Hop): string => `${from} ${to}`;
 export class ChartTrace {
   readonly #tracer: Tracer;
   readonly #traced: Traced[] = [];
-  readonly #kept: (readonly [string, number][])[] = [[]];
+  readonly #checkpoints: (readonly [string, number][])[] = [[]];
   #counts = new Map<string, number>();
   #countedTo = 0;
 
@@ -129,13 +129,13 @@ export class ChartTrace {
     this.#tracer = tracer;
   }
 
-  /** `chart`: a projection, or one of our own charts. */
+  /** `chart`: a projection, or one of our charts. */
   static of(chart: Projection | 'whole' | 'resting'): ChartTrace {
     if (chart === 'whole') return new ChartTrace(wholeTracer());
     return new ChartTrace(chart === 'resting' ? restingTracer() : projectionTracer(chart));
   }
 
-  /** Follows the steps that are new. They are always given from the first on. */
+  /** Follows the new steps. Callers always pass all steps, from the first on. */
   follow(steps: readonly JournalStep[]): void {
     for (let index = this.#traced.length; index < steps.length; index++) {
       const step = steps[index];
@@ -154,13 +154,14 @@ export class ChartTrace {
   /** How often each arrow was taken up to the entry, by `hopKey`. */
   countsAt(seq: number): ReadonlyMap<string, number> {
     const last = Math.min(seq, this.#traced.length);
-    const kept = Math.min(Math.floor(last / KEPT_EVERY), this.#kept.length - 1);
-    if (last < this.#countedTo || this.#countedTo < kept * KEPT_EVERY) {
-      this.#counts = new Map(this.#kept[kept]);
-      this.#countedTo = kept * KEPT_EVERY;
+    const checkpoint = Math.min(Math.floor(last / CHECKPOINT_EVERY), this.#checkpoints.length - 1);
+    if (last < this.#countedTo || this.#countedTo < checkpoint * CHECKPOINT_EVERY) {
+      this.#counts = new Map(this.#checkpoints[checkpoint]);
+      this.#countedTo = checkpoint * CHECKPOINT_EVERY;
     }
     for (; this.#countedTo < last; this.#countedTo++) {
-      if (this.#countedTo === this.#kept.length * KEPT_EVERY) this.#kept.push([...this.#counts]);
+      if (this.#countedTo === this.#checkpoints.length * CHECKPOINT_EVERY)
+        this.#checkpoints.push([...this.#counts]);
       for (const hop of this.#traced[this.#countedTo]?.hops ?? []) {
         const key = hopKey(hop);
         this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);

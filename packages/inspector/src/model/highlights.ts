@@ -137,12 +137,12 @@ const failures = ({ requests, time }: SessionFigures): readonly Highlight[] => {
   for (const { why } of failed) counts.set(why, (counts.get(why) ?? 0) + 1);
   const reasons = [...counts].map(([why, count]) => (count === 1 ? why : `${count} × ${why}`));
   const rest = reasons.length - REASONS_MAX;
-  const told = [...reasons.slice(0, REASONS_MAX), ...(rest > 0 ? [`and ${rest} more reasons`] : [])];
+  const listed = [...reasons.slice(0, REASONS_MAX), ...(rest > 0 ? [`and ${rest} more reasons`] : [])];
   const waited: readonly HighlightPart[] =
     time.retry > 0 ? [' Before the retries it waited ', { ms: time.retry }, '.'] : [];
   const answer = [
     { count: failed.length },
-    `${failed.length === 1 ? ' request' : ' requests'}: ${told.join('; ')}.`,
+    `${failed.length === 1 ? ' request' : ' requests'}: ${listed.join('; ')}.`,
     ...waited,
   ];
   return [{ question: 'Failed and tried again', seq: first.endSeq ?? first.seq, answer }];

@@ -1,4 +1,4 @@
-/** The requests to the model, as the runtime made them from the state. */
+/** The requests to the model, as the runtime builds them from the state. */
 
 import { requestMessages } from '@pawl/agent/machine/conversation';
 import type { Message } from '@pawl/agent/machine/message';
@@ -75,10 +75,10 @@ export const sharedPrefix = (earlier: SentRequest | null, request: SentRequest):
   const bytes = request.parts.reduce((sum, part) => sum + part.bytes, 0);
   const before = earlier !== null && earlier.model === request.model ? earlier.parts : [];
   let sharedBytes = 0;
-  for (const [index, { text, bytes: own }] of request.parts.entries()) {
+  for (const [index, { text, bytes: partBytes }] of request.parts.entries()) {
     const old = before[index]?.text ?? '';
     if (old === text) {
-      sharedBytes += own;
+      sharedBytes += partBytes;
       continue;
     }
     const characters = commonLength(old, text);

@@ -7,7 +7,7 @@ import type { SessionFigures } from '../figures/session-figures.js';
 
 /**
  * A session as the page knows it: every step from the first entry on, folded by the same machine that ran it. States share
- * their parts, so all of them are kept, and going to any of them costs nothing.
+ * their parts, so the history holds all of them, and going to any of them costs nothing.
  */
 export class SessionHistory {
   readonly header: Header;
@@ -23,7 +23,7 @@ export class SessionHistory {
     this.#collector = new FigureCollector(header);
   }
 
-  /** Adds the next entries. Those that it has already are left out; a gap is a fault of the sender. */
+  /** Adds the next entries. Skips those that it already has; a gap is a fault of the sender. */
   add(entries: readonly Entry[]): void {
     for (const entry of entries) {
       if (entry.seq <= this.seq) continue;
@@ -163,8 +163,8 @@ const inPath = ({ path, before, state }: JournalStep): readonly Found[] => {
 
 /** The markers of one step, at most one of each kind. */
 const findMarkers = (step: JournalStep): readonly Marker[] => {
-  const found = [...inEvent(step), ...inPath(step), ...inActions(step)];
-  const byKind = new Map(found.toReversed().map((one) => [one.kind, one]));
+  const markers = [...inEvent(step), ...inPath(step), ...inActions(step)];
+  const byKind = new Map(markers.toReversed().map((one) => [one.kind, one]));
   return [...byKind.values()].map(({ kind, text }) => ({ seq: step.seq, kind, text: oneLine(text) }));
 };
 
@@ -204,9 +204,9 @@ const collectTexts = function* (value: unknown): Generator<string, undefined> {
 /** The texts of an event on which a search looks: all of them, its type first. */
 const searchedTexts = ({ event }: Pick<JournalStep, 'event'>): readonly string[] => [...collectTexts(event)];
 
-/** The first text of the event that holds `wanted`, in any case; null if none does. */
-const findIn = (step: Pick<JournalStep, 'seq' | 'event'>, wanted: string): FoundEntry | null => {
-  const lower = wanted.toLowerCase();
+/** The first text of the event that contains the query, in any case; null if none does. */
+const findIn = (step: Pick<JournalStep, 'seq' | 'event'>, query: string): FoundEntry | null => {
+  const lower = query.toLowerCase();
   for (const text of searchedTexts(step)) {
     const at = text.toLowerCase().indexOf(lower);
     if (at < 0) continue;
@@ -214,8 +214,8 @@ const findIn = (step: Pick<JournalStep, 'seq' | 'event'>, wanted: string): Found
       seq: step.seq,
       type: step.event.type,
       before: `${at > AROUND ? '…' : ''}${text.slice(Math.max(0, at - AROUND), at)}`,
-      hit: text.slice(at, at + wanted.length),
-      after: text.slice(at + wanted.length, at + wanted.length + AROUND),
+      hit: text.slice(at, at + query.length),
+      after: text.slice(at + query.length, at + query.length + AROUND),
     };
   }
   return null;
@@ -229,12 +229,12 @@ const summarize = (step: Pick<JournalStep, 'event'>): string => {
 };
 
 /** All entries that hold the text; all entries for an empty one. */
-export const findEntries = (steps: readonly JournalStep[], wanted: string): readonly FoundEntry[] =>
+export const findEntries = (steps: readonly JournalStep[], query: string): readonly FoundEntry[] =>
   steps.flatMap((step) => {
-    if (wanted === '')
+    if (query === '')
       return [{ seq: step.seq, type: step.event.type, before: summarize(step), hit: '', after: '' }];
-    const found = findIn(step, wanted);
-    return found === null ? [] : [found];
+    const entry = findIn(step, query);
+    return entry === null ? [] : [entry];
   });
 
 /** The differences of two values of JSON, for people. */
@@ -242,7 +242,7 @@ export const findEntries = (steps: readonly JournalStep[], wanted: string): read
 /** `path`: names and indexes, `session.queue[0].text`. undefined: not there. */
 export type ValueDifference = { readonly path: string; readonly before: unknown; readonly after: unknown };
 
-/** As JSON has it: lists of our own become arrays. */
+/** The value in JSON: our lists become arrays. */
 const plain = (value: unknown): unknown => {
   if (typeof value !== 'object' || value === null) return value;
   return 'toJSON' in value && typeof value.toJSON === 'function' ? value.toJSON() : value;
@@ -251,25 +251,25 @@ const plain = (value: unknown): unknown => {
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null;
 
-const collect = (path: string, left: unknown, right: unknown, found: ValueDifference[]): void => {
-  if (left === right) return;
-  const [before, after] = [plain(left), plain(right)];
+const collect = (path: string, old: unknown, fresh: unknown, differences: ValueDifference[]): void => {
+  if (old === fresh) return;
+  const [before, after] = [plain(old), plain(fresh)];
   if (Array.isArray(before) && Array.isArray(after)) {
     for (let index = 0; index < Math.max(before.length, after.length); index++)
-      collect(`${path}[${index}]`, before[index], after[index], found);
+      collect(`${path}[${index}]`, before[index], after[index], differences);
     return;
   }
   if (isObject(before) && isObject(after) && !Array.isArray(before) && !Array.isArray(after)) {
     for (const key of new Set([...Object.keys(before), ...Object.keys(after)]))
-      collect(path === '' ? key : `${path}.${key}`, before[key], after[key], found);
+      collect(path === '' ? key : `${path}.${key}`, before[key], after[key], differences);
     return;
   }
-  if (!Object.is(before, after)) found.push({ path, before, after });
+  if (!Object.is(before, after)) differences.push({ path, before, after });
 };
 
 /** Every leaf that differs, in the order of the values. What only one of them has is one difference. */
 export const valueDifferences = (before: unknown, after: unknown): readonly ValueDifference[] => {
-  const found: ValueDifference[] = [];
-  collect('', before, after, found);
-  return found;
+  const differences: ValueDifference[] = [];
+  collect('', before, after, differences);
+  return differences;
 };

@@ -53,7 +53,7 @@ export const timeAxis = (
   const waits = scale === 'real' ? [] : stretchesIn(spans);
   const waitMs = waits.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
   const workMs = Math.max(0, elapsedMs - waitMs);
-  // Each cut: the wait, what remains of it, and how much was left out before it.
+  // Each cut: the wait, what remains of it, and the sum of the cuts before it.
   let leftBefore = 0;
   const cuts = waits
     .toSorted((left, right) => left.startMs - right.startMs)
@@ -64,7 +64,7 @@ export const timeAxis = (
       return cut;
     });
   const lengthTo = (ms: number): number => {
-    // A session has thousands of waits: the last one that begins before is found by halving.
+    // A session has thousands of waits: a binary search finds the last one that begins before.
     let [low, high] = [0, cuts.length];
     while (low < high) {
       const middle = (low + high) >> 1;

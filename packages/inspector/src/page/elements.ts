@@ -39,8 +39,8 @@ export const draw = <K extends keyof SVGElementTagNameMap>(
  * keeps what a reader opened in it.
  */
 export const arrange = (parent: Element, children: readonly Element[]): void => {
-  const wanted = new Set(children);
-  for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
+  const remaining = new Set(children);
+  for (const child of [...parent.children]) if (!remaining.has(child)) child.remove();
   let place = parent.firstElementChild;
   for (const child of children) {
     if (child === place) place = place.nextElementSibling;
@@ -49,9 +49,9 @@ export const arrange = (parent: Element, children: readonly Element[]): void => 
 };
 
 export const button = (label: string, attributes: Attributes, press: () => void): HTMLButtonElement => {
-  const made = make('button', { type: 'button', ...attributes }, label);
-  made.addEventListener('click', press);
-  return made;
+  const element = make('button', { type: 'button', ...attributes }, label);
+  element.addEventListener('click', press);
+  return element;
 };
 
 /** A link that goes to an entry of the journal. */
@@ -105,8 +105,8 @@ export class JsonTree {
     return element;
   }
 
-  #branch(name: string, given: object, path: string): HTMLElement {
-    const value = plain(given);
+  #branch(name: string, source: object, path: string): HTMLElement {
+    const value = plain(source);
     const children = getChildren(value);
     if (children.length === 0) return row(name, leaf(value));
     const details = make(
@@ -138,16 +138,16 @@ export class JsonTree {
 /** A command for the shell, with a button that copies it. Where the clipboard is closed to the page, it is selected. */
 export const copyCommand = (command: string, about: string): HTMLElement => {
   const code = make('code', { tabindex: 0 }, command);
-  const said = make('span', { class: 'faint', role: 'status' });
+  const status = make('span', { class: 'faint', role: 'status' });
   const copy = button('Copy', { 'aria-label': `Copy ${command}` }, () => {
     navigator.clipboard?.writeText(command).then(
       () => {
-        said.textContent = 'copied';
+        status.textContent = 'copied';
       },
       () => select(code),
     ) ?? select(code);
   });
-  return make('li', { class: 'command' }, make('span', { class: 'faint' }, about), code, copy, said);
+  return make('li', { class: 'command' }, make('span', { class: 'faint' }, about), code, copy, status);
 };
 
 const select = (element: HTMLElement): void => {

@@ -47,8 +47,8 @@ class EventsPanel implements Panel {
     { class: 'event-list', tabindex: 0, role: 'region', 'aria-label': 'Events' },
     this.#rows,
   );
-  #found: readonly FoundEntry[] = [];
-  #foundFor = '';
+  #entries: readonly FoundEntry[] = [];
+  #searchedFor = '';
   #shownSeq = -1;
 
   constructor(pageState: PageState) {
@@ -82,14 +82,14 @@ class EventsPanel implements Panel {
   #find(): void {
     const { history, query } = this.#pageState;
     const key = `${history.seq} ${query}`;
-    if (key === this.#foundFor) return;
-    this.#found = findEntries(history.steps, query);
-    this.#foundFor = key;
+    if (key === this.#searchedFor) return;
+    this.#entries = findEntries(history.steps, query);
+    this.#searchedFor = key;
     this.#count.textContent =
       query === ''
-        ? plural(this.#found.length, 'event')
-        : `${plural(this.#found.length, 'hit')}; Enter goes to the next`;
-    this.#rows.style.height = `${this.#found.length * ROW_PIXELS}px`;
+        ? plural(this.#entries.length, 'event')
+        : `${plural(this.#entries.length, 'hit')}; Enter goes to the next`;
+    this.#rows.style.height = `${this.#entries.length * ROW_PIXELS}px`;
   }
 
   /** Enter may be pressed before the page has drawn what was typed. */
@@ -98,15 +98,15 @@ class EventsPanel implements Panel {
     const { seq } = this.#pageState;
     const hit =
       direction === 'forward'
-        ? (this.#found.find((one) => one.seq > seq) ?? this.#found[0])
-        : (this.#found.findLast((one) => one.seq < seq) ?? this.#found.at(-1));
+        ? (this.#entries.find((one) => one.seq > seq) ?? this.#entries[0])
+        : (this.#entries.findLast((one) => one.seq < seq) ?? this.#entries.at(-1));
     if (hit !== undefined) this.#pageState.go(hit.seq);
   }
 
   #scrollTo(seq: number): void {
     this.#shownSeq = seq;
-    const index = this.#found.findIndex((one) => one.seq >= seq);
-    const top = (index < 0 ? this.#found.length : index) * ROW_PIXELS;
+    const index = this.#entries.findIndex((one) => one.seq >= seq);
+    const top = (index < 0 ? this.#entries.length : index) * ROW_PIXELS;
     const { scrollTop, clientHeight } = this.#list;
     if (top < scrollTop || top > scrollTop + clientHeight - 2 * ROW_PIXELS)
       this.#list.scrollTop = Math.max(0, top - clientHeight / 2);
@@ -116,7 +116,7 @@ class EventsPanel implements Panel {
     const { scrollTop, clientHeight } = this.#list;
     const first = Math.max(0, Math.floor(scrollTop / ROW_PIXELS) - ROWS_AROUND);
     const last = Math.ceil((scrollTop + clientHeight) / ROW_PIXELS) + ROWS_AROUND;
-    const shown = this.#found.slice(first, last);
+    const shown = this.#entries.slice(first, last);
     this.#rows.replaceChildren(...shown.map((one, index) => drawRow(one, first + index, this.#pageState)));
   }
 }

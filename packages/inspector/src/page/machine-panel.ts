@@ -208,7 +208,7 @@ class MachinePanel implements Panel {
     this.#drawn?.others.replaceChildren(...arrows.filter((arrow) => arrow !== null));
   }
 
-  #timesOf({ from, to }: Hop): string {
+  #countTimes({ from, to }: Hop): string {
     const { trace, seq } = this.#pageState;
     const times = trace.countsAt(seq).get(hopKey({ from, to })) ?? 0;
     return times === 0 ? 'Not taken so far.' : `Taken ${plural(times, 'time')} so far.`;
@@ -217,7 +217,7 @@ class MachinePanel implements Panel {
   #explain(): void {
     const { projection, trace, seq } = this.#pageState;
     const pointed = this.#pointed ?? { kind: 'state' as const, name: trace.stateAt(seq) };
-    const more = pointed.kind === 'state' ? '' : this.#timesOf(pointed);
+    const more = pointed.kind === 'state' ? '' : this.#countTimes(pointed);
     const key = JSON.stringify([this.#drawnName, pointed, more]);
     if (key === this.#explainedFor) return;
     this.#explainedFor = key;

@@ -50,26 +50,26 @@ const addressWriter = (): ((pageState: PageState) => void) => {
   return (pageState) => {
     clearTimeout(timer);
     timer = setTimeout(() => {
-      const wanted = pageState.following ? '' : `#${pageState.seq}`;
-      if (location.hash !== wanted) history.replaceState(null, '', `${location.pathname}${wanted}`);
+      const hash = pageState.following ? '' : `#${pageState.seq}`;
+      if (location.hash !== hash) history.replaceState(null, '', `${location.pathname}${hash}`);
     }, ADDRESS_MS);
   };
 };
 
 const openPage = (session: InspectedSession): PageState => {
   let page: SessionPage | null = null;
-  let wanted = seqInAddress();
+  let pendingSeq = seqInAddress();
   const writeAddress = addressWriter();
   const pageState = new PageState(
     session,
     scheduled(() => {
-      if (wanted !== null && pageState.history.seq >= wanted) {
-        const seq = wanted;
-        wanted = null;
+      if (pendingSeq !== null && pageState.history.seq >= pendingSeq) {
+        const seq = pendingSeq;
+        pendingSeq = null;
         pageState.go(seq);
       }
       page?.render();
-      if (wanted === null) writeAddress(pageState);
+      if (pendingSeq === null) writeAddress(pageState);
     }),
   );
   page = new SessionPage(pageState);

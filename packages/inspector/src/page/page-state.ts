@@ -92,8 +92,8 @@ export class PageState {
 
   get trace(): ChartTrace {
     const { chart } = this;
-    const own = chart === 'whole' || chart === 'resting' ? chart : (projectionNamed(chart) ?? 'whole');
-    const trace = this.#traces.get(chart) ?? ChartTrace.of(own);
+    const target = chart === 'whole' || chart === 'resting' ? chart : (projectionNamed(chart) ?? 'whole');
+    const trace = this.#traces.get(chart) ?? ChartTrace.of(target);
     this.#traces.set(chart, trace);
     trace.follow(this.history.steps);
     return trace;
@@ -118,7 +118,7 @@ export const apiAddress = (path: string): string => `/${token}/${path}`;
 export const fetchJson = async <T>(path: string): Promise<T> => {
   const response = await fetch(apiAddress(path));
   if (!response.ok) throw new Error((await response.text()).trim());
-  return (await response.json()) as T; // Safe: the server of this very program made it.
+  return (await response.json()) as T; // Safe: this program's server sent it.
 };
 
 export const fetchSession = (id: string): Promise<InspectedSession> => fetchJson(`data/${id}/session`);
@@ -146,7 +146,7 @@ export const followSession = (pageState: PageState): void => {
     pageState.update();
   });
   feed.addEventListener('message', (message: MessageEvent<string>) => {
-    const piece = JSON.parse(message.data) as FeedPiece; // Safe: the server of this very program made it.
+    const piece = JSON.parse(message.data) as FeedPiece; // Safe: this program's server sent it.
     if (piece.kind === 'restart') pageState.restart();
     else if (piece.kind === 'damaged') end(piece.why, 'damaged');
     else {

@@ -12,13 +12,13 @@ const partView = (
   index: number,
   { parts, characters }: SharedPrefix,
 ): HTMLElement => {
-  const isKept = index < parts;
-  const kept = isKept ? text : index === parts ? text.slice(0, characters) : '';
-  const fresh = text.slice(kept.length);
-  const state = isKept ? 'as before' : kept === '' ? 'new' : 'new from the mark on';
+  const isShared = index < parts;
+  const shared = isShared ? text : index === parts ? text.slice(0, characters) : '';
+  const fresh = text.slice(shared.length);
+  const state = isShared ? 'as before' : shared === '' ? 'new' : 'new from the mark on';
   return make(
     'details',
-    { class: `request-part${isKept ? ' kept' : ''}`, open: !isKept },
+    { class: `request-part${isShared ? ' kept' : ''}`, open: !isShared },
     make(
       'summary',
       {},
@@ -29,7 +29,7 @@ const partView = (
     make(
       'pre',
       { class: 'code', tabindex: 0 },
-      ...(kept === '' ? [] : [make('span', { class: 'kept' }, kept)]),
+      ...(shared === '' ? [] : [make('span', { class: 'kept' }, shared)]),
       ...(fresh === '' ? [] : [make('span', { class: 'fresh' }, fresh)]),
     ),
   );

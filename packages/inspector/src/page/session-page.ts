@@ -200,7 +200,7 @@ export class SessionPage {
     this.#timeline.render();
   }
 
-  /** Puts a panel into the page, scrolled to where its reader left it. */
+  /** Puts a panel into the page, at its last scroll position. */
   #open(name: PanelName, shown: HTMLElement): void {
     if (this.#shownPanel !== null) this.#scrolled.set(this.#shownPanel, this.#body.scrollTop);
     this.#body.replaceChildren(shown);

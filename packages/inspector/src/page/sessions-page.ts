@@ -68,9 +68,9 @@ export const showSessions = async (): Promise<void> => {
   const rows = sessions.map(createRow);
   const field = make('input', { type: 'search', placeholder: 'Filter', 'aria-label': 'Filter the sessions' });
   field.addEventListener('input', () => {
-    const wanted = field.value.toLowerCase();
+    const query = field.value.toLowerCase();
     for (const { element } of rows)
-      element.hidden = !(element.textContent ?? '').toLowerCase().includes(wanted);
+      element.hidden = !(element.textContent ?? '').toLowerCase().includes(query);
   });
   document.title = 'Sessions · Pawl';
   document.body.replaceChildren(

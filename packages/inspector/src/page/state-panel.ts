@@ -125,7 +125,7 @@ export const statePanel = (pageState: PageState): Panel => {
     element,
     render() {
       const state = pageState.history.stateAt(pageState.seq);
-      const { session, ...own } = state;
+      const { session, ...fields } = state;
       const { usage } = session;
       const cache = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
       const calls = callsView(state);
@@ -141,7 +141,7 @@ export const statePanel = (pageState: PageState): Panel => {
         make('h3', {}, 'Queue'),
         queueView(state),
         make('h3', {}, 'Everything'),
-        ...Object.entries(own).map(([key, value]) => tree.draw(key, value, key)),
+        ...Object.entries(fields).map(([key, value]) => tree.draw(key, value, key)),
         tree.draw('session', session, 'session'),
       );
     },

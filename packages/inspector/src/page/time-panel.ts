@@ -83,16 +83,16 @@ class TimePanel implements Panel {
     const { figures } = this.#pageState.history;
     if (this.#drawn?.figures !== figures) this.#draw(figures);
     const step = this.#pageState.history.stepAt(this.#pageState.seq);
-    const at = step === null ? 0 : this.#timeOf(figures.spans);
+    const at = step === null ? 0 : this.#findTime(figures.spans);
     this.#drawn?.waterfall.place(at);
   }
 
   /** The place of the selected entry on the axis: where the span begins or ends that it began or ended. */
-  #timeOf(spans: readonly TimeSpan[]): number {
+  #findTime(spans: readonly TimeSpan[]): number {
     const { seq } = this.#pageState;
     const ended = spans.findLast(({ endSeq }) => endSeq !== null && endSeq <= seq);
-    const begun = spans.findLast(({ startSeq }) => startSeq <= seq);
-    return Math.max(ended?.endMs ?? 0, begun?.startMs ?? 0);
+    const started = spans.findLast(({ startSeq }) => startSeq <= seq);
+    return Math.max(ended?.endMs ?? 0, started?.startMs ?? 0);
   }
 
   #go = (seq: number): void => this.#pageState.go(seq);
@@ -126,9 +126,9 @@ class TimePanel implements Panel {
   }
 
   #highlights(figures: SessionFigures): readonly HTMLElement[] {
-    const found = findHighlights(figures);
-    if (found.length === 0) return [];
-    const items = found.map(({ question, seq, answer }) =>
+    const highlights = findHighlights(figures);
+    if (highlights.length === 0) return [];
+    const items = highlights.map(({ question, seq, answer }) =>
       make(
         'li',
         {},
@@ -183,24 +183,26 @@ class TimePanel implements Panel {
     );
   }
 
-  #requests({ requests, usage }: SessionFigures): HTMLElement {
+  #requests({ requests, usage: total }: SessionFigures): HTMLElement {
     const shown = ordered(requests, this.#order).slice(0, ROWS_MAX);
     const rows = shown.map((one): readonly (Node | string)[] => {
-      const { usage: own, firstPieceMs, startMs } = one;
+      const { usage, firstPieceMs, startMs } = one;
       return [
         seqLink(one.seq, this.#go),
         PURPOSES[one.purpose],
         String(one.attempt),
         firstPieceMs === null ? '–' : durationText(firstPieceMs - startMs),
         durationText(getDurationMs(one)),
-        own === null ? '–' : groupDigits(own.inputTokens + own.cacheReadTokens + own.cacheWriteTokens),
-        own === null ? '–' : percentText(getCacheShare(own)),
-        own === null ? '–' : groupDigits(own.outputTokens),
-        own === null ? '–' : moneyText(own.costUsd),
+        usage === null
+          ? '–'
+          : groupDigits(usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens),
+        usage === null ? '–' : percentText(getCacheShare(usage)),
+        usage === null ? '–' : groupDigits(usage.outputTokens),
+        usage === null ? '–' : moneyText(usage.costUsd),
         endingText(one),
       ];
     });
-    const all = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
+    const all = total.inputTokens + total.cacheReadTokens + total.cacheWriteTokens;
     const sum = [
       '',
       'in all',
@@ -208,9 +210,9 @@ class TimePanel implements Panel {
       '',
       '',
       groupDigits(all),
-      percentText(getCacheShare(usage)),
-      groupDigits(usage.outputTokens),
-      moneyText(usage.costUsd),
+      percentText(getCacheShare(total)),
+      groupDigits(total.outputTokens),
+      moneyText(total.costUsd),
       requests.length > ROWS_MAX ? `${ROWS_MAX} of ${requests.length} are shown` : '',
     ];
     const head = [
@@ -286,7 +288,7 @@ const ROWS_MAX_WATERFALL = 6;
 /** Narrower bars are widened to this, so that they can be seen. */
 const BAR_MIN = 1.5;
 
-/** `count`: spans that are too narrow to be told apart are one bar. */
+/** `count`: spans that are too narrow to tell apart are one bar. */
 type Placed = { readonly span: TimeSpan; readonly row: number; readonly count: number };
 
 const leftEdge = ({ startMs }: TimeSpan, axis: TimeAxis): number =>

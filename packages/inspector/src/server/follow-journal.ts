@@ -1,7 +1,7 @@
 /**
  * Follows a journal that a process may be writing to, without its lock and without changing anything.
  *
- * 1. Only entries whose lines are whole and verified are given, each once, in order.
+ * 1. Yields only entries whose lines are whole and verified, each once, in order.
  * 2. An incomplete last line is read again later: its writer may be at work, or dead.
  * 3. The file is looked at when it changes, and from time to time, since not every file system tells of changes.
  */
@@ -57,7 +57,7 @@ class Pass {
   }
 }
 
-/** Tells when a file may have changed. It is made before the first look, so that no change is missed. */
+/** Tells when a file may have changed. Start it before the first look, so that it misses no change. */
 class ChangeBell {
   readonly #watcher: ReturnType<typeof watch> | null;
   #rung = false;

@@ -25,7 +25,7 @@ export type InspectorPlace = {
 export class InspectedSessions {
   readonly #place: InspectorPlace;
   readonly #store: InspectableStore;
-  /** Summaries by session, each with the size of the journal that it was made from. */
+  /** Summaries by session, each with the size of its journal at that time. */
   readonly #summaries = new Map<string, { readonly size: number; readonly summary: SessionSummary }>();
 
   constructor(place: InspectorPlace) {
@@ -41,7 +41,7 @@ export class InspectedSessions {
 
   /** Folds the journal; a second time only if it has changed. */
   async summary(sessionId: string): Promise<SessionSummary> {
-    const { size } = await stat(this.#pathOf(sessionId));
+    const { size } = await stat(this.#getPath(sessionId));
     const known = this.#summaries.get(sessionId);
     if (known?.size === size) return known.summary;
     const times: { first: number | null; last: number } = { first: null, last: 0 };
@@ -74,7 +74,7 @@ export class InspectedSessions {
 
   /** The entries after `seq`, then each one that is added. */
   async *feed(sessionId: string, seq: number, signal: AbortSignal): AsyncGenerator<FeedPiece, undefined> {
-    for await (const piece of followJournal(this.#pathOf(sessionId), seq, signal)) yield this.#clean(piece);
+    for await (const piece of followJournal(this.#getPath(sessionId), seq, signal)) yield this.#clean(piece);
   }
 
   /** The whole session as it is now, for a file. */
@@ -98,7 +98,7 @@ export class InspectedSessions {
     });
   }
 
-  #pathOf(sessionId: string): string {
+  #getPath(sessionId: string): string {
     return journalPath(this.#place.folder, sessionId);
   }
 
@@ -109,7 +109,7 @@ export class InspectedSessions {
 
 /**
  * A JSON value with the secrets in its texts and keys replaced. Values of other types stay as they are, so the result
- * has the type of what was given.
+ * has the type of `value`.
  */
 const redactJson = <T>(redactor: Pick<Redactor, 'isIdle' | 'clean'>, value: T): T =>
   // Safe: only texts change, and they stay texts.

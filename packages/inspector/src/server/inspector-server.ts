@@ -57,17 +57,17 @@ const send = (response: ServerResponse, { status, type, text }: Answer, policy: 
 
 const NO_POLICY = "default-src 'none'; frame-ancestors 'none'";
 
-/** The last seq that the reader has: from its own header after a broken connection, else from the address. */
+/** The last seq that the reader has: from its header after a broken connection, else from the address. */
 const readSeq = ({ url = '', headers }: IncomingMessage): number => {
-  const given = headers['last-event-id'] ?? new URLSearchParams(url.split('?')[1]).get('after');
-  const seq = Number(given ?? 0);
+  const value = headers['last-event-id'] ?? new URLSearchParams(url.split('?')[1]).get('after');
+  const seq = Number(value ?? 0);
   return Number.isSafeInteger(seq) && seq > 0 ? seq : 0;
 };
 
 /** Resolves when more may be written, or nobody reads any more. */
 const drained = (response: ServerResponse): Promise<void> =>
   new Promise((resolve) => {
-    // A reader that has left tells so only once.
+    // The event of a closed connection fires only once.
     if (response.closed || response.destroyed) {
       resolve();
       return;
@@ -208,8 +208,8 @@ const admit = (
   const foreign = foreignHeader(headers, loopbackHosts(port));
   if (foreign === 'host') return refused('The host of this address is not this computer.');
   if (foreign === 'origin') return refused('Pages of other servers may not read the inspector.');
-  const [, given = '', ...rest] = (url.split('?', 1)[0] ?? '').split('/');
-  if (!isSameSecret(given, token))
+  const [, secret = '', ...rest] = (url.split('?', 1)[0] ?? '').split('/');
+  if (!isSameSecret(secret, token))
     return refused('The token in the address is wrong. Use the address that pawl inspect printed.');
   return { kind: 'admitted', path: `/${rest.join('/')}` };
 };

@@ -60,7 +60,7 @@ const frozen: readonly (readonly [keyof AskFlags, string])[] = [
   ['subModel', '--sub-model'],
 ];
 
-/** The given flags that a resumed run does not accept. */
+/** The set flags that a resumed run does not accept. */
 export const frozenFlags = (flags: AskFlags): readonly string[] =>
   frozen.filter(([name]) => flags[name] !== undefined).map(([, flag]) => flag);
 
@@ -76,10 +76,10 @@ export const readChangedLimits = (flags: AskFlags): ChangedLimits | null => {
     flags.maxIterations === undefined
       ? undefined
       : readAmount('--max-iterations', flags.maxIterations, 'whole');
-  const given = Object.entries({ usd, tokens, timeMs, iterations }).filter(
+  const limits = Object.entries({ usd, tokens, timeMs, iterations }).filter(
     ([, value]) => value !== undefined,
   );
-  return given.length === 0 ? null : Object.fromEntries(given);
+  return limits.length === 0 ? null : Object.fromEntries(limits);
 };
 
 /** Settings of a new run from its flags. */

@@ -158,10 +158,10 @@ const indent = (lines: readonly Safe[]): Safe =>
 /** The first and last lines of a text, indented. */
 const shorten = (text: string): Safe => {
   const lines = harmless(text).trimEnd().split('\n');
-  const left = lines.length - DETAIL_LINES;
-  if (left <= 0) return indent(lines);
+  const omitted = lines.length - DETAIL_LINES;
+  if (omitted <= 0) return indent(lines);
   const half = DETAIL_LINES / 2;
-  return indent([...lines.slice(0, half), safe`… ${left} more lines`, ...lines.slice(-half)]);
+  return indent([...lines.slice(0, half), safe`… ${omitted} more lines`, ...lines.slice(-half)]);
 };
 
 const says = (text: Safe, detail = safe``): AskLine => ({ text, detail, urgent: false });
@@ -187,7 +187,7 @@ type Cost = { readonly tokens: number; readonly usd: number | null };
 
 const NO_COST: Cost = { tokens: 0, usd: 0 };
 
-/** Keys `cell ordinal` of the sub-calls that a run belongs to: its own and its ancestors'. */
+/** Keys `cell ordinal` of the sub-calls that a run and its ancestors belong to. */
 const findSubcalls = (node: string): readonly string[] =>
   getLineage(node)
     .slice(0, -1)
@@ -248,14 +248,14 @@ const tellCell = (node: string, report: CellReport, tookMs: number | null, look:
 
 const tellAnswers = (
   action: Extract<TreeAction, { readonly type: 'AnswerSubcall' }>,
-  own: Cost,
+  cost: Cost,
   stepped: TreeStepped,
 ): AskLine => {
   const { node, texts } = action;
   const failed = texts.filter((text) => text.startsWith('Error: ')).length;
   const problem = failed === 0 ? safe`` : safe`, ${failed} failed`;
   return says(
-    safe`${getMargin(node)}  ← ${texts.length} answered${problem} · ${formatTokens(own.tokens)} tokens · ${formatCost(own.usd)} (so far ${spentText(stepped)})`,
+    safe`${getMargin(node)}  ← ${texts.length} answered${problem} · ${formatTokens(cost.tokens)} tokens · ${formatCost(cost.usd)} (so far ${spentText(stepped)})`,
   );
 };
 

@@ -102,11 +102,11 @@ const belowLines = (look: Look, { node, run, outcome }: Below): Safe => {
   const isPlain = run.depth >= run.depthMax;
   const heading = `${node} · ${isPlain ? 'plain call' : 'run'} · ${outcome?.status ?? 'open'}`;
   const prompt = run.task.kind === 'prompt' ? run.task.prompt : run.task.question;
-  const told = isPlain ? [] : messagesOf(run.conversation).slice(1);
+  const messages = isPlain ? [] : messagesOf(run.conversation).slice(1);
   const lines = [
     paint(look, 'bold', makeSafe(heading)),
     harmless(cutCharacters(prompt, SHOWN_MAX)),
-    ...told.map((message) => messageLines(look, message)),
+    ...messages.map((message) => messageLines(look, message)),
     safe`→ ${harmless(cutCharacters(resultText(outcome), SHOWN_MAX))}`,
   ];
   return joinSafe(lines, safe`\n`);

@@ -301,8 +301,8 @@ const asStop = (error: unknown): unknown => {
 
 type AllFlags = AskFlags & Configured;
 
-const connect = async (wanted: string | undefined, flags: AllFlags, warn: Warn): Promise<Model> => {
-  const model = await connectModel(wanted, flags, process.cwd());
+const connect = async (modelName: string | undefined, flags: AllFlags, warn: Warn): Promise<Model> => {
+  const model = await connectModel(modelName, flags, process.cwd());
   warnOfUnknown(model, warn);
   warnOfEffort(model, readEffort(flags), warn);
   return model;
@@ -310,8 +310,7 @@ const connect = async (wanted: string | undefined, flags: AllFlags, warn: Warn):
 
 /** The models of a run: of a resumed run those it began with (`before`), else those of the flags. */
 const connectBoth = async (flags: AllFlags, before: AskSettings | null, warn: Warn) => {
-  const wanted = before?.model ?? flags.model;
-  const model = await connect(wanted, flags, warn);
+  const model = await connect(before?.model ?? flags.model, flags, warn);
   const sub = before?.subModel ?? flags.subModel;
   return { model, subModel: sub === undefined || sub === model.id ? model : await connect(sub, flags, warn) };
 };
@@ -336,32 +335,40 @@ const makeAsker = async (flags: AllFlags, before: AskSettings | null, folder: st
   });
 };
 
-type Words = { readonly flags: AllFlags; readonly words: readonly string[]; readonly workspace: string };
+type CommandLine = {
+  readonly flags: AllFlags;
+  readonly words: readonly string[];
+  readonly workspace: string;
+};
 
-const openAgain = async (id: string, given: Words, { watcher, warn }: OpeningRun) => {
-  refuseFrozen(given.flags, given.words);
-  const limits = readChangedLimits(given.flags);
-  const flags = await withConfig(given.flags, given.workspace, { command: 'ask', resumed: true, warn });
+const openAgain = async (id: string, commandLine: CommandLine, { watcher, warn }: OpeningRun) => {
+  refuseFrozen(commandLine.flags, commandLine.words);
+  const limits = readChangedLimits(commandLine.flags);
+  const flags = await withConfig(commandLine.flags, commandLine.workspace, {
+    command: 'ask',
+    resumed: true,
+    warn,
+  });
   const folder = openStateFolder(process.env);
   const { header } = await fileAskJournals({ folder }).inspect(id);
   const { settings } = header;
   const before = { ...settings, limits: { ...settings.limits, ...limits } };
   const asker = await makeAsker(flags, before, folder, warn);
-  const takeOver = given.flags.takeOver === true;
+  const takeOver = commandLine.flags.takeOver === true;
   return asker.resume(id, { watcher, takeOver, ...(limits === null ? {} : { limits }) });
 };
 
 /** Opens a new run. Checks the command line before configuration, files and models, so that its errors come first. */
-const openNew = async ({ flags: given, words, workspace }: Words, { watcher, warn }: OpeningRun) => {
-  const { question, contexts } = readAsked(given.context ?? [], words);
-  for (const read of [readAskSettings, readEnvironment, readEffort]) read(given);
-  const flags = await withConfig(given, workspace, { command: 'ask', resumed: false, warn });
-  const [own, environment] = [readAskSettings(flags), readEnvironment(flags)];
+const openNew = async ({ flags: typed, words, workspace }: CommandLine, { watcher, warn }: OpeningRun) => {
+  const { question, contexts } = readAsked(typed.context ?? [], words);
+  for (const read of [readAskSettings, readEnvironment, readEffort]) read(typed);
+  const flags = await withConfig(typed, workspace, { command: 'ask', resumed: false, warn });
+  const [askSettings, environment] = [readAskSettings(flags), readEnvironment(flags)];
   const folder = openStateFolder(process.env);
   const sources = await readSources(contexts);
   const { cellMs } = flags;
   const cellDeadline = cellMs === undefined ? {} : { cellDeadlineMs: Number(cellMs) };
-  const settings = { ...patience(flags), ...own, ...cellDeadline };
+  const settings = { ...patience(flags), ...askSettings, ...cellDeadline };
   return (await makeAsker(flags, null, folder, warn)).ask({
     question,
     contexts: sources,
@@ -381,8 +388,10 @@ const openAsked = async (
   try {
     const workspace = realWorkspace(process.cwd());
     const resume = await chosenRun(flags, workspace);
-    const given = { flags, words, workspace };
-    const run = await (resume === null ? openNew(given, opening) : openAgain(resume, given, opening));
+    const commandLine = { flags, words, workspace };
+    const run = await (resume === null
+      ? openNew(commandLine, opening)
+      : openAgain(resume, commandLine, opening));
     const journal = journalPath(openStateFolder(process.env), run.id);
     return { run, journal, workspace, resumed: resume !== null };
   } catch (error) {

@@ -30,7 +30,7 @@ export type Texts = { readonly number: number; readonly ordinal: number; readonl
 
 export type FromWorker =
   | { readonly type: 'ready' }
-  /** Head of the output, kept in case the worker has to be terminated. */
+  /** Head of the output, stored in case the worker has to be terminated. */
   | {
       readonly type: 'printed';
       readonly number: number;

@@ -2,8 +2,8 @@
  * QuickJS with the functions of code mode: one runtime with two realms, one for the cells and one for the prelude.
  *
  * 1. The engine has no access to files, network or processes.
- * 2. The size of the WebAssembly memory limits memory. The engine's own limit counts only blocks, not bytes.
- * 3. A call of the engine throws if our own stack overflows or the engine breaks. Then the realm is unfit for use.
+ * 2. The size of the WebAssembly memory limits memory. The engine's limit counts only blocks, not bytes.
+ * 3. A call of the engine throws if our stack overflows or the engine breaks. Then the realm is unfit for use.
  */
 
 import variant from '@jitl/quickjs-singlefile-mjs-release-sync';
@@ -62,9 +62,9 @@ type RealmEnding = { readonly answer: string | null; readonly variables: readonl
 type Realm = {
   /** Restores the reserved names; returns those that could not be restored. */
   begin(lastOutput: string): readonly string[];
-  /** Runs the code and its pending jobs, until none is left or the host interrupts. */
+  /** Runs the code and its pending jobs, until none remains or the host interrupts. */
   evaluate(code: string, fileName: string): RealmCellEnd;
-  /** True if pending jobs are left, which would run in the next cell. */
+  /** True if pending jobs remain, which would run in the next cell. */
   isBusy(): boolean;
   end(): RealmEnding;
   read(name: string): string | null;
@@ -129,12 +129,12 @@ const OVER = 'over';
 /** The host's side of the prelude: every value crosses as JSON. */
 const worldHandle = (home: QuickJSContext, world: RealmWorld): QuickJSHandle => {
   const handle = home.newObject();
-  const jsonOf = (text: QuickJSHandle | undefined): unknown =>
+  const parseJson = (text: QuickJSHandle | undefined): unknown =>
     JSON.parse(text === undefined ? 'null' : home.getString(text));
   home
     .newFunction('print', (json) => {
-      // The type is safe: the prelude made the JSON, in a realm where no cell's code runs.
-      const { stream, text } = jsonOf(json) as {
+      // The type is safe: the prelude wrote the JSON, in a realm where no cell's code runs.
+      const { stream, text } = parseJson(json) as {
         readonly stream: 'stdout' | 'stderr';
         readonly text: string;
       };
@@ -145,7 +145,7 @@ const worldHandle = (home: QuickJSContext, world: RealmWorld): QuickJSHandle => 
   home
     .newFunction('ask', (json) => {
       // As above.
-      const texts = world.ask(jsonOf(json) as RealmRequest);
+      const texts = world.ask(parseJson(json) as RealmRequest);
       if (world.isOver()) return home.newString(OVER);
       return texts === null ? home.undefined : home.newString(JSON.stringify(texts));
     })
@@ -163,16 +163,16 @@ const openPrelude = (
   world: RealmWorld,
 ): Call => {
   const make = home.unwrapResult(home.evalCode(prelude, 'prelude'));
-  const own = worldHandle(home, world).consume((handle) =>
+  const api = worldHandle(home, world).consume((handle) =>
     home.unwrapResult(home.callFunction(make, home.undefined, [guest.global, handle])),
   );
   return <T>(name: string, input: QuickJSHandle | string | null): T => {
     const handle = typeof input === 'string' ? home.newString(input) : (input ?? home.undefined);
     const json = home
-      .unwrapResult(home.callMethod(own, name, [handle]))
+      .unwrapResult(home.callMethod(api, name, [handle]))
       .consume((text) => home.getString(text));
     if (typeof input === 'string') handle.dispose();
-    // The type is safe: the prelude made the JSON, in a realm where no cell's code runs. See javascript-prelude.js.
+    // The type is safe: the prelude wrote the JSON, in a realm where no cell's code runs. See javascript-prelude.js.
     return JSON.parse(json) as T;
   };
 };
@@ -200,7 +200,7 @@ const raised = (thrown: QuickJSHandle, call: Call): RealmCellEnd => ({
 
 /**
  * Runs all pending jobs; an error in a job rejects its promise. After the cell's time is over, looping jobs are
- * interrupted; an endless chain of new jobs is left, and isBusy reports it.
+ * interrupted; an endless chain of new jobs remains, and isBusy reports it.
  */
 const finishJobs = (runtime: QuickJSRuntime, world: RealmWorld): void => {
   for (let roundsOver = 0; runtime.hasPendingJob() && roundsOver < ROUNDS_OVER_MAX; ) {
@@ -241,9 +241,9 @@ export const openRealm = async (
     end: () => call<RealmEnding>('end', null),
     read: (name) => call<string | null>('read', JSON.stringify(name)),
     hasRoom() {
-      const made = home.evalCode(`new ArrayBuffer(${ROOM_BYTES}); 0`, 'room');
-      const has = made.error === undefined;
-      made.dispose();
+      const result = home.evalCode(`new ArrayBuffer(${ROOM_BYTES}); 0`, 'room');
+      const has = result.error === undefined;
+      result.dispose();
       return has;
     },
   };
@@ -254,7 +254,7 @@ export const openRealm = async (
 const FRAMES_MAX = 6;
 
 export type Outputs = { readonly stdout: Output; readonly stderr: Output };
-/** Maximum characters kept of a cell's output. The next cell gets them as `last_output`, which must fit into memory. */
+/** Maximum stored characters of a cell's output. The next cell gets them as `last_output`, which must fit into memory. */
 const KEPT_MAX = 4_000_000;
 const KEPT_PART_OF_MEMORY = 16;
 
@@ -287,7 +287,7 @@ type Finished = {
 
 const cellFile = (number: number): string => `cell-${number}`;
 
-/** The stack frames in cells, as lines such as `at f, line 3`. Other frames are left out. */
+/** The stack frames in cells, as lines such as `at f, line 3`. Other frames are skipped. */
 const findPlaces = (stack: string, number: number): readonly string[] =>
   [...stack.matchAll(/^ *at (.*?) ?\(?cell-(\d+):(\d+)(?::\d+)?\)?$/gm)]
     .slice(0, FRAMES_MAX)

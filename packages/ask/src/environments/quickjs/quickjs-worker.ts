@@ -63,10 +63,10 @@ const awaitTexts = (run: Running): readonly string[] | null => {
   for (;;) {
     const bell = Atomics.load(input.control, BELL);
     // Only quickjs-connection.ts has the other end of the port.
-    const found = receiveMessageOnPort(input.texts)?.message as Texts | undefined;
-    if (found?.number === run.number && found.ordinal === run.ordinal) return found.texts;
+    const answer = receiveMessageOnPort(input.texts)?.message as Texts | undefined;
+    if (answer?.number === run.number && answer.ordinal === run.ordinal) return answer.texts;
     if (isStopAsked(run)) return null;
-    if (found === undefined) Atomics.wait(input.control, BELL, bell);
+    if (answer === undefined) Atomics.wait(input.control, BELL, bell);
   }
 };
 

@@ -123,7 +123,7 @@ const probe = async (): Promise<string | null> => {
 
 export const quickjs: EnvironmentKind = { name: 'quickjs', language: 'javascript', probe, start };
 
-/** Stack of the worker's thread, large enough that the engine's own limit of 1 MB is always reached first. */
+/** Stack of the worker's thread, large enough that the engine's limit of 1 MB is always reached first. */
 const STACK_MB = 32;
 
 /** A running worker that has reported `ready`. */
@@ -158,14 +158,14 @@ const startWorker = async (options: EnvironmentOptions): Promise<LiveWorker> => 
   const { contexts, names, outputMax, memoryMax } = options;
   const worker = newWorker(options, { contexts, names, outputMax, memoryMax, control, texts: port2 });
   let why = 'its worker ended';
-  let life: 'alive' | 'over' = 'alive';
+  let hasExited = false;
   let hear: ((message: FromWorker) => void) | null = null;
   const ended = new Promise<string>((resolve) => {
     worker.on('error', (error) => {
       why = error.message;
     });
     worker.on('exit', () => {
-      life = 'over';
+      hasExited = true;
       port1.close();
       resolve(why);
     });
@@ -184,7 +184,7 @@ const startWorker = async (options: EnvironmentOptions): Promise<LiveWorker> => 
   };
   return {
     ended,
-    hasEnded: () => life === 'over',
+    hasEnded: () => hasExited,
     post: (message) => worker.postMessage(message),
     listen(next) {
       hear = next;

@@ -141,7 +141,7 @@ export const isStaleReply = (state: Calling, event: { readonly requestId: string
 export const ignoreReply = <S extends Calling>(state: S): Same<S> =>
   ignore(state, 'stale: this call was answered, or its run went on');
 
-/** Ends the run, since the remaining budget can't pay for the call, which was not made. */
+/** Ends the run without the call, which exceeds the remaining budget. */
 export const stopForBudget = (state: Calling, { short }: RunEventOf<'CallRefused'>): Next<'DONE'> =>
   endStopped(state, { kind: 'stop', reason: short, why: budgetWords(short) });
 

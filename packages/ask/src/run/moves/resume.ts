@@ -105,7 +105,7 @@ const unawaited = <S extends CodeState>(state: S): S => {
 
 // ---- The environment stands ----
 
-const told = (run: Run, event: RunEventOf<'EnvironmentStarted'>): Run => {
+const noteVariables = (run: Run, event: RunEventOf<'EnvironmentStarted'>): Run => {
   switch (event.variables) {
     case 'kept':
       return run;
@@ -132,4 +132,5 @@ const waiting = ({ work, run }: Living): readonly CodeAction[] => {
 export const environmentIsThere = <S extends Living>(
   state: S,
   event: RunEventOf<'EnvironmentStarted'>,
-): Same<S> => go(withRun(state, { ...told(state.run, event), environment: 'ready' }), ...waiting(state));
+): Same<S> =>
+  go(withRun(state, { ...noteVariables(state.run, event), environment: 'ready' }), ...waiting(state));

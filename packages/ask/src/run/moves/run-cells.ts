@@ -22,7 +22,7 @@ const answerStands = ({ answer, reply, started, run }: Executing): boolean =>
 const hasBlock = (state: Executing): boolean =>
   state.started < state.reply.blocks.length && !answerStands(state);
 
-/** True if the reply has nothing left to run or to look up. */
+/** True if the reply has nothing more to run or to look up. */
 const isEvaluated = (state: Executing): boolean =>
   state.work.kind === 'next' &&
   (answerStands(state) || (!hasBlock(state) && state.reply.final?.kind !== 'variable'));
@@ -82,7 +82,7 @@ const remember = ({ past }: Run, cell: RunningCell, report: CellReport): AppendL
         subcalls: lastOfEach(cell.answered.toArray()),
       });
 
-/** The last answer of each ordinal. There may be two if a resumed cell made another call. */
+/** The last answer of each ordinal. There may be two if a resumed cell sent another call. */
 const lastOfEach = (subcalls: readonly AnsweredSubcall[]): readonly AnsweredSubcall[] => [
   ...new Map(subcalls.map((subcall) => [subcall.ordinal, subcall])).values(),
 ];
@@ -107,22 +107,22 @@ export const finishCell = (state: Executing, event: RunEventOf<'CellFinished'>):
 
 // ---- An answer ----
 
-const found = (state: Executing): Outcome | null => {
+const findAnswer = (state: Executing): Outcome | null => {
   const { answer, run, reply } = state;
   if (answer === null) return answerOfReply(run, reply);
   return { status: 'answered', answer, by: 'record', closing: run.closing?.reason ?? null };
 };
 
-export const answerIsFound = (state: Executing): boolean => isEvaluated(state) && found(state) !== null;
+export const answerIsFound = (state: Executing): boolean => isEvaluated(state) && findAnswer(state) !== null;
 export const limitIsAnswered = (state: Executing): boolean =>
   isEvaluated(state) && state.run.closing?.reason === 'iterations';
 export const closingIsAnswered = (state: Executing): boolean =>
   isEvaluated(state) && state.run.closing !== null;
 
-/** Ends with the answer that was found, or else with the whole reply. */
+/** Ends with the answer, or else with the whole reply. */
 export const endWithAnswer = (state: Executing): Next<'DONE'> => {
   const { run, reply } = state;
-  return endRun({ ...state, run: hear(run, reply) }, found(state) ?? wholeReply(run, reply));
+  return endRun({ ...state, run: hear(run, reply) }, findAnswer(state) ?? wholeReply(run, reply));
 };
 
 // ---- The iteration is over ----
@@ -151,8 +151,8 @@ export const closeIteration = (state: Executing): Next<'EXECUTING'> => {
     output: countRepeat(heard.output, digestOutput(cells)),
     notes: reply.message === null ? [EMPTY_REPLY, ...heard.notes] : heard.notes,
   };
-  const told = tell(run, 'note', iterationOver(run, cells));
-  return go({ ...state, run: { ...told, notes: [] }, reply: NO_REPLY, started: 0, cells: [], work: decide });
+  const next = { ...tell(run, 'note', iterationOver(run, cells)), notes: [] };
+  return go({ ...state, run: next, reply: NO_REPLY, started: 0, cells: [], work: decide });
 };
 
 /**
@@ -160,7 +160,7 @@ export const closeIteration = (state: Executing): Next<'EXECUTING'> => {
  *
  * 1. Each sub-call is answered once while its cell runs, and its answer is recorded.
  * 2. A cell that reruns after a crash repeats its calls. A recorded call is answered from the record, an open call is
- *    awaited, and a call that differs from before is made anew.
+ *    awaited, and a call that differs from before starts anew.
  */
 
 type Asked = RunEventOf<'SubcallAsked'>;

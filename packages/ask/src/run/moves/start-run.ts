@@ -24,7 +24,7 @@ type Birth = {
   readonly deadlineAt: number | null;
 };
 
-/** A run that has not begun. */
+/** A new run. */
 export const newRun = ({
   nodeId,
   depth,
@@ -66,13 +66,13 @@ export const ignoreStart = (state: RunIn<'INIT'>): Next<'INIT'> => ignore(state,
 
 export const depthIsReached = ({ run }: RunIn<'INIT'>): boolean => run.depth >= run.depthMax;
 
-/** The time limit of the run's own; Infinity: none. */
+/** The run's time limit; Infinity: none. */
 export const timeLimitMs = ({ depth, settings }: Run): number => {
   const { timeMs } = depth === 0 ? settings.limits : settings.childLimits;
   return timeMs === 'unlimited' ? Number.POSITIVE_INFINITY : timeMs;
 };
 
-/** The run's own time limit, if it ends sooner than the parent's. */
+/** Starts the run's time limit, if it ends before the parent's. */
 const startClock = (before: Run, at: number): { run: Run; actions: readonly OutsideAction[] } => {
   const timeMs = timeLimitMs(before);
   if (timeMs === Number.POSITIVE_INFINITY) return { run: before, actions: [] };
@@ -90,15 +90,14 @@ const startClock = (before: Run, at: number): { run: Run; actions: readonly Outs
 /** Starts a plain call without an environment. */
 export const startPlain = (state: RunIn<'INIT'>, event: RunEventOf<'Started'>): Next<'SHALLOW_CALL'> => {
   const { run, actions } = startClock(state.run, event.at);
-  const told = tell(run, 'user', plainWords(run));
-  return go({ name: 'SHALLOW_CALL', run: told, work: decide }, ...actions);
+  return go({ name: 'SHALLOW_CALL', run: tell(run, 'user', plainWords(run)), work: decide }, ...actions);
 };
 
 /** Starts the environment and the first model call in parallel. */
 export const startRun = (state: RunIn<'INIT'>, event: RunEventOf<'Started'>): Next<'INIT'> => {
   const { run, actions } = startClock(state.run, event.at);
-  const told: Run = { ...tell(run, 'user', taskWords(run)), environment: 'starting' };
-  return go({ ...state, run: told, work: decide }, ...actions, startEnvironment(told));
+  const asked: Run = { ...tell(run, 'user', taskWords(run)), environment: 'starting' };
+  return go({ ...state, run: asked, work: decide }, ...actions, startEnvironment(asked));
 };
 
 /** Starts a new environment and reruns the recorded cells in it. */
