@@ -269,7 +269,7 @@ export type AskSettingsPatch = Partial<
 
 export type AskOptions = {
   readonly question: string;
-  /** UTF-8 files (unchanged until the run ends), or texts and JSON (stored in the journal). At most 100 MB. */
+  /** UTF-8 files (unchanged until the run ends), or texts and JSON. At most 100 MB in all. */
   readonly contexts: readonly InputSource[];
   /** The folder that the run is listed under. */
   readonly workspace: string;
@@ -304,8 +304,9 @@ export type AskRun = {
 export type Asker = {
   ask(options: AskOptions): Promise<AskRun>;
   /**
-   * Continues an interrupted run; answered model calls are not repeated. A finished run is only opened for reading,
-   * unless `limits` is set and a limit ended the run or refused some of its sub-calls.
+   * Continues an interrupted run; answered model calls are not repeated. A finished run is only
+   * opened for reading, unless `limits` is set and a limit ended the run or refused some of its
+   * sub-calls.
    */
   resume(sessionId: string, options?: Watcher<AskTypes> | ResumeOptions): Promise<AskRun>;
 };

@@ -1,8 +1,9 @@
 /**
  * Runs a call of the tool `explore`: code mode for inputs that do not fit into the agent's window.
  *
- * 1. Each run has a separate journal. A repeated call (the runtime repeats one after a crash) resumes the unfinished run
- *    of the same question about the same files, so nothing is paid for twice.
+ * 1. Each run has a separate journal. A repeated call (the runtime repeats one after a crash)
+ *    resumes the unfinished run of the same question about the same files, so nothing is paid for
+ *    twice.
  * 2. A run spends at most the session's remaining budget. Every outcome carries the run's usage.
  */
 

@@ -15,8 +15,8 @@ import { type Inputs, programInput, startProcess } from './sandboxed-repl.js';
 
 const MEGABYTE = 1024 * 1024;
 /**
- * Memory of Node itself: data and thread stacks. V8 13 and later also reserves 512 MB for the machine code of each thread:
- * there is room for the main thread and one that the program starts.
+ * Memory of Node itself: data and thread stacks. V8 13 and later also reserves 512 MB for the
+ * machine code of each thread: there is room for the main thread and one that the program starts.
  */
 const NODE_BYTES = (Number.parseInt(process.versions.v8, 10) > 12 ? 1_280 : 256) * MEGABYTE;
 /** Bytes of memory per byte of input: one for the file, up to two for the text. */

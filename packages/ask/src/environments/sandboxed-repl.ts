@@ -193,8 +193,8 @@ export const startProcess = async (
  * The connection to a sandboxed program that has reported `ready`.
  *
  * 1. Between two requests the program is paused.
- * 2. An interrupted program must settle before its next request: an interrupt that it notices late must not stop
- *    another cell.
+ * 2. An interrupted program must settle before its next request: an interrupt that it notices late
+ *    must not stop another cell.
  * 3. An unexpected message kills the program: the model's code must have written to its channel.
  */
 
@@ -346,7 +346,7 @@ type ToProgram =
   | Inputs
   | { readonly type: 'run'; readonly number: number; readonly code: string }
   | { readonly type: 'read'; readonly name: string }
-  /** The last cell was interrupted: its remains must not reach the next one. Sent after the last interrupt. */
+  /** Sent after the last interrupt: remains of the stopped cell must not reach the next one. */
   | { readonly type: 'settle' }
   | {
       readonly type: 'texts';

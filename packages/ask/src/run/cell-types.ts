@@ -5,8 +5,8 @@ export type CellVariable = { readonly name: string; readonly type: string; reado
 /** Result of a cell. Output over `outputMax` characters keeps head and tail, with the number of missing characters. */
 export type CellReport = {
   /**
-   * `raised`: the code threw. `stopped`: interrupted by its deadline or its signal; variables remain. `died`: its process
-   * ended or was killed, and was replaced by a new one.
+   * `raised`: the code threw. `stopped`: interrupted by its deadline or its signal; variables
+   * remain. `died`: its process ended or was killed, and was replaced by a new one.
    */
   readonly status: 'ok' | 'raised' | 'stopped' | 'died';
   readonly stdout: string;
@@ -35,7 +35,7 @@ export type AnsweredSubcall = {
 export type OpenSubcall = Omit<AnsweredSubcall, 'texts'> & {
   /** Number of prompts. */
   readonly slots: number;
-  /** `no`: the cell was restarted and has not repeated this call yet, so the answer is only recorded. */
+  /** `no`: the restarted cell has not repeated this call yet, so the answer is only recorded. */
   readonly awaited: 'yes' | 'no';
 };
 

@@ -36,7 +36,7 @@ export const hear = (run: Run, { message, text }: Reply): Run =>
 
 // ---- When it has become too long ----
 
-/** An earlier iteration's output is cut to this many characters, if it is more than twice as long. */
+/** Earlier output is cut to this many characters, if it is more than twice as long. */
 const earlierOutputMax = 1_000;
 
 const cutEarlier = (message: Message): Message =>

@@ -65,9 +65,10 @@ export type CodeEvent =
   /** A waiting call was refused, since the remaining budget can't pay for it. Made by the tree. */
   | Of<'CallRefused', { readonly requestId: string; readonly short: Short }>
   /**
-   * The environment is ready. `variables` compares a rerun of StartEnvironment's `past` with the record: `kept` if all
-   * is the same (or `past` is empty); `changed` if a cell printed something else; `lost` if a cell had another status
-   * or sent other sub-calls, in which case the environment is a new, empty one.
+   * The environment is ready. `variables` compares a rerun of StartEnvironment's `past` with the
+   * record: `kept` if all is the same (or `past` is empty); `changed` if a cell printed something
+   * else; `lost` if a cell had another status or sent other sub-calls, in which case the
+   * environment is a new, empty one.
    */
   | Of<'EnvironmentStarted', { readonly variables: 'kept' | 'changed' | 'lost' }>
   /** The environment could not start, or broke. A failure of the model's code is a CellFinished instead. */
@@ -209,8 +210,9 @@ const changedLimits: Fields<Omit<LimitsChanged, 'type' | 'at' | 'node'>> = {
   stoppedAt: optional(finite),
 };
 
+// The result has the same types, each with the common fields.
 const withFields = (all: object, common: object): never =>
-  Object.fromEntries(Object.entries(all).map(([type, shape]) => [type, { ...common, ...shape }])) as never; // the same types, each with the fields that all have
+  Object.fromEntries(Object.entries(all).map(([type, shape]) => [type, { ...common, ...shape }])) as never;
 
 /** An event of one run, without the run's id. */
 export const codeEventShape: Shape<CodeEvent> = variant<CodeEvent, 'type'>(

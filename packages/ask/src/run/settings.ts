@@ -56,8 +56,8 @@ export type Rate = {
 };
 
 /**
- * The estimated cost of a call. A call is refused if less than `expected` remains. `worst` is reserved while the call
- * is open, so that parallel calls can't overspend together.
+ * The estimated cost of a call. A call is refused if less than `expected` remains. `worst` is
+ * reserved while the call is open, so that parallel calls can't overspend together.
  */
 export type Reserve = {
   readonly expected: Rate;

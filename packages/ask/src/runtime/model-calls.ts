@@ -41,7 +41,7 @@ const toMessage = (reply: Completed, model: string): AssistantMessage | null => 
   return { role: 'assistant', model, cut, parts };
 };
 
-/** The message without secrets. Replies stay: only texts from inputs and programs can hold secrets. */
+/** The message without secrets. Replies stay: only inputs and programs can contain secrets. */
 const withoutSecrets = (message: Message, redactor: Redactor): Message =>
   message.role === 'assistant' || redactor.isIdle
     ? message

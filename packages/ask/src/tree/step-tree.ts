@@ -364,8 +364,8 @@ const nextCost = ({ ledger, nodes }: Tree, node: string): Amount => {
   const run = nodes[node]?.run;
   if (run === undefined || run.settings.reserve.basis === 'stated') return { usd: 0, tokens: 0 };
   const { expected, basis } = run.settings.reserve;
-  const cost = { kind: callKind(run, 'iteration'), expected: amountAt(expected, run.characters), basis };
-  return usualCost(ledger, cost);
+  const call = { kind: callKind(run, 'iteration'), expected: amountAt(expected, run.characters), basis };
+  return usualCost(ledger, call);
 };
 
 /** The ledger's view of a call; null if its run has ended. */
@@ -418,7 +418,7 @@ const abortCall = (draft: TreeDraft, node: string, requestId: string): void => {
   } else change(draft, { waiting: waiting.filter((other) => other.call.requestId !== requestId) });
 };
 
-/** Counts the usage of a finished call. A tree that was shut down will repeat it: the place stays `reserved`. */
+/** Counts the usage of a finished call. `reserved`: a tree that was shut down will repeat it. */
 const bookCall = (draft: TreeDraft, event: TreeEvent, place: 'freed' | 'reserved'): void => {
   if (event.type !== 'ModelReplied' && event.type !== 'ModelFailed') return;
   setLedger(draft, closeCall(draft.tree.ledger, event.requestId, event.usage));

@@ -1,6 +1,6 @@
 /**
- * Where the time and the money of a session went. All times are in milliseconds on the session's axis, which begins
- * with its first event (`SessionClock`).
+ * Where the time and the money of a session went. All times are in milliseconds on the session's
+ * axis, which begins with its first event (`SessionClock`).
  */
 
 import type { RequestPurpose } from '@pawl/agent/machine/action';
@@ -248,8 +248,8 @@ export const findActivities = (state: State): readonly Activity[] => {
 };
 
 /**
- * Time on a session's axis: milliseconds since its first event. A clock that was set back takes nothing away: the
- * time until the next event then counts as none.
+ * Time on a session's axis: milliseconds since its first event. A clock that was set back takes
+ * nothing away: the time until the next event then counts as none.
  */
 export class SessionClock {
   #last: number | null = null;

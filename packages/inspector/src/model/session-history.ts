@@ -6,8 +6,9 @@ import { FigureCollector } from '../figures/collect-figures.js';
 import type { SessionFigures } from '../figures/session-figures.js';
 
 /**
- * A session as the page knows it: every step from the first entry on, folded by the same machine that ran it. States share
- * their parts, so the history holds all of them, and going to any of them costs nothing.
+ * A session as the page knows it: every step from the first entry on, folded by the same machine
+ * that ran it. States share their parts, so the history holds all of them, and going to any of them
+ * costs nothing.
  */
 export class SessionHistory {
   readonly header: Header;

@@ -57,7 +57,7 @@ class Pass {
   }
 }
 
-/** Tells when a file may have changed. Start it before the first look, so that it misses no change. */
+/** Tells when a file may have changed. Start it before the first look, to miss no change. */
 class ChangeBell {
   readonly #watcher: ReturnType<typeof watch> | null;
   #rung = false;

@@ -108,8 +108,8 @@ export class InspectedSessions {
 }
 
 /**
- * A JSON value with the secrets in its texts and keys replaced. Values of other types stay as they are, so the result
- * has the type of `value`.
+ * A JSON value with the secrets in its texts and keys replaced. Values of other types stay as they
+ * are, so the result has the type of `value`.
  */
 const redactJson = <T>(redactor: Pick<Redactor, 'isIdle' | 'clean'>, value: T): T =>
   // Safe: only texts change, and they stay texts.

@@ -57,7 +57,7 @@ const send = (response: ServerResponse, { status, type, text }: Answer, policy: 
 
 const NO_POLICY = "default-src 'none'; frame-ancestors 'none'";
 
-/** The last seq that the reader has: from its header after a broken connection, else from the address. */
+/** The reader's last seq: from its header after a broken connection, else from the address. */
 const readSeq = ({ url = '', headers }: IncomingMessage): number => {
   const value = headers['last-event-id'] ?? new URLSearchParams(url.split('?')[1]).get('after');
   const seq = Number(value ?? 0);

@@ -2,8 +2,10 @@
  * QuickJS with the functions of code mode: one runtime with two realms, one for the cells and one for the prelude.
  *
  * 1. The engine has no access to files, network or processes.
- * 2. The size of the WebAssembly memory limits memory. The engine's limit counts only blocks, not bytes.
- * 3. A call of the engine throws if our stack overflows or the engine breaks. Then the realm is unfit for use.
+ * 2. The size of the WebAssembly memory limits memory. The engine's limit counts only blocks, not
+ *    bytes.
+ * 3. A call of the engine throws if our stack overflows or the engine breaks. Then the realm is
+ *    unfit for use.
  */
 
 import variant from '@jitl/quickjs-singlefile-mjs-release-sync';
@@ -172,7 +174,8 @@ const openPrelude = (
       .unwrapResult(home.callMethod(api, name, [handle]))
       .consume((text) => home.getString(text));
     if (typeof input === 'string') handle.dispose();
-    // The type is safe: the prelude wrote the JSON, in a realm where no cell's code runs. See javascript-prelude.js.
+    // The type is safe: the prelude wrote the JSON, in a realm where no cell's code runs. See
+    // javascript-prelude.js.
     return JSON.parse(json) as T;
   };
 };
@@ -199,8 +202,8 @@ const raised = (thrown: QuickJSHandle, call: Call): RealmCellEnd => ({
 });
 
 /**
- * Runs all pending jobs; an error in a job rejects its promise. After the cell's time is over, looping jobs are
- * interrupted; an endless chain of new jobs remains, and isBusy reports it.
+ * Runs all pending jobs; an error in a job rejects its promise. After the cell's time is over,
+ * looping jobs are interrupted; an endless chain of new jobs remains, and isBusy reports it.
  */
 const finishJobs = (runtime: QuickJSRuntime, world: RealmWorld): void => {
   for (let roundsOver = 0; runtime.hasPendingJob() && roundsOver < ROUNDS_OVER_MAX; ) {
@@ -254,7 +257,7 @@ export const openRealm = async (
 const FRAMES_MAX = 6;
 
 export type Outputs = { readonly stdout: Output; readonly stderr: Output };
-/** Maximum stored characters of a cell's output. The next cell gets them as `last_output`, which must fit into memory. */
+/** Maximum characters of `last_output`, which must fit into memory. */
 const KEPT_MAX = 4_000_000;
 const KEPT_PART_OF_MEMORY = 16;
 

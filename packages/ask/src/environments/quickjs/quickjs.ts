@@ -123,7 +123,7 @@ const probe = async (): Promise<string | null> => {
 
 export const quickjs: EnvironmentKind = { name: 'quickjs', language: 'javascript', probe, start };
 
-/** Stack of the worker's thread, large enough that the engine's limit of 1 MB is always reached first. */
+/** Stack of the worker's thread: large enough that the engine's limit of 1 MB comes first. */
 const STACK_MB = 32;
 
 /** A running worker that has reported `ready`. */

@@ -159,8 +159,8 @@ export const closeIteration = (state: Executing): Next<'EXECUTING'> => {
  * Sub-calls of a cell to models.
  *
  * 1. Each sub-call is answered once while its cell runs, and its answer is recorded.
- * 2. A cell that reruns after a crash repeats its calls. A recorded call is answered from the record, an open call is
- *    awaited, and a call that differs from before starts anew.
+ * 2. A cell that reruns after a crash repeats its calls. A recorded call is answered from the
+ *    record, an open call is awaited, and a call that differs from before starts anew.
  */
 
 type Asked = RunEventOf<'SubcallAsked'>;
