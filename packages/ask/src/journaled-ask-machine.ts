@@ -39,7 +39,7 @@ export const createTreeCheck = (): ((tree: Tree) => string) => {
     if (value instanceof AppendList) return `[${value.toArray().map(write).join(',')}]`;
     if (Array.isArray(value)) return `[${value.map(write).join(',')}]`;
     const fields = Object.entries(value)
-      .filter(isField)
+      .filter(([, field]) => field !== undefined)
       .sort(([left], [right]) => (left < right ? -1 : 1));
     return `{${fields.map(([key, field]) => `${JSON.stringify(key)}:${write(field)}`).join(',')}}`;
   };
@@ -71,5 +71,3 @@ export const fileAskJournals = (options: FileJournalOptions): InspectableStore<A
  * 3. Keys are sorted, so the insertion order of fields does not matter.
  */
 const SUMMED_FROM = 512;
-
-const isField = ([, value]: [string, unknown]): boolean => value !== undefined;

@@ -1,4 +1,4 @@
-/** What the inspector's server and an exported file give the page. Types only. */
+/** The data of the page, from the inspector's server or an exported file. Types only. */
 
 import type { StateName } from '@pawl/agent/machine/state';
 import type { UsageTotals } from '@pawl/agent/machine/usage';

@@ -75,7 +75,7 @@ const fail = (span: Span, errorType: string): void => {
  * its retries, and `execute_tool` for each call of a tool.
  *
  * 1. Only what happens while it watches has spans: a session that is opened again has none for its past.
- * 2. What goes on when the session closes ends then, as `interrupted`.
+ * 2. Open spans end when the session closes, as `interrupted`.
  * 3. Times are those of the events.
  */
 export class SessionSpans {
@@ -133,7 +133,7 @@ export class SessionSpans {
   }
 
   #beginTurn(state: State): void {
-    const { provider, model } = namesOfModel(state.session.settings.model);
+    const { provider, model } = splitModelId(state.session.settings.model);
     const { turnId } = state.session.turn;
     const span = this.#start(`${operations.agent} pawl`, SpanKind.INTERNAL, {
       [genAi.operation]: operations.agent,
@@ -175,7 +175,7 @@ export class SessionSpans {
       this.#chat = Object.assign(this.#chat, { id, sentAt: this.#at, attempts: this.#chat.attempts + 1 });
       return;
     }
-    const { provider, model } = namesOfModel(name);
+    const { provider, model } = splitModelId(name);
     const { effort = 'auto' } = state.session.settings;
     const { content, serverOf } = this.#options;
     const server = serverOf?.(name) ?? null;
@@ -193,7 +193,7 @@ export class SessionSpans {
     this.#chat = { span, id, sentAt: this.#at, attempts: 1, usage: null };
   }
 
-  /** What the event says about the open call of the model. */
+  /** Records the event in the span of the open model call. */
   #hearReply({ event }: Stepped): void {
     const chat = this.#chat;
     if (chat === null || getRequestId(event) !== chat.id) return;
@@ -206,14 +206,14 @@ export class SessionSpans {
       chat.span.addEvent(pawlNames.attemptFailed, { [genAi.errorType]: event.error.kind }, this.#time());
     if (event.type !== 'LlmCompleted') return;
     const { message, stopReason } = event;
-    chat.span.setAttribute(genAi.finishReasons, [finishReasonName(stopReason)]);
+    chat.span.setAttribute(genAi.finishReasons, [finishReasons[stopReason] ?? stopReason]);
     if (message === null) return;
-    chat.span.setAttribute(genAi.responseModel, namesOfModel(message.model).model);
+    chat.span.setAttribute(genAi.responseModel, splitModelId(message.model).model);
     const { content } = this.#options;
     if (content) chat.span.setAttribute(genAi.outputMessages, messagesText([message], content));
   }
 
-  /** A call of the model goes on through its retries, until the machine leaves them. */
+  /** A call of the model includes its retries: it ends when the machine leaves them. */
   #isOver({ state, path, event }: Stepped, { id }: OpenChat): boolean {
     if (state.name === 'Compacting') return state.compactionId !== id;
     if (event.type === 'Resumed') return false;
@@ -383,12 +383,13 @@ const providerNames: Readonly<Record<string, string>> = {
 };
 
 /** `anthropic/claude-…` as the names of the provider and of its model. */
-const namesOfModel = (id: string): { readonly provider: string; readonly model: string } => {
+const splitModelId = (id: string): { readonly provider: string; readonly model: string } => {
   const slash = id.indexOf('/');
   const provider = id.slice(0, Math.max(0, slash));
   return { provider: providerNames[provider] ?? provider, model: id.slice(slash + 1) };
 };
 
+/** Our stop reasons in the words of the conventions. */
 const finishReasons: Readonly<Record<string, string>> = {
   end: 'stop',
   toolUse: 'tool_calls',
@@ -396,6 +397,3 @@ const finishReasons: Readonly<Record<string, string>> = {
   refusal: 'content_filter',
   contentFilter: 'content_filter',
 };
-
-/** Our reason to stop in the words of the conventions. */
-const finishReasonName = (stopReason: string): string => finishReasons[stopReason] ?? stopReason;

@@ -91,9 +91,9 @@ const knownPython = async (): Promise<Base> => {
   }
 };
 
-type Order = { readonly program: SandboxedProgram; readonly inputs: Inputs };
+type Launch = { readonly program: SandboxedProgram; readonly inputs: Inputs };
 
-const orderFor = async (options: EnvironmentOptions): Promise<Order> => {
+const prepareLaunch = async (options: EnvironmentOptions): Promise<Launch> => {
   const base = await knownPython();
   const { settings, inputs, readable, contextBytes } = programInput(options);
   const inside = `/program/${PROGRAM}`;
@@ -122,7 +122,7 @@ export const python: EnvironmentKind = {
     }
   },
   async start(options) {
-    const { program, inputs } = await orderFor(options);
+    const { program, inputs } = await prepareLaunch(options);
     return createEnvironment('Python', () => startProcess(program, inputs, options, (code) => code));
   },
 };

@@ -37,9 +37,9 @@ const nodeProgram = async (): Promise<Omit<SandboxedProgram, 'words' | 'memoryMa
   };
 };
 
-type Order = { readonly program: SandboxedProgram; readonly inputs: Inputs };
+type Launch = { readonly program: SandboxedProgram; readonly inputs: Inputs };
 
-const orderFor = async (options: EnvironmentOptions): Promise<Order> => {
+const prepareLaunch = async (options: EnvironmentOptions): Promise<Launch> => {
   const node = await nodeProgram();
   const { settings, inputs, readable, contextBytes } = programInput(options);
   const heapBytes = options.memoryMax + CONTEXT_FACTOR * contextBytes;
@@ -77,7 +77,7 @@ export const javascript: EnvironmentKind = {
       memoryMax: NODE_BYTES + 256 * MEGABYTE,
     }),
   async start(options) {
-    const { program, inputs } = await orderFor(options);
+    const { program, inputs } = await prepareLaunch(options);
     return createEnvironment('Node', () => startProcess(program, inputs, options, prepare));
   },
 };

@@ -38,7 +38,7 @@ export type SeedStep = {
   readonly edge: SeedEdge | null;
 };
 
-/** Where the seed's machine stands; `ended` once our edges have no counterpart in it. */
+/** The state of the seed's machine; `ended` once our edges have no counterpart in it. */
 export type SeedCursor = RunStateName | 'ended';
 
 /** Our edges of one run as the seed's steps, from where it stands. */

@@ -13,7 +13,7 @@ export type InputFacts = {
   readonly characters: number;
 };
 
-/** Where seed 004 and we differ, rule by rule. */
+/** The differences between seed 004 and us, rule by rule. */
 export type Parity = {
   /** `on`: content of the answer record, once it is ready, is the answer. */
   readonly answerRecord: 'on' | 'off';

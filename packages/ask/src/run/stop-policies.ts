@@ -1,7 +1,7 @@
 /**
  * Decides when a run stops: pure functions, called before every model call, including the first.
  *
- * 1. The functions depend on no machine; code mode and tools mode pass their own numbers.
+ * 1. The functions depend on no machine; code mode and tools mode pass their numbers.
  * 2. A maximum of 0 or null means no limit.
  * 3. `stop` ends the run at once, because the budget or the time is used up. `finish` allows one more call, which asks
  *    for the answer. `stop` wins over `finish`; among equals the first in the order of `judge` wins.
@@ -26,7 +26,7 @@ export type StopVerdict =
 /** Dollars and tokens. */
 export type Amount = { readonly usd: number; readonly tokens: number };
 
-/** How often in a row the same thing came, known by its digest. */
+/** A repeated thing, known by its digest, and its number of times in a row. */
 export type Repeat = { readonly digest: string; readonly times: number };
 
 export type StopFacts = {
@@ -34,7 +34,7 @@ export type StopFacts = {
   readonly deadlineAt: number | null;
   readonly iterations: number;
   readonly iterationsMax: number;
-  /** What the next call is expected to cost. */
+  /** The expected cost of the next call. */
   readonly needed: Amount;
   /** The remaining amount of each limit; null if there is no limit. */
   readonly left: { readonly usd: number | null; readonly tokens: number | null };

@@ -13,7 +13,7 @@ export type TreeDraft = {
   readonly path: (Edge & { readonly node: string })[];
   readonly diagnostics: (Diagnostic & { readonly node: string })[];
   /** Events from one run to another, in order. All are delivered within this step. */
-  readonly owed: RunEvent[];
+  readonly pending: RunEvent[];
 };
 
 export const createDraft = (tree: Tree, at: number): TreeDraft => ({
@@ -22,7 +22,7 @@ export const createDraft = (tree: Tree, at: number): TreeDraft => ({
   actions: [],
   path: [],
   diagnostics: [],
-  owed: [],
+  pending: [],
 });
 
 export const toStep = ({ tree, actions, path, diagnostics }: TreeDraft): TreeStep => ({

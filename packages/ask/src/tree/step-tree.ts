@@ -2,8 +2,8 @@
  * The step function of a tree of runs. Every run steps the same machine; the tree handles sub-calls, budget and queue.
  *
  * 1. At most `openCallsMax` model calls are open in the whole tree. Further calls wait in the queue.
- * 2. A sub-call is answered once, when every slot has its text, in the order of the prompts. A failed child only affects
- *    its own slot.
+ * 2. A sub-call is answered once, when every slot has its text, in the order of the prompts. A
+ *    failed child only affects its slot.
  * 3. The usage of a call is counted first, even if its run has ended.
  * 4. Children end before their parents. An ended child leaves the tree; its usage stays.
  * 5. Pure: the same tree and event give the same result. Never throws. `Resumed` repairs the state after a crash.
@@ -73,7 +73,7 @@ export const stepTreeUnchecked = (tree: Tree, event: TreeEvent): TreeStep => {
     note(draft, event, tree.name, 'everything stands down: only what it cost counts');
   } else {
     bookCall(draft, event, 'freed');
-    draft.owed.push(event);
+    draft.pending.push(event);
     settle(draft);
   }
   return toStep(draft);
@@ -87,11 +87,11 @@ const isUnsent = ({ waiting }: Tree, event: TreeEvent): boolean =>
 /** Delivers pending events and starts waiting calls until none remain. */
 const settle = (draft: TreeDraft): void => {
   do {
-    for (let event = draft.owed.shift(); event !== undefined; event = draft.owed.shift())
+    for (let event = draft.pending.shift(); event !== undefined; event = draft.pending.shift())
       deliver(draft, event);
     const settings = draft.tree.nodes[ROOT]?.run.settings;
     if (settings !== undefined) fillPlaces(draft, settings.openCallsMax);
-  } while (draft.owed.length > 0);
+  } while (draft.pending.length > 0);
   const root = draft.tree.nodes[ROOT];
   if (root === undefined) return;
   if (root.name === 'DONE' && draft.tree.name === 'Running') change(draft, { name: 'Ended' });
@@ -121,7 +121,7 @@ const deliver = (draft: TreeDraft, event: RunEvent): void => {
 const perform = (draft: TreeDraft, node: string, action: CodeAction): void => {
   switch (action.type) {
     case 'CallModel':
-      wantCall(draft, node, action);
+      queueCall(draft, node, action);
       break;
     case 'AbortModel':
       abortCall(draft, node, action.requestId);
@@ -179,7 +179,7 @@ const resume = (draft: TreeDraft, event: Extract<TreeEvent, { readonly type: 'Re
   }
   change(draft, { epoch: event.epoch, name: tree.name === 'ShutDown' ? 'Running' : tree.name });
   setLedger(draft, forgetCalls(tree.ledger));
-  for (const node of Object.keys(tree.nodes)) draft.owed.push({ ...event, node });
+  for (const node of Object.keys(tree.nodes)) draft.pending.push({ ...event, node });
   settle(draft);
 };
 
@@ -243,12 +243,12 @@ const refuseAll = (
 };
 
 /** Opens a batch with an empty slot for each prompt. Children fill the slots as they end. */
-const openBatch = (draft: TreeDraft, node: string, wish: StartSubcall): void => {
+const openBatch = (draft: TreeDraft, node: string, action: StartSubcall): void => {
   const settings = draft.tree.nodes[node]?.run.settings;
   if (settings === undefined) return;
-  const { cellId, ordinal, word, kind, prompts, model = null } = wish;
+  const { cellId, ordinal, word, kind, prompts, model = null } = action;
   const isTooLong = settings.batchMax > 0 && prompts.length > settings.batchMax;
-  const texts = isTooLong ? refuseAll(draft, wish, settings) : prompts.map(() => null);
+  const texts = isTooLong ? refuseAll(draft, action, settings) : prompts.map(() => null);
   const missing = isTooLong ? 0 : prompts.length;
   const key = `${cellId}.${word}`;
   setBatch(draft, key, { node, cellId, ordinal, kind, model, prompts, texts, missing, next: 0, working: 0 });
@@ -275,7 +275,7 @@ const startChild = (draft: TreeDraft, key: string, batch: Batch, slot: number): 
   setLedger(draft, openAccount(draft.tree.ledger, nodeId, settings.childLimits));
   change(draft, { subcalls: draft.tree.subcalls + 1 });
   setBatch(draft, key, { ...batch, next: slot + 1, working: batch.working + 1 });
-  draft.owed.push({ type: 'Started', at: draft.at, node: nodeId });
+  draft.pending.push({ type: 'Started', at: draft.at, node: nodeId });
 };
 
 const workingMax = (draft: TreeDraft, { kind, node }: Batch): number => {
@@ -314,7 +314,7 @@ const answer = (draft: TreeDraft, key: string, batch: Batch): void => {
   const { node, cellId, ordinal } = batch;
   dropBatch(draft, key);
   const texts = batch.texts.map((text) => text ?? '');
-  draft.owed.push({ type: 'SubcallAnswered', at: draft.at, node, cellId, ordinal, texts });
+  draft.pending.push({ type: 'SubcallAnswered', at: draft.at, node, cellId, ordinal, texts });
 };
 
 /** Removes an ended child from the tree. Its text goes into its slot, unless the batch was abandoned. */
@@ -395,7 +395,7 @@ const send = (draft: TreeDraft, { node, call }: Waiting, planned: PlannedCall): 
  * Queues a model call and starts it if possible. After Resumed, an open call is sent again and a waiting call keeps
  * waiting.
  */
-const wantCall = (draft: TreeDraft, node: string, call: Call): void => {
+const queueCall = (draft: TreeDraft, node: string, call: Call): void => {
   const { calls, waiting } = draft.tree;
   const planned = planCall(draft, node, call);
   if (planned !== null && calls[call.requestId] !== undefined) send(draft, { node, call }, planned);
@@ -431,17 +431,17 @@ const bookCall = (draft: TreeDraft, event: TreeEvent, place: 'freed' | 'reserved
  */
 const fillPlaces = (draft: TreeDraft, openCallsMax: number): void => {
   const held = new Set<string>();
-  const stay: Waiting[] = [];
+  const stillWaiting: Waiting[] = [];
   const before = draft.tree.waiting;
-  let looked = 0;
+  let examined = 0;
   for (const waiting of before) {
     if (Object.keys(draft.tree.calls).length >= openCallsMax) break;
-    looked += 1;
+    examined += 1;
     const { node, call } = waiting;
     const planned = planCall(draft, node, call);
     if (planned === null) continue;
     if (getLineage(node).some((id) => held.has(id))) {
-      stay.push(waiting);
+      stillWaiting.push(waiting);
       continue;
     }
     const permission = permissionFor(draft.tree.ledger, planned);
@@ -450,17 +450,17 @@ const fillPlaces = (draft: TreeDraft, openCallsMax: number): void => {
         send(draft, waiting, planned);
         break;
       case 'wait':
-        stay.push(waiting);
+        stillWaiting.push(waiting);
         for (const id of permission.accounts) held.add(id);
         break;
       case 'refuse': {
         const { requestId } = call;
-        draft.owed.push({ type: 'CallRefused', at: draft.at, node, requestId, short: permission.short });
+        draft.pending.push({ type: 'CallRefused', at: draft.at, node, requestId, short: permission.short });
         break;
       }
       default:
         permission satisfies never;
     }
   }
-  if (looked > 0) change(draft, { waiting: [...stay, ...before.slice(looked)] });
+  if (examined > 0) change(draft, { waiting: [...stillWaiting, ...before.slice(examined)] });
 };

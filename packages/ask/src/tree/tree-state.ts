@@ -63,9 +63,9 @@ export type TreeStep = {
 };
 
 /** A tree whose root has not started. The event `Started` for `n0` starts it. */
-export const initialTree = (original: CodeSettings): Tree => {
-  const limits = readRunLimits(original.limits);
-  const settings = { ...original, limits, childLimits: readRunLimits(original.childLimits) };
+export const initialTree = (settings: CodeSettings): Tree => {
+  const limits = readRunLimits(settings.limits);
+  const full = { ...settings, limits, childLimits: readRunLimits(settings.childLimits) };
   const task = { kind: 'question', question: settings.question, inputs: settings.inputs } as const;
   return {
     name: 'Running',
@@ -75,7 +75,7 @@ export const initialTree = (original: CodeSettings): Tree => {
         nodeId: ROOT,
         depth: 0,
         depthMax: settings.depthMax,
-        settings,
+        settings: full,
         model: settings.model,
         task,
         deadlineAt: null,
@@ -86,7 +86,7 @@ export const initialTree = (original: CodeSettings): Tree => {
     calls: {},
     subcalls: 0,
     pieces: noPieces,
-    ledger: openAccount(emptyLedger, ROOT, settings.limits),
+    ledger: openAccount(emptyLedger, ROOT, limits),
   };
 };
 

@@ -51,7 +51,7 @@ const usageIn = ({ event }: FigureStep): { readonly id: string; readonly usage: 
   }
 };
 
-/** Whether the session counted usage in a step; usage that was counted before, or belongs to nothing, it does not count. */
+/** True if the session counted usage in the step: it ignores repeated and unassigned usage. */
 const isCounted = ({ session: { usage: before } }: State, { session: { usage } }: State): boolean =>
   totalTokens(before) !== totalTokens(usage) ||
   before.costUsd !== usage.costUsd ||
@@ -276,7 +276,7 @@ export const collectFigures = (
 /** A moment of a step: its journal line and its place on the axis. */
 type Moment = { readonly seq: number; readonly atMs: number };
 
-/** Work that goes on, since `from`. */
+/** Work in progress since `from`. */
 type OpenActivity = {
   readonly activity: Activity;
   readonly from: Moment;
@@ -288,7 +288,7 @@ type Closing = Pick<TimeSpan, 'ending'> & { readonly seq: number | null; readonl
 
 const activityKey = ({ kind, id }: Pick<Activity, 'kind' | 'id'>): string => `${kind} ${id}`;
 
-/** The spans of some work that ended or goes on; two for a request of which the first piece is known. */
+/** The spans of finished or open work; two for a request whose first piece is known. */
 const spansFrom = ({ activity, from, firstPieceMs }: OpenActivity, to: Closing): readonly TimeSpan[] => {
   const { kind, ...named } = activity;
   const whole = { ...named, startMs: from.atMs, startSeq: from.seq, endMs: to.atMs, endSeq: to.seq };
@@ -347,7 +347,7 @@ class SpanLog {
     return interrupted;
   }
 
-  /** All spans by their start; what goes on reaches to `nowMs`. */
+  /** All spans by their start; open work reaches to `nowMs`. */
   spans(nowMs: number): readonly TimeSpan[] {
     const going = this.open.flatMap((one) => spansFrom(one, { seq: null, atMs: nowMs, ending: 'open' }));
     return [...this.#closed, ...going].sort((left, right) => left.startMs - right.startMs);

@@ -35,10 +35,10 @@ export type TimeSpan = {
   readonly about: string;
   readonly startMs: number;
   readonly endMs: number;
-  /** The journal lines of the events that began and ended it. `endSeq` is null while it goes on. */
+  /** The journal lines of the events that began and ended it. `endSeq` is null while it is open. */
   readonly startSeq: number;
   readonly endSeq: number | null;
-  /** `interrupted`: the process ended first. `open`: it goes on after the last event. */
+  /** `interrupted`: the process ended first. `open`: it continues after the last event. */
   readonly ending: 'done' | 'interrupted' | 'open';
 };
 
@@ -70,14 +70,14 @@ export type RequestFigures = {
 export type ToolFigures = {
   readonly tool: string;
   readonly calls: number;
-  /** How often the calls ended how: `ok`, `failed`, `denied`, … */
+  /** Number of calls by ending: `ok`, `failed`, `denied`, … */
   readonly endings: Readonly<Record<string, number>>;
   /** Sum and longest, without the time between processes. Calls that run side by side are added. */
   readonly totalMs: number;
   readonly longestMs: number;
   /** Waiting for the user's approval. */
   readonly approvalMs: number;
-  /** What the calls themselves have spent on models. */
+  /** The model usage of the calls. */
   readonly usage: UsageTotals;
 };
 
@@ -94,7 +94,7 @@ export type ProcessGap = {
   readonly seq: number;
   readonly startMs: number;
   readonly endMs: number;
-  /** Where the machine was, and what it was doing there. */
+  /** The state of the machine, and its work in progress. */
   readonly state: StateName;
   readonly doing: readonly string[];
 };
@@ -157,7 +157,7 @@ const usageSince = (before: UsageTotals, after: UsageTotals): UsageTotals => ({
   unpriced: after.unpriced - before.unpriced,
 });
 
-/** What a session did after a part of it: for a fork what it did itself, without what it has copied. */
+/** The figures of a session after a part of it: of a fork only its work, without copied entries. */
 export type LaterFigures = Pick<SessionFigures, 'usage' | 'requests' | 'spending' | 'turns' | 'state'> & {
   /** Time in which it did something: neither idle nor closed. */
   readonly activeMs: number;
@@ -200,7 +200,7 @@ export const figuresSince = (before: SessionFigures, after: SessionFigures): Lat
   tools: toolsSince(before, after),
 });
 
-/** What a session does in a state. `tool` and `approval` can be several at a time, the others are alone. */
+/** Activities in a state. Several of `tool` and `approval` can run at a time, others run alone. */
 export type ActivityKind = 'request' | 'retry' | 'compaction' | 'approval' | 'tool' | 'hook' | 'idle';
 
 /** `id` is that of the request, timer, compaction, call (`batch/call`) or hook; empty for `idle`. */
@@ -220,7 +220,7 @@ const activityOfStatus = (status: string): 'approval' | 'tool' | null => {
   return status === 'starting' || status === 'running' ? 'tool' : null;
 };
 
-/** What goes on in a state; empty in a closed session, and where only transient states remain. */
+/** The activities of a state; none in a closed session and in transient states. */
 export const findActivities = (state: State): readonly Activity[] => {
   const { settings } = state.session;
   switch (state.name) {
@@ -256,7 +256,7 @@ export class SessionClock {
   #elapsed = 0;
   #setBack = 0;
 
-  /** Goes on to the time of an event. Returns the milliseconds since the event before it. */
+  /** Advances to the time of an event. Returns the milliseconds since the previous event. */
   advance(at: number): number {
     const since = at - (this.#last ?? at);
     if (since < 0) this.#setBack += 1;

@@ -3,7 +3,7 @@
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Projection, ProjectionCursor } from '@pawl/verify/projections/projection';
 
-/** `onward`: work goes on. `stopped`: a turn ends early. `closed`: the session ends. */
+/** `onward`: work continues. `stopped`: a turn ends early. `closed`: the session ends. */
 export type ArrowKind = 'onward' | 'stopped' | 'closed';
 
 /** `passed`: the name of a state on the way; else the cause of the arrow. */

@@ -1,4 +1,4 @@
-/** What a state or an arrow means: the words of the table and of docs/rules.md. */
+/** Explains a state or an arrow, in the words of the table and of docs/rules.md. */
 
 import { agent } from '@pawl/agent/machine/machine';
 import type { Projection } from '@pawl/verify/projections/projection';

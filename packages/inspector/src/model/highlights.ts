@@ -41,7 +41,7 @@ const WAITS: Partial<Record<TimeSpan['kind'], string>> = {
   between: 'no process had it open',
 };
 
-/** What took most of the time between two moments, in words; empty if nothing did. */
+/** The work that took most of the time between two moments, in words; empty if none did. */
 const mostlyIn = (spans: readonly TimeSpan[], fromMs: number, toMs: number): string => {
   const span = largest(
     spans.filter(({ kind, startMs, endMs }) => kind in WAITS && startMs < toMs && endMs > fromMs),

@@ -70,7 +70,7 @@ const commonLength = (one: string, other: string): number => {
   return index;
 };
 
-/** How much of a request a provider's cache could keep: what it has in common with the one before, from the beginning. */
+/** The beginning that a request shares with the earlier one: a provider could cache it. */
 export const sharedPrefix = (earlier: SentRequest | null, request: SentRequest): SharedPrefix => {
   const bytes = request.parts.reduce((sum, part) => sum + part.bytes, 0);
   const before = earlier !== null && earlier.model === request.model ? earlier.parts : [];

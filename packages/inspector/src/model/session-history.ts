@@ -47,7 +47,7 @@ export class SessionHistory {
     return this.#steps;
   }
 
-  /** What can be jumped to, in order. */
+  /** Targets of jumps, in order. */
   get markers(): readonly Marker[] {
     return this.#markers;
   }
@@ -100,14 +100,14 @@ export const MARKER_KINDS: readonly MarkerKind[] = [
   'crash',
 ];
 
-type Found = Omit<Marker, 'seq'>;
+type StepMarker = Omit<Marker, 'seq'>;
 
 const oneLine = (text: string): string => {
   const line = text.replace(/\s+/g, ' ').trim();
   return line.length > 140 ? `${line.slice(0, 139)}…` : line;
 };
 
-const inEvent = ({ event, before }: JournalStep): readonly Found[] => {
+const inEvent = ({ event, before }: JournalStep): readonly StepMarker[] => {
   switch (event.type) {
     case 'UserInput':
       return [{ kind: 'prompt', text: event.text }];
@@ -138,8 +138,8 @@ const inEvent = ({ event, before }: JournalStep): readonly Found[] => {
 
 const FAILED = ['failed', 'timedOut', 'lost', 'interrupted', 'denied', 'invalid', 'noSuchTool'];
 
-const inActions = ({ actions }: JournalStep): readonly Found[] =>
-  actions.flatMap((action): readonly Found[] => {
+const inActions = ({ actions }: JournalStep): readonly StepMarker[] =>
+  actions.flatMap((action): readonly StepMarker[] => {
     if (action.type === 'RequestApproval')
       return [{ kind: 'approval', text: `asked for ${action.call.tool}: ${action.why}` }];
     if (action.type === 'DisplayToolResult' && FAILED.includes(action.status))
@@ -149,10 +149,10 @@ const inActions = ({ actions }: JournalStep): readonly Found[] =>
     return [];
   });
 
-const inPath = ({ path, before, state }: JournalStep): readonly Found[] => {
+const inPath = ({ path, before, state }: JournalStep): readonly StepMarker[] => {
   const entered = path.filter(({ kind }) => kind === 'go').map(({ to }) => to);
-  const limit: Found = { kind: 'limit', text: `a limit stopped the turn in ${before.name}` };
-  const again: Found = {
+  const limit: StepMarker = { kind: 'limit', text: `a limit stopped the turn in ${before.name}` };
+  const again: StepMarker = {
     kind: 'retry',
     text: state.name === 'CallingLlm' ? `attempt ${state.attempt}` : 'another attempt',
   };
@@ -268,7 +268,7 @@ const collect = (path: string, old: unknown, fresh: unknown, differences: ValueD
   if (!Object.is(before, after)) differences.push({ path, before, after });
 };
 
-/** Every leaf that differs, in the order of the values. What only one of them has is one difference. */
+/** Every leaf that differs, in the order of the values. A value in only one is one difference. */
 export const valueDifferences = (before: unknown, after: unknown): readonly ValueDifference[] => {
   const differences: ValueDifference[] = [];
   collect('', before, after, differences);

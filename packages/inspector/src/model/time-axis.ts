@@ -54,13 +54,13 @@ export const timeAxis = (
   const waitMs = waits.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
   const workMs = Math.max(0, elapsedMs - waitMs);
   // Each cut: the wait, what remains of it, and the sum of the cuts before it.
-  let leftBefore = 0;
+  let cutBefore = 0;
   const cuts = waits
     .toSorted((left, right) => left.startMs - right.startMs)
     .map(({ startMs, endMs, share }) => {
-      const keptMs = Math.min(endMs - startMs, Math.max(1, workMs * share));
-      const cut = { startMs, endMs, keptMs, leftBefore };
-      leftBefore += endMs - startMs - cut.keptMs;
+      const shownMs = Math.min(endMs - startMs, Math.max(1, workMs * share));
+      const cut = { startMs, endMs, shownMs, cutBefore };
+      cutBefore += endMs - startMs - cut.shownMs;
       return cut;
     });
   const lengthTo = (ms: number): number => {
@@ -75,7 +75,7 @@ export const timeAxis = (
     if (cut === undefined) return ms;
     const whole = cut.endMs - cut.startMs;
     const passed = Math.min(ms, cut.endMs) - cut.startMs;
-    return ms - cut.leftBefore - (whole === 0 ? 0 : passed - (passed / whole) * cut.keptMs);
+    return ms - cut.cutBefore - (whole === 0 ? 0 : passed - (passed / whole) * cut.shownMs);
   };
   const length = Math.max(1, lengthTo(elapsedMs));
   return { position: (ms) => lengthTo(Math.max(0, Math.min(elapsedMs, ms))) / length };

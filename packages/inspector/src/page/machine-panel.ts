@@ -249,7 +249,7 @@ type DrawnChart = {
   readonly others: SVGGElement;
 };
 
-/** What the pointer or the keyboard is at. */
+/** The state or arrow under the pointer or the keyboard. */
 type Pointed = { readonly kind: 'state'; readonly name: string } | ({ readonly kind: 'arrow' } & Hop);
 type Point = (pointed: Pointed | null) => void;
 
@@ -385,7 +385,7 @@ const drawChart = (chart: Chart, passing: readonly string[], point: Point): Draw
   return { svg, states, arrows, others };
 };
 
-/** Where a straight line from the middle of a box leaves it towards a point. */
+/** The point on the edge of a box, in a straight line from its middle to another point. */
 const findEdge = (
   { x, y, width, height }: ChartBox,
   towards: readonly [number, number],

@@ -1,4 +1,4 @@
-/** What the page shows: the session, the selected entry, the open panel. Panels draw from it and change it. */
+/** The state of the page: session, selected entry, open panel. Panels draw from it and change it. */
 
 import type { Entry } from '@pawl/agent/ports/journal';
 import { projectionNamed } from '@pawl/verify/projections/all-projections';
@@ -103,7 +103,7 @@ export class PageState {
 /** A part of the page. It is drawn again whenever the state of the page has changed and it is visible. */
 export type Panel = { readonly element: HTMLElement; render(): void };
 
-/** Where the page gets a session from: the file that it is in, or the server that it came from. */
+/** The sources of a session: the exported file itself, or the server. */
 
 export const exportedSession = (): ExportedSession | null => {
   const text = document.getElementById('exported')?.textContent ?? 'null';
@@ -128,7 +128,7 @@ const take = (pageState: PageState, entries: readonly Entry[]): void => {
   pageState.grown();
 };
 
-/** Reads the entries of the session and each one that comes. After a broken connection the browser goes on by itself. */
+/** Reads present and future entries of the session. The browser reconnects by itself. */
 export const followSession = (pageState: PageState): void => {
   const feed = new EventSource(apiAddress(`data/${pageState.id}/feed`));
   const end = (trouble: string, connection: 'lost' | 'damaged'): void => {

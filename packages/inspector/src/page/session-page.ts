@@ -445,7 +445,7 @@ const isTaken = (target: EventTarget | null, key: string): boolean => {
   return target.matches('[role="region"]') && /^(Page|Home|End)/.test(key);
 };
 
-/** What a key does; null if it is not ours. */
+/** The action of a key; null if it has none here. */
 const findKeyAction = (event: KeyboardEvent): KeyAction | null => {
   if (event.ctrlKey || event.metaKey || event.altKey || isTaken(event.target, event.key)) return null;
   const steps = event.shiftKey ? 10 : 1;

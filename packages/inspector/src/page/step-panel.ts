@@ -84,7 +84,7 @@ export const stepPanel = (pageState: PageState): Panel => {
   };
 };
 
-/** What differs between two states: the selected one and the one before it, or a pinned one. */
+/** The differences between two states: the selected one and the one before it, or a pinned one. */
 
 const ROWS_MAX = 300;
 const VALUE_CHARACTERS = 400;

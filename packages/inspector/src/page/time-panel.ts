@@ -1,4 +1,4 @@
-/** Where time and money went: what stands out, the waterfall, and tables by request, tool and state. */
+/** Use of time and money: highlights, the waterfall, and tables by request, tool and state. */
 
 import { groupDigits } from '@pawl/agent/platform/text';
 import {

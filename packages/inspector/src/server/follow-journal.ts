@@ -45,7 +45,7 @@ class Pass {
     }
   }
 
-  /** Where the next pass goes on; null if the line feed of the last entry is still to come. */
+  /** The start of the next pass; null if the line feed of the last entry is still to come. */
   get point(): Point | null {
     const { header, seq, crc, size, sum, ending } = this.#scan;
     return ending.kind === 'unended' ? null : { header, seq, crc, size, sum };

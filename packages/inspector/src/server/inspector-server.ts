@@ -144,8 +144,6 @@ const listen = (server: Server): Promise<number> =>
     });
   });
 
-const faultText = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
 /** Starts the server. It keeps no process alive by itself. */
 export const startInspector = async (options: InspectorOptions): Promise<Inspector> => {
   const token = randomBytes(24).toString('base64url');
@@ -161,7 +159,8 @@ export const startInspector = async (options: InspectorOptions): Promise<Inspect
     return void pages.answer(admission.path, request, response).catch((error: unknown) => {
       if (response.headersSent) response.destroy();
       else {
-        const text = `${options.redactor.clean(faultText(error))}\n`;
+        const message = error instanceof Error ? error.message : String(error);
+        const text = `${options.redactor.clean(message)}\n`;
         send(response, { status: 422, type: 'text/plain', text }, NO_POLICY);
       }
     });
@@ -182,7 +181,7 @@ export const startInspector = async (options: InspectorOptions): Promise<Inspect
 };
 
 /**
- * Who may read from the inspector's server: the browser to which the user gave the address with its token.
+ * Admits readers to the inspector's server: only those who have the address with its token.
  *
  * 1. Host and Origin must be ours (net/check-host-and-origin.ts).
  * 2. The path begins with the token.

@@ -288,8 +288,6 @@ type Finished = {
   readonly output: string;
 };
 
-const cellFile = (number: number): string => `cell-${number}`;
-
 /** The stack frames in cells, as lines such as `at f, line 3`. Other frames are skipped. */
 const findPlaces = (stack: string, number: number): readonly string[] =>
   [...stack.matchAll(/^ *at (.*?) ?\(?cell-(\d+):(\d+)(?::\d+)?\)?$/gm)]
@@ -319,7 +317,7 @@ const evaluate = ({ realm, code, number, outputs, wasStopped }: CellRun): 'ok' |
     stderr.add(`SyntaxError: ${written.message}${place}\n`);
     return 'raised';
   }
-  const outcome: RealmCellEnd = realm.evaluate(written.code, cellFile(number));
+  const outcome: RealmCellEnd = realm.evaluate(written.code, `cell-${number}`);
   if (wasStopped()) {
     stderr.add('Stopped: the cell was interrupted; what it had bound is kept.\n');
     return 'stopped';

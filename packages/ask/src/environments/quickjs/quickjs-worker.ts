@@ -42,7 +42,7 @@ type Running = Outputs & {
   readonly number: number;
   readonly watch: CellWatch;
   limitMs: number;
-  toldCharacters: number;
+  sentCharacters: number;
   ordinal: number;
   wasInterrupted: boolean;
 };
@@ -83,8 +83,8 @@ const ask = ({ kind, prompts, model }: RealmRequest): readonly string[] | null =
 const print = (stream: 'stdout' | 'stderr', text: string): void => {
   const run = current;
   run?.[stream].add(text);
-  if (run === null || run.number === 0 || run.toldCharacters >= input.outputMax / 2) return;
-  run.toldCharacters += text.length;
+  if (run === null || run.number === 0 || run.sentCharacters >= input.outputMax / 2) return;
+  run.sentCharacters += text.length;
   tell({ type: 'printed', number: run.number, stream, text: text.slice(0, input.outputMax) });
 };
 
@@ -98,7 +98,7 @@ const realm = await openRealm(
 /** Starts a run with a new stopwatch and clears the interruption of the previous one. */
 const begin = (number: number, limitMs: number, outputs: Outputs): Running => {
   const watch = startWatch(() => performance.now());
-  current = { number, limitMs, ...outputs, watch, toldCharacters: 0, ordinal: 0, wasInterrupted: false };
+  current = { number, limitMs, ...outputs, watch, sentCharacters: 0, ordinal: 0, wasInterrupted: false };
   return current;
 };
 

@@ -96,7 +96,7 @@ const readIn = (live: LiveWorker, name: string): Promise<string | null> =>
     live.post({ type: 'read', name });
   });
 
-const beginLife = async (options: EnvironmentOptions): Promise<EnvironmentProcess> => {
+const startProcess = async (options: EnvironmentOptions): Promise<EnvironmentProcess> => {
   const live = await startWorker(options);
   return {
     run: (number, cell, answer) => runIn(live, number, cell, answer),
@@ -107,7 +107,7 @@ const beginLife = async (options: EnvironmentOptions): Promise<EnvironmentProces
 };
 
 const start = (options: EnvironmentOptions): Promise<Environment> =>
-  createEnvironment('QuickJS', () => beginLife(options));
+  createEnvironment('QuickJS', () => startProcess(options));
 
 /** Starts and ends an environment to test that WebAssembly, threads and shared memory work. */
 const probe = async (): Promise<string | null> => {

@@ -68,8 +68,6 @@ export const isOtherCell = (state: Executing, event: { readonly cellId: string }
 export const ignoreCell = (state: Executing): Same<Executing> =>
   ignore(state, 'stale: this cell is over, or never ran');
 
-const printedBy = ({ stdout, stderr }: CellReport): string => digestTexts([stdout, stderr]);
-
 /** Adds the cell to the record. If variables were lost, the record starts anew, since it can't rebuild them. */
 const remember = ({ past }: Run, cell: RunningCell, report: CellReport): AppendList<PastCell> =>
   report.variablesLost === 'yes'
@@ -78,7 +76,7 @@ const remember = ({ past }: Run, cell: RunningCell, report: CellReport): AppendL
         cellId: cell.cellId,
         code: cell.code,
         status: report.status,
-        printed: printedBy(report),
+        printed: digestTexts([report.stdout, report.stderr]),
         subcalls: lastOfEach(cell.answered.toArray()),
       });
 
