@@ -1,4 +1,4 @@
-/** The state of the page: session, selected entry, open panel. Panels draw from it and change it. */
+/** The state of the page: session, selected entry, open panel. Panels draw and change it. */
 
 import type { Entry } from '@pawl/agent/ports/journal';
 import { projectionNamed } from '@pawl/verify/projections/all-projections';
