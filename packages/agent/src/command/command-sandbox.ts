@@ -10,7 +10,7 @@ import type { CommandLevel } from '../policy/decide.js';
 import type { HistoryPurpose, RepositoryAccess } from '../policy/repository-access.js';
 import { removeStale, takeInterruptedGuards, takeUnreadNotes } from './earlier-processes.js';
 import { fencedEnvironment, openEnvironment, withVariables } from './environment.js';
-import { type CommandRecord, type Launched, writeOrder } from './launched-command.js';
+import { type CommandRecord, type Launched, writeLaunchRequest } from './launched-command.js';
 import type { CommandFence, Enclosure, Launcher, OpenStart } from './launcher.js';
 import type { OutputReceiver } from './output.js';
 import { FILTER_DESCRIPTOR, isolationArguments, mountArguments, type Probed } from './sandbox/bubblewrap.js';
@@ -219,7 +219,7 @@ class Sandbox implements CommandSandbox {
   constructor(options: CommandSandboxOptions) {
     this.#options = options;
     const { workspace, environment, sessionFolder, sessionId = null } = options;
-    const search = { own: sessionFolder, workspace, sessionId };
+    const search = { processFolder: sessionFolder, workspace, sessionId };
     this.#protected = new ProtectedFiles({
       workspace,
       environment,
@@ -260,7 +260,7 @@ class Sandbox implements CommandSandbox {
     const folder = path.join(commandsFolder(sessionFolder), `direct-${this.#directCount}`);
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
-      writeOrder(folder, { due, record });
+      writeLaunchRequest(folder, { due, record });
     } catch {
       rmSync(sessionFile(sessionFolder), { force: true });
     }

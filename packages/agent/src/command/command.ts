@@ -253,15 +253,15 @@ export const startCommand = (request: CommandRequest): Command => {
 
 /** Follows a command that an earlier process of the session has started. `finish`: as in PreparedCommand. */
 export const followFound = (
-  found: FoundCommand,
+  foundCommand: FoundCommand,
   progress: (text: string) => void,
   finish: PreparedCommand['finish'],
 ): Command => {
-  const { isFenced, marker, startedAt } = found.record;
-  const prepared: ParkedCommand = { start: (to) => found.follow(to), finish };
+  const { isFenced, marker, startedAt } = foundCommand.record;
+  const prepared: ParkedCommand = { start: (to) => foundCommand.follow(to), finish };
   return new Command({
     isFound: true,
-    isForeign: found.view === 'foreign',
+    isForeign: foundCommand.view === 'foreign',
     isFenced,
     marker,
     program: '',

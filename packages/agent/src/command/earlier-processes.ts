@@ -22,11 +22,11 @@ import { namesIn } from './sandbox/untrusted-files.js';
 
 /** What processes that were killed have left: commands, guards of protected paths, folders. */
 
-const otherFolders = (own: string): readonly string[] => {
-  const parent = path.dirname(own);
+const otherFolders = (processFolder: string): readonly string[] => {
+  const parent = path.dirname(processFolder);
   return namesIn(parent)
     .map((name) => path.join(parent, name))
-    .filter((folder) => folder !== own);
+    .filter((folder) => folder !== processFolder);
 };
 
 export type EarlierCommands = {
@@ -58,7 +58,7 @@ const isUnreachable = (origin: RecordOrigin): origin is Unreachable =>
   origin === 'elsewhere' || origin === 'copy';
 
 const listCommands = ({ folder, origin }: Located): readonly FoundCommand[] =>
-  findCommands(commandsFolder(folder), origin === 'here' ? 'own' : 'foreign');
+  findCommands(commandsFolder(folder), origin === 'here' ? 'local' : 'foreign');
 
 const finishIn = (located: Located, git: FindGit): readonly string[] => {
   const isOver = !listCommands(located).some(isCommandAlive);
@@ -66,8 +66,8 @@ const finishIn = (located: Located, git: FindGit): readonly string[] => {
 };
 
 /** `own`: the folder of this process. */
-export const findEarlier = (own: string, sessionId: string, git: FindGit): EarlierCommands => {
-  const located = otherFolders(own).flatMap((folder): readonly Located[] => {
+export const findEarlier = (processFolder: string, sessionId: string, git: FindGit): EarlierCommands => {
+  const located = otherFolders(processFolder).flatMap((folder): readonly Located[] => {
     const record = readSession(folder);
     return record?.sessionId === sessionId ? [{ folder, origin: findOrigin(folder, record) }] : [];
   });
@@ -95,7 +95,7 @@ export const findEarlier = (own: string, sessionId: string, git: FindGit): Earli
 /** Whose guards are looked for. */
 export type GuardSearch = {
   /** The folder of this process. */
-  readonly own: string;
+  readonly processFolder: string;
   readonly workspace: string;
   /** The session that this process has open, so no other process has. Null if it can't be resumed. */
   readonly sessionId: string | null;
@@ -113,20 +113,20 @@ const guardIn = (folder: string, { workspace, sessionId }: GuardSearch): Interru
   const isInterrupted = origin === 'namespace' ? record?.sessionId === sessionId : hasEnded(folder);
   const guard = isInterrupted && origin !== 'copy' ? readGuardRecord(folder) : null;
   if (guard === null || guard.workspace !== workspace) return null;
-  const view = origin === 'here' ? 'own' : 'foreign';
+  const view = origin === 'here' ? 'local' : 'foreign';
   // Not while only the writer of its output lacks: the command itself has ended.
   const isAlive = (): boolean =>
-    findCommands(commandsFolder(folder), view).some((found) => found.verdict().kind === 'running');
+    findCommands(commandsFolder(folder), view).some((command) => command.verdict().kind === 'running');
   return { ...guard, isAlive };
 };
 
 /** Whether a process was killed in this workspace while commands ran. */
 export const hasInterruptedGuard = (search: GuardSearch): boolean =>
-  otherFolders(search.own).some((folder) => guardIn(folder, search) !== null);
+  otherFolders(search.processFolder).some((folder) => guardIn(folder, search) !== null);
 
 /** Takes the guards of killed processes over: what their commands have made is judged by this process. */
 export const takeInterruptedGuards = (search: GuardSearch): readonly InterruptedGuard[] =>
-  otherFolders(search.own).flatMap((folder) => {
+  otherFolders(search.processFolder).flatMap((folder) => {
     const guard = guardIn(folder, search);
     if (guard === null) return [];
     guardRecordIn(folder).remove();
@@ -134,8 +134,11 @@ export const takeInterruptedGuards = (search: GuardSearch): readonly Interrupted
   });
 
 /** Lines that nobody has read when their sessions ended. */
-export const takeUnreadNotes = ({ own, workspace }: Omit<GuardSearch, 'sessionId'>): readonly string[] =>
-  otherFolders(own).flatMap((folder) => takeNotes(folder, workspace));
+export const takeUnreadNotes = ({
+  processFolder,
+  workspace,
+}: Omit<GuardSearch, 'sessionId'>): readonly string[] =>
+  otherFolders(processFolder).flatMap((folder) => takeNotes(folder, workspace));
 
 /**
  * Removes the folders of killed sessions, when another session runs its first command.
@@ -171,7 +174,7 @@ const judge = (place: string): 'keep' | 'keepResults' | 'remove' => {
   const origin = findOrigin(place, record);
   // Elsewhere, nothing is known but the age: the process of the session may live.
   if (origin !== 'here' && isRecent(place)) return 'keep';
-  const view = origin === 'here' ? 'own' : 'foreign';
+  const view = origin === 'here' ? 'local' : 'foreign';
   const isAlive = origin === 'here' || origin === 'namespace';
   if (isAlive && findCommands(commandsFolder(place), view).some(isCommandAlive)) return 'keep';
   return isRecent(sessionFile(place)) || isRecent(commandsFolder(place)) ? 'keepResults' : 'remove';

@@ -92,7 +92,7 @@ const listProcesses = (): Status[] => {
   } catch {
     return []; // no /proc on this system: only the group is known
   }
-  const found: Status[] = [];
+  const statuses: Status[] = [];
   for (const name of names) {
     const pid = Number(name);
     if (!Number.isInteger(pid)) continue;
@@ -104,9 +104,9 @@ const listProcesses = (): Status[] => {
     const identity = `${pid}@${startedAt}`;
     const others = { parent: Number(parent), group: Number(group), session: Number(session) };
     const isEnding = (Number(fields[FLAGS]) & EXITING) !== 0 && fields[MEMORY] === '0';
-    found.push({ pid, ...others, startedAt, isEnding, identity });
+    statuses.push({ pid, ...others, startedAt, isEnding, identity });
   }
-  return found;
+  return statuses;
 };
 
 const hasMarker = (pid: number, marker: string): boolean => {
@@ -207,9 +207,9 @@ const isLeft = (root: ProcessRoot): boolean =>
 export const endLeftovers = async (root: ProcessRoot): Promise<boolean> => {
   if (!isLeft(root)) return false;
   await sleep(ENDING_MS);
-  const left = isLeft(root);
+  const hasLeftovers = isLeft(root);
   send(-root.pid, 'SIGKILL');
-  return left;
+  return hasLeftovers;
 };
 
 /** Living processes with this marker. Their first process has ended, so its number says nothing any more. */
@@ -220,9 +220,9 @@ export const listMarked = (marker: string): readonly number[] =>
 export const endMarked = async (marker: string): Promise<boolean> => {
   let isFirst = true;
   for (let round = 0; round < ROUNDS_MAX; round++) {
-    const left = listMarked(marker);
-    if (left.length === 0) break;
-    for (const pid of left) send(pid, 'SIGKILL');
+    const pids = listMarked(marker);
+    if (pids.length === 0) break;
+    for (const pid of pids) send(pid, 'SIGKILL');
     isFirst = false;
     await sleep(PAUSE_MS);
   }

@@ -128,7 +128,7 @@ const recordSchema: v.GenericSchema<unknown, CommandRecord> = v.object({
  * `due`: when it must end, in ms since boot; null without a deadline. `record`: null if nobody will
  * look for it.
  */
-export type CommandOrder = { readonly due: number | null; readonly record: CommandRecord | null };
+export type LaunchRequest = { readonly due: number | null; readonly record: CommandRecord | null };
 
 /** Time since boot in ms. Unlike the clock of the wall it never jumps, and all processes share it. */
 export const sinceBoot = (): number => {
@@ -142,11 +142,11 @@ export const sinceBoot = (): number => {
 const orderFile = (folder: string): string => path.join(folder, 'order');
 
 /** The first line is for launcher.sh: `due`, or `-`. The second line is JSON. */
-export const writeOrder = (folder: string, { due, record }: CommandOrder): void =>
+export const writeLaunchRequest = (folder: string, { due, record }: LaunchRequest): void =>
   writeFileSync(orderFile(folder), `${due ?? '-'}\n${record === null ? '' : `${JSON.stringify(record)}\n`}`);
 
 /** Null if there is none, or none that was written to its end. */
-const readOrder = (folder: string): (CommandOrder & { readonly record: CommandRecord }) | null => {
+const readLaunchRequest = (folder: string): (LaunchRequest & { readonly record: CommandRecord }) | null => {
   try {
     const [due = '', json = ''] = readFileSync(orderFile(folder), 'utf8').split('\n');
     const record = v.parse(recordSchema, JSON.parse(json));
@@ -157,7 +157,7 @@ const readOrder = (folder: string): (CommandOrder & { readonly record: CommandRe
 };
 
 /** `foreign`: processes of another pid namespace, so their numbers mean nothing here. */
-export type ProcessView = 'own' | 'foreign';
+export type ProcessView = 'local' | 'foreign';
 
 /** Size allocated in advance, so that a full disk can't lose an exit code. */
 const STATUS_BYTES = 512;
@@ -195,7 +195,7 @@ export class Spool {
     writeFileSync(at('run'), run(at('command')));
     writeFileSync(at('command'), '');
     writeFileSync(at('status'), ' '.repeat(STATUS_BYTES));
-    return new Spool(folder, 'own', false);
+    return new Spool(folder, 'local', false);
   }
 
   status(): CommandStatus {
@@ -206,7 +206,7 @@ export class Spool {
   /** Whether its process runs. Call it before `status` is read again, so that its last lines are not missed. */
   isAlive(): boolean {
     const { process, alivePipe } = this.status();
-    if (this.#view === 'own') return process !== null && isRunning(process);
+    if (this.#view === 'local') return process !== null && isRunning(process);
     return alivePipe !== null && isPipeHeld(path.join(this.folder, '..', alivePipe));
   }
 
@@ -220,10 +220,10 @@ export class Spool {
   }
 
   /** Writes what to run, before the start. */
-  write(text: string, order: CommandOrder): void {
+  write(text: string, request: LaunchRequest): void {
     // In place, because this very file is mounted for the parked shell.
     writeFileSync(this.#at('command'), text, { flag: 'r+' });
-    writeOrder(this.folder, order);
+    writeLaunchRequest(this.folder, request);
   }
 
   /** As in SpoolReader. */
@@ -405,11 +405,11 @@ export class LaunchedCommand {
   }
 
   /** Starts the command; call it once. */
-  start({ file, line }: ShellText, order: CommandOrder, to: OutputReceiver): void {
+  start({ file, line }: ShellText, request: LaunchRequest, to: OutputReceiver): void {
     if (this.#state !== 'parked') return;
     this.#run(to);
-    this.#isKept = (order.record?.job ?? null) !== null;
-    this.#spool.write(file, order);
+    this.#isKept = (request.record?.job ?? null) !== null;
+    this.#spool.write(file, request);
     this.#sendLine(line);
   }
 
@@ -592,11 +592,11 @@ export class FoundCommand {
   }
 
   verdict(): FoundVerdict {
-    if (this.#isDirect) return { kind: this.view === 'own' ? 'direct' : 'unseen' };
+    if (this.#isDirect) return { kind: this.view === 'local' ? 'direct' : 'unseen' };
     return this.#withSpool((spool) => {
       const facts = spool.facts();
       const verdict = judgeCommand(facts);
-      if (verdict.kind !== 'killed' || verdict.why !== 'lost' || this.view === 'own') return verdict;
+      if (verdict.kind !== 'killed' || verdict.why !== 'lost' || this.view === 'local') return verdict;
       // Without a fence only the runner holds the pipe, and may have been killed alone.
       const isSeen = facts.status.alivePipe !== null && this.record.isFenced;
       return isSeen ? verdict : { kind: 'unseen' };
@@ -612,8 +612,8 @@ export class FoundCommand {
   follow(to: OutputReceiver): Launched {
     const spool = new Spool(this.#folder, this.view);
     const { process } = spool.status();
-    const isAlive = this.view === 'own' && spool.isAlive();
-    if (this.view === 'own') spool.attach();
+    const isAlive = this.view === 'local' && spool.isAlive();
+    if (this.view === 'local') spool.attach();
     const command = new LaunchedCommand(spool, () => undefined, { drainingMs: FOUND_DRAINING_MS });
     command.attach(to);
     return {
@@ -672,11 +672,11 @@ export const findCommands = (folder: string, view: ProcessView): readonly FoundC
     .toSorted((one, other) => startNumber(one) - startNumber(other))
     .flatMap((name) => {
       const place = path.join(folder, name);
-      const order = readOrder(place);
-      return order === null ? [] : [new FoundCommand(place, view, order.due, order.record)];
+      const request = readLaunchRequest(place);
+      return request === null ? [] : [new FoundCommand(place, view, request.due, request.record)];
     });
 
-export const isCommandAlive = (found: FoundCommand): boolean => {
-  const { kind } = found.verdict();
+export const isCommandAlive = (command: FoundCommand): boolean => {
+  const { kind } = command.verdict();
   return kind === 'running' || kind === 'draining';
 };

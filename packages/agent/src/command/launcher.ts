@@ -6,11 +6,11 @@ import { Duplex, Writable } from 'node:stream';
 import type { ProgramPath } from '../platform/find-program.js';
 import { SYSTEM_SHELL, startProgram } from '../platform/start-program.js';
 import {
-  type CommandOrder,
   type Launched,
   LaunchedCommand,
   type LaunchedEnd,
   type LaunchedProcess,
+  type LaunchRequest,
   Spool,
 } from './launched-command.js';
 import type { OutputReceiver } from './output.js';
@@ -55,7 +55,7 @@ export type Launcher = {
 export type TakenCommand = Launched & {
   readonly process: LaunchedProcess;
   /** Starts it, once, in this folder; a fence has its own. `order` is recorded for a recovery. */
-  start(command: CommandLine, folder: string, order: CommandOrder, to: OutputReceiver): void;
+  start(command: CommandLine, folder: string, request: LaunchRequest, to: OutputReceiver): void;
 };
 
 export type CommandFence = {
@@ -176,12 +176,12 @@ class Pool implements Launcher {
       return {
         process,
         ended: command.ended,
-        start(commandLine, folder, order, to) {
+        start(commandLine, folder, request, to) {
           const text =
             'setsid' in enclosure
               ? openCommand(commandLine, folder)
               : fencedCommand(commandLine, enclosure.check);
-          command.start(text, order, to);
+          command.start(text, request, to);
         },
         cancelled() {
           isCancelled = true;

@@ -186,12 +186,12 @@ export class SpoolReader {
 
   /** Passes on at most `bytesMax` of new output. Returns whether more may be available at once. */
   read(bytesMax: number, to: OutputReceiver): boolean {
-    let left = bytesMax;
-    while (left > 0) {
+    let remaining = bytesMax;
+    while (remaining > 0) {
       // The next piece is begun when this one is complete: look for it first.
       const next = this.#findNext();
       const length = this.#readOnce(to);
-      left -= length;
+      remaining -= length;
       if (length === 0 && (next === null || !this.#openNext(next, to))) return false;
     }
     return true;

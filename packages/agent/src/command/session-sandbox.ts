@@ -108,8 +108,8 @@ class Sandboxes implements SessionSandbox {
   async guard(workspace: string): Promise<void> {
     if (this.#sandboxes.has(workspace)) return;
     const { hasInterruptedGuard } = await import('./earlier-processes.js');
-    const { sessionFolder: own, sessionId = null } = this.#getOptions(workspace);
-    const search = { own, workspace, sessionId };
+    const { sessionFolder: processFolder, sessionId = null } = this.#getOptions(workspace);
+    const search = { processFolder, workspace, sessionId };
     if (!this.#isClosed && hasInterruptedGuard(search)) await this.of(workspace);
   }
 

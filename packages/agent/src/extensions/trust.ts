@@ -150,13 +150,13 @@ export const openTrust = (stateFolder: string, warn: (text: string) => void): Tr
   const answer = async (
     place: string,
     { kind, name, content }: Executable,
-    given: Pick<TrustEntry, 'answer' | 'level'>,
+    decision: Pick<TrustEntry, 'answer' | 'level'>,
   ): Promise<void> => {
     if (content.length > TRUSTED_CHARACTERS_MAX)
       throw new Error(
         `${name} has ${content.length} characters, at most ${TRUSTED_CHARACTERS_MAX} can be allowed.`,
       );
-    const entry = { project: await realpath(place), kind, name, content, ...given, at: Date.now() };
+    const entry = { project: await realpath(place), kind, name, content, ...decision, at: Date.now() };
     await write((entries) => [...entries.filter((one) => !hasKey(entry)(one)), entry]);
   };
   return {

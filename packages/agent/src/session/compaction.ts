@@ -271,10 +271,10 @@ const groupExchanges = (messages: readonly Message[]): readonly (readonly Messag
 };
 
 /** The user's words of exchanges that are left out, as one note. The newest ones first, as far as there is room. */
-const omissionNote = (left: readonly Message[], roomTokens: number): UserText => {
+const omissionNote = (omitted: readonly Message[], roomTokens: number): UserText => {
   const lines: string[] = [];
   let characters = 0;
-  for (const { parts } of left.toReversed()) {
+  for (const { parts } of omitted.toReversed()) {
     for (const part of parts.toReversed()) {
       if (part.type !== 'text' || !('origin' in part) || part.origin !== 'user') continue;
       const text = shorten(part.text, SMALLEST_CUT);
@@ -284,7 +284,7 @@ const omissionNote = (left: readonly Message[], roomTokens: number): UserText =>
     }
   }
   const words = lines.length === 0 ? [] : ['The user said in them:', ...lines];
-  const text = [`[${left.length} messages that came here are left out: they did not fit]`, ...words].join(
+  const text = [`[${omitted.length} messages that came here are left out: they did not fit]`, ...words].join(
     '\n',
   );
   return { type: 'text', origin: 'note', text };
@@ -295,11 +295,11 @@ const omitOldest = (messages: readonly Message[], roomTokens: number): readonly 
   if (first === undefined || first.role === 'assistant') return messages;
   const exchanges = groupExchanges(rest);
   // The first message, the note that is added to it, and the newest exchanges.
-  let left = roomTokens / 2 - estimateTokens([first]);
+  let remaining = roomTokens / 2 - estimateTokens([first]);
   let from = exchanges.length;
   while (from > 0) {
-    left -= estimateTokens(exchanges[from - 1] ?? []);
-    if (left < 0) break;
+    remaining -= estimateTokens(exchanges[from - 1] ?? []);
+    if (remaining < 0) break;
     from -= 1;
   }
   const note = omissionNote(exchanges.slice(0, from).flat(), roomTokens);

@@ -368,7 +368,7 @@ const connect = (
   const keepPicture = async (bytes: Uint8Array): Promise<Image> => {
     const picture = await import('../tools/picture.js');
     const keptPicture = await picture.keepPicture(Buffer.from(bytes), blobs);
-    if (keptPicture.kind === 'kept') return keptPicture.image;
+    if (keptPicture.kind === 'stored') return keptPicture.image;
     const why = keptPicture.kind === 'none' ? 'it is no PNG, JPEG, GIF or WebP' : keptPicture.why;
     throw new Error(`the picture can't be shown to a model: ${why}`);
   };

@@ -40,9 +40,9 @@ const quote = (rawInput: string): string => {
 const parseInput = (rawInput: string): Input => {
   if (rawInput.trim() === '') return { kind: 'object', input: {} };
   const parsed = parseBounded(rawInput, INPUT_LIMITS);
-  const invalid = (fault: string, kept = rawInput): Input => ({
+  const invalid = (fault: string, raw = rawInput): Input => ({
     kind: 'invalid',
-    rawInput: kept,
+    rawInput: raw,
     why: `the arguments ${fault}: ${quote(rawInput)}`,
   });
   if (parsed.kind === 'ok') {

@@ -153,9 +153,9 @@ export const liveRights = ({ session: { settings, grants } }: State): SessionRig
 };
 
 /** The settings of `wanted` that differ from `before`, compared as JSON. */
-export const differences = (before: Settings, wanted: Partial<Settings>): Partial<Settings> =>
+export const differences = (before: Settings, changes: Partial<Settings>): Partial<Settings> =>
   Object.fromEntries(
-    Object.entries(wanted).filter(
+    Object.entries(changes).filter(
       ([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name as keyof Settings]), // safe: a key of `wanted`
     ),
   );
@@ -224,9 +224,9 @@ const chooseFormatter = (
   sandbox: Settings['sandbox'],
   before: Before,
 ): Settings['formatter'] => {
-  const wanted = preset === undefined ? before.formatter : presetFormatter[preset];
+  const formatter = preset === undefined ? before.formatter : presetFormatter[preset];
   const wasOwn = preset === undefined && lacksSandbox(before.sandbox);
-  return lacksSandbox(sandbox) && !wasOwn ? 'off' : wanted;
+  return lacksSandbox(sandbox) && !wasOwn ? 'off' : formatter;
 };
 
 /**

@@ -96,16 +96,16 @@ const readBody = (
     incoming.once('aborted', () => reject(new Error('the connection broke off in the middle of the page')));
   });
 
-export const get = (order: GetRequest): Promise<GetAnswer> =>
+export const get = (request: GetRequest): Promise<GetAnswer> =>
   new Promise((resolve, reject) => {
-    const request = connect(order);
-    request.once('error', reject);
-    request.once('response', (incoming) => {
+    const outgoing = connect(request);
+    outgoing.once('error', reject);
+    outgoing.once('response', (incoming) => {
       const { statusCode: status = 0, statusMessage: statusText = '', headers } = incoming;
-      readBody(incoming, order.bytesMax).then(
+      readBody(incoming, request.bytesMax).then(
         (body) => resolve({ status, statusText, headers, ...body }),
         reject,
       );
     });
-    request.end();
+    outgoing.end();
   });

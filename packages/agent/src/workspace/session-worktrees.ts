@@ -63,8 +63,8 @@ export const findNewestCommit = (
 ): Promise<string> =>
   withRepository(place.repository, place, async (repository) => {
     for (const commit of commits.toReversed()) {
-      const found = await resolveIn(repository, commit);
-      if (found !== null && (await isAncestor(repository, start, found))) return found;
+      const commitHash = await resolveIn(repository, commit);
+      if (commitHash !== null && (await isAncestor(repository, start, commitHash))) return commitHash;
     }
     return start;
   });

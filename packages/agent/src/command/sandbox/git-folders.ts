@@ -104,13 +104,13 @@ const refused = (why: string): FoundRepository => ({ kind: 'refused', why });
 const behindFile = (top: string, file: string): FoundRepository => {
   const folder = folderNamedIn(file, top);
   if (folder === null) return refused(`${file} names no folder`);
-  const found = (real: string): FoundRepository => ({ kind: 'found', repository: { top, folder: real } });
+  const owned = (real: string): FoundRepository => ({ kind: 'found', repository: { top, folder: real } });
   const common = commonFolder(folder, top);
   const owner = common ?? folder;
   const status = entryStatus(owner);
   if (status === null || !isOwnOrSystem(status)) return refused(`${owner} belongs to somebody else`);
   if (!isGitFolder(owner)) return refused(`${owner} is no repository`);
-  if (common !== null || isModule(folder, top) || isWithin(folder, top)) return found(owner);
+  if (common !== null || isModule(folder, top) || isWithin(folder, top)) return owned(owner);
   return refused(`${file} names ${folder}, which does not name this folder in turn`);
 };
 
@@ -291,12 +291,12 @@ const readConfig = (reading: Reading, { file, top }: ConfigPlace): void => {
 /** The configuration files of the user and the machine. */
 const userConfigs = (environment: ProcessEnvironment): readonly string[] => {
   const home = environment.HOME ?? homedir();
-  const own = [
+  const personal = [
     path.join(home, '.gitconfig'),
     path.join(environment.XDG_CONFIG_HOME || path.join(home, '.config'), 'git/config'),
   ];
   const global = environment.GIT_CONFIG_GLOBAL;
-  return [...(global ? [global] : own), environment.GIT_CONFIG_SYSTEM || '/etc/gitconfig'];
+  return [...(global ? [global] : personal), environment.GIT_CONFIG_SYSTEM || '/etc/gitconfig'];
 };
 
 export type ConfiguredPlaces = {
@@ -341,9 +341,9 @@ export const createNamedPlaces = (
 ): (() => readonly NamedPlace[]) => {
   const places = createConfiguredPlaces(workspace, environment);
   return () => {
-    const found = findRepository(workspace);
-    if (found.kind !== 'found') return places.read([], [workspace]);
-    const { top, folder } = found.repository;
+    const search = findRepository(workspace);
+    if (search.kind !== 'found') return places.read([], [workspace]);
+    const { top, folder } = search.repository;
     const configs = ['config', 'config.worktree'].map((name) => ({ file: path.join(folder, name), top }));
     return places.read(configs, [top]);
   };

@@ -271,11 +271,11 @@ type FileKind = 'log' | 'ref' | 'head' | 'index' | 'packedRefs' | 'other';
 /** The kind of a file in a git folder, or in that of a linked worktree. */
 const fileKind = (name: string): FileKind => {
   if (name === 'packed-refs') return 'packedRefs';
-  const own = name.replace(/^worktrees\/[^/]+\//, '');
-  if (own.startsWith('logs/')) return 'log';
-  if (own.startsWith('refs/')) return 'ref';
-  if (own === 'HEAD') return 'head';
-  return own === 'index' ? 'index' : 'other';
+  const suffix = name.replace(/^worktrees\/[^/]+\//, '');
+  if (suffix.startsWith('logs/')) return 'log';
+  if (suffix.startsWith('refs/')) return 'ref';
+  if (suffix === 'HEAD') return 'head';
+  return suffix === 'index' ? 'index' : 'other';
 };
 
 const readText = (file: string): string => readBytes(file)?.toString('utf8') ?? '';

@@ -68,23 +68,23 @@ const LOOKED_THROUGH = ['/etc', '/opt', '/usr/local'];
 
 /** Files and folders below `top` that this user may read and others may not. Thousands of entries: each step counts. */
 const privatePlaces = (top: string): readonly string[] => {
-  const found: string[] = [];
-  let left = ENTRIES_MAX;
+  const privatePlaces: string[] = [];
+  let remaining = ENTRIES_MAX;
   const visit = (folder: string, depth: number): void => {
     for (const entry of entriesIn(folder)) {
-      if (entry.isSymbolicLink() || left-- <= 0) continue;
+      if (entry.isSymbolicLink() || remaining-- <= 0) continue;
       const place = `${folder}/${entry.name}`;
       const mode = entryStatus(place)?.mode;
       if (mode === undefined || LOCKS.has(place)) continue;
       const isFolder = entry.isDirectory();
       const isPrivate =
         isClosedToOthers(mode, isFolder) || (folder === SSH_FOLDER && SSH_KEY.test(entry.name));
-      if (isPrivate && mayRead(place)) found.push(place);
+      if (isPrivate && mayRead(place)) privatePlaces.push(place);
       else if (isFolder && depth < DEPTH_MAX) visit(place, depth + 1);
     }
   };
   visit(top, 1);
-  return found;
+  return privatePlaces;
 };
 
 const hostFolder = (folder: string): Mount | null => {

@@ -81,28 +81,28 @@ type Known = ProtectedPath & {
   readonly inside: string | null;
 };
 
-const readContent = (found: ProtectedPath): Buffer | null => {
-  if (found.kind !== 'file' || found.links < 2 || found.size > COPY_MAX) return null;
+const readContent = (protectedPath: ProtectedPath): Buffer | null => {
+  if (protectedPath.kind !== 'file' || protectedPath.links < 2 || protectedPath.size > COPY_MAX) return null;
   try {
-    return readFileSync(found.path);
+    return readFileSync(protectedPath.path);
   } catch {
     return null; // closed to us, so to commands as well
   }
 };
 
-const readTarget = (found: ProtectedPath): string | null => {
-  if (found.kind !== 'link') return null;
+const readTarget = (protectedPath: ProtectedPath): string | null => {
+  if (protectedPath.kind !== 'link') return null;
   try {
-    return readlinkSync(found.path);
+    return readlinkSync(protectedPath.path);
   } catch {
     return null; // gone meanwhile
   }
 };
 
-const remember = (found: ProtectedPath): Known => ({
-  ...found,
-  target: readTarget(found),
-  content: readContent(found),
+const remember = (protectedPath: ProtectedPath): Known => ({
+  ...protectedPath,
+  target: readTarget(protectedPath),
+  content: readContent(protectedPath),
   inside: null,
 });
 
@@ -170,7 +170,7 @@ export class ProtectedFiles {
   #interrupted: readonly { readonly command: Writer; readonly guard: InterruptedGuard }[] = [];
   readonly #allowed = new Set<string>();
   /** Folders with a repository that a command of this session made. */
-  readonly #made = new Set<string>();
+  readonly #created = new Set<string>();
   /** Protected paths that came with a repository, and its folder. */
   readonly #came = new Map<string, string>();
   /** Folders that were there before the running commands; null if that is unknown. */
@@ -261,10 +261,10 @@ export class ProtectedFiles {
   }
 
   /** Folders with a harmless repository that a command of this session made. Git may change its configuration. */
-  own(): readonly string[] {
+  createdRepositories(): readonly string[] {
     const isOwn = (top: string): boolean =>
       isHarmlessRepository(path.join(top, '.git'), this.#workspace, this.#repositories());
-    return [...this.#made].filter((top) => top !== this.#workspace && isOwn(top));
+    return [...this.#created].filter((top) => top !== this.#workspace && isOwn(top));
   }
 
   /** The user allowed writing to this path: its next content is accepted. */
@@ -279,7 +279,7 @@ export class ProtectedFiles {
 
   /** Accepts new paths while fenced commands run: an unfenced command that the user allowed has made them. */
   acceptNew(repository: string | null): void {
-    for (const one of this.#scan.look(repository).found.values()) {
+    for (const one of this.#scan.look(repository).protectedPaths.values()) {
       if (!this.#known.has(one.path)) this.#known.set(one.path, remember(one));
     }
   }
@@ -299,7 +299,7 @@ export class ProtectedFiles {
   #take(repository: string | null): Scan {
     const scan = this.#scan.look(repository);
     const known = new Map<string, Known>();
-    for (const one of scan.found.values()) {
+    for (const one of scan.protectedPaths.values()) {
       const before = this.#known.get(one.path);
       known.set(one.path, before !== undefined && isSame(before, one) ? before : remember(one));
     }
@@ -312,14 +312,14 @@ export class ProtectedFiles {
 
   #judge(repository: string | null, isEnd: boolean): Scan {
     const scan = this.#scan.look(repository);
-    const { found } = scan;
-    this.#gone = [...this.#known.values()].filter((one) => !found.has(one.path));
+    const { protectedPaths } = scan;
+    this.#gone = [...this.#known.values()].filter((one) => !protectedPaths.has(one.path));
     for (const one of this.#gone) {
       this.#known.delete(one.path);
       this.#restore(one);
     }
     // Repositories come first: it depends on them what else may stay.
-    const all = [...found.values()].toSorted((one, other) => judgingRank(one) - judgingRank(other));
+    const all = [...protectedPaths.values()].toSorted((one, other) => judgingRank(one) - judgingRank(other));
     for (const one of all) {
       const before = this.#known.get(one.path);
       if (before === undefined) this.#judgeNew(one, isEnd, null);
@@ -380,7 +380,7 @@ export class ProtectedFiles {
 
   #judgeNew(one: ProtectedPath, isEnd: boolean, before: Known | null): void {
     if (this.#mayStay(one, isEnd)) {
-      if (one.kind === 'repository' && before === null && isEnd) this.#made.add(path.dirname(one.path));
+      if (one.kind === 'repository' && before === null && isEnd) this.#created.add(path.dirname(one.path));
       if (isEnd || !this.#isBeingMade(one)) this.#known.set(one.path, withContents(remember(one)));
       return;
     }
@@ -568,7 +568,7 @@ export class ProtectedFiles {
   #restore({ kind, path: place, content, links, target }: Known): void {
     try {
       if (kind === 'file' && content !== null && links < 2) {
-        if ([...this.#made].some((top) => isWithin(place, top))) return;
+        if ([...this.#created].some((top) => isWithin(place, top))) return;
         writeFileSync(place, content, { flag: 'wx' });
         this.#notes.push(`${this.#shown(place)} is protected, so its old content was restored`);
       } else if (kind === 'link' && target !== null) {

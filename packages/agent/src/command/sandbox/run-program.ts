@@ -242,8 +242,8 @@ const LIBRARY_FOLDERS: readonly string[] = ['/lib', '/lib64', '/usr/lib', '/usr/
 
 /** `libm.so.6 => /lib/…/libm.so.6 (0x…)` or `/lib64/ld-linux-x86-64.so.2 (0x…)`. */
 const findLibrary = (line: string): readonly string[] => {
-  const found = /^\s*(?:\S+ => )?(\/\S+)(?: \(0x[0-9a-f]+\))?$/.exec(line)?.[1];
-  return found === undefined ? [] : [found];
+  const library = /^\s*(?:\S+ => )?(\/\S+)(?: \(0x[0-9a-f]+\))?$/.exec(line)?.[1];
+  return library === undefined ? [] : [library];
 };
 
 /** Paths of a program's libraries. The program must be trusted, since `ldd` may start it. Never rejects. */

@@ -80,11 +80,11 @@ const owner = (): Owner => {
 /** /etc/passwd with the session's home in this user's entry. */
 const usersText = (): string => {
   const { uid, gid, username, shell } = owner();
-  const own = `${username}:x:${uid}:${gid}::${INNER_HOME}:${shell ?? '/bin/sh'}`;
+  const userLine = `${username}:x:${uid}:${gid}::${INNER_HOME}:${shell ?? '/bin/sh'}`;
   const others = readSmall('/etc/passwd')
     .split('\n')
     .filter((line) => line !== '' && line.split(':')[2] !== String(uid));
-  return `${[own, ...others].join('\n')}\n`;
+  return `${[userLine, ...others].join('\n')}\n`;
 };
 
 /** Makes the symlinks, in a home that no command has used yet. */
@@ -191,16 +191,16 @@ const isLinkTo = (place: string, targets: ReadonlySet<string>): boolean => {
 };
 
 /** Moves the entries of one open folder to another, except links to `own`. Returns the number of failures. */
-const moveEntries = (from: number, to: number, own: ReadonlySet<string>): number => {
+const moveEntries = (from: number, to: number, linkTargets: ReadonlySet<string>): number => {
   let failures = 0;
   for (const entry of readdirSync(`/proc/self/fd/${from}`, { withFileTypes: true })) {
     const source = `/proc/self/fd/${from}/${entry.name}`;
     const target = `/proc/self/fd/${to}/${entry.name}`;
-    if (entry.isSymbolicLink() && isLinkTo(source, own)) continue;
+    if (entry.isSymbolicLink() && isLinkTo(source, linkTargets)) continue;
     const inner = entry.isDirectory() ? openEntry(source) : null;
     const outer = inner === null ? null : openEntry(target);
     try {
-      if (inner !== null && outer !== null) failures += moveEntries(inner, outer, own);
+      if (inner !== null && outer !== null) failures += moveEntries(inner, outer, linkTargets);
       else {
         const isEmpty = inner !== null && readdirSync(`/proc/self/fd/${inner}`).length === 0;
         if (isEmpty && entryStatus(target) !== null) continue; // a folder for downloads that got none
@@ -226,7 +226,7 @@ export const carryOver = (
   session: SessionFolders,
   { links }: Pick<HomeView, 'links'>,
 ): number => {
-  const own = new Set(links.map(({ to }) => to));
+  const linkTargets = new Set(links.map(({ to }) => to));
   removeTree(path.join(fresh.home, '.gitconfig'));
   let failures = 0;
   for (const [from, to] of [
@@ -235,7 +235,7 @@ export const carryOver = (
   ] as const) {
     const [source, target] = [openEntry(from), openEntry(to)];
     try {
-      if (source !== null && target !== null) failures += moveEntries(source, target, own);
+      if (source !== null && target !== null) failures += moveEntries(source, target, linkTargets);
     } catch {
       failures += 1; // a folder could not be listed
     }

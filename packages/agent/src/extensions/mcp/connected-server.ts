@@ -49,7 +49,7 @@ export type ConnectedServer = {
   listOffers(signal: AbortSignal): Promise<RemoteOffers>;
   getPrompt(
     name: string,
-    given: Readonly<Record<string, string>>,
+    args: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<GetPromptResult>;
   readResource(uri: string, signal: AbortSignal): Promise<ReadResourceResult>;
@@ -180,8 +180,8 @@ export const connectServer = async (server: McpServer, options: ConnectOptions):
       why,
       close: () => client.close(),
       listOffers: (asking) => listOffers(client, asking),
-      getPrompt: (name, given, asking) =>
-        client.getPrompt({ name, arguments: { ...given } }, { signal: asking, timeout: NO_TIMEOUT_MS }),
+      getPrompt: (name, args, asking) =>
+        client.getPrompt({ name, arguments: { ...args } }, { signal: asking, timeout: NO_TIMEOUT_MS }),
       readResource: (uri, asking) => client.readResource({ uri }, { signal: asking, timeout: NO_TIMEOUT_MS }),
       async call(tool, input, { signal: ofCall, onProgress }) {
         try {

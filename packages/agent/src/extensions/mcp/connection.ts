@@ -29,7 +29,7 @@ export type Connection = {
   call(tool: string, input: JsonObject, options: CallOptions): Promise<CallToolResult>;
   getPrompt(
     name: string,
-    given: Readonly<Record<string, string>>,
+    args: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<GetPromptResult>;
   readResource(uri: string, signal: AbortSignal): Promise<ReadResourceResult>;
@@ -117,10 +117,10 @@ class ServerConnection implements Connection {
 
   getPrompt(
     name: string,
-    given: Readonly<Record<string, string>>,
+    args: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<GetPromptResult> {
-    return this.#ask((live) => live.getPrompt(name, given, signal), signal, 'Try again');
+    return this.#ask((live) => live.getPrompt(name, args, signal), signal, 'Try again');
   }
 
   readResource(uri: string, signal: AbortSignal): Promise<ReadResourceResult> {
@@ -261,8 +261,10 @@ class ServerConnection implements Connection {
       if (this.#closing.signal.aborted) throw fail('the session has ended');
       const seconds = `${startMs / 1_000} s`;
       const why = late.aborted ? `it did not answer within ${seconds}` : errorText(connected.fault);
-      const said = log.last();
-      throw fail(said === '' || this.server.kind === 'http' ? why : `${why}. Its last words: ${said}`);
+      const lastWords = log.last();
+      throw fail(
+        lastWords === '' || this.server.kind === 'http' ? why : `${why}. Its last words: ${lastWords}`,
+      );
     }
     live = connected.value;
     this.#live = live;

@@ -53,9 +53,9 @@ export const createSessionOffers = (
 ): SessionOffers => {
   const byName = new Map(servers.map((one) => [one.connection.server.name, one]));
   const findConnection = (name: string): Connection => {
-    const found = byName.get(name);
-    if (found === undefined) throw new Error(`there is no MCP server ${name}`);
-    return found.connection;
+    const server = byName.get(name);
+    if (server === undefined) throw new Error(`there is no MCP server ${name}`);
+    return server.connection;
   };
   return {
     prompts: () =>

@@ -317,8 +317,8 @@ export const findServerProgram = (command: string, place: SearchPlace): ProgramP
       `its command ${command} is a relative path. Write the whole path, or the name of a program`,
     );
   const programs = searchPrograms(place);
-  const found = programs.find(whole);
-  if (found !== null) return found;
+  const program = programs.find(whole);
+  if (program !== null) return program;
   const why = programs.whyNot(whole);
   throw new Error(`there is no program ${whole}${why === null ? ' in PATH' : `: ${why}`}`);
 };

@@ -134,11 +134,11 @@ type Piece = { readonly text: string; readonly image?: Image };
 const decodeBase64 = (base64: string): Buffer => Buffer.from(base64, 'base64');
 
 const readPicture = async (base64: string, name: string, blobs: Blobs): Promise<Piece> => {
-  const kept = await keepPicture(decodeBase64(base64), blobs);
-  if (kept.kind === 'none') return { text: `[${name} is not shown: models take PNG, JPEG, GIF and WebP]` };
-  if (kept.kind !== 'kept') return { text: `[${name} is not shown: ${kept.why}]` };
-  const { width, height } = kept.picture;
-  return { text: `[${name}, ${width} x ${height}]`, image: kept.image };
+  const stored = await keepPicture(decodeBase64(base64), blobs);
+  if (stored.kind === 'none') return { text: `[${name} is not shown: models take PNG, JPEG, GIF and WebP]` };
+  if (stored.kind !== 'stored') return { text: `[${name} is not shown: ${stored.why}]` };
+  const { width, height } = stored.picture;
+  return { text: `[${name}, ${width} x ${height}]`, image: stored.image };
 };
 
 const resourceText = (uri: string, mimeType: string | undefined): string =>

@@ -69,9 +69,9 @@ const KINDS = ['skill', 'command'] as const;
 const folderNames = (
   { claude }: PromptSources,
   kind: PromptPlace['kind'],
-  own: string,
+  userFolder: string,
 ): readonly string[] => [
-  path.join(own, `${kind}s`),
+  path.join(userFolder, `${kind}s`),
   ...(kind === 'skill' ? ['.agents/skills'] : []),
   ...(claude === 'yes' ? [`.claude/${kind}s`] : []),
 ];
@@ -89,7 +89,7 @@ export const promptPlaces = (sources: PromptSources): readonly PromptPlace[] => 
     const all = [path.join(configFolder, `${kind}s`), ...elsewhere.map((name) => path.join(home, name))];
     return all.map((folder) => ({ folder, owner: 'user', kind, within: null }));
   }).filter(({ folder }) => existsSync(folder));
-  const own = ofUser.map(({ folder }) => realPath(folder)).filter((real) => real !== null);
+  const userFolders = ofUser.map(({ folder }) => realPath(folder)).filter((real) => real !== null);
   const ofProject = folders.flatMap((folder) =>
     KINDS.flatMap((kind) =>
       folderNames(sources, kind, '.pawl').map(
@@ -97,7 +97,7 @@ export const promptPlaces = (sources: PromptSources): readonly PromptPlace[] => 
           folder: path.join(folder, name),
           owner: 'project',
           kind,
-          within: [top, ...own],
+          within: [top, ...userFolders],
         }),
       ),
     ),
