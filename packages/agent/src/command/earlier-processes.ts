@@ -20,7 +20,7 @@ import {
 } from './sandbox/session-folders.js';
 import { namesIn } from './sandbox/untrusted-files.js';
 
-/** What processes that were killed have left: commands, guards of protected paths, folders. */
+/** Leftovers of killed processes: commands, guards of protected paths, folders. */
 
 const otherFolders = (processFolder: string): readonly string[] => {
   const parent = path.dirname(processFolder);
@@ -33,17 +33,17 @@ export type EarlierCommands = {
   /** Folders of earlier processes of the session that can be removed with it. */
   folders(): readonly string[];
   /**
-   * Every process of the session that may have started commands has left its record here. Then a command without files
-   * was never started.
+   * The record of every process of the session that may have started commands is here. Then a
+   * command without files was never started.
    */
   readonly isComplete: boolean;
   /** Why what they did can't be known: one of them worked where nothing can be seen from here. Null: nothing is hidden. */
   readonly hiddenBy: Unreachable | null;
-  /** Whether a call, as batch and call, has left a process of the session for another program. */
+  /** Whether a process of the session has sent a call (batch and call) to another program. */
   hasSent(call: string): boolean;
   /** On this machine since its last start, the oldest first. */
   readonly commands: readonly FoundCommand[];
-  /** Of unreachable processes: only what they have left can be read. */
+  /** Of unreachable processes: only their files can be read. */
   readonly elsewhere: readonly { readonly command: FoundCommand; readonly why: Unreachable }[];
   /** Puts back the history that commands here have deleted, after one of them has ended. Returns lines for the model. */
   finishHistory(): readonly string[];
@@ -65,7 +65,7 @@ const finishIn = (located: Located, git: FindGit): readonly string[] => {
   return finishHistory(located.folder, git, isOver).map((line) => `[the sandbox: ${line}]`);
 };
 
-/** `own`: the folder of this process. */
+/** `processFolder`: of this process. */
 export const findEarlier = (processFolder: string, sessionId: string, git: FindGit): EarlierCommands => {
   const located = otherFolders(processFolder).flatMap((folder): readonly Located[] => {
     const record = readSession(folder);
@@ -124,7 +124,7 @@ const guardIn = (folder: string, { workspace, sessionId }: GuardSearch): Interru
 export const hasInterruptedGuard = (search: GuardSearch): boolean =>
   otherFolders(search.processFolder).some((folder) => guardIn(folder, search) !== null);
 
-/** Takes the guards of killed processes over: what their commands have made is judged by this process. */
+/** Takes the guards of killed processes over: this process judges the changes of their commands. */
 export const takeInterruptedGuards = (search: GuardSearch): readonly InterruptedGuard[] =>
   otherFolders(search.processFolder).flatMap((folder) => {
     const guard = guardIn(folder, search);

@@ -142,7 +142,7 @@ const HARDENED_GIT = [
   ['status.submoduleSummary', 'false'],
 ] as const;
 
-/** The variables that give git these settings, after those that the user's own environment gives it. */
+/** The variables that give git these settings, after those of the user's environment. */
 export const hardenedGit = (environment: ProcessEnvironment): ProcessEnvironment => {
   const before = Number(environment.GIT_CONFIG_COUNT ?? 0) || 0;
   const settings = HARDENED_GIT.flatMap(([key, value], index) => [

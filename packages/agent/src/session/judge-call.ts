@@ -72,8 +72,9 @@ const judgeInput = async (
 };
 
 /**
- * One call of a reply with everything that the machine needs to decide about it, as `LlmCompleted` carries it: what it
- * touches, or why it can't be made. `tools` by their names; `workspace` is a real absolute path. For a runtime of your own.
+ * One call of a reply with everything that the machine needs to decide about it, as `LlmCompleted`
+ * carries it: what it touches, or why it can't be made. `tools` by their names; `workspace` is a
+ * real absolute path. For other runtimes.
  */
 export const judgeCall = async (
   raw: RawCall,

@@ -543,7 +543,7 @@ export const createModels = (first: Model, connect?: (modelId: string) => Promis
       throw new Error(`the model ${modelId} is not connected: this session was opened with ${first.id}`);
     },
     connect: async (modelOrId) => {
-      // The model's own id may differ from the given one: a script has its absolute path.
+      // The id of the model may differ from the requested one: a script has its absolute path.
       const model =
         typeof modelOrId === 'string' ? (connected.get(modelOrId) ?? (await open(modelOrId))) : modelOrId;
       checkModel(model);

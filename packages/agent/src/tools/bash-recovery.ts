@@ -39,7 +39,7 @@ const POLL_MS = 100;
 /** How long to wait for the guard in another pid namespace, which looks once a second, in ms. */
 const GUARD_MS = 5_000;
 
-/** How the result of a found command is completed. */
+/** How the result of a FoundCommand is completed. */
 type Recovery = Pick<EarlierCommands, 'finishHistory'> & {
   readonly sandbox: Pick<SessionSandbox, 'settle'>;
 };
@@ -52,7 +52,7 @@ const followCommand = (
 ): Command =>
   followFound(foundCommand, progress, async () => [...finishHistory(), ...(await sandbox.settle(workspace))]);
 
-/** The real result of a call, marked as one that was found. */
+/** The real result of a call, marked as recovered. */
 const finish = async (
   foundCommand: FoundCommand,
   recovery: Recovery,
@@ -97,7 +97,7 @@ export const findCommand = async (
   const { kind } = foundCommand.verdict();
   if (kind === 'direct') return { kind: 'found', leftMs, finish: () => finishDirect(foundCommand, context) };
   if (kind === 'unseen') return { kind: 'unknown', text: `${UNSEEN}: ${UNKNOWN}` };
-  // After our claim it never begins; without it somebody was faster, and it has begun.
+  // After our claim it never begins; without it somebody was faster, and it runs.
   if (kind === 'neverStarted' && foundCommand.claim()) return { kind: 'neverBegan' };
   const { job } = foundCommand.record;
   if (job !== null) return { kind: 'found', leftMs: null, finish: async () => jobStarted(job.jobId) };
@@ -124,7 +124,7 @@ const restoreJob = async (
   if (hasEnded) await command.ended;
 };
 
-/** Lists a job of which only files are left: it can be read, and there is nothing to kill. */
+/** Lists a job with nothing but files: it can be read, and there is nothing to kill. */
 const restoreEndedJob = (foundCommand: FoundCommand, why: string, jobs: Jobs): void => {
   const { job, startedAt } = foundCommand.record;
   const { exitCode, endedAt, hasBegun } = foundCommand.readStatus();

@@ -1,4 +1,4 @@
-/** Searches file contents with ripgrep, and verifies the lines that it found. */
+/** Searches file contents with ripgrep, and verifies the lines of its output. */
 
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -186,7 +186,7 @@ export const searchTool: Tool = defineTool({
 });
 
 /**
- * Verifies the lines that ripgrep found.
+ * Verifies the lines of ripgrep.
  *
  * ripgrep opens files by path. While it runs, another process may replace a folder with a symlink, and ripgrep would
  * report lines of a file outside. So a line is shown only if the file at the allowed real path contains it.
@@ -213,7 +213,7 @@ const readLine = (record: string): FoundLine => {
 type CheckedLines = {
   /** Formatted lines. */
   readonly lines: readonly string[];
-  /** Number of found lines that the file no longer has. */
+  /** Number of lines that the file no longer has. */
   readonly changed: number;
 };
 

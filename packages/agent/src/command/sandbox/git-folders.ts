@@ -350,7 +350,7 @@ export const createNamedPlaces = (
 };
 
 /**
- * Decides whether a repository that a command made may stay: using git in it must not run any program.
+ * Decides whether a new repository of a command may stay: using git in it must not run any program.
  *
  * `git init`, `git clone` and `git worktree add` make such repositories. Anything unknown counts as harmful.
  */
@@ -431,7 +431,10 @@ export const areHarmlessHooks = (folder: string): boolean => {
 
 const isAbsent = (place: string): boolean => entryStatus(place) === null;
 
-/** Whether a worktree folder looks as git made it: it names its repository and a worktree inside the workspace. */
+/**
+ * Whether a worktree folder looks as git creates it: it names its repository and a worktree inside
+ * the workspace.
+ */
 export const isHarmlessWorktree = (folder: string, workspace: string): boolean => {
   const back = readSmall(path.join(folder, 'gitdir')).trim();
   return (
@@ -474,7 +477,7 @@ export const isHarmlessRepository = (place: string, workspace: string, known: re
 };
 
 /**
- * Reads from git's index which folders it takes for repositories of their own (gitlinks), and which files are tracked.
+ * Reads from git's index the nested repositories (gitlinks) and the tracked files.
  *
  * Git starts itself in each gitlink's folder at `status`, `diff`, `add` and `commit`, and obeys the configuration there.
  * The index is parsed only again after it has changed.
@@ -487,7 +490,7 @@ export type IndexContents = {
   isTracked(place: string): boolean;
 };
 
-/** In bytes. Gitlinks of a larger index are found by the walk through all folders instead. */
+/** In bytes. The walk through all folders finds the gitlinks of a larger index. */
 const INDEX_MAX = 64 * 1024 * 1024;
 const GITLINKS_MAX = 10_000;
 const GITLINK_TYPE = 0xe;

@@ -22,7 +22,7 @@ const FOLDERS = listWords(`
 
 /**
  * Package lists and precomputed files that programs need. Each mount slows every command, so caches that programs can
- * do without are left out.
+ * do without are not among them.
  */
 const INNER_FOLDERS = listWords(`
   /var/lib/dpkg /var/lib/rpm /var/lib/pacman /var/lib/alternatives /var/lib/texmf /var/lib/ghc
@@ -63,7 +63,7 @@ const isClosedToOthers = (mode: number, isFolder: boolean): boolean => {
   return (mode & needed) !== needed;
 };
 
-/** Folders where people put their own files; packages install the rest. */
+/** Folders where people put files by hand; packages install the rest. */
 const LOOKED_THROUGH = ['/etc', '/opt', '/usr/local'];
 
 /** Files and folders below `top` that this user may read and others may not. Thousands of entries: each step counts. */
@@ -380,7 +380,9 @@ const settingLine = (entry: string): string | null => {
   return `[${name.slice(0, dot)}]\n\t${name.slice(dot + 1)} = ${quoted(value.join('\n'))}`;
 };
 
-/** A command never prunes: neither objects nor entries of reflogs. Its packing is left to the user's own git. */
+/**
+ * A command never prunes: neither objects nor entries of reflogs. The user's git does the packing.
+ */
 const NEVER_PRUNES =
   '[gc]\n\tauto = 0\n\tpruneExpire = never\n\treflogExpire = never\n\treflogExpireUnreachable = never\n';
 
@@ -399,7 +401,7 @@ export const readGitSettings = async (
     GIT_CONFIG_NOSYSTEM: '1',
   };
   const defined = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== undefined));
-  // Runs outside the workspace, so that git ignores the workspace's own configuration.
+  // Runs outside the workspace, so that git ignores the configuration of the workspace.
   const answer = await askProgram(git, ['config', '--global', '--includes', '--list', '-z'], {
     environment: defined,
     searchPath: ['/usr/bin', '/bin'],

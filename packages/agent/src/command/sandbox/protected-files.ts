@@ -37,10 +37,10 @@ import { setAside, writeBack } from './untrusted-files.js';
  * Keeps the protected paths of a workspace as they are while fenced commands run.
  *
  * Existing protected paths are mounted read-only for each command (workspace-mounts.ts). New ones
- * are set aside. While no command runs, changes are the user's own and are accepted.
+ * are set aside. While no command runs, changes are the user's and are accepted.
  *
  * A repository that a command makes may stay if nothing in it runs a program. What it tracks may
- * stay with it if the command made its folder too, as `git clone` does, and only as long as the
+ * stay with it if the command created its folder too, as `git clone` does, and only as long as the
  * repository is there.
  *
  * What the quick scan leaves out is walked through beside other work after each command, at the
@@ -58,7 +58,7 @@ export type ProtectedFilesOptions = {
   readonly workspace: string;
   /** Receives the files that are set aside. */
   readonly folder: string;
-  /** Pawl's own environment, which says where the user's git configuration lies. */
+  /** Pawl's environment, which says where the user's git configuration lies. */
   readonly environment: ProcessEnvironment;
   readonly record: GuardRecord;
   /** Guards of sessions that were killed while their commands ran. */
@@ -67,10 +67,10 @@ export type ProtectedFilesOptions = {
   readonly notes: readonly string[];
 };
 
-/** In bytes. The content of a longer file that is not read-only for commands is not kept for restoring. */
+/** In bytes. A longer file that commands may write is not copied for restoring. */
 const SMALL_MAX = 64 * 1024;
 
-/** In bytes. The content of longer files with several names is not kept for restoring. */
+/** In bytes. A longer file with several names is not copied for restoring. */
 const COPY_MAX = 1024 * 1024;
 
 type Known = ProtectedPath & {
@@ -169,7 +169,7 @@ export class ProtectedFiles {
   readonly #running = new Set<Writer>();
   #interrupted: readonly { readonly command: Writer; readonly guard: InterruptedGuard }[] = [];
   readonly #allowed = new Set<string>();
-  /** Folders with a repository that a command of this session made. */
+  /** Folders with a repository that a command of this session created. */
   readonly #created = new Set<string>();
   /** Protected paths that came with a repository, and its folder. */
   readonly #came = new Map<string, string>();
@@ -223,7 +223,7 @@ export class ProtectedFiles {
     return this.#takeNotes();
   }
 
-  /** While commands run, sets new protected paths aside, except repositories that are still being made. */
+  /** While commands run, sets new protected paths aside, except unfinished repositories. */
   sweep(repository: string | null): void {
     this.#releaseInterrupted(repository);
     const { frontier } = this.#judge(repository, false);
@@ -231,8 +231,8 @@ export class ProtectedFiles {
   }
 
   /**
-   * Judges what commands of a killed session have made, if they have ended. Returns lines about everything set aside
-   * since the last call.
+   * Judges the changes of a killed session if its commands have ended. Returns lines about
+   * everything set aside since the last call.
    */
   settle(repository: string | null): readonly string[] {
     this.#releaseInterrupted(repository);
@@ -244,7 +244,7 @@ export class ProtectedFiles {
     return this.#interrupted.length > 0;
   }
 
-  /** Judges everything that is left to judge. */
+  /** Judges all pending changes. */
   close(repository: string | null): void {
     this.#releaseInterrupted(repository);
     if (this.#walk.isPending) {
@@ -260,7 +260,10 @@ export class ProtectedFiles {
     else this.#record.close();
   }
 
-  /** Folders with a harmless repository that a command of this session made. Git may change its configuration. */
+  /**
+   * Folders with a harmless repository that a command of this session created: git may configure
+   * it.
+   */
   createdRepositories(): readonly string[] {
     const isOwn = (top: string): boolean =>
       isHarmlessRepository(path.join(top, '.git'), this.#workspace, this.#repositories());
@@ -277,7 +280,10 @@ export class ProtectedFiles {
     this.#take(repository);
   }
 
-  /** Accepts new paths while fenced commands run: an unfenced command that the user allowed has made them. */
+  /**
+   * Accepts new paths while fenced commands run: they come from an unfenced command that the user
+   * allowed.
+   */
   acceptNew(repository: string | null): void {
     for (const one of this.#scan.look(repository).protectedPaths.values()) {
       if (!this.#known.has(one.path)) this.#known.set(one.path, remember(one));
@@ -417,7 +423,7 @@ export class ProtectedFiles {
     return true;
   }
 
-  /** The folder of a repository that the running command has made, and that it has made too. */
+  /** A folder that the running command created, with a repository that it created too. */
   #newRepositoryAround(place: string): string | null {
     for (let top = path.dirname(place); isWithin(top, this.#workspace); top = path.dirname(top)) {
       if (top === this.#workspace) return null;
@@ -525,7 +531,7 @@ export class ProtectedFiles {
     for (const one of guard.known) this.#known.set(one.path, { ...one, content: null, inside: null });
   }
 
-  /** Judges what interrupted commands have made, once they have ended. */
+  /** Judges the changes of interrupted commands once they have ended. */
   #releaseInterrupted(repository: string | null): void {
     const ended = this.#interrupted.filter(({ guard }) => !guard.isAlive());
     if (ended.length === 0) return;
@@ -689,7 +695,7 @@ export const readGuardRecord = (sessionFolder: string): RecordedGuard | null => 
   return isRecorded(value) ? value : null;
 };
 
-/** The notes that a session has left for this workspace. They are gone afterwards. */
+/** Takes the notes of a session for this workspace; they are gone afterwards. */
 export const takeNotes = (sessionFolder: string, workspace: string): readonly string[] => {
   const value = readJson(notesIn(sessionFolder));
   const isOurs =

@@ -19,9 +19,9 @@ import { entriesIn, namesIn } from './untrusted-files.js';
  *
  * A folder is read again only if it has changed, so a second scan costs a few microseconds per
  * folder. The scan stops at a depth, at a number of folders, and at folders of packages and
- * results: these are the frontier, where the walk starts. Places that a walk has found are looked
- * at by each scan. So are the folders that git's index takes for repositories, the git folders that
- * `.git` files name, and what git's configuration names, wherever they lie in the workspace.
+ * results: these are the frontier, where the walk starts. Each scan also looks at the places of the
+ * last walk, the folders that git's index takes for repositories, the git folders that `.git` files
+ * name, and what git's configuration names, wherever they lie in the workspace.
  */
 
 const DEPTH_MAX = 8;
@@ -419,7 +419,7 @@ export class BackgroundWalk {
   /** Before the first command everything is the user's. A long walk goes on while the command runs. */
   walkFirst(frontier: readonly Frontier[]): void {
     if (this.#hasWalked) return;
-    // A killed session may have left something to judge.
+    // There may be changes of a killed session to judge.
     this.#sinceMs ??= Number.POSITIVE_INFINITY;
     this.#start(frontier, true, true);
     this.#step(FIRST_FOLDERS);
@@ -527,8 +527,8 @@ const isStill = (contents: FolderContents, { ctimeMs, ino, dev }: Stats): boolea
 
 /**
  * The names of the folder and of the one above it, if they may begin a protected path, which has at
- * most three names. Empty otherwise, and below a protected path: then the user has made a workspace
- * of it.
+ * most three names. Empty otherwise, and below a protected path: then the user works in it as a
+ * workspace.
  */
 const protectedParents = (folder: string): string => {
   const names = [path.basename(path.dirname(folder)), path.basename(folder)];

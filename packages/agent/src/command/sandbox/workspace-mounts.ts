@@ -43,7 +43,7 @@ type VisibleMachine = {
 };
 
 type Repository = {
-  /** Real path of the git folder if it is not the workspace's own `.git`. */
+  /** Real path of the git folder if it is not the `.git` of the workspace. */
   readonly elsewhere: string | null;
   readonly mounts: (isWritable: boolean) => readonly Mount[];
   readonly refusals: readonly string[];
@@ -117,7 +117,7 @@ const foldersAbove = (gitFolder: string, workspace: string): readonly string[] =
   return parts[0] === '' ? [] : parts.map((_, index) => path.join(workspace, ...parts.slice(0, index + 1)));
 };
 
-/** A folder that is not there could be made by a command, as a link. */
+/** A command could create a missing folder, as a link. */
 const makeObjectFolders = (gitFolder: string): void => {
   if (!isFolder(path.join(gitFolder, 'objects'))) return;
   for (const name of ['pack', 'info']) {
@@ -219,7 +219,7 @@ export class WorkspaceGuard {
   readonly #files: ProtectedFiles;
   readonly #history: GitHistory;
   #repository = NO_REPOSITORY;
-  /** Sockets that existed while no command ran, so no command made them. */
+  /** Sockets that existed while no command ran: no command created them. */
   #ownSockets: readonly string[] = [];
   /** Number of running commands that may write. */
   #running = 0;
@@ -344,8 +344,8 @@ export type ProtectedMounts = {
 };
 
 /**
- * `found`: the existing protected paths; if there are too many, the highest ones are mounted. `own`: folders whose
- * repositories stay writable and are only checked afterwards.
+ * `protectedPaths`: if there are too many, the highest ones are mounted.
+ * `createdRepositories`: folders whose repositories stay writable and are only checked afterwards.
  */
 const protectedMounts = (
   protectedPaths: Iterable<ProtectedPath>,

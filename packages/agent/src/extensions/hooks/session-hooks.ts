@@ -1,5 +1,5 @@
 /**
- * The hooks of one session, in the order in which they were given.
+ * The hooks of one session, in the order of their list.
  *
  * 1. Each gets one JSON object. Its answer counts only if it comes in time and has the form of one; everything else is a
  *    failure, and the hook's declaration says what follows from it.
@@ -283,7 +283,7 @@ export const runHookProgram = async (
     });
   const { words, environment, folder, descriptors, isGuarded } = prepared;
   const running = runProgram({
-    // bubblewrap, the shell or the program that was found above
+    // bubblewrap, the shell or the program from above
     program: prepared.program as ProgramPath,
     words,
     environment,
@@ -311,7 +311,7 @@ export const faultText = (error: unknown): string => {
   return `it failed: ${error instanceof Error ? error.message : String(error)}`;
 };
 
-/** What a hook said: by its exit code and its output, or as a value of a function. */
+/** The answer of a hook: by its exit code and its output, or as a value of a function. */
 
 type HookAnswer = {
   readonly decision: HookDecision;

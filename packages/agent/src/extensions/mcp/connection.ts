@@ -19,7 +19,8 @@ import { serverSecrets } from './server-secrets.js';
 /**
  * The connection to one server.
  *
- * 1. It is made with the first use, and again if the server has ended meanwhile. Several uses share one attempt.
+ * 1. It opens with the first use, and again if the server has ended meanwhile. Several uses share
+ *    one attempt.
  * 2. Errors are sentences for the user and the model.
  */
 export type Connection = {
@@ -46,7 +47,7 @@ type ConnectionOptions = {
   readonly environment: ProcessEnvironment;
   readonly workspace: string;
   readonly stateFolder: string;
-  /** Time limit for connecting. A call has its own. */
+  /** Time limit for connecting. A call has another one. */
   readonly startMs?: number;
   /** Called with the tools after connecting, and whenever the server says that they have changed. */
   readonly onTools?: (tools: readonly RemoteTool[]) => void;

@@ -1,6 +1,6 @@
 /**
- * The package's `fetch`, over our own client, which knows the proxies of the environment. In the bundle the streams are
- * ours; from source they are Node's, which don't take ours.
+ * The package's `fetch`, over our client, which knows the proxies of the environment. In the bundle
+ * the streams are ours; from source they are Node's, which don't take ours.
  */
 
 import type { FetchLike } from '@modelcontextprotocol/client';

@@ -127,7 +127,7 @@ export const shownStart = (server: McpServer): string => {
  * 3. A missing or faulty file means that there is no login.
  */
 
-/** A login that was begun, until its redirect comes. */
+/** A pending login, until its redirect comes. */
 type PendingLogin = {
   readonly state: string;
   readonly verifier: string;

@@ -93,7 +93,10 @@ type OpenServer = OfferingServer & { known: readonly OfferedTool[] | null; decli
 /** Characters of a question that are shown. */
 const QUESTION_MAX = 300;
 
-/** Before its declarations are frozen, a session takes what it learns. After its end nothing is said any more. */
+/**
+ * Before its declarations are frozen, a session takes what it learns. After its end it reports
+ * nothing any more.
+ */
 type Phase = { isFrozen: boolean; isClosed: boolean };
 
 const openServer = (
@@ -112,7 +115,7 @@ const openServer = (
     const stored = await attempt(() => storeTools(stateFolder, server, tools));
     if (stored.kind === 'fault')
       warn(`the tools of the MCP server ${server.name} can't be stored: ${stored.fault.message}`);
-    // A server can change its tools all the time. It is said once.
+    // A server can change its tools all the time. One report is enough.
     else if (isFrozen && !reported.has(change)) warn(change);
     if (needTasks.length > 0 && !reported.has(change))
       warn(

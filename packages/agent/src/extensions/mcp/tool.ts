@@ -188,7 +188,7 @@ const toOutcome = async (
  * them without waiting for the server. Its prompts and resources are in `mcp/offers`.
  *
  * 1. The hash is of the server's settings as they are written, so other settings have another entry. Values of variables
- *    are no part of it. A server of a project has an entry of its own in each project.
+ *    are no part of it. A server of a project has a separate entry in each project.
  * 2. `mcp/declarations/NAME-HASH/TOOL` is a hash of how a tool was declared when it last ran, one file a tool, so that
  *    sessions which run at the same time don't overwrite each other's.
  * 3. A missing or faulty entry means that the tools are not known.

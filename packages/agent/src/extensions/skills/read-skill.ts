@@ -59,7 +59,7 @@ export const readPromptBlock = async (
 
 export type ActiveSkill = { readonly name: string; readonly text: string };
 
-/** The skill in a text that was made by `readPromptBlock`; null without one. */
+/** The skill in a text of `readPromptBlock`; null without one. */
 export const findSkill = (text: string): ActiveSkill | null => {
   const begin = /(?:^|\n)<skill name="([\w-]+)">\n/.exec(text);
   const name = begin?.[1];
@@ -191,8 +191,8 @@ export const readFrontMatter = async (text: string): Promise<FrontMatter> => {
 /**
  * Finds and reads Markdown files below a folder.
  *
- * 1. Links are followed, but those of a project only inside its repository, or to the user's own skills. Otherwise a
- *    repository could show the model any file.
+ * 1. Links are followed, but those of a project only inside its repository, or to the user's
+ *    skills. Otherwise a repository could show the model any file.
  * 2. Only regular files of a limited size are read.
  */
 

@@ -144,7 +144,9 @@ const showLines = (file: SearchedFile, first: number, last: number, requested: r
   return shown.join('\n');
 };
 
-/** Words at a cut. They are left out, because the redactor can't recognise part of a key or token. */
+/**
+ * Words at a cut. They are omitted, because the redactor can't recognise part of a key or token.
+ */
 const [OPEN_HEAD, OPEN_TAIL] = [/^[^\s"'`,;(){}<>[\]]+/, /[^\s"'`,;(){}<>[\]]+$/];
 
 const showLine = (text: string, number: number, from: number): string => {
@@ -214,7 +216,7 @@ const findNearestLines = (file: SearchedFile, text: string): NearestLines | null
 /** By content: the lines of the text with it, and the places in the file. */
 type Sightings = Map<string, { readonly sought: number[]; readonly places: number[]; count: number }>;
 
-/** Where the file contains parts of the given lines. */
+/** Where the file contains parts of the requested lines. */
 const collectSightings = (
   sought: readonly string[],
   file: SearchedFile,
@@ -344,7 +346,9 @@ const distanceTo = (key: string, keys: readonly string[], from: number): number 
   return at < 0 ? Number.POSITIVE_INFINITY : at + 1;
 };
 
-/** Describes the difference between the file's line and the given line; null if they are equal. */
+/**
+ * Describes the difference between the file's line and the requested line; null if they are equal.
+ */
 const describeLine = (file: string, number: number, requested: string): string | null => {
   if (file === requested) return null;
   const [fileIndent, requestedIndent] = [getIndent(file), getIndent(requested)];

@@ -22,14 +22,19 @@ import {
 /** Offsets in the file. */
 export type Span = { readonly start: number; readonly end: number };
 
-/** A line of the given text and its counterpart in the file. The first and the last may be partial lines. */
+/**
+ * A line of the requested text and its counterpart in the file. The first and the last may be
+ * partial lines.
+ */
 export type LinePair = { readonly requested: string; readonly file: string };
 
 export type FoundPart = Span & {
   readonly pairs: readonly LinePair[];
-  /** The given text ends with a line break, but the file ends without one. */
+  /** The requested text ends with a line break, but the file ends without one. */
   readonly lacksBreak: boolean;
-  /** The given text starts after the indentation of its first line; its other lines have a different indentation. */
+  /**
+   * The requested text lacks the indentation of its first line; its other lines have another one.
+   */
   readonly inside: boolean;
 };
 
@@ -245,7 +250,7 @@ const indentPairs = (pairs: readonly LinePair[]): readonly IndentPair[] =>
     .filter(({ requested }) => !isEmptyLine(requested))
     .map(({ requested, file }) => ({ requested: getIndent(requested), file: getIndent(file) }));
 
-/** The same, without a first line whose indentation the given text leaves out. */
+/** The same, without a first line whose indentation the requested text lacks. */
 export const partIndents = ({ pairs, inside }: Pick<FoundPart, 'pairs' | 'inside'>) =>
   indentPairs(inside ? pairs.slice(1) : pairs);
 
@@ -365,7 +370,7 @@ const lastUpTo = (count: number, numberAt: (index: number) => number, value: num
 
 // ---- A sequence in another one, in linear time (Knuth, Morris, Pratt) ----
 
-/** Limit for `String.indexOf`. It is fast on ordinary text, but quadratic on long text made for that purpose. */
+/** Limit for `String.indexOf`. It is fast on ordinary text, but quadratic on long hostile text. */
 const PLAIN_SEARCH_MAX = 200;
 
 /** Offsets of the non-empty text `sought`, overlapping ones included, at most `most`. */

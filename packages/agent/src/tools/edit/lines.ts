@@ -119,7 +119,7 @@ export const commonEnds = (one: string, other: string): readonly [before: number
 
 // ---- Indentation ----
 
-/** The indentation of one line in the given text and in the file. */
+/** The indentation of one line in the requested text and in the file. */
 export type IndentPair = { readonly requested: string; readonly file: string };
 
 /** A tab may be so many spaces wide; the lines decide which. */
@@ -154,7 +154,7 @@ export const reindent = (
 };
 
 type Shifted = {
-  /** From given to new indentation. */
+  /** From requested to new indentation. */
   readonly table: ReadonlyMap<string, string>;
   /** Spaces after tabs that the file does not have in this form. */
   readonly odd: boolean;
