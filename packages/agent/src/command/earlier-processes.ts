@@ -58,7 +58,7 @@ const isUnreachable = (origin: RecordOrigin): origin is Unreachable =>
   origin === 'elsewhere' || origin === 'copy';
 
 const listCommands = ({ folder, origin }: Located): readonly FoundCommand[] =>
-  findCommands(commandsFolder(folder), origin === 'here' ? 'local' : 'foreign');
+  findCommands(commandsFolder(folder), origin === 'here' ? 'own' : 'foreign');
 
 const finishIn = (located: Located, git: FindGit): readonly string[] => {
   const isOver = !listCommands(located).some(isCommandAlive);
@@ -113,7 +113,7 @@ const guardIn = (folder: string, { workspace, sessionId }: GuardSearch): Interru
   const isInterrupted = origin === 'namespace' ? record?.sessionId === sessionId : hasEnded(folder);
   const guard = isInterrupted && origin !== 'copy' ? readGuardRecord(folder) : null;
   if (guard === null || guard.workspace !== workspace) return null;
-  const view = origin === 'here' ? 'local' : 'foreign';
+  const view = origin === 'here' ? 'own' : 'foreign';
   // Not while only the writer of its output lacks: the command itself has ended.
   const isAlive = (): boolean =>
     findCommands(commandsFolder(folder), view).some((command) => command.verdict().kind === 'running');
@@ -174,7 +174,7 @@ const judge = (place: string): 'keep' | 'keepResults' | 'remove' => {
   const origin = findOrigin(place, record);
   // Elsewhere, nothing is known but the age: the process of the session may live.
   if (origin !== 'here' && isRecent(place)) return 'keep';
-  const view = origin === 'here' ? 'local' : 'foreign';
+  const view = origin === 'here' ? 'own' : 'foreign';
   const isAlive = origin === 'here' || origin === 'namespace';
   if (isAlive && findCommands(commandsFolder(place), view).some(isCommandAlive)) return 'keep';
   return isRecent(sessionFile(place)) || isRecent(commandsFolder(place)) ? 'keepResults' : 'remove';

@@ -157,7 +157,7 @@ const readLaunchRequest = (folder: string): (LaunchRequest & { readonly record: 
 };
 
 /** `foreign`: processes of another pid namespace, so their numbers mean nothing here. */
-export type ProcessView = 'local' | 'foreign';
+export type ProcessView = 'own' | 'foreign';
 
 /** Size allocated in advance, so that a full disk can't lose an exit code. */
 const STATUS_BYTES = 512;
@@ -195,7 +195,7 @@ export class Spool {
     writeFileSync(at('run'), run(at('command')));
     writeFileSync(at('command'), '');
     writeFileSync(at('status'), ' '.repeat(STATUS_BYTES));
-    return new Spool(folder, 'local', false);
+    return new Spool(folder, 'own', false);
   }
 
   status(): CommandStatus {
@@ -206,7 +206,7 @@ export class Spool {
   /** Whether its process runs. Call it before `status` is read again, so that its last lines are not missed. */
   isAlive(): boolean {
     const { process, alivePipe } = this.status();
-    if (this.#view === 'local') return process !== null && isRunning(process);
+    if (this.#view === 'own') return process !== null && isRunning(process);
     return alivePipe !== null && isPipeHeld(path.join(this.folder, '..', alivePipe));
   }
 
@@ -595,11 +595,11 @@ export class FoundCommand {
   }
 
   verdict(): FoundVerdict {
-    if (this.#isDirect) return { kind: this.view === 'local' ? 'direct' : 'unseen' };
+    if (this.#isDirect) return { kind: this.view === 'own' ? 'direct' : 'unseen' };
     return this.#withSpool((spool) => {
       const facts = spool.facts();
       const verdict = judgeCommand(facts);
-      if (verdict.kind !== 'killed' || verdict.why !== 'lost' || this.view === 'local') return verdict;
+      if (verdict.kind !== 'killed' || verdict.why !== 'lost' || this.view === 'own') return verdict;
       // Without a fence only the runner holds the pipe, and may have been killed alone.
       const isSeen = facts.status.alivePipe !== null && this.record.isFenced;
       return isSeen ? verdict : { kind: 'unseen' };
@@ -615,8 +615,8 @@ export class FoundCommand {
   follow(to: OutputReceiver): Launched {
     const spool = new Spool(this.#folder, this.view);
     const { process } = spool.status();
-    const isAlive = this.view === 'local' && spool.isAlive();
-    if (this.view === 'local') spool.attach();
+    const isAlive = this.view === 'own' && spool.isAlive();
+    if (this.view === 'own') spool.attach();
     const command = new LaunchedCommand(spool, () => undefined, { drainingMs: FOUND_DRAINING_MS });
     command.attach(to);
     return {
