@@ -225,7 +225,7 @@ const findStarts = (file: SearchedFile, part: Part, comparison: Comparison): rea
   }
   // The empty line after the last line break is not a line of the file.
   const count = file.lines.length - (file.text.endsWith('\n') ? 1 : 0);
-  return searchLinear(sequenceOf(keys.numbers.subarray(0, count)), sequenceOf(sought), PLACES_MAX);
+  return searchLinear(createSequence(keys.numbers.subarray(0, count)), createSequence(sought), PLACES_MAX);
 };
 
 const placeAt = (file: SearchedFile, part: Part, first: number): FoundPart => {
@@ -376,8 +376,11 @@ const PLAIN_SEARCH_MAX = 200;
 /** Offsets of the non-empty text `sought`, overlapping ones included, at most `most`. */
 export const findOccurrences = (text: string, sought: string, most: number): readonly number[] => {
   if (sought.length > PLAIN_SEARCH_MAX) {
-    const unitsOf = (one: string): Sequence => ({ length: one.length, at: (index) => one.charCodeAt(index) });
-    return searchLinear(unitsOf(text), unitsOf(sought), most);
+    const readUnits = (one: string): Sequence => ({
+      length: one.length,
+      at: (index) => one.charCodeAt(index),
+    });
+    return searchLinear(readUnits(text), readUnits(sought), most);
   }
   const indexes: number[] = [];
   for (let at = text.indexOf(sought); at >= 0 && indexes.length < most; at = text.indexOf(sought, at + 1))
@@ -387,7 +390,7 @@ export const findOccurrences = (text: string, sought: string, most: number): rea
 
 type Sequence = { readonly length: number; at(index: number): number };
 
-const sequenceOf = (numbers: ArrayLike<number>): Sequence => ({
+const createSequence = (numbers: ArrayLike<number>): Sequence => ({
   length: numbers.length,
   at: (index) => numbers[index] ?? -1,
 });

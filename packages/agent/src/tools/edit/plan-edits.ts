@@ -387,10 +387,10 @@ const readIndents = (
 /** Which side contains this line of the new text, including its indentation; null for both or none. */
 const sideWithLine = (pairs: readonly LinePair[], line: string | undefined): 'requested' | 'file' | null => {
   if (line === undefined) return null;
-  const keyOf = (one: string): string => lineKey(one, { typography: 'folded', indentation: 'exact' });
-  const key = keyOf(line);
-  const isRequested = pairs.some(({ requested }) => keyOf(requested) === key);
-  if (isRequested === pairs.some(({ file }) => keyOf(file) === key)) return null;
+  const getKey = (one: string): string => lineKey(one, { typography: 'folded', indentation: 'exact' });
+  const key = getKey(line);
+  const isRequested = pairs.some(({ requested }) => getKey(requested) === key);
+  if (isRequested === pairs.some(({ file }) => getKey(file) === key)) return null;
   return isRequested ? 'requested' : 'file';
 };
 
@@ -434,7 +434,7 @@ const readCharacters = (pairs: readonly LinePair[]): Pattern['adaptCharacters'] 
     const files = seen.get(one);
     if (files?.size === 1) return [...files][0] ?? one;
     const plain = plainCharacter(one);
-    return files === undefined && plain !== null && families.has(familyOf(plain)) ? plain : one;
+    return files === undefined && plain !== null && families.has(getQuoteFamily(plain)) ? plain : one;
   };
   return (text) => [...text].map(adapt).join('');
 };
@@ -446,13 +446,13 @@ const foldedFamilies = (seen: ReadonlyMap<string, ReadonlySet<string>>): Readonl
   for (const [requested, files] of seen) {
     const plain = plainCharacter(requested);
     if (plain === null) continue;
-    for (const file of files) (file === plain ? folded : other).add(familyOf(plain));
+    for (const file of files) (file === plain ? folded : other).add(getQuoteFamily(plain));
   }
   return new Set([...folded].filter((family) => !other.has(family)));
 };
 
 /** Groups quotes: a text with typographic quotes of one kind usually has typographic quotes of the other kind too. */
-const familyOf = (plain: string): string => (plain === "'" ? '"' : plain);
+const getQuoteFamily = (plain: string): string => (plain === "'" ? '"' : plain);
 
 /** Maps trailing spaces: removed where the old text has them and the file does not. */
 const readTails = (pairs: readonly LinePair[]): Pattern['adaptTail'] => {
