@@ -10,7 +10,7 @@ import type { CommandLevel } from '../policy/decide.js';
 import type { HistoryPurpose, RepositoryAccess } from '../policy/repository-access.js';
 import { removeStale, takeInterruptedGuards, takeUnreadNotes } from './earlier-processes.js';
 import { fencedEnvironment, openEnvironment, withVariables } from './environment.js';
-import { type CommandRecord, type Launched, writeOrder } from './launched-command.js';
+import { type CommandRecord, type Launched, writeLaunchRequest } from './launched-command.js';
 import type { CommandFence, Enclosure, Launcher, OpenStart } from './launcher.js';
 import type { OutputReceiver } from './output.js';
 import { FILTER_DESCRIPTOR, isolationArguments, mountArguments, type Probed } from './sandbox/bubblewrap.js';
@@ -50,7 +50,7 @@ import { probeWorkspace, secretPlaces } from './workspace-probe.js';
  * it has ended. The sandbox is never weakened silently: `prepare` fails for a fenced level if
  * bubblewrap does not work.
  *
- * /tmp and the home folder belong to the session: a command finds what an earlier one left there.
+ * /tmp and the home folder belong to the session: a command finds the files of earlier ones there.
  * One that reaches more than the session's level starts with fresh ones, which earlier commands
  * could not prepare; what it leaves there is moved to those of the session at its end.
  */
@@ -58,7 +58,7 @@ import { probeWorkspace, secretPlaces } from './workspace-probe.js';
 export type CommandSandboxOptions = {
   /** Real path of the folder that commands work in. */
   readonly workspace: string;
-  /** Pawl's own environment, from which the variables of commands are chosen. */
+  /** Pawl's environment, from which the variables of commands are chosen. */
   readonly environment: ProcessEnvironment;
   /** A new folder for this session alone, named PID-…, so that folders of killed sessions can be recognized. */
   readonly sessionFolder: string;
@@ -66,19 +66,25 @@ export type CommandSandboxOptions = {
   readonly cacheFolder: string | null;
   /** Names of variables that the user passes to commands beside the usual ones. Secrets are allowed. */
   readonly passEnvironment?: readonly string[];
-  /** Files and folders that no fenced command may see: Pawl's own state and configuration. */
+  /** Files and folders that no fenced command may see: Pawl's state and configuration. */
   readonly hidden?: readonly string[];
   /** How the machine is inspected. Sandboxes that share a view give the same function. */
   readonly viewHost?: (() => HostView) | undefined;
   /** The session, if it can be resumed. */
   readonly sessionId?: string | undefined;
-  /** Running commands go on if this process is killed, and are found again by their records. */
+  /**
+   * Running commands go on if this process is killed, and a later process finds them by their
+   * records.
+   */
   readonly outlives?: boolean;
 };
 
 export type CommandSpec = {
   readonly level: CommandLevel;
-  /** The command reaches more than the session's level: it gets a home and /tmp of its own. Default: false. */
+  /**
+   * The command reaches more than the session's level: it gets a fresh home and /tmp. Default:
+   * false.
+   */
   readonly fresh?: boolean;
   /** Absolute path. */
   readonly program: string;
@@ -100,7 +106,7 @@ export type CommandSpec = {
 export type PreparedCommand = {
   readonly program: string;
   readonly words: readonly string[];
-  /** The complete environment: nothing of Pawl's own is added. */
+  /** The complete environment: nothing of Pawl's is added. */
   readonly environment: Readonly<Record<string, string>>;
   /** The folder to start it in. */
   readonly folder: string;
@@ -131,7 +137,7 @@ export type CommandSandbox = {
   takeParked(spec: CommandSpec): Promise<ParkedCommand | null>;
   /** The user allowed writing to this protected absolute path, so running commands don't cause it to be set aside. */
   allow(place: string): void;
-  /** Judges what commands of a killed process have made. Returns lines for the model about files set aside. */
+  /** Judges the changes of a killed process. Returns lines for the model about files set aside. */
   settle(): readonly string[];
   /** Ends all commands and removes the session's home and /tmp; files that were set aside stay. Never rejects. */
   close(keepsResults?: boolean): Promise<void>;
@@ -219,7 +225,7 @@ class Sandbox implements CommandSandbox {
   constructor(options: CommandSandboxOptions) {
     this.#options = options;
     const { workspace, environment, sessionFolder, sessionId = null } = options;
-    const search = { own: sessionFolder, workspace, sessionId };
+    const search = { processFolder: sessionFolder, workspace, sessionId };
     this.#protected = new ProtectedFiles({
       workspace,
       environment,
@@ -249,7 +255,7 @@ class Sandbox implements CommandSandbox {
   }
 
   /**
-   * Records a command that starts without the launcher: an order without a status. A recovery must
+   * Records a command that starts without the launcher: a request without a status. A recovery must
    * not take it for one that was never started. If that can't be written, the record of the session
    * is removed, so that the command counts as unknown after a crash.
    */
@@ -260,7 +266,7 @@ class Sandbox implements CommandSandbox {
     const folder = path.join(commandsFolder(sessionFolder), `direct-${this.#directCount}`);
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
-      writeOrder(folder, { due, record });
+      writeLaunchRequest(folder, { due, record });
     } catch {
       rmSync(sessionFile(sessionFolder), { force: true });
     }
@@ -272,11 +278,14 @@ class Sandbox implements CommandSandbox {
     await this.#launcher?.close();
     this.#workspace.close();
     if (this.#view === null && this.#launcher === null && this.#directCount === 0) return;
-    await this.#view?.catch(() => null); // the command that wanted it was refused, and told why
+    await this.#view?.catch(() => null); // the command that asked for it was refused with the reason
     (keepsResults ? removePrivateFolders : removeFolders)(this.#options.sessionFolder);
   }
 
-  /** Level `off`, the user's own decision: the command sees the whole machine, but no secrets in its environment. */
+  /**
+   * Level `off`, which the user chose: the command sees the whole machine, but no secrets in its
+   * environment.
+   */
   #open({ program, words, environment, record = null, canBeGuarded = false }: CommandSpec): PreparedCommand {
     const { workspace, outlives = false } = this.#options;
     const mayOutlive = outlives && record !== null; // a resumed session looks for it
@@ -328,7 +337,10 @@ class Sandbox implements CommandSandbox {
     };
   }
 
-  /** The end of a command without a fence: no protected file was kept from it, so there is nothing to tell. */
+  /**
+   * The end of a command without a fence: it could write protected files, so there is nothing to
+   * report.
+   */
   async #acceptChanges(): Promise<readonly string[]> {
     this.#workspace.accept();
     return [];

@@ -31,7 +31,7 @@ import { createMarkReader, FENCE_DEPTH, reportingLeftovers } from './sandbox/she
 /**
  * One shell command, from the request to its end.
  *
- * It starts one process, which leads its own group and has no terminal and no input. It ends with
+ * It starts one process, which leads a group and has no terminal and no input. It ends with
  * the shell: a daemon that holds the output open delays the end only for a moment. After the end no
  * process of its group runs; if it was stopped or fenced, no process of the command runs at all. It
  * runs at the requested sandbox level, or not at all.
@@ -72,7 +72,9 @@ export type ProcessEnd =
 export type CommandEnd = {
   readonly how: ProcessEnd;
   readonly durationMs: number;
-  /** `ended`: the command left processes, which were ended. `detached`: a process left the group and still runs. */
+  /**
+   * `ended`: leftover processes were ended. `detached`: one is outside the group and still runs.
+   */
   readonly leftovers: 'none' | 'ended' | 'detached';
   /** Lines for the model about files that the sandbox has put aside. */
   readonly notes: readonly string[];
@@ -171,13 +173,13 @@ export class Command {
       isForeign || pid === null ? null : { pid, marker, startedAt: Number(readProcessStat(pid).started) };
     const running: Running = { name: 'running', process, root, asked: null, killed: null };
     this.#state = running;
-    // only of one that was found: another one would not have been started
+    // only for a FoundCommand: another one would not have been started
     if (this.#wish === 'stop') this.stop();
     if (this.#wish === 'kill') this.kill();
     return running;
   }
 
-  /** Ends what is left after the end of the shell. */
+  /** Ends the processes that outlive the shell. */
   async #clearUp(
     { root, asked, killed }: Running,
     { heldOpen, leftBehind }: Pick<ShellEnd, 'heldOpen' | 'leftBehind'>,
@@ -253,15 +255,15 @@ export const startCommand = (request: CommandRequest): Command => {
 
 /** Follows a command that an earlier process of the session has started. `finish`: as in PreparedCommand. */
 export const followFound = (
-  found: FoundCommand,
+  foundCommand: FoundCommand,
   progress: (text: string) => void,
   finish: PreparedCommand['finish'],
 ): Command => {
-  const { isFenced, marker, startedAt } = found.record;
-  const prepared: ParkedCommand = { start: (to) => found.follow(to), finish };
+  const { isFenced, marker, startedAt } = foundCommand.record;
+  const prepared: ParkedCommand = { start: (to) => foundCommand.follow(to), finish };
   return new Command({
     isFound: true,
-    isForeign: found.view === 'foreign',
+    isForeign: foundCommand.view === 'foreign',
     isFenced,
     marker,
     program: '',
@@ -338,9 +340,9 @@ type CommandProcess = {
 type ShellEnd = {
   /** `again`: it never started and can be started once more. */
   readonly how: ProcessEnd | { readonly kind: 'again' };
-  /** A process that left the group holds the output open. */
+  /** A process outside the group holds the output open. */
   readonly heldOpen: boolean;
-  /** A fenced command left processes behind. All of them have ended. */
+  /** A fenced command had leftover processes. All of them have ended. */
   readonly leftBehind: boolean;
   /** When it ended, in ms since boot, as far as it is known. */
   readonly endedAt?: number | null;

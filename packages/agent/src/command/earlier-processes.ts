@@ -20,30 +20,30 @@ import {
 } from './sandbox/session-folders.js';
 import { namesIn } from './sandbox/untrusted-files.js';
 
-/** What processes that were killed have left: commands, guards of protected paths, folders. */
+/** Leftovers of killed processes: commands, guards of protected paths, folders. */
 
-const otherFolders = (own: string): readonly string[] => {
-  const parent = path.dirname(own);
+const otherFolders = (processFolder: string): readonly string[] => {
+  const parent = path.dirname(processFolder);
   return namesIn(parent)
     .map((name) => path.join(parent, name))
-    .filter((folder) => folder !== own);
+    .filter((folder) => folder !== processFolder);
 };
 
 export type EarlierCommands = {
   /** Folders of earlier processes of the session that can be removed with it. */
   folders(): readonly string[];
   /**
-   * Every process of the session that may have started commands has left its record here. Then a command without files
-   * was never started.
+   * The record of every process of the session that may have started commands is here. Then a
+   * command without files was never started.
    */
   readonly isComplete: boolean;
   /** Why what they did can't be known: one of them worked where nothing can be seen from here. Null: nothing is hidden. */
   readonly hiddenBy: Unreachable | null;
-  /** Whether a call, as batch and call, has left a process of the session for another program. */
+  /** Whether a process of the session has sent a call (batch and call) to another program. */
   hasSent(call: string): boolean;
   /** On this machine since its last start, the oldest first. */
   readonly commands: readonly FoundCommand[];
-  /** Of unreachable processes: only what they have left can be read. */
+  /** Of unreachable processes: only their files can be read. */
   readonly elsewhere: readonly { readonly command: FoundCommand; readonly why: Unreachable }[];
   /** Puts back the history that commands here have deleted, after one of them has ended. Returns lines for the model. */
   finishHistory(): readonly string[];
@@ -65,9 +65,9 @@ const finishIn = (located: Located, git: FindGit): readonly string[] => {
   return finishHistory(located.folder, git, isOver).map((line) => `[the sandbox: ${line}]`);
 };
 
-/** `own`: the folder of this process. */
-export const findEarlier = (own: string, sessionId: string, git: FindGit): EarlierCommands => {
-  const located = otherFolders(own).flatMap((folder): readonly Located[] => {
+/** `processFolder`: of this process. */
+export const findEarlier = (processFolder: string, sessionId: string, git: FindGit): EarlierCommands => {
+  const located = otherFolders(processFolder).flatMap((folder): readonly Located[] => {
     const record = readSession(folder);
     return record?.sessionId === sessionId ? [{ folder, origin: findOrigin(folder, record) }] : [];
   });
@@ -95,7 +95,7 @@ export const findEarlier = (own: string, sessionId: string, git: FindGit): Earli
 /** Whose guards are looked for. */
 export type GuardSearch = {
   /** The folder of this process. */
-  readonly own: string;
+  readonly processFolder: string;
   readonly workspace: string;
   /** The session that this process has open, so no other process has. Null if it can't be resumed. */
   readonly sessionId: string | null;
@@ -116,17 +116,17 @@ const guardIn = (folder: string, { workspace, sessionId }: GuardSearch): Interru
   const view = origin === 'here' ? 'own' : 'foreign';
   // Not while only the writer of its output lacks: the command itself has ended.
   const isAlive = (): boolean =>
-    findCommands(commandsFolder(folder), view).some((found) => found.verdict().kind === 'running');
+    findCommands(commandsFolder(folder), view).some((command) => command.verdict().kind === 'running');
   return { ...guard, isAlive };
 };
 
 /** Whether a process was killed in this workspace while commands ran. */
 export const hasInterruptedGuard = (search: GuardSearch): boolean =>
-  otherFolders(search.own).some((folder) => guardIn(folder, search) !== null);
+  otherFolders(search.processFolder).some((folder) => guardIn(folder, search) !== null);
 
-/** Takes the guards of killed processes over: what their commands have made is judged by this process. */
+/** Takes the guards of killed processes over: this process judges the changes of their commands. */
 export const takeInterruptedGuards = (search: GuardSearch): readonly InterruptedGuard[] =>
-  otherFolders(search.own).flatMap((folder) => {
+  otherFolders(search.processFolder).flatMap((folder) => {
     const guard = guardIn(folder, search);
     if (guard === null) return [];
     guardRecordIn(folder).remove();
@@ -134,8 +134,11 @@ export const takeInterruptedGuards = (search: GuardSearch): readonly Interrupted
   });
 
 /** Lines that nobody has read when their sessions ended. */
-export const takeUnreadNotes = ({ own, workspace }: Omit<GuardSearch, 'sessionId'>): readonly string[] =>
-  otherFolders(own).flatMap((folder) => takeNotes(folder, workspace));
+export const takeUnreadNotes = ({
+  processFolder,
+  workspace,
+}: Omit<GuardSearch, 'sessionId'>): readonly string[] =>
+  otherFolders(processFolder).flatMap((folder) => takeNotes(folder, workspace));
 
 /**
  * Removes the folders of killed sessions, when another session runs its first command.

@@ -11,7 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 export const MARKER = 'PAWL_CALL';
 
-/** A command's process: leader of its own group and session. */
+/** A command's process: leader of a group and session. */
 export type ProcessRoot = {
   readonly pid: number;
   readonly marker: string;
@@ -26,7 +26,7 @@ type Status = {
   readonly session: number;
   /** In kernel ticks. */
   readonly startedAt: number;
-  /** It runs no code of its own any more. The kernel may need 20 ms to take a fence apart. */
+  /** It runs no user code any more. The kernel may need 20 ms to take a fence apart. */
   readonly isEnding: boolean;
   /** The pid with its start time. Unlike a pid it is never reused. */
   readonly identity: string;
@@ -92,7 +92,7 @@ const listProcesses = (): Status[] => {
   } catch {
     return []; // no /proc on this system: only the group is known
   }
-  const found: Status[] = [];
+  const statuses: Status[] = [];
   for (const name of names) {
     const pid = Number(name);
     if (!Number.isInteger(pid)) continue;
@@ -104,9 +104,9 @@ const listProcesses = (): Status[] => {
     const identity = `${pid}@${startedAt}`;
     const others = { parent: Number(parent), group: Number(group), session: Number(session) };
     const isEnding = (Number(fields[FLAGS]) & EXITING) !== 0 && fields[MEMORY] === '0';
-    found.push({ pid, ...others, startedAt, isEnding, identity });
+    statuses.push({ pid, ...others, startedAt, isEnding, identity });
   }
-  return found;
+  return statuses;
 };
 
 const hasMarker = (pid: number, marker: string): boolean => {
@@ -140,8 +140,8 @@ const listIdentities = (family: readonly Status[]): ProcessFamily =>
   new Set(family.map(({ identity }) => identity));
 
 /**
- * Sends SIGTERM to the process group; processes that left it are ended by endTree. Returns the processes of the command
- * as they were before.
+ * Sends SIGTERM to the process group; endTree ends processes outside it. Returns the processes of
+ * the command as they were before.
  */
 export const askToEnd = (root: ProcessRoot): ProcessFamily => {
   const all = findFamily(root, NOBODY);
@@ -183,8 +183,8 @@ const killNow = (root: ProcessRoot, known: ProcessFamily): readonly Status[] => 
 };
 
 /**
- * Kills all processes of the command, and those in `remembered`, which are found even after their parents have ended.
- * Resolves when none is alive. The first kill is immediate.
+ * Kills all processes of the command, and those in `remembered`, even after their parents have
+ * ended. Resolves when none is alive. The first kill is immediate.
  */
 export const endTree = async (root: ProcessRoot, remembered: ProcessFamily = NOBODY): Promise<void> => {
   const known = new Set(remembered);
@@ -203,13 +203,16 @@ const ENDING_MS = 50;
 const isLeft = (root: ProcessRoot): boolean =>
   send(-root.pid, 0) && listProcesses().some(({ group, isEnding }) => group === root.pid && !isEnding);
 
-/** Kills what an ended command left in its group. Returns whether there was anything; if not, this is one system call. */
+/**
+ * Kills the leftovers of an ended command. Returns whether there were any; if not, this is one
+ * system call.
+ */
 export const endLeftovers = async (root: ProcessRoot): Promise<boolean> => {
   if (!isLeft(root)) return false;
   await sleep(ENDING_MS);
-  const left = isLeft(root);
+  const hasLeftovers = isLeft(root);
   send(-root.pid, 'SIGKILL');
-  return left;
+  return hasLeftovers;
 };
 
 /** Living processes with this marker. Their first process has ended, so its number says nothing any more. */
@@ -220,9 +223,9 @@ export const listMarked = (marker: string): readonly number[] =>
 export const endMarked = async (marker: string): Promise<boolean> => {
   let isFirst = true;
   for (let round = 0; round < ROUNDS_MAX; round++) {
-    const left = listMarked(marker);
-    if (left.length === 0) break;
-    for (const pid of left) send(pid, 'SIGKILL');
+    const pids = listMarked(marker);
+    if (pids.length === 0) break;
+    for (const pid of pids) send(pid, 'SIGKILL');
     isFirst = false;
     await sleep(PAUSE_MS);
   }

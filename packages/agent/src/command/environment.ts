@@ -76,13 +76,13 @@ const isFenced = (name: string, value: string): boolean =>
  * The variables that `passes` accepts, and the quiet ones. A variable that the user passes by name is always included.
  */
 const selectVariables = (
-  own: ProcessEnvironment,
+  environment: ProcessEnvironment,
   passed: readonly string[],
   passes: (name: string, value: string) => boolean,
 ): Readonly<Record<string, string>> => {
-  const secret = new Set(secretVariables(own));
+  const secret = new Set(secretVariables(environment));
   const variables: Record<string, string> = {};
-  for (const [name, value] of Object.entries(own)) {
+  for (const [name, value] of Object.entries(environment)) {
     if (value === undefined) continue;
     if (passed.includes(name) || (!secret.has(name) && passes(name, value))) variables[name] = value;
   }
@@ -91,15 +91,15 @@ const selectVariables = (
 
 /** The environment of a fenced command. */
 export const fencedEnvironment = (
-  own: ProcessEnvironment,
+  environment: ProcessEnvironment,
   passed: readonly string[],
-): Readonly<Record<string, string>> => selectVariables(own, passed, isFenced);
+): Readonly<Record<string, string>> => selectVariables(environment, passed, isFenced);
 
 /** The environment of an unfenced command. */
 export const openEnvironment = (
-  own: ProcessEnvironment,
+  environment: ProcessEnvironment,
   passed: readonly string[],
-): Readonly<Record<string, string>> => selectVariables(own, passed, (name) => !UNFIT.has(name));
+): Readonly<Record<string, string>> => selectVariables(environment, passed, (name) => !UNFIT.has(name));
 
 /** `base` with `more` on top; an undefined value removes the variable. */
 export const withVariables = (
@@ -117,9 +117,9 @@ export const withVariables = (
 /** Variables of one command, in addition to the shared ones. */
 export type CommandVariables = (workspace: string, command: string, marker: string) => ProcessEnvironment;
 
-export const createCommandVariables = (own: ProcessEnvironment): CommandVariables => {
-  const outer = own[MARKER] === undefined ? '' : `${own[MARKER]} `;
-  const identity = createIdentityFinder(own);
+export const createCommandVariables = (environment: ProcessEnvironment): CommandVariables => {
+  const outer = environment[MARKER] === undefined ? '' : `${environment[MARKER]} `;
+  const identity = createIdentityFinder(environment);
   return (workspace, command, marker) => ({
     ...identity(workspace, command),
     PWD: workspace,
@@ -142,9 +142,9 @@ const HARDENED_GIT = [
   ['status.submoduleSummary', 'false'],
 ] as const;
 
-/** The variables that give git these settings, after those that the user's own environment gives it. */
-export const hardenedGit = (own: ProcessEnvironment): ProcessEnvironment => {
-  const before = Number(own.GIT_CONFIG_COUNT ?? 0) || 0;
+/** The variables that give git these settings, after those of the user's environment. */
+export const hardenedGit = (environment: ProcessEnvironment): ProcessEnvironment => {
+  const before = Number(environment.GIT_CONFIG_COUNT ?? 0) || 0;
   const settings = HARDENED_GIT.flatMap(([key, value], index) => [
     [`GIT_CONFIG_KEY_${before + index}`, key],
     [`GIT_CONFIG_VALUE_${before + index}`, value],
@@ -161,11 +161,11 @@ const NONE: Readonly<Record<string, string>> = {};
 const createIdentityFinder = (
   environment: ProcessEnvironment,
 ): ((workspace: string, command: string) => Readonly<Record<string, string>>) => {
-  let found = false;
+  let isConfigured = false;
   return (workspace, command) => {
-    if (found || /\buser\.(name|email)\b|GIT_CONFIG/.test(command)) return NONE;
+    if (isConfigured || /\buser\.(name|email)\b|GIT_CONFIG/.test(command)) return NONE;
     const missing = missingIdentity(environment, workspace);
-    found = Object.keys(missing).length === 0;
+    isConfigured = Object.keys(missing).length === 0;
     return missing;
   };
 };
@@ -187,13 +187,13 @@ const findConfigFolder = (workspace: string): string | null => {
   const status = statSync(place, { throwIfNoEntry: false });
   if (status === undefined) return null;
   if (status.isDirectory()) return place;
-  const own = path.resolve(
+  const gitFolder = path.resolve(
     top,
     readOrEmpty(place)
       .replace(/^gitdir:\s*/, '')
       .trim(),
   );
-  return path.resolve(own, readOrEmpty(path.join(own, 'commondir')).trim());
+  return path.resolve(gitFolder, readOrEmpty(path.join(gitFolder, 'commondir')).trim());
 };
 
 const configFiles = (environment: ProcessEnvironment, workspace: string): readonly string[] => {
@@ -206,8 +206,8 @@ const configFiles = (environment: ProcessEnvironment, workspace: string): readon
         ]
       : [environment.GIT_CONFIG_GLOBAL];
   const repository = findConfigFolder(workspace);
-  const own = repository === null ? [] : [path.join(repository, 'config')];
-  return [environment.GIT_CONFIG_SYSTEM ?? '/etc/gitconfig', ...global, ...own];
+  const repositoryConfig = repository === null ? [] : [path.join(repository, 'config')];
+  return [environment.GIT_CONFIG_SYSTEM ?? '/etc/gitconfig', ...global, ...repositoryConfig];
 };
 
 /** The parts that a config file sets. Includes are not followed; a file with includes counts as setting both. */

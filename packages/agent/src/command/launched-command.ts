@@ -128,7 +128,7 @@ const recordSchema: v.GenericSchema<unknown, CommandRecord> = v.object({
  * `due`: when it must end, in ms since boot; null without a deadline. `record`: null if nobody will
  * look for it.
  */
-export type CommandOrder = { readonly due: number | null; readonly record: CommandRecord | null };
+export type LaunchRequest = { readonly due: number | null; readonly record: CommandRecord | null };
 
 /** Time since boot in ms. Unlike the clock of the wall it never jumps, and all processes share it. */
 export const sinceBoot = (): number => {
@@ -142,11 +142,11 @@ export const sinceBoot = (): number => {
 const orderFile = (folder: string): string => path.join(folder, 'order');
 
 /** The first line is for launcher.sh: `due`, or `-`. The second line is JSON. */
-export const writeOrder = (folder: string, { due, record }: CommandOrder): void =>
+export const writeLaunchRequest = (folder: string, { due, record }: LaunchRequest): void =>
   writeFileSync(orderFile(folder), `${due ?? '-'}\n${record === null ? '' : `${JSON.stringify(record)}\n`}`);
 
 /** Null if there is none, or none that was written to its end. */
-const readOrder = (folder: string): (CommandOrder & { readonly record: CommandRecord }) | null => {
+const readLaunchRequest = (folder: string): (LaunchRequest & { readonly record: CommandRecord }) | null => {
   try {
     const [due = '', json = ''] = readFileSync(orderFile(folder), 'utf8').split('\n');
     const record = v.parse(recordSchema, JSON.parse(json));
@@ -167,8 +167,8 @@ const STATUS_BYTES = 512;
  * which.
  *
  * `run`: shell text that starts the fence. `command`: shell text for the parked shell. `order`: see
- * writeOrder. `out`, `tail.1`, `tail.2`, …, `removed`: its output. `status`, `claim` and `why`: see
- * LaunchFacts. `attached`: the later agent that follows it.
+ * writeLaunchRequest. `out`, `tail.1`, `tail.2`, …, `removed`: its output. `status`, `claim` and
+ * `why`: see LaunchFacts. `attached`: the later agent that follows it.
  */
 export class Spool {
   readonly folder: string;
@@ -177,7 +177,7 @@ export class Spool {
   readonly #block = Buffer.alloc(STATUS_BYTES);
   readonly #output: SpoolReader;
 
-  /** Opens the files that an earlier process made. Throws if they are gone. */
+  /** Opens the files of an earlier process. Throws if they are gone. */
   constructor(folder: string, view: ProcessView, hasGaps = true) {
     this.folder = folder;
     this.#view = view;
@@ -186,8 +186,8 @@ export class Spool {
   }
 
   /**
-   * Makes the files. `run` gets the path of the file `command`, and returns shell text. Throws if a
-   * file can't be made.
+   * Creates the files. `run` gets the path of the file `command`, and returns shell text. Throws if
+   * a file can't be created.
    */
   static create(folder: string, run: (command: string) => string): Spool {
     const at = (name: string): string => path.join(folder, name);
@@ -220,10 +220,10 @@ export class Spool {
   }
 
   /** Writes what to run, before the start. */
-  write(text: string, order: CommandOrder): void {
+  write(text: string, request: LaunchRequest): void {
     // In place, because this very file is mounted for the parked shell.
     writeFileSync(this.#at('command'), text, { flag: 'r+' });
-    writeOrder(this.folder, order);
+    writeLaunchRequest(this.folder, request);
   }
 
   /** As in SpoolReader. */
@@ -231,13 +231,16 @@ export class Spool {
     return this.#output.read(bytesMax, to);
   }
 
-  /** Claims the command, so that it never begins. False if it has begun or the claim can't be written. */
+  /**
+   * Claims the command, so that it never begins. False if it runs already or the claim can't be
+   * written.
+   */
   claim(): boolean {
     try {
       writeFileSync(this.#at('claim'), '', { flag: 'wx' });
       return true;
     } catch {
-      return false; // it has begun, or nobody can tell: then it must not be started again
+      return false; // it may run already: then it must not be started again
     }
   }
 
@@ -302,7 +305,7 @@ export type LaunchedEnd = {
     | { readonly kind: 'killed' }
     /** It did not begin and never will, so it can be started again. */
     | { readonly kind: 'neverStarted' };
-  /** It left processes running, which were ended with it. */
+  /** Leftover processes were ended with it. */
   readonly leftBehind: boolean;
   /** Output is missing because the disk was full. */
   readonly isCut: boolean;
@@ -393,7 +396,7 @@ export class LaunchedCommand {
     return this.#outputBytes;
   }
 
-  /** Its files are kept until the session ends: it is a job, whose output can be read at any time. */
+  /** Its files stay until the session ends: it is a job, whose output can be read at any time. */
   get isKept(): boolean {
     return this.#isKept;
   }
@@ -405,11 +408,11 @@ export class LaunchedCommand {
   }
 
   /** Starts the command; call it once. */
-  start({ file, line }: ShellText, order: CommandOrder, to: OutputReceiver): void {
+  start({ file, line }: ShellText, request: LaunchRequest, to: OutputReceiver): void {
     if (this.#state !== 'parked') return;
     this.#run(to);
-    this.#isKept = (order.record?.job ?? null) !== null;
-    this.#spool.write(file, order);
+    this.#isKept = (request.record?.job ?? null) !== null;
+    this.#spool.write(file, request);
     this.#sendLine(line);
   }
 
@@ -566,13 +569,13 @@ export class LaunchedCommand {
 const FOUND_DRAINING_MS = 2_000;
 
 /**
- * How a found command stands now. `direct`: it was started without the launcher, so nothing is
+ * How a FoundCommand stands now. `direct`: it was started without the launcher, so nothing is
  * known of its end. `unseen`: it began in another pid namespace, and nothing shows from here
  * whether it still runs.
  */
 export type FoundVerdict = CommandVerdict | { readonly kind: 'direct' | 'unseen' };
 
-/** A command that a process which was killed has started, found by its files. */
+/** A command of a killed process, known by its files. */
 export class FoundCommand {
   readonly record: CommandRecord;
   /** When it must end, in ms since boot; null without a deadline. */
@@ -603,12 +606,12 @@ export class FoundCommand {
     });
   }
 
-  /** Prevents that it begins. False if it has begun. */
+  /** Prevents that it begins. False if it runs already. */
   claim(): boolean {
     return this.#withSpool((spool) => spool.claim());
   }
 
-  /** Follows a command that has begun, from the beginning of its output. */
+  /** Follows a started command from the beginning of its output. */
   follow(to: OutputReceiver): Launched {
     const spool = new Spool(this.#folder, this.view);
     const { process } = spool.status();
@@ -635,7 +638,7 @@ export class FoundCommand {
     });
   }
 
-  /** Reads the output that such a command has left. Changes no file. */
+  /** Reads the output of such a command. Changes no file. */
   readOutput(to: OutputReceiver): void {
     const reader = new SpoolReader(this.#folder, { hasGaps: true, keepsPieces: true });
     try {
@@ -672,11 +675,11 @@ export const findCommands = (folder: string, view: ProcessView): readonly FoundC
     .toSorted((one, other) => startNumber(one) - startNumber(other))
     .flatMap((name) => {
       const place = path.join(folder, name);
-      const order = readOrder(place);
-      return order === null ? [] : [new FoundCommand(place, view, order.due, order.record)];
+      const request = readLaunchRequest(place);
+      return request === null ? [] : [new FoundCommand(place, view, request.due, request.record)];
     });
 
-export const isCommandAlive = (found: FoundCommand): boolean => {
-  const { kind } = found.verdict();
+export const isCommandAlive = (command: FoundCommand): boolean => {
+  const { kind } = command.verdict();
   return kind === 'running' || kind === 'draining';
 };

@@ -6,11 +6,11 @@ import { Duplex, Writable } from 'node:stream';
 import type { ProgramPath } from '../platform/find-program.js';
 import { SYSTEM_SHELL, startProgram } from '../platform/start-program.js';
 import {
-  type CommandOrder,
   type Launched,
   LaunchedCommand,
   type LaunchedEnd,
   type LaunchedProcess,
+  type LaunchRequest,
   Spool,
 } from './launched-command.js';
 import type { OutputReceiver } from './output.js';
@@ -35,8 +35,8 @@ import {
  * simultaneous command gets another one.
  *
  * Setting up a command takes longer than a short command runs. While commands follow each other
- * closely, AHEAD of them are parked, each in its own launcher process, and the next one is set up
- * while another runs.
+ * closely, AHEAD of them are parked, each in a separate launcher process, and the next one is set
+ * up while another runs.
  */
 export type Launcher = {
   /**
@@ -54,8 +54,8 @@ export type Launcher = {
 /** A parked command that belongs to the caller. */
 export type TakenCommand = Launched & {
   readonly process: LaunchedProcess;
-  /** Starts it, once, in this folder; a fence has its own. `order` is recorded for a recovery. */
-  start(command: CommandLine, folder: string, order: CommandOrder, to: OutputReceiver): void;
+  /** Starts it, once, in this folder; a fence has another one. Records `request` for a recovery. */
+  start(command: CommandLine, folder: string, request: LaunchRequest, to: OutputReceiver): void;
 };
 
 export type CommandFence = {
@@ -70,7 +70,7 @@ export type CommandFence = {
   readonly check?: string;
 };
 
-/** A command without a fence, as the leader of a session and group of its own. */
+/** A command without a fence, as the leader of a new session and group. */
 export type OpenStart = { readonly setsid: ProgramPath };
 
 /** What a command is parked behind. */
@@ -114,7 +114,7 @@ const CLOSE_MS = 100;
 const CANCELLED_MS = 1_000;
 /** Number of parked commands while commands follow each other closely. */
 const AHEAD = 2;
-/** Number of ended commands whose files are kept in any case. */
+/** Number of ended commands whose files stay in any case. */
 const RECENT_MAX = 3;
 /** Files of so many ended commands are removed later, when no command is requested for a moment. */
 const OVER_MAX = 32;
@@ -176,12 +176,12 @@ class Pool implements Launcher {
       return {
         process,
         ended: command.ended,
-        start(commandLine, folder, order, to) {
+        start(commandLine, folder, request, to) {
           const text =
             'setsid' in enclosure
               ? openCommand(commandLine, folder)
               : fencedCommand(commandLine, enclosure.check);
-          command.start(text, order, to);
+          command.start(text, request, to);
         },
         cancelled() {
           isCancelled = true;

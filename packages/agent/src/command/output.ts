@@ -15,7 +15,7 @@ import { stripVTControlCharacters } from 'node:util';
 /**
  * The output of a command, in memory.
  *
- * Memory is bounded: the start and the end are kept, and the omitted part in the middle is counted.
+ * Memory is bounded: the start and the end stay, and the omitted part in the middle is counted.
  * Output is cut between words: half a word misleads, and the redactor can't recognise half a
  * secret.
  */
@@ -23,15 +23,15 @@ export type CommandOutput = {
   add(bytes: Buffer): void;
   /** So many bytes are missing here, between what was added and what will be. */
   skip(count: number): void;
-  /** The kept output, without terminal escapes. */
+  /** The stored output, without terminal escapes. */
   text(): string;
-  /** Bytes that are not kept. */
+  /** Bytes that were dropped. */
   droppedBytes(): number;
   /** Reports the last progress. Nothing is reported afterwards. */
   finish(): void;
 };
 
-/** Bytes of the start, and of the end, that are kept. */
+/** Bytes that stay of the start, and of the end. */
 const KEPT_BYTES = 1024 * 1024;
 
 export const createCommandOutput = (report: (text: string) => void): CommandOutput => {
@@ -162,7 +162,7 @@ export type SpoolReaderOptions = {
 };
 
 const READ_BYTES = 65_536;
-/** For all readers: nothing is kept in it. Made with the first output. */
+/** For all readers: nothing stays in it. Allocated with the first output. */
 let sharedBlock: Buffer | null = null;
 
 /**
@@ -186,12 +186,12 @@ export class SpoolReader {
 
   /** Passes on at most `bytesMax` of new output. Returns whether more may be available at once. */
   read(bytesMax: number, to: OutputReceiver): boolean {
-    let left = bytesMax;
-    while (left > 0) {
-      // The next piece is begun when this one is complete: look for it first.
+    let remaining = bytesMax;
+    while (remaining > 0) {
+      // The next piece exists only after this one is complete: look for it first.
       const next = this.#findNext();
       const length = this.#readOnce(to);
-      left -= length;
+      remaining -= length;
       if (length === 0 && (next === null || !this.#openNext(next, to))) return false;
     }
     return true;
@@ -206,7 +206,7 @@ export class SpoolReader {
   }
 
   #readOnce(to: OutputReceiver): number {
-    // The first piece is made when the launcher sets the command up, or never, without room on the disk.
+    // The launcher creates the first piece with the command, or never if the disk is full.
     if (this.#open === null && existsSync(this.#at(0))) this.#open = openSync(this.#at(0), 'r');
     if (this.#open === null) return 0;
     sharedBlock ??= Buffer.alloc(READ_BYTES);

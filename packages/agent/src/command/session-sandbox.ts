@@ -8,7 +8,7 @@ import type { SandboxProbe } from './sandbox/bubblewrap.js';
 import { recordSent, recordSession, removeFolders, removePrivateFolders } from './sandbox/session-folders.js';
 
 export type SessionSandboxOptions = {
-  /** Pawl's own environment: it names the state folders, and commands get a part of it. */
+  /** Pawl's environment: it names the state folders, and commands get a part of it. */
   readonly environment: ProcessEnvironment;
   /** Names of variables that the user passes to fenced commands beside the usual ones. */
   readonly passEnvironment?: readonly string[];
@@ -30,7 +30,7 @@ export type SessionSandbox = {
   earlier(workspace: string): Promise<EarlierCommands | null>;
   /** Guards protected paths from commands that a killed process has started here, if there are any. */
   guard(workspace: string): Promise<void>;
-  /** Judges what such commands have made, if they have ended. Returns lines for the model about files set aside. */
+  /** Judges the changes of such commands if they have ended. Returns lines for the model. */
   settle(workspace: string): Promise<readonly string[]>;
   /**
    * Removes the session's private folders, those of its earlier processes too. `keepsResults`: the files of commands
@@ -108,8 +108,8 @@ class Sandboxes implements SessionSandbox {
   async guard(workspace: string): Promise<void> {
     if (this.#sandboxes.has(workspace)) return;
     const { hasInterruptedGuard } = await import('./earlier-processes.js');
-    const { sessionFolder: own, sessionId = null } = this.#getOptions(workspace);
-    const search = { own, workspace, sessionId };
+    const { sessionFolder: processFolder, sessionId = null } = this.#getOptions(workspace);
+    const search = { processFolder, workspace, sessionId };
     if (!this.#isClosed && hasInterruptedGuard(search)) await this.of(workspace);
   }
 

@@ -16,7 +16,7 @@ import { findHome, hostMounts, SECRET_FOLDERS } from './sandbox/host.js';
 import { commandFilter } from './sandbox/seccomp.js';
 
 /**
- * Whether commands of a workspace can be fenced, and kept apart from secrets. It is loaded at the
+ * Whether commands of a workspace can be fenced, without access to secrets. It is loaded at the
  * start of a session; the sandbox is loaded with the first command.
  */
 

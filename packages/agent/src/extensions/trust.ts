@@ -32,8 +32,8 @@ export type Executable = {
 };
 
 /**
- * `refused`: the user said no to exactly this content. `before`: the content that the user allowed. `level`: the sandbox
- * level that the user granted, if there was a choice.
+ * `refused`: the user refused exactly this content. `before`: the content that the user allowed.
+ * `level`: the sandbox level that the user granted, if there was a choice.
  */
 export type TrustJudgement =
   | { readonly kind: 'trusted'; readonly level?: CommandLevel }
@@ -150,13 +150,13 @@ export const openTrust = (stateFolder: string, warn: (text: string) => void): Tr
   const answer = async (
     place: string,
     { kind, name, content }: Executable,
-    given: Pick<TrustEntry, 'answer' | 'level'>,
+    decision: Pick<TrustEntry, 'answer' | 'level'>,
   ): Promise<void> => {
     if (content.length > TRUSTED_CHARACTERS_MAX)
       throw new Error(
         `${name} has ${content.length} characters, at most ${TRUSTED_CHARACTERS_MAX} can be allowed.`,
       );
-    const entry = { project: await realpath(place), kind, name, content, ...given, at: Date.now() };
+    const entry = { project: await realpath(place), kind, name, content, ...decision, at: Date.now() };
     await write((entries) => [...entries.filter((one) => !hasKey(entry)(one)), entry]);
   };
   return {
@@ -182,7 +182,7 @@ export const openTrust = (stateFolder: string, warn: (text: string) => void): Tr
 };
 
 /**
- * A small text that several processes change, in a folder of its own.
+ * A small text that several processes change, in a separate folder.
  *
  * 1. Version 7 is the file `7.json`. The highest version counts; the lower ones are removed.
  * 2. A version appears at once and complete, by a hard link, and only if nobody else has written it.
@@ -271,7 +271,7 @@ const create = async (folder: string, number: number, text: string): Promise<boo
   return highest(await entryNames(folder)) === number;
 };
 
-/** Removes lower versions and drafts that killed processes left. What is damaged stays. */
+/** Removes lower versions, and drafts of killed processes. What is damaged stays. */
 const removeLower = async (folder: string, number: number): Promise<void> => {
   const isOld = (name: string): boolean =>
     (name.endsWith('.json') && versionNumber(name) < number) ||

@@ -138,7 +138,10 @@ export class HookRuns {
     this.#report(run, ran, usage);
   }
 
-  /** Posts the one event that ends the phase, or only the usage of a phase that the machine has given up. */
+  /**
+   * Posts the one event that ends the phase, or only the usage of a phase that the machine has
+   * abandoned.
+   */
   #report(run: PhaseRun, ran: Attempt<HookReport>, usage: Usage | null): void {
     const { hookId } = run.action;
     const completed = !run.isOver && ran.kind === 'done';
@@ -157,7 +160,7 @@ export class HookRuns {
     this.#session.post({ type: 'HookCompleted', hookId, ...ran.value, warning, usage, ...memory });
   }
 
-  /** Waits at most a grace period for the usage of a model that continues after its text was given up. */
+  /** Waits at most a grace period for the usage of a model whose text nobody awaits any more. */
   #usageInTime({ sideRequests, session }: PhaseRun): Promise<Usage | null> {
     return waitAtMost(this.#equipment.clock, session.settings.graceMs, sideRequests.usage());
   }
@@ -254,7 +257,7 @@ class SideRequests {
 
   async write(instructions: string, text: string): Promise<string | null> {
     const written = await attempt(() => this.#ask(instructions, text));
-    // Without a text from the model, the caller uses its own.
+    // Without a text from the model, the caller has a default.
     return written.kind === 'done' ? written.value : null;
   }
 

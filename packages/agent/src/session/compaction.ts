@@ -1,4 +1,4 @@
-/** Compaction: one model call writes a summary, and some texts are kept beside it word for word. */
+/** Compaction: one model call writes a summary, and some texts stay beside it word for word. */
 
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import { findSkill } from '../extensions/skills/read-skill.js';
@@ -201,10 +201,11 @@ const summaryRequest = (
  * Shortens a conversation so that it can be summarised in one request. The window may be overfull, or the session may now
  * use a model with a smaller one.
  *
- * 1. A conversation that fits is unchanged. Otherwise long texts are cut, then cut more, then the oldest exchanges are
- *    left out.
+ * 1. A conversation that fits is unchanged. Otherwise long texts are cut, then cut more, then the
+ *    oldest exchanges are omitted.
  * 2. Calls and their results stay together, roles alternate, and no message is empty.
- * 3. The first message stays (the task, or the last summary), and so do the user's words of exchanges that are left out.
+ * 3. The first message stays (the task, or the last summary), and so do the user's words of omitted
+ *    exchanges.
  * 4. Only the request becomes smaller. The journal keeps everything.
  */
 
@@ -230,7 +231,7 @@ const shortenJson = (value: Json, limitBytes: number): Json => {
   return shortenInput(value, limitBytes);
 };
 
-/** Parts that the provider has sealed (reasoning, metadata) can be left out, but not changed. */
+/** Parts that the provider has sealed (reasoning, metadata) can be omitted, but not changed. */
 const shortenPart = (part: AssistantPart, limitBytes: number): AssistantPart | null => {
   if (part.type === 'reasoning') return null;
   if (part.type === 'text') return { type: 'text', text: shorten(part.text, limitBytes) };
@@ -270,11 +271,14 @@ const groupExchanges = (messages: readonly Message[]): readonly (readonly Messag
   return exchanges;
 };
 
-/** The user's words of exchanges that are left out, as one note. The newest ones first, as far as there is room. */
-const omissionNote = (left: readonly Message[], roomTokens: number): UserText => {
+/**
+ * The user's words of omitted exchanges, as one note. The newest ones first, as far as there is
+ * room.
+ */
+const omissionNote = (omitted: readonly Message[], roomTokens: number): UserText => {
   const lines: string[] = [];
   let characters = 0;
-  for (const { parts } of left.toReversed()) {
+  for (const { parts } of omitted.toReversed()) {
     for (const part of parts.toReversed()) {
       if (part.type !== 'text' || !('origin' in part) || part.origin !== 'user') continue;
       const text = shorten(part.text, SMALLEST_CUT);
@@ -284,7 +288,7 @@ const omissionNote = (left: readonly Message[], roomTokens: number): UserText =>
     }
   }
   const words = lines.length === 0 ? [] : ['The user said in them:', ...lines];
-  const text = [`[${left.length} messages that came here are left out: they did not fit]`, ...words].join(
+  const text = [`[${omitted.length} messages that came here are left out: they did not fit]`, ...words].join(
     '\n',
   );
   return { type: 'text', origin: 'note', text };
@@ -295,11 +299,11 @@ const omitOldest = (messages: readonly Message[], roomTokens: number): readonly 
   if (first === undefined || first.role === 'assistant') return messages;
   const exchanges = groupExchanges(rest);
   // The first message, the note that is added to it, and the newest exchanges.
-  let left = roomTokens / 2 - estimateTokens([first]);
+  let remaining = roomTokens / 2 - estimateTokens([first]);
   let from = exchanges.length;
   while (from > 0) {
-    left -= estimateTokens(exchanges[from - 1] ?? []);
-    if (left < 0) break;
+    remaining -= estimateTokens(exchanges[from - 1] ?? []);
+    if (remaining < 0) break;
     from -= 1;
   }
   const note = omissionNote(exchanges.slice(0, from).flat(), roomTokens);
@@ -319,10 +323,11 @@ export const fitMessages = (messages: readonly Message[], roomTokens: number): r
 };
 
 /**
- * Text that is kept verbatim when a summary replaces messages.
+ * Text that stays verbatim when a summary replaces messages.
  *
  * 1. During a turn: the user's request. At any time: skills in use, and the text that tools want to keep (`Tool.keep`).
- * 2. It stands below the summary, each piece under its own heading line, so that the next summary finds it again.
+ * 2. It stands below the summary, each piece under a heading line, so that the next summary finds
+ *    it again.
  */
 
 type PreservationOptions = {
@@ -345,7 +350,7 @@ const isText =
 
 const partText = (part: Part): string => (part.type === 'call' ? '' : part.text);
 
-/** The text kept under this name by an earlier summary; undefined if the message has none. */
+/** The text under this name in an earlier summary; undefined if the message has none. */
 const earlierText = ({ parts }: Message, name: string): string | undefined => {
   const heading = `${preservedHeading(name)}\n`;
   for (const text of parts.filter(isText('summary')).map(partText)) {
@@ -443,7 +448,9 @@ const findSkills = (part: Part): readonly PreservedText[] => {
   });
 };
 
-/** The newest text of each skill, the oldest first. If they exceed the limit, the newest ones are kept. */
+/**
+ * The newest text of each skill, the oldest first. If they exceed the limit, the newest ones stay.
+ */
 const preservedSkills = (messages: readonly Message[], limitBytes: number): readonly PreservedText[] => {
   const byName = new Map<string, string>();
   for (const { parts } of messages)
@@ -461,7 +468,7 @@ const preservedSkills = (messages: readonly Message[], limitBytes: number): read
   return preserved;
 };
 
-/** A message of the user without the text of its skill, which is kept under a heading of its own. */
+/** A message of the user without the text of its skill, which stays under another heading. */
 const replaceSkill = (text: string): string => {
   const skill = findSkill(text);
   return skill === null ? text : text.replace(skill.text, () => `(the skill ${skill.name} stands below)`);

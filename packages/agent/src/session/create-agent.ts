@@ -55,7 +55,10 @@ export type AgentOptions = {
   readonly moreTools?: readonly Tool[];
   /** Hooks at named moments: functions or commands (docs/user-hooks.md). Default: none. */
   readonly hooks?: readonly SessionHook[];
-  /** Gives the model the tool `task`: other agents that only read, with sessions of their own. Default: no. */
+  /**
+   * Gives the model the tool `task`: other agents that only read, in separate sessions. Default:
+   * no.
+   */
   readonly tasks?: boolean;
   /** Added at the end of the instructions of each new session. Default: nothing. */
   readonly moreInstructions?: string;
@@ -88,7 +91,7 @@ export type SessionOptions = {
    * pass them again when you resume.
    */
   readonly hosts?: readonly string[];
-  /** Settings to change. Limits that are left out have their defaults. */
+  /** Settings to change. Absent limits have their defaults. */
   readonly settings?: SettingsPatch;
   /** Called with every step, beginning with the first. */
   readonly watcher?: Watcher;
@@ -146,7 +149,10 @@ type AgentParts = ReturnType<typeof createParts>;
 /** The parts of an agent whose sessions run in this process. */
 type LocalParts = AgentParts & { readonly runtime: LocalRuntime; readonly journals: JournalStore };
 
-/** The session's watcher: handles approvals if `onApproval` is given, and calls the caller's watcher. */
+/**
+ * The session's watcher: handles approvals if there is an `onApproval`, and calls the caller's
+ * watcher.
+ */
 const sessionWatcher = (
   { runtime, report }: LocalParts,
   id: string,
@@ -309,9 +315,10 @@ export type Session = {
   /** Cancels the running turn. */
   cancel(): Promise<void>;
   /**
-   * Switches to another model from the next call on, with its own window and prices; a reply that is streaming comes
-   * from the old one. When it resolves, the change is durable. Rejects, and changes nothing, if the model can't be
-   * connected, or if its price is unknown and there is a limit in dollars.
+   * Switches to another model from the next call on, with its window and prices; a reply that is
+   * streaming comes from the old one. When it resolves, the change is durable. Rejects, and changes
+   * nothing, if the model can't be connected, or if its price is unknown and there is a limit in
+   * dollars.
    */
   useModel(modelOrId: string | Model): Promise<Model>;
   /** The model that answers the next call. */
@@ -368,7 +375,7 @@ const connect = (
   const keepPicture = async (bytes: Uint8Array): Promise<Image> => {
     const picture = await import('../tools/picture.js');
     const keptPicture = await picture.keepPicture(Buffer.from(bytes), blobs);
-    if (keptPicture.kind === 'kept') return keptPicture.image;
+    if (keptPicture.kind === 'stored') return keptPicture.image;
     const why = keptPicture.kind === 'none' ? 'it is no PNG, JPEG, GIF or WebP' : keptPicture.why;
     throw new Error(`the picture can't be shown to a model: ${why}`);
   };

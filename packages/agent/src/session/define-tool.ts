@@ -28,7 +28,7 @@ export type ToolDefinition<Schema extends StandardSchema> = {
   readonly inputSchema?: JsonObject;
   /**
    * `reads`: the tool changes nothing, can run in parallel and can run again after a crash. `changes`: it runs alone,
-   * needs approval if the preset says so, and after a crash the model is told that it may have run.
+   * needs approval if the preset says so, and after a crash the model learns that it may have run.
    */
   readonly effect: 'reads' | 'changes';
   /** A call that takes longer is stopped. Default: 60,000. */
@@ -187,7 +187,7 @@ const validate = async <Schema extends StandardSchema>(
   input: unknown,
 ): Promise<Validated<SchemaOutput<Schema>>> => {
   const checked = await schema['~standard'].validate(input);
-  if (checked.issues === undefined) return { kind: 'ok', value: checked.value as SchemaOutput<Schema> }; // safe by the schema's own types
+  if (checked.issues === undefined) return { kind: 'ok', value: checked.value as SchemaOutput<Schema> }; // safe by the schema
   const [issue] = checked.issues;
   if (issue === undefined) return { kind: 'invalid', field: 'input', why: 'is not accepted' };
   return { kind: 'invalid', field: issueField(issue), why: issue.message };

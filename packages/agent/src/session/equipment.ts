@@ -28,20 +28,25 @@ export type SessionDependencies = {
   readonly hooks: Hooks | null;
   /** The user's hooks. Absent or null: there are none. */
   readonly userHooks?: UserHooks | null;
-  /** Asked before every model call, unless the session was opened with a policy of its own. Absent: there is none. */
+  /**
+   * Asked before every model call, unless the session has another policy. Absent: there is none.
+   */
   readonly stoppingPolicy?: StoppingPolicy | null;
   /** Whether tools work only where they are connected, so that models are called there too. Absent: no. */
   readonly isBound?: boolean;
   /** Replaces secrets in what tools return. Absent: nothing is secret. */
   readonly redactor?: Redactor;
   /**
-   * Takes over what earlier processes of the session have left running. `waited`: the interrupted calls that are being
-   * recovered, each as batch and call.
+   * Takes over what still runs of earlier processes of the session. `waited`: the interrupted calls
+   * that are being recovered, each as batch and call.
    */
   takeOver?(waited: readonly string[]): Promise<void>;
-  /** Which calls have left this process. Absent: after a crash that is unknown. */
+  /** Which calls this process has sent. Absent: after a crash that is unknown. */
   readonly sentCalls?: SentCalls;
-  /** Releases the session's own resources after all its work has stopped. `isFailed`: the journal may lack results. */
+  /**
+   * Releases the resources of the session after all its work has stopped. `isFailed`: the journal
+   * may lack results.
+   */
   close?(isFailed: boolean): Promise<void>;
 };
 
@@ -63,12 +68,15 @@ export type Equipment = Omit<SessionDependencies, 'tools' | 'redactor'> & {
 /** The session that the performers work for. */
 export type PerformedSession = {
   readonly journal: Pick<Journal, 'read' | 'blobs'>;
-  /** The state when the performers are made. */
+  /** The state at the creation of the performers. */
   readonly opened: State;
   /** The current state; called on each use. */
   state(): State;
   readonly post: Post;
-  /** The user's hooks, if they are shared with other performers of the session. Absent: these make their own. */
+  /**
+   * The user's hooks, if they are shared with other performers of the session. Absent: these create
+   * them.
+   */
   readonly userHooks?: UserHookRuns | null;
   shutDown(): void;
 };
@@ -140,7 +148,7 @@ export const gatherEquipment = (
     jobs: redactJobs(redactor, needs.jobs),
     tools: new Map(needs.tools.map((tool) => [tool.name, tool])),
     instructions,
-    declarations: JSON.parse(tools) as readonly ToolDeclaration[], // found by its hash, so it is what freezePrompt wrote
+    declarations: JSON.parse(tools) as readonly ToolDeclaration[], // by freezePrompt
   };
 };
 

@@ -40,9 +40,9 @@ const quote = (rawInput: string): string => {
 const parseInput = (rawInput: string): Input => {
   if (rawInput.trim() === '') return { kind: 'object', input: {} };
   const parsed = parseBounded(rawInput, INPUT_LIMITS);
-  const invalid = (fault: string, kept = rawInput): Input => ({
+  const invalid = (fault: string, raw = rawInput): Input => ({
     kind: 'invalid',
-    rawInput: kept,
+    rawInput: raw,
     why: `the arguments ${fault}: ${quote(rawInput)}`,
   });
   if (parsed.kind === 'ok') {
@@ -72,8 +72,9 @@ const judgeInput = async (
 };
 
 /**
- * One call of a reply with everything that the machine needs to decide about it, as `LlmCompleted` carries it: what it
- * touches, or why it can't be made. `tools` by their names; `workspace` is a real absolute path. For a runtime of your own.
+ * One call of a reply with everything that the machine needs to decide about it, as `LlmCompleted`
+ * carries it: what it touches, or why it can't be made. `tools` by their names; `workspace` is a
+ * real absolute path. For other runtimes.
  */
 export const judgeCall = async (
   raw: RawCall,

@@ -47,7 +47,7 @@ export const notOpen = (sessionId: string): Error =>
 
 type Sent = { readonly seq: number };
 
-/** An event in the queue. The runtime's own events have no sender. */
+/** An event in the queue. Events of the runtime have no sender. */
 type Item<M extends MachineTypes> = {
   readonly event: Posted<M>;
   readonly onApplied?: OnApplied<M> | undefined;

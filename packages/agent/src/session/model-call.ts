@@ -465,21 +465,21 @@ const mapShown = (
 /** The part with its available pictures, and a line about the others. */
 const showImages = (part: Shown, images: readonly Image[], why: string): ResultPart | UserText => {
   const { images: all, ...plain } = part;
-  const left = all.length - images.length;
-  if (left === 0) return { ...plain, images };
-  const text = `${part.text}\n[${left === 1 ? 'a picture is' : `${left} pictures are`} not shown: ${why}]`;
+  const omitted = all.length - images.length;
+  if (omitted === 0) return { ...plain, images };
+  const text = `${part.text}\n[${omitted === 1 ? 'a picture is' : `${omitted} pictures are`} not shown: ${why}]`;
   return { ...plain, text, ...(images.length === 0 ? {} : { images }) };
 };
 
 /** The newest pictures with their bytes, by their index among all pictures. */
 const loadNewest = async (named: readonly Image[], blobs: Blobs): Promise<ReadonlyMap<number, string>> => {
   const loaded = new Map<number, string>();
-  let left = CHARACTERS_MAX;
+  let remaining = CHARACTERS_MAX;
   for (const [place, { sha256 }] of [...named.entries()].reverse()) {
     const base64 = await blobs.get(sha256);
     if (base64 === undefined) continue;
-    left -= base64.length;
-    if (left < 0 || loaded.size === IMAGES_MAX) break;
+    remaining -= base64.length;
+    if (remaining < 0 || loaded.size === IMAGES_MAX) break;
     loaded.set(place, base64);
   }
   return loaded;
@@ -543,7 +543,7 @@ export const createModels = (first: Model, connect?: (modelId: string) => Promis
       throw new Error(`the model ${modelId} is not connected: this session was opened with ${first.id}`);
     },
     connect: async (modelOrId) => {
-      // The model's own id may differ from the given one: a script has its absolute path.
+      // The id of the model may differ from the requested one: a script has its absolute path.
       const model =
         typeof modelOrId === 'string' ? (connected.get(modelOrId) ?? (await open(modelOrId))) : modelOrId;
       checkModel(model);

@@ -56,7 +56,7 @@ const checkShape = <T>(shape: Shape<T>, value: unknown, whole: string): Checked<
   return why === null ? { kind: 'ok', value: value as T } : { kind: 'bad', why }; // the shape was checked above
 };
 
-/** The value if it has the shape. Unknown fields are left out. */
+/** The value if it has the shape. Unknown fields are omitted. */
 const takeCopy = <T>(shape: Shape<T>, plain: PlainCopy, whole: string): Checked<T> => {
   if (plain.kind === 'invalid') return { kind: 'bad', why: plain.why };
   return checkShape(shape, trimmed(shape, plain.value), whole);
@@ -310,7 +310,7 @@ const copyWithin = (root: unknown, { depthMax, charactersMax }: CopyLimits): unk
           configurable: true,
           writable: true,
         });
-      else (plain as Record<string, unknown>)[key] = held; // made here
+      else (plain as Record<string, unknown>)[key] = held; // created here
     }
     return plain;
   };
@@ -345,7 +345,10 @@ const copyWithin = (root: unknown, { depthMax, charactersMax }: CopyLimits): unk
   return copy(root, 0);
 };
 
-/** A copy that shares nothing with the value. Fields that are undefined are left out; numbers stay what they are. */
+/**
+ * A copy that shares nothing with the value. Undefined fields are omitted; numbers stay what they
+ * are.
+ */
 const copyPlain = (value: unknown, limits: CopyLimits): PlainCopy => {
   try {
     return { kind: 'ok', value: copyWithin(value, limits) };

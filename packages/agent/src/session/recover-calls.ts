@@ -2,8 +2,9 @@
  * Settles calls that were running when a session was interrupted (docs/rules.md#resume-calls).
  *
  * 1. In every class the answer is one ordinary ToolCompleted. If a call may have run, its result says so.
- * 2. `pure` runs again. `probeable` runs again if the file is as it was before, and is done if the file is as the call
- *    leaves it. `opaque` is looked for by its tool: it is waited for, or runs if it had not begun, or is unknown.
+ * 2. `pure` runs again. `probeable` runs again if the file is as it was before, and is done if the
+ *    file is as the call leaves it. The tool looks for an `opaque` one: it is awaited, or runs if
+ *    it had not started, or is unknown.
  */
 
 import type { Call } from '../machine/call.js';
@@ -36,7 +37,7 @@ const lost = (text: string): ToolOutcome => ({ status: 'lost', text });
 const FILE_CHANGED = lost('the file has changed since the call began: read it before you go on');
 const NOT_RECORDED = lost('how the file was before the call is not recorded: read it before you go on');
 
-/** The call succeeded; only its own text is lost. */
+/** The call succeeded; only its text is lost. */
 const TOOK_EFFECT: ToolOutcome = {
   status: 'ok',
   text: 'it had taken effect before the crash: the file is as this call leaves it',

@@ -33,7 +33,10 @@ const repositoryAbove = (folder: string): string | null => {
   return null;
 };
 
-/** Why a folder, given by its real absolute path, can be no workspace: the end of the sentence "it can't, since". Null if it can. */
+/**
+ * Why a folder (a real absolute path) can be no workspace, as the end of the sentence "it can't,
+ * since". Null if it can.
+ */
 export const workspaceFault = (folder: string, environment: ProcessEnvironment): string | null => {
   if (isOfSystem(folder)) return 'it belongs to the system';
   for (const place of [stateFolder(environment), configFolder(environment)])

@@ -83,7 +83,7 @@ export const redactJobs = (redactor: Redactor, jobs: Jobs): Jobs => {
   };
 };
 
-/** Streamed text under one key. A secret that is split between two pieces is found too. */
+/** Streamed text under one key. Also finds a secret that is split between two pieces. */
 export const redactJoined = (redactor: Redactor, joiner: Joiner, key: string): Joiner => {
   if (redactor.isIdle) return joiner;
   const stream = redactor.stream();

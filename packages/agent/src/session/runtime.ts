@@ -43,7 +43,7 @@ export type SessionOrigin = 'own' | 'foreign';
 
 type Opening = StoppingOptions & {
   readonly watcher?: Watcher;
-  /** Settings that change from now on, given the settings from before. */
+  /** Settings that change from now on, computed from those before. */
   readonly patch?: (settings: Settings, origin: SessionOrigin) => Partial<Settings>;
   /** Grants that hold from now on. Those of the journal never do. Default: none. */
   readonly grants?: readonly Grant[];

@@ -24,7 +24,9 @@ type SettingsOptions = {
   readonly stoppingPolicy?: StoppingPolicy;
 };
 
-/** Settings that the model and the options determine; limits and rules that are left out stay as in `before`. */
+/**
+ * Settings that the model and the options determine; absent limits and rules stay as in `before`.
+ */
 const applyOptions = (
   model: Model,
   workspace: string,
@@ -135,7 +137,7 @@ export const newSettings = (
   ...applyOptions(model, workspace, { preset: 'auto', ...wishes }, defaultSettings, fenced),
 });
 
-/** What a session may do, given by configuration, flags and its user. */
+/** What a session may do, by configuration, flags and its user. */
 export type SessionRights = { readonly settings: Partial<Settings>; readonly grants: readonly Grant[] };
 
 /** The rights of a session that runs in this process, for one that goes on in its place: a fork, or itself opened again. */
@@ -152,11 +154,11 @@ export const liveRights = ({ session: { settings, grants } }: State): SessionRig
   };
 };
 
-/** The settings of `wanted` that differ from `before`, compared as JSON. */
-export const differences = (before: Settings, wanted: Partial<Settings>): Partial<Settings> =>
+/** The settings of `changes` that differ from `before`, compared as JSON. */
+export const differences = (before: Settings, changes: Partial<Settings>): Partial<Settings> =>
   Object.fromEntries(
-    Object.entries(wanted).filter(
-      ([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name as keyof Settings]), // safe: a key of `wanted`
+    Object.entries(changes).filter(
+      ([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name as keyof Settings]), // safe: its key
     ),
   );
 
@@ -224,9 +226,9 @@ const chooseFormatter = (
   sandbox: Settings['sandbox'],
   before: Before,
 ): Settings['formatter'] => {
-  const wanted = preset === undefined ? before.formatter : presetFormatter[preset];
+  const formatter = preset === undefined ? before.formatter : presetFormatter[preset];
   const wasOwn = preset === undefined && lacksSandbox(before.sandbox);
-  return lacksSandbox(sandbox) && !wasOwn ? 'off' : wanted;
+  return lacksSandbox(sandbox) && !wasOwn ? 'off' : formatter;
 };
 
 /**
@@ -243,7 +245,7 @@ export const sandboxSettings = (
   return { sandbox, formatter: chooseFormatter(preset, sandbox, before) };
 };
 
-/** Warning for the user if the sandbox is wanted but does not work here; null otherwise. */
+/** Warning for the user if the sandbox is on but does not work here; null otherwise. */
 export const missingSandboxText = (sandbox: Settings['sandbox'], fenced: ProbeResult): string | null => {
   if (sandbox !== 'missing' || fenced?.kind !== 'missing') return null;
   return [

@@ -132,7 +132,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     if (adopted.kind === 'fault') this.#report(adopted.fault);
   }
 
-  /** Calls are stopped first, so that the model is told what became of them. */
+  /** Calls are stopped first, so that the model learns what became of them. */
   async #shutDown(): Promise<{ readonly seq: number }> {
     const { tools } = this.#performers;
     const stopped = tools.isIdle ? null : await tools.stopForEnd();

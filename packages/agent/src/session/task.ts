@@ -58,10 +58,10 @@ export const createTaskTool = (sessions: TaskSessions): Tool =>
 /**
  * Runs a call of the tool `task`.
  *
- * 1. A task is a session with a journal of its own, whose header names the call. After a crash the resumed session finds
- *    it there and goes on with it: nothing is paid for twice.
- * 2. A task spends at most what is left of the session's limits. Every outcome carries its usage.
- * 3. It is cancelled with the call, and its session is closed before the outcome is given.
+ * 1. A task is a separate session, and the header of its journal names the call. After a crash the
+ *    resumed session finds it there and goes on with it: nothing is paid for twice.
+ * 2. A task spends at most what remains of the session's limits. Every outcome carries its usage.
+ * 3. It is cancelled with the call, and its session is closed before its outcome is returned.
  */
 
 export type TaskInput = {
@@ -162,7 +162,7 @@ const resumeTask = async (
   context: ToolContext,
 ): Promise<ToolOutcome> => {
   if (hasEnded(state)) {
-    // What it has left behind is taken away as its session is opened and closed. Its answer is known whatever happens.
+    // Opening and closing its session removes its leftovers. Its answer is known in any case.
     await attempt(async () => (await sessions.reopen(sessionId)).close());
     return taskOutcome(state, sessionId, context);
   }
@@ -243,7 +243,7 @@ export const createTaskSessions = ({
   },
 });
 
-/** Rounds after which the model is asked for what it has found. */
+/** Rounds after which the model is asked for its findings. */
 const ROUNDS_MAX = 50;
 
 type Remainders = { readonly usd: Remaining; readonly tokens: Remaining };
@@ -258,8 +258,9 @@ const isUsedUp = ({ usd, tokens }: Remainders): boolean =>
   [usd, tokens].some((remaining) => remaining.type === 'left' && remaining.amount <= 0);
 
 /**
- * The settings of a task that only reads. It gets the model, the written rules and the allowed hosts of its parent, and
- * at most what is left of the parent's limits. Whatever would be asked is denied, since nobody can be asked.
+ * The settings of a task that only reads. It gets the model, the written rules and the allowed
+ * hosts of its parent, and at most what remains of the parent's limits. Whatever would be asked is
+ * denied, since nobody can be asked.
  */
 const readingTaskSettings = (
   parent: Settings,

@@ -3,7 +3,8 @@
  *
  * 1. The effect begins only after its ToolStarted is durable and the machine has accepted it.
  * 2. Each call ends with exactly one ToolCompleted, or with none after CancelTools(force), when the machine has settled it.
- * 3. A tool that ignores its deadline is given up after two grace periods, so that the batch always ends.
+ * 3. A tool that ignores its deadline is abandoned after two grace periods, so that the batch
+ *    always ends.
  * 4. The files that a call saw are journaled with its end. In a session that was opened again no tool runs before the
  *    files of earlier calls are loaded.
  */
@@ -53,7 +54,10 @@ type Recall = (files: FileMemory) => Promise<void>;
 // Only this file aborts, with one of the two reasons.
 const abortReason = (run: ToolRun): DeadlineReason => run.signal.signal.reason as DeadlineReason;
 
-/** The user or the end of a turn cancelled the call before it began. Its own deadline counts only from its start. */
+/**
+ * The user or the end of a turn cancelled the call before its start, from which its deadline
+ * counts.
+ */
 const NEVER_RAN: ToolOutcome = { status: 'cancelled', ran: 'no', text: 'cancelled before it had run' };
 
 const CALL_UNKNOWN =
@@ -114,7 +118,10 @@ export class ToolRuns {
     void this.#recover(run, judge);
   }
 
-  /** Settles a call whose effect only its tool can find: it is waited for, starts if it had not begun, or is unknown. */
+  /**
+   * Settles a call whose effect only its tool can find: it is awaited, starts if it had not yet, or
+   * is unknown.
+   */
   recoverOpaque(batchId: string, call: JudgedCall): void {
     const run = this.#add(batchId, call);
     this.#awaitAtEnd(this.#recoverOpaque(run));
@@ -133,8 +140,8 @@ export class ToolRuns {
   }
 
   /**
-   * Stops all calls for the end of the session and waits a moment for their outcomes, which are not posted. A call that
-   * has not begun never does.
+   * Stops all calls for the end of the session and waits a moment for their outcomes, which are not
+   * posted. A call that has not started never does.
    */
   async stopForEnd(): Promise<StoppedCalls> {
     this.#closing = true;
@@ -298,7 +305,7 @@ export class ToolRuns {
     this.#returning.add(returned);
   }
 
-  /** The usage of a call that was given up still counts. */
+  /** The usage of an abandoned call still counts. */
   #countLate({ batchId, call }: ToolRun, { usage }: ToolOutcome): void {
     if (usage === undefined) return;
     this.#session.post({ type: 'UsageReported', usageId: spendingId(batchId, call.callId), usage });
@@ -318,7 +325,7 @@ export class ToolRuns {
     const cut = await cutOutcome(clean, this.#settings().outputCutBytes, this.#blobs);
     if (userHooks === null || run.isForgotten) return cut;
     const { call, signal, force } = run;
-    // After its deadline the call's own signal is aborted already.
+    // After its deadline the signal of the call is aborted already.
     const signals = signal.signal.aborted ? [force.signal] : [signal.signal, force.signal];
     return userHooks.afterTool(call, cut, signals);
   }
@@ -485,7 +492,7 @@ const createContext = (
 /** Why a call is stopped. The reason of its abort signals. */
 type DeadlineReason = 'cancelled' | 'timedOut';
 
-/** Of a call without a time limit, and of one that has not begun. */
+/** Of a call without a time limit, and of one that has not started. */
 const NO_DEADLINE: DeadlineWatch = { stop: () => undefined, pause: () => () => undefined };
 
 type DeadlineWatch = {

@@ -77,7 +77,9 @@ const stopTexts: Readonly<Record<StopCause, string>> = {
   policy: 'The stopping policy ended the turn.',
 };
 
-/** Why a turn ended, as sentences; empty if it ended with the model's answer, or has not begun. */
+/**
+ * Why a turn ended, as sentences; empty if it ended with the model's answer, or has not started.
+ */
 export const reasonText = (reason: WaitReason): string => {
   switch (reason.kind) {
     case 'endOfTurn':

@@ -69,14 +69,14 @@ export class UserHookRuns {
     this.#tell('session-start', null, verdicts);
   }
 
-  /** The call with what its hooks said. */
+  /** The call with the answers of its hooks. */
   async beforeTool(requestId: string, call: JudgedCall): Promise<JudgedCall> {
     if (call.verdict.kind !== 'ok' || !this.#hooks.wants('before-tool', call.tool)) return call;
     const verdicts = await this.#runFor(requestId, 'before-tool', callFacts(call));
     return verdicts.length === 0 ? call : { ...call, hooks: verdicts };
   }
 
-  /** The outcome with what its hooks said. `signals`: each of them ends the hooks. */
+  /** The outcome with the answers of its hooks. `signals`: each of them ends the hooks. */
   async afterTool(
     call: JudgedCall,
     outcome: CallOutcome,
@@ -255,7 +255,10 @@ const compactionFacts = (state: State, { length, instructions }: Compaction): Js
   };
 };
 
-/** What the user is asked; null if nothing is wanted. A session that has just been opened says so itself. */
+/**
+ * What the user is asked; null if there is no question. A session that has just been opened says so
+ * itself.
+ */
 const questionFacts = (action: Action, state: State): JsonObject | null => {
   if (action.type === 'RequestApproval')
     return { ...callFacts(action.call), notification_type: 'approval', message: action.why };

@@ -39,38 +39,38 @@ const POLL_MS = 100;
 /** How long to wait for the guard in another pid namespace, which looks once a second, in ms. */
 const GUARD_MS = 5_000;
 
-/** How the result of a found command is completed. */
+/** How the result of a FoundCommand is completed. */
 type Recovery = Pick<EarlierCommands, 'finishHistory'> & {
   readonly sandbox: Pick<SessionSandbox, 'settle'>;
 };
 
 const followCommand = (
-  found: FoundCommand,
+  foundCommand: FoundCommand,
   { finishHistory, sandbox }: Recovery,
   workspace: string,
   progress: (text: string) => void,
 ): Command =>
-  followFound(found, progress, async () => [...finishHistory(), ...(await sandbox.settle(workspace))]);
+  followFound(foundCommand, progress, async () => [...finishHistory(), ...(await sandbox.settle(workspace))]);
 
-/** The real result of a call, marked as one that was found. */
+/** The real result of a call, marked as recovered. */
 const finish = async (
-  found: FoundCommand,
+  foundCommand: FoundCommand,
   recovery: Recovery,
   place: RunPlace,
   context: ToolContext,
 ): Promise<ToolOutcome> => {
   const { workspace } = place;
-  const command = followCommand(found, recovery, workspace, (text) => context.progress(text));
+  const command = followCommand(foundCommand, recovery, workspace, (text) => context.progress(text));
   const outcome = commandOutcome(command, await waitForEnd(command, context), place, context.signal);
   if (outcome.status === 'lost') return outcome;
-  const isReplaced = found.record.workspace !== identifyFolder(workspace);
+  const isReplaced = foundCommand.record.workspace !== identifyFolder(workspace);
   const text = [outcome.text, ...(isReplaced ? [REPLACED] : []), RECOVERED].join('\n');
   return { ...outcome, text, ...(outcome.status === 'ok' ? { summary: 'recovered after a restart' } : {}) };
 };
 
 /** The same for a command without files of its output. */
-const finishDirect = async (found: FoundCommand, { signal }: ToolContext): Promise<ToolOutcome> => {
-  const { marker } = found.record;
+const finishDirect = async (foundCommand: FoundCommand, { signal }: ToolContext): Promise<ToolOutcome> => {
+  const { marker } = foundCommand.record;
   while (!signal.aborted && listMarked(marker).length > 0) await sleep(POLL_MS);
   if (signal.aborted && (await endMarked(marker)))
     return { status: signal.reason === 'timedOut' ? 'timedOut' : 'cancelled', text: UNKNOWN };
@@ -88,67 +88,67 @@ export const findCommand = async (
 ): Promise<InterruptedCall> => {
   const earlier = await sandbox.earlier(context.workspace);
   if (earlier === null) return { kind: 'unknown', text: UNKNOWN };
-  const found = earlier.commands.findLast(({ record }) => record.call === callKey(context));
-  if (found === undefined) {
+  const foundCommand = earlier.commands.findLast(({ record }) => record.call === callKey(context));
+  if (foundCommand === undefined) {
     if (earlier.isComplete) return { kind: 'neverBegan' };
     return { kind: 'unknown', text: explainUnknown(earlier.hiddenBy) };
   }
-  const leftMs = found.due === null ? null : Math.max(1, found.due - sinceBoot());
-  const { kind } = found.verdict();
-  if (kind === 'direct') return { kind: 'found', leftMs, finish: () => finishDirect(found, context) };
+  const leftMs = foundCommand.due === null ? null : Math.max(1, foundCommand.due - sinceBoot());
+  const { kind } = foundCommand.verdict();
+  if (kind === 'direct') return { kind: 'found', leftMs, finish: () => finishDirect(foundCommand, context) };
   if (kind === 'unseen') return { kind: 'unknown', text: `${UNSEEN}: ${UNKNOWN}` };
-  // After our claim it never begins; without it somebody was faster, and it has begun.
-  if (kind === 'neverStarted' && found.claim()) return { kind: 'neverBegan' };
-  const { job } = found.record;
+  // After our claim it never begins; without it somebody was faster, and it runs.
+  if (kind === 'neverStarted' && foundCommand.claim()) return { kind: 'neverBegan' };
+  const { job } = foundCommand.record;
   if (job !== null) return { kind: 'found', leftMs: null, finish: async () => jobStarted(job.jobId) };
   const isRunning = kind === 'running';
   const { finishHistory } = earlier;
   const place = { level: context.sandbox, workspace: context.workspace, home };
   const recovery = { finishHistory, sandbox };
-  return { kind: 'found', leftMs, isRunning, finish: () => finish(found, recovery, place, context) };
+  return { kind: 'found', leftMs, isRunning, finish: () => finish(foundCommand, recovery, place, context) };
 };
 
 /** Resolves once the job can be read. A job that has ended is read to its end first, or it would seem to run. */
 const restoreJob = async (
-  found: FoundCommand,
+  foundCommand: FoundCommand,
   recovery: Recovery,
   { workspace, home }: Omit<RunPlace, 'level'>,
   jobs: Jobs,
 ): Promise<void> => {
-  const { job, isFenced } = found.record;
+  const { job, isFenced } = foundCommand.record;
   if (job === null) return;
-  const hasEnded = found.verdict().kind !== 'running';
-  const command = followCommand(found, recovery, workspace, () => undefined);
+  const hasEnded = foundCommand.verdict().kind !== 'running';
+  const command = followCommand(foundCommand, recovery, workspace, () => undefined);
   const level = isFenced ? 'workspace' : 'off';
   jobs.restore(createJob(job.jobId, job.command, command, { level, workspace, home }));
   if (hasEnded) await command.ended;
 };
 
-/** Lists a job of which only files are left: it can be read, and there is nothing to kill. */
-const restoreEndedJob = (found: FoundCommand, why: string, jobs: Jobs): void => {
-  const { job, startedAt } = found.record;
-  const { exitCode, endedAt, hasBegun } = found.readStatus();
+/** Lists a job with nothing but files: it can be read, and there is nothing to kill. */
+const restoreEndedJob = (foundCommand: FoundCommand, why: string, jobs: Jobs): void => {
+  const { job, startedAt } = foundCommand.record;
+  const { exitCode, endedAt, hasBegun } = foundCommand.readStatus();
   if (job === null || !hasBegun) return;
   const durationMs = Math.max(0, (endedAt ?? startedAt) - startedAt);
   const end =
     exitCode === null
       ? `unknown (${why})`
       : describeEnd({ how: { kind: 'exited', code: exitCode }, durationMs });
-  jobs.restore(createEndedJob(job, end, (to) => found.readOutput(to)));
+  jobs.restore(createEndedJob(job, end, (to) => foundCommand.readOutput(to)));
 };
 
 const endFound = async (
-  found: FoundCommand,
+  foundCommand: FoundCommand,
   { finishHistory }: Pick<Recovery, 'finishHistory'>,
 ): Promise<void> => {
-  if (found.verdict().kind === 'direct') return void (await endMarked(found.record.marker));
+  if (foundCommand.verdict().kind === 'direct') return void (await endMarked(foundCommand.record.marker));
   const command = followFound(
-    found,
+    foundCommand,
     () => undefined,
     async () => finishHistory(),
   );
   command.kill();
-  const isForeign = found.view === 'foreign';
+  const isForeign = foundCommand.view === 'foreign';
   await Promise.race([command.ended, ...(isForeign ? [sleep(GUARD_MS, undefined, { ref: false })] : [])]);
 };
 
@@ -171,15 +171,15 @@ export const settleEarlier = async (
   // First: where two processes gave the same number, the job of this machine counts.
   for (const { command, why } of elsewhere) restoreEndedJob(command, UNREACHABLE[why], jobs);
   const restoring: Promise<void>[] = [];
-  for (const found of commands) {
-    const { job, call } = found.record;
-    const { kind } = found.verdict();
+  for (const foundCommand of commands) {
+    const { job, call } = foundCommand.record;
+    const { kind } = foundCommand.verdict();
     if (kind === 'unseen') {
-      restoreEndedJob(found, UNSEEN, jobs);
+      restoreEndedJob(foundCommand, UNSEEN, jobs);
     } else if (job !== null && kind !== 'neverStarted' && kind !== 'direct') {
-      restoring.push(restoreJob(found, { sandbox, finishHistory }, { workspace, home }, jobs));
-    } else if (!waited.includes(call) && (isCommandAlive(found) || kind === 'direct')) {
-      await endFound(found, { finishHistory });
+      restoring.push(restoreJob(foundCommand, { sandbox, finishHistory }, { workspace, home }, jobs));
+    } else if (!waited.includes(call) && (isCommandAlive(foundCommand) || kind === 'direct')) {
+      await endFound(foundCommand, { finishHistory });
     }
   }
   await Promise.all(restoring);

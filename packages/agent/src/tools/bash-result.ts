@@ -90,7 +90,7 @@ const whyStopped = ({ how }: CommandEnd, signal: AbortSignal): 'timedOut' | 'can
   return how.why === 'deadline' ? 'timedOut' : 'cancelled';
 };
 
-/** Pawl's own prefix, which bash repeats in its message about a syntax error. */
+/** Pawl's prefix, which bash repeats in its message about a syntax error. */
 const JOINED_IN_MESSAGE = /`exec 2>&1; /g;
 const NO_OUTPUT = '(no output)';
 
@@ -170,7 +170,7 @@ export const createEndedJob = (
 /**
  * Hints explain failures that the sandbox probably caused, from a command's output, and say how to
  * avoid them. Programs word these errors differently, and print some of them for other reasons too.
- * So a hint is given only for a failed fenced command, and it states what holds inside the sandbox,
+ * So only a failed fenced command gets a hint, and it states what holds inside the sandbox,
  * not that this was the cause.
  */
 export type FailedCommand = RunPlace & { readonly output: string };

@@ -82,7 +82,7 @@ const useJob = async (
 };
 
 type Shell = {
-  /** Pawl's own environment; its PATH finds the shell. */
+  /** Pawl's environment; its PATH finds the shell. */
   readonly environment: ProcessEnvironment;
   readonly variables: CommandVariables;
   readonly sandbox: SessionSandbox;

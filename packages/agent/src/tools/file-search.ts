@@ -133,7 +133,7 @@ export const withFolder = async <T>(
  * Unclosed brackets, parentheses and `|` are literal.
  */
 
-/** More stars make the regular expression slow on names that are made for it. */
+/** More stars make the regular expression slow on hostile names. */
 const STARS_IN_NAME_MAX = 4;
 const DEEP_STARS_MAX = 4;
 

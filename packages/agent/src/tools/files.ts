@@ -121,7 +121,7 @@ export type LoadedFile =
   | { readonly kind: 'folder' }
   | { readonly kind: 'unreadable'; readonly why: string; readonly isTooLarge?: true };
 
-/** Environments, memory and open files of processes, including our own environment with its keys. */
+/** Environments, memory and open files of processes, including our environment with its keys. */
 const OF_PROCESS = /^\/proc\/\d+\//;
 
 /** Loads a file in a held folder. Does not follow a symlink. */

@@ -59,10 +59,10 @@ const sortByTime = async (names: readonly string[], folder: string): Promise<rea
     .map(({ name }) => name);
 };
 
-const describeLimit = (found: number, limit: number, more: boolean): readonly string[] => {
+const describeLimit = (count: number, limit: number, more: boolean): readonly string[] => {
   if (more)
-    return [`[the newest of the first ${found} that fit; there are more: narrow the glob or the path]`];
-  return found > limit ? [`[the newest ${limit} of ${found}; narrow the glob or raise limit]`] : [];
+    return [`[the newest of the first ${count} that fit; there are more: narrow the glob or the path]`];
+  return count > limit ? [`[the newest ${limit} of ${count}; narrow the glob or raise limit]`] : [];
 };
 
 /** Keeps the names that exist below the folder itself, and drops names behind a symlink. */
@@ -108,9 +108,9 @@ const find = async (input: Input, context: ToolContext): Promise<ToolOutcome> =>
   const { real, shown } = allowed;
   const glob = await readGlob(input.glob);
   if (glob.kind === 'invalid') return failed(`${input.glob} can't be read as a glob: ${glob.why}.`);
-  const found = await withFolder(real, (folder) => findIn(folder, glob.fits, context.signal));
-  if (found === null) return failed(`${shown} is no folder. Give the folder to look in.`);
-  const { names, end } = found;
+  const result = await withFolder(real, (folder) => findIn(folder, glob.fits, context.signal));
+  if (result === null) return failed(`${shown} is no folder. Give the folder to look in.`);
+  const { names, end } = result;
   if (context.signal.aborted) {
     const timedOut = context.signal.reason === 'timedOut';
     return {

@@ -38,7 +38,7 @@ const withoutWaste = (html: string): string => {
     [`<${name} `, `</${name}>`] as const,
   ]);
   return [['<!--', '-->'] as const, ...waste].reduce(
-    (left, [open, close]) => cutOut(left, open, close),
+    (rest, [open, close]) => cutOut(rest, open, close),
     html,
   );
 };

@@ -62,7 +62,7 @@ type Node = {
   readonly place: string;
   children: Node[];
   /** Number of entries that are not among the children. */
-  left: number;
+  omitted: number;
   closed: 'no' | 'depth' | 'ignored' | 'unreadable';
 };
 
@@ -85,7 +85,7 @@ const readNodes = async (top: string, node: Node): Promise<readonly Node[] | nul
     .filter(({ name }) => name !== '.git')
     .map((entry): Node => {
       const place = path.join(node.place, entry.name);
-      return { name: entry.name, kind: entryKind(entry), place, children: [], left: 0, closed: 'no' };
+      return { name: entry.name, kind: entryKind(entry), place, children: [], omitted: 0, closed: 'no' };
     })
     .sort(inOrder);
 };
@@ -106,7 +106,7 @@ const grow = async (
       if (nodes === null) folder.closed = 'unreadable';
       else {
         folder.children = nodes.slice(0, Math.min(PER_FOLDER_MAX, room));
-        folder.left = nodes.length - folder.children.length;
+        folder.omitted = nodes.length - folder.children.length;
         room -= folder.children.length;
         for (const node of folder.children) {
           if (node.kind !== 'folder') continue;
@@ -137,7 +137,7 @@ const renderLines = (node: Node, known: Known, indent: string): readonly string[
     `${indent}${renderLabel(child, known)}`,
     ...renderLines(child, known, `${indent}  `),
   ]),
-  ...(node.left > 0 ? [`${indent}[${node.left} more]`] : []),
+  ...(node.omitted > 0 ? [`${indent}[${node.omitted} more]`] : []),
 ];
 
 const list = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
@@ -150,7 +150,7 @@ const list = async (input: Input, context: ToolContext): Promise<ToolOutcome> =>
     const timedOut = context.signal.reason === 'timedOut';
     return { status: timedOut ? 'timedOut' : 'cancelled', text: 'stopped before the files were counted' };
   }
-  const root: Node = { name: shown, kind: 'folder', place: '', children: [], left: 0, closed: 'no' };
+  const root: Node = { name: shown, kind: 'folder', place: '', children: [], omitted: 0, closed: 'no' };
   const { depth = DEPTH_DEFAULT, limit = ENTRIES_DEFAULT } = input;
   await grow(real, root, known, { depth, limit });
   if (root.closed === 'unreadable') return failed(`${shown} can't be read.`);

@@ -75,7 +75,7 @@ const isWhole = (bytes: Buffer, mediaType: ImageType): boolean => {
 };
 
 type KeptPicture =
-  | { readonly kind: 'kept'; readonly image: Image; readonly picture: Picture }
+  | { readonly kind: 'stored'; readonly image: Image; readonly picture: Picture }
   | { readonly kind: 'none' }
   | { readonly kind: 'tooLarge'; readonly why: string }
   | { readonly kind: 'broken'; readonly why: string };
@@ -96,5 +96,5 @@ export const keepPicture = async (bytes: Buffer, blobs: Blobs): Promise<KeptPict
     return { kind: 'broken', why: 'it does not say how large it is: is it whole?' };
   if (!isWhole(bytes, mediaType)) return { kind: 'broken', why: 'it breaks off before its end' };
   const sha256 = await blobs.put(bytes.toString('base64'));
-  return { kind: 'kept', image: { mediaType, sha256 }, picture };
+  return { kind: 'stored', image: { mediaType, sha256 }, picture };
 };

@@ -3,7 +3,7 @@
  *
  * 1. A public name never leads to an address of a private network, whatever DNS answers. A proxy resolves names itself,
  *    so only the name is checked there.
- * 2. No redirect is followed, only the request is sent, no connection is kept.
+ * 2. No redirect is followed, only the request is sent, no connection stays open.
  * 3. At most `bytesMax` bytes of the decompressed body are read; the rest is not awaited.
  */
 
@@ -51,8 +51,8 @@ const publicOnly =
     });
   };
 
-const connect = (order: GetRequest): http.ClientRequest => {
-  const { url, headers, environment, signal, lookup: find = dns.lookup } = order;
+const connect = (options: GetRequest): http.ClientRequest => {
+  const { url, headers, environment, signal, lookup: find = dns.lookup } = options;
   const proxy = proxyFor(url, environment);
   const lookup = isPrivateHost(url.host) ? find : publicOnly(find);
   const shared = { method: 'GET', headers, signal };
@@ -96,16 +96,16 @@ const readBody = (
     incoming.once('aborted', () => reject(new Error('the connection broke off in the middle of the page')));
   });
 
-export const get = (order: GetRequest): Promise<GetAnswer> =>
+export const get = (request: GetRequest): Promise<GetAnswer> =>
   new Promise((resolve, reject) => {
-    const request = connect(order);
-    request.once('error', reject);
-    request.once('response', (incoming) => {
+    const outgoing = connect(request);
+    outgoing.once('error', reject);
+    outgoing.once('response', (incoming) => {
       const { statusCode: status = 0, statusMessage: statusText = '', headers } = incoming;
-      readBody(incoming, order.bytesMax).then(
+      readBody(incoming, request.bytesMax).then(
         (body) => resolve({ status, statusText, headers, ...body }),
         reject,
       );
     });
-    request.end();
+    outgoing.end();
   });

@@ -104,7 +104,7 @@ const showFolder = async (real: string, shown: string): Promise<ToolOutcome> => 
 const showBinary = async (shown: string, bytes: Buffer, { blobs }: ToolContext): Promise<ToolOutcome> => {
   const stored = await keepPicture(bytes, blobs);
   switch (stored.kind) {
-    case 'kept': {
+    case 'stored': {
       const { image, picture } = stored;
       const text = `${shown}: ${image.mediaType}, ${picture.width} x ${picture.height} pixels, ${bytes.length} bytes`;
       return { status: 'ok', text, images: [image], summary: `${picture.width} x ${picture.height}` };

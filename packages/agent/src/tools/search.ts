@@ -1,4 +1,4 @@
-/** Searches file contents with ripgrep, and verifies the lines that it found. */
+/** Searches file contents with ripgrep, and verifies the lines of its output. */
 
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -115,13 +115,13 @@ const runSearch = async ({ words, folder, limit, signal, wants }: Search): Promi
 type Shown = Omit<Searched, 'lines'> & CheckedLines;
 
 const describe = ({ lines, changed, more, code, error }: Shown, signal: AbortSignal): ToolOutcome => {
-  const left =
+  const omissions =
     changed > 0
       ? [
           `[${changed} lines are left out: their files changed meanwhile, or are too large to be looked at again]`,
         ]
       : [];
-  const say = (note: string): string => [...lines, ...left, note].join('\n');
+  const say = (note: string): string => [...lines, ...omissions, note].join('\n');
   if (signal.aborted) {
     const timedOut = signal.reason === 'timedOut';
     const note = timedOut ? '[timed out; there may be more]' : '[cancelled; there may be more]';
@@ -132,7 +132,7 @@ const describe = ({ lines, changed, more, code, error }: Shown, signal: AbortSig
       status: 'ok',
       text: say(`[only the first ${lines.length} lines; narrow the search or raise limit]`),
     };
-  const shown = [...lines, ...left];
+  const shown = [...lines, ...omissions];
   if (code === 0 && shown.length > 0) return { status: 'ok', text: shown.join('\n') };
   if (code === 0 || code === 1) return { status: 'ok', text: 'No matches.' };
   if (error !== '') return failed(`The search failed: ${error}`);
@@ -167,9 +167,9 @@ const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> 
     );
     if (searched === null) return failed('The workspace has moved.');
     const filesOnly = input.filesOnly === true;
-    const found = { ...searched, ...(await checkLines(searched.lines, workspace, filesOnly)) };
-    const outcome = describe(found, signal);
-    return outcome.status === 'ok' ? { ...outcome, summary: summarize(found, filesOnly) } : outcome;
+    const result = { ...searched, ...(await checkLines(searched.lines, workspace, filesOnly)) };
+    const outcome = describe(result, signal);
+    return outcome.status === 'ok' ? { ...outcome, summary: summarize(result, filesOnly) } : outcome;
   } catch (error) {
     return failed(error instanceof Error ? error.message : String(error));
   }
@@ -186,7 +186,7 @@ export const searchTool: Tool = defineTool({
 });
 
 /**
- * Verifies the lines that ripgrep found.
+ * Verifies the lines of ripgrep.
  *
  * ripgrep opens files by path. While it runs, another process may replace a folder with a symlink, and ripgrep would
  * report lines of a file outside. So a line is shown only if the file at the allowed real path contains it.
@@ -213,7 +213,7 @@ const readLine = (record: string): FoundLine => {
 type CheckedLines = {
   /** Formatted lines. */
   readonly lines: readonly string[];
-  /** Number of found lines that the file no longer has. */
+  /** Number of lines that the file no longer has. */
   readonly changed: number;
 };
 
@@ -223,9 +223,9 @@ const PREVIEW = /( \[\.\.\. (omitted end of long line|\d+ more match(es)?)\])$/;
 /** Without byte order marks and replacement characters, which do not matter for the comparison. */
 const plain = (text: string): string => text.replace(/[\ufeff\ufffd]/g, '').replace(/\r$/, '');
 
-const isSameLine = (found: string, there: string | undefined): boolean => {
+const isSameLine = (line: string, there: string | undefined): boolean => {
   if (there === undefined) return false;
-  const [one, other] = [plain(found), plain(there)];
+  const [one, other] = [plain(line), plain(there)];
   if (one === other) return true;
   const beginning = one.replace(PREVIEW, '');
   return beginning.length < one.length && other.startsWith(beginning);
@@ -236,35 +236,35 @@ type Lines = ReadonlyMap<number, string>;
 /** The lines with these numbers in the file at the real path; none if it can't be read. */
 const readLines = async (real: string, numbers: ReadonlySet<number>): Promise<Lines> => {
   const loaded = await loadFile(real);
-  const found = new Map<number, string>();
-  if (loaded.kind !== 'file') return found;
+  const lines = new Map<number, string>();
+  if (loaded.kind !== 'file') return lines;
   const decoded = decodeFile(loaded.bytes);
   const text = decoded.kind === 'text' ? decoded.text : loaded.bytes.toString('utf8');
   let number = 1;
-  for (let from = 0; from <= text.length && found.size < numbers.size; number++) {
+  for (let from = 0; from <= text.length && lines.size < numbers.size; number++) {
     const end = text.indexOf('\n', from);
     const stop = end < 0 ? text.length : end;
-    if (numbers.has(number)) found.set(number, text.slice(from, stop));
+    if (numbers.has(number)) lines.set(number, text.slice(from, stop));
     from = stop + 1;
   }
-  return found;
+  return lines;
 };
 
 /** `folder`: real path that the file names are relative to. */
 const checkLines = async (
-  found: readonly FoundLine[],
+  matches: readonly FoundLine[],
   folder: string,
   filesOnly: boolean,
 ): Promise<CheckedLines> => {
   const numbers = new Map<string, Set<number>>();
-  for (const line of found) {
+  for (const line of matches) {
     if (line.kind === 'line') numbers.set(line.file, (numbers.get(line.file) ?? new Set()).add(line.number));
   }
   const files = new Map<string, Lines>();
   for (const [file, sought] of numbers) files.set(file, await readLines(path.resolve(folder, file), sought));
   const lines: string[] = [];
   let changed = 0;
-  for (const line of found) {
+  for (const line of matches) {
     if (line.kind === 'gap') {
       if (!filesOnly) lines.push('--');
     } else if (!isSameLine(line.text, files.get(line.file)?.get(line.number))) changed += 1;

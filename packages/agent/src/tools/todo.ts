@@ -39,7 +39,7 @@ const listText = (items: readonly Item[]): string => {
   return [describeProgress(items), ...lines].join('\n');
 };
 
-/** A finished list is not kept. */
+/** A finished list is dropped. */
 const keepList = ({ items }: v.InferOutput<typeof schema>): string =>
   items.some(({ status }) => status !== 'done') ? listText(items) : '';
 

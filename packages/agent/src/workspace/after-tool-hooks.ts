@@ -14,7 +14,7 @@ import { settleAbandoned } from './make-commit.js';
 const RECOVERY_MS = 30_000;
 
 export type HooksOptions = {
-  /** Pawl's own environment. */
+  /** Pawl's environment. */
   readonly environment: ProcessEnvironment;
   /** The sandbox for formatters. Default: a separate one. */
   readonly sandbox?: SessionSandbox;
@@ -40,7 +40,7 @@ export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> =
       return await readCommittedContent(file, watch.snapshotBefore(file), context, place);
     } catch (error) {
       if (!(error instanceof ProgramFailure) || error.kind === 'stopped') throw error;
-      return 'unknown'; // the file is left alone; the phase CheckingGitCommits reports the git failure
+      return 'unknown'; // the file stays; the phase CheckingGitCommits reports the git failure
     }
   };
   const formatters = new Autoformatters({

@@ -13,9 +13,10 @@ import {
 /**
  * Which uncommitted changes are the agent's. Paths are relative to the top of the repository.
  *
- * A file is the agent's if it had no uncommitted changes (or did not exist) when a call first changed it. It stops
- * being the agent's when its changes are committed or undone, or when somebody else changes it. Other files that the
- * agent changed too are left alone, which is reported once. In doubt a file does not count as the agent's.
+ * A file is the agent's if it had no uncommitted changes (or did not exist) when a call first
+ * changed it. It stops being the agent's when its changes are committed or undone, or when somebody
+ * else changes it. Other files that the agent changed too are not touched, which is reported once.
+ * In doubt a file does not count as the agent's.
  */
 
 export type FileLeftAlone = { readonly name: string; readonly why: string };
@@ -47,7 +48,7 @@ export class AgentChanges {
     else this.#leave(name, this.#first?.has(name) === true ? BEFORE_ALL : BETWEEN);
   }
 
-  /** The file is as a call or a formatter left it; `now` is a snapshot taken afterwards. */
+  /** The file is as after a call or a formatter; `now` is a snapshot taken afterwards. */
   accept(name: string, now: ChangedFiles): void {
     if (!this.#leftAlone.has(name)) this.#ours.set(name, now.get(name)?.stamp ?? null);
   }
@@ -84,7 +85,7 @@ export class AgentChanges {
     return [...this.#ours.keys()];
   }
 
-  /** Files that are left alone and not yet reported. */
+  /** Excluded files that are not yet reported. */
   takeUnreported(): readonly FileLeftAlone[] {
     return [this.#leftAlone, this.#excluded].flatMap((files) =>
       [...files].flatMap(([name, { why, reported }]) => {

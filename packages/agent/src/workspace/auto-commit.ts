@@ -31,8 +31,8 @@ import { takeSnapshot, type WorktreeSnapshot } from './repository-snapshot.js';
  * The phase AutoCommitting: commits the files that the agent changed, and only those. The user's files, index and
  * configuration do not change. No hook, filter or signature program runs.
  *
- * Files that are left out are reported once, with the reason. It fails open: files that can't be committed now stay the
- * agent's and are committed with the next batch.
+ * Omitted files are reported once, with the reason. It fails open: files that can't be committed
+ * now stay the agent's and are committed with the next batch.
  */
 
 const MESSAGE_DEADLINE_MS = 20_000;
@@ -209,8 +209,8 @@ const describeCommit = (
 };
 
 /**
- * The report. Files that are left alone are reported to the model and the user; `failure` only to the user, and not
- * twice in a row.
+ * The report. Excluded files are reported to the model and the user; `failure` only to the user,
+ * and not twice in a row.
  */
 const report = (
   snapshot: WorktreeSnapshot,

@@ -15,12 +15,12 @@ import { readTextOrEmptySync } from '../platform/files.js';
 import { identifyProcess, type ProcessIdentity } from '../platform/process-identity.js';
 
 /**
- * A folder in the git folder that proves which locks of a repository are ours, while a commit is made.
+ * A folder in the git folder that proves which locks of a repository are ours, during a commit.
  *
- * Each lock has a second hard link in the folder. A lock with the same inode is ours, whatever happened since: as long
- * as our link exists, the inode can't belong to another file. The folder says who makes which commit, so that another
- * session can tell whether that process is dead. It is removed when the commit is made or given up. A killed program
- * leaves it behind, with its locks.
+ * Each lock has a second hard link in the folder. A lock with the same inode is ours, whatever
+ * happened since: as long as our link exists, the inode can't belong to another file. The folder
+ * says who makes which commit, so that another session can tell whether that process is dead. It is
+ * removed when the commit is done or abandoned. A killed program leaves it behind, with its locks.
  */
 
 /** The branch `ref` (or HEAD, if it is detached) is to move from `before` (null: no commit yet) to `commit`. */
@@ -112,7 +112,7 @@ export class CommitClaim {
   }
 }
 
-/** The claims in a git folder: of commits that are being made now, or were interrupted. */
+/** The claims in a git folder: of commits in progress, or interrupted ones. */
 export const listClaims = (gitFolder: string): readonly CommitClaim[] =>
   readdirSync(gitFolder)
     .filter((name) => NAME.test(name))

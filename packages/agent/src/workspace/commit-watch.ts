@@ -56,7 +56,7 @@ export const QUIET: HookReport = {
 };
 
 export type WatchOptions = {
-  /** Pawl's own environment. */
+  /** Pawl's environment. */
   readonly environment: ProcessEnvironment;
   /** Whether a formatter may apply to files that a command changes anywhere below the workspace. */
   isFormatted(place: GitPlace): Promise<boolean>;
@@ -69,7 +69,7 @@ export type WatchOptions = {
 };
 
 const BEFORE_MS = 10_000;
-/** After this many failures no more looks are made before calls. */
+/** After this many failures calls run without a look before them. */
 const BLIND_MAX = 3;
 /** A look that is younger than this serves the phase, too: nothing is attributed to anybody by it. */
 const FRESH_MS = 200;
@@ -91,10 +91,11 @@ type Step = { readonly by: HeadMover; readonly from: Refs; readonly to: Refs };
  * The phase CheckingGitCommits: determines what the agent's calls did to the repository. Also records what
  * AutoCommitting needs. One per session.
  *
- * The repository is looked at before each mutating call, after each batch and after a cancelled call; with auto-commit
- * after each call. A call made all changes between the look before it and the next one, however it ended: a call that
- * names files changed those, a call that names a folder (a command) all below it. They are recorded as the agent's at
- * once, since a batch whose turn is cancelled gets no report.
+ * The repository is looked at before each mutating call, after each batch and after a cancelled
+ * call; with auto-commit after each call. All changes between the look before a call and the next
+ * look belong to it, however it ended: a call that names files changed those, a call that names a
+ * folder (a command) all below it. They are recorded as the agent's at once, since a batch whose
+ * turn is cancelled gets no report.
  *
  * The tree is looked at only for auto-commit, or for a formatter of files that a command changed. No process is started
  * without a repository, for a batch without calls, or if no ref has changed and no tree is needed. A failed look is
@@ -162,8 +163,8 @@ export class CommitWatch {
   }
 
   /**
-   * Looks at the repository after a call: the runtime knows that the call made the changes since the look before it.
-   * Never rejects.
+   * Looks at the repository after a call: the runtime knows that the call caused the changes since
+   * the look before it. Never rejects.
    */
   after(call: JudgedCall, settings: Settings): Promise<void> {
     return this.#inTurn(settings, async () => {
@@ -204,8 +205,8 @@ export class CommitWatch {
   }
 
   /**
-   * The report, if it can be given synchronously because nothing happened except that calls named files; null: use
-   * `check`.
+   * The report, if it is possible synchronously because nothing happened except that calls named
+   * files; null: use `check`.
    */
   checkNow({ calls, settings, workspace }: BatchContext): HookReport | null {
     const last = this.#last;
@@ -230,7 +231,7 @@ export class CommitWatch {
     return this.#before.get(file) ?? this.#beforeBatch;
   }
 
-  /** Announces our own commit, which is not reported as new. */
+  /** Announces our commit, which is not reported as new. */
   expectCommit(hash: string): void {
     const last = this.#last;
     if (last === null || last.view === null) return;
@@ -305,7 +306,7 @@ export class CommitWatch {
     return view;
   }
 
-  /** The tree of a look that was made a moment ago, after which nothing has run, if HEAD is where it was. */
+  /** The tree of a look a moment ago, after which nothing has run, if HEAD is where it was. */
   async #reuseLook(place: GitPlace): Promise<RepositoryView | null> {
     const last = this.#last;
     if (last?.since !== 'nothing' || !hasTree(last.view) || this.#now() - last.at > FRESH_MS) return null;
@@ -451,8 +452,9 @@ export class CommitWatch {
   // ---- The record ----
 
   /**
-   * Records what is known, for a later process of the session. If Pawl ends while a call runs, and the call changes
-   * files, nobody knows who changed what until the next look: then all files are left alone, so that no part is committed.
+   * Records what is known, for a later process of the session. If Pawl ends while a call runs, and
+   * the call changes files, nobody knows who changed what until the next look: then no file is
+   * committed, not even in part.
    */
   save({ autoCommit }: Settings): void {
     const { recordFile } = this.#options;
@@ -507,8 +509,9 @@ const RECORD_BYTES_MAX = 16 * 1024 * 1024;
 const RECORDED_FILES_MAX = 5_000;
 
 /**
- * Replaces the record; null removes it. It is only a memory: without it, or with an old one, files are left alone that
- * could have been committed. So it is not synced, and a damaged one counts as none.
+ * Replaces the record; null removes it. It is only a memory: without it, or with an old one, files
+ * stay uncommitted that could have been committed. So it is not synced, and a damaged one counts as
+ * none.
  */
 const writeRecord = (file: string, record: WatchRecord | null): void => {
   const draft = `${file}.new`;
@@ -527,12 +530,12 @@ const writeRecord = (file: string, record: WatchRecord | null): void => {
     writeFileSync(draft, text, { mode: 0o600 });
     renameSync(draft, file);
   } catch {
-    // Nothing is lost but what the comment above says: an old record names older stamps, so its files are left alone.
+    // Nothing is lost but what is said above: files with older stamps stay uncommitted.
     rmSync(draft, { force: true });
   }
 };
 
-/** The record that an earlier process of the session has left; null without one. */
+/** The record of an earlier process of the session; null without one. */
 const readRecord = (file: string): WatchRecord | null => {
   try {
     const { version, ...record } = JSON.parse(readTextOrEmptySync(file, RECORD_BYTES_MAX));

@@ -20,9 +20,10 @@ import type { WorktreeSnapshot } from './repository-snapshot.js';
 /**
  * The phase RunningAutoformatters: runs the repository's formatters on the files that the batch changed.
  *
- * A file is formatted only if it was already formatted before the batch. A new file is formatted if the repository's
- * configuration governs it. A file with unknown earlier content is left alone. A formatter reads and prints text; Pawl
- * then replaces the file if it has not changed meanwhile. Mode, encoding and line endings stay.
+ * A file is formatted only if it was already formatted before the batch. A new file is formatted if
+ * the repository's configuration governs it. A file with unknown earlier content stays as it is. A
+ * formatter reads and prints text; Pawl then replaces the file if it has not changed meanwhile.
+ * Mode, encoding and line endings stay.
  *
  * It fails open: a file that can't be formatted stays as the agent wrote it. A formatter that hangs or fails is not used
  * again in this session, which is reported once.
@@ -35,7 +36,7 @@ const FILES_MAX = 100;
 const AT_ONCE = 3;
 
 export type FormatterOptions = {
-  /** Pawl's own environment. */
+  /** Pawl's environment. */
   readonly environment: ProcessEnvironment;
   /** The content of a file when the batch began, as far as the repository knows it. */
   committed(file: string, context: HookContext): Promise<EarlierContent>;
@@ -240,8 +241,9 @@ const formatWith = async (
 const isSameText = (one: string, other: string): boolean => withEnding(one, '\n') === withEnding(other, '\n');
 
 /**
- * Whether the file was formatted before the batch: the formatter must leave the earlier content unchanged. For a new file
- * it must leave its own output `printed` unchanged, so that a program that adds text does not count as a formatter.
+ * Whether the file was formatted before the batch: the formatter must leave the earlier content
+ * unchanged. For a new file it must leave its output `printed` unchanged, so that a program that
+ * adds text does not count as a formatter.
  */
 const isSatisfied = async (
   batch: FormatBatch,
@@ -348,7 +350,7 @@ const runFormatter = async (
   const prepared = await prepareRun(chosen, runtime);
   const { words, environment, folder, descriptors, isGuarded } = prepared;
   const running = runProgram({
-    // bubblewrap, the shell or the formatter, all found by find-program.ts
+    // bubblewrap, the shell or the formatter, all from find-program.ts
     program: prepared.program as ProgramPath,
     words,
     environment,
@@ -426,7 +428,7 @@ const DIFF_CHARACTERS_MAX = 3_000;
 const DIFFS_CHARACTERS_MAX = 8_000;
 const DIFF_EDITS_MAX = 500;
 
-/** The model is told what has changed, so that its next edit matches. */
+/** Tells the model what has changed, so that its next edit matches. */
 const describeRewritten = async (rewritten: readonly Rewritten[]): Promise<readonly string[]> => {
   if (rewritten.length === 0) return [];
   const lines = [

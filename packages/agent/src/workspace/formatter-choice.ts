@@ -10,9 +10,9 @@ import { FileCache } from './repository-location.js';
 /**
  * Which formatters a repository uses for a file.
  *
- * The nearest folder with signs counts, from the file's own up to the workspace. Formatters that are only possible count
- * if no certain one is found. A formatter comes from the project's own program folders or from the PATH. Nothing is
- * ever downloaded.
+ * The nearest folder with signs counts, from that of the file up to the workspace. Formatters that
+ * are only possible count if there is no certain one. A formatter comes from the project's own
+ * program folders or from the PATH. Nothing is ever downloaded.
  */
 
 /**
@@ -25,7 +25,7 @@ type FormatTarget = {
   readonly file: string;
   /** The folder with the formatter's signs. The command runs there, unless it runs beside the file. */
   readonly folder: string;
-  /** Folders from the file's own up to the workspace. */
+  /** Folders from that of the file up to the workspace. */
   readonly folders: readonly string[];
 };
 

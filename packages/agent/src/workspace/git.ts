@@ -41,14 +41,16 @@ import {
 } from './repository-location.js';
 
 /**
- * Runs git. All of Pawl's own calls of git are here.
+ * Runs git. All calls of git by Pawl are here.
  *
- * No program that a repository names ever runs: no hook, filter, fsmonitor, diff or merge program, textconv, pager,
- * editor, alias, credential helper, transport or signature program. Only `rev-parse` and `config --list` see the
- * repository's own configuration, and neither runs a program that it names. All other commands see the repository
- * through a folder of links with our own configuration, a copy of the settings that say how files are stored. So names
- * of filters, includes and later changes of the configuration have no effect. The exceptions are `moveRef` and
- * `changeWorktrees`, which must write to the real folder: they could only run hooks, and those are turned off.
+ * No program that a repository names ever runs: no hook, filter, fsmonitor, diff or merge program,
+ * textconv, pager, editor, alias, credential helper, transport or signature program. Only
+ * `rev-parse` and `config --list` see the configuration of the repository, and neither runs a
+ * program that it names. All other commands see the repository through a folder of links with our
+ * own configuration, a copy of the settings that say how files are stored. So names of filters,
+ * includes and later changes of the configuration have no effect. The exceptions are `moveRef` and
+ * `changeWorktrees`, which must write to the real folder: they could only run hooks, and those are
+ * turned off.
  *
  * Configuration is never written. Submodules are ignored. Without a `.git` in or above the workspace, or below another
  * user's, no process is started.
@@ -85,7 +87,7 @@ export type Repository = RepositoryLocation & {
   ask(args: readonly string[], options?: GitOptions): Promise<string>;
   /** Runs a command and returns its trimmed output; null if the exit code is not 0. */
   tryAsk(args: readonly string[]): Promise<string | null>;
-  /** Moves a ref. It is never stopped once begun, since it would leave its locks behind. */
+  /** Moves a ref. Nothing stops it after its start, since it would leave its locks behind. */
   moveRef(move: RefMove, watcher: RefWatcher): Promise<RefOutcome>;
   /** Runs `git worktree` with these arguments. It must check nothing out. Rejects if the exit code is not 0. */
   changeWorktrees(args: readonly string[]): Promise<void>;
@@ -180,8 +182,8 @@ const askLocation = async (run: RunGit, workspace: string): Promise<RepositoryLo
 };
 
 /**
- * Throws a ProgramFailure if a working tree's git folder is not its own. `shared`: the folder of the objects, according
- * to git.
+ * Throws a ProgramFailure if a working tree's git folder belongs to another one. `shared`: the
+ * folder of the objects, according to git.
  *
  * A hostile `.git` (a file, a symlink, a folder with `commondir`) may name another repository of the user. Commits
  * would go there, and the model could read its content. Git itself does not check this.
@@ -343,7 +345,7 @@ export type RefWatcher = {
   locked(): void;
 };
 
-/** Whether git said that it has moved the ref, and what it said on stderr. */
+/** Whether git reports that it has moved the ref, and its stderr. */
 export type RefOutcome = { readonly moved: boolean; readonly errors: string };
 
 const ERRORS_MAX = 4_096;
@@ -464,7 +466,7 @@ export const makeScratch = (): string => {
   return folder;
 };
 
-/** Removes what killed programs have left. A folder that can't be removed is left to the next one. */
+/** Removes the folders of killed programs. The next one retries a folder that can't be removed. */
 const sweep = (parent: string): void => {
   for (const name of readdirSync(parent)) {
     if (!name.startsWith(SCRATCH_PREFIX)) continue;

@@ -161,7 +161,7 @@ export const describeChange = (subject: string, { files, insertions, deletions }
   `${subject} (${plural(files.length, 'file')}, +${insertions} -${deletions})`;
 
 /**
- * Files changed by commits that were made here since `before`, relative to the top. Excludes merges, commits from
+ * Files changed by local commits since `before`, relative to the top. Excludes merges, commits from
  * remotes, and files that had uncommitted changes before.
  */
 export const findCommittedFiles = async (
@@ -181,7 +181,7 @@ export const findCommittedFiles = async (
   return [...new Set(files)].filter((name) => different.has(name) && !before.changed.has(name));
 };
 
-// ---- What is said about it ----
+// ---- Its description ----
 
 /** Who moved HEAD: the agent's calls, somebody else between them, or unknown because a look failed. */
 export type HeadMover = 'calls' | 'others' | 'unknown';
@@ -194,7 +194,7 @@ const OPENINGS: Readonly<Record<HeadMover, string>> = {
   unknown: 'Since the last check, by an unknown author: ',
 };
 
-/** The changes that the calls made, as one. */
+/** The changes of the calls, as one. */
 export const changeByCalls = (moves: readonly HeadMove[]): HeadChange => {
   const changes = moves.flatMap(({ by, change }) => (by === 'calls' ? [change] : []));
   return {

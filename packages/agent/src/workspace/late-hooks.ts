@@ -25,7 +25,7 @@ export const createLateHooks = (options: HooksOptions): Hooks => {
   };
 };
 
-/** Whether a killed session may have left a commit unfinished. Starts no process. */
+/** Whether there may be an unfinished commit of a killed session. Starts no process. */
 const mayHaveClaims = async (workspace: string): Promise<boolean> => {
   const { top } = repositoryFolders(workspace);
   if (top === null) return false;

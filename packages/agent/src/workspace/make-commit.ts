@@ -14,10 +14,11 @@ import { NO_OBJECT, takeStamp, type WorktreeSnapshot } from './repository-snapsh
 /**
  * Commits certain files with git's plumbing commands, and settles a commit whose program was killed.
  *
- * The tree is HEAD's, with these files as they are in the working tree. Other changes are not included. The intended
- * commit is in the journal before the branch or the index change. Both change under git's own index lock, or neither.
- * Only index entries of the commit's files change, and only if the user has not staged them meanwhile. The branch moves
- * only if it still points to the observed commit: a simultaneous commit by somebody else wins.
+ * The tree is HEAD's, with these files as they are in the working tree. Other changes are not
+ * included. The intended commit is in the journal before the branch or the index change. Both
+ * change under git's index lock, or neither. Only index entries of the commit's files change, and
+ * only if the user has not staged them meanwhile. The branch moves only if it still points to the
+ * observed commit: a simultaneous commit by somebody else wins.
  */
 
 export type CommitOutcome = { readonly kind: 'committed'; readonly hash: string } | Lost;
@@ -120,7 +121,10 @@ const STATE_FILES = [
 
 const UNMERGED = 'files are not merged yet';
 
-/** Why committing is impossible now, such as a merge that the user has begun; null if it is possible. */
+/**
+ * Why committing is impossible now, such as an unfinished merge of the user; null if it is
+ * possible.
+ */
 export const findObstacle = ({ gitFolder }: Repository, snapshot?: WorktreeSnapshot): string | null => {
   const state = STATE_FILES.find(([name]) => takeStamp(path.join(gitFolder, name)) !== 'absent');
   if (state !== undefined) return `${state[1]} is under way`;
@@ -230,9 +234,9 @@ const isTaken = ({ gitFolder }: Repository, ref: string, lock: string): boolean 
   readTextOrEmptySync(path.join(gitFolder, 'HEAD'), HEAD_BYTES_MAX).trim() === `ref: ${ref}`;
 
 /**
- * Git's own lock of an index, a file beside it. While it is held, no other git process can commit, switch, add or reset
- * in this working tree. It is always released, even at exit. Only a killed program leaves it behind, and the claim then
- * proves whose it is.
+ * Git's lock of an index, a file beside it. While it is held, no other git process can commit,
+ * switch, add or reset in this working tree. It is always released, even at exit. Only a killed
+ * program leaves it behind, and the claim then proves whose it is.
  */
 class IndexLock {
   readonly #indexFile: string;
@@ -278,7 +282,7 @@ class IndexLock {
   }
 }
 
-/** Takes the lock; null if another process holds it. Throws if the lock file can't be made. */
+/** Takes the lock; null if another process holds it. Throws if there can be no lock file. */
 export const lockIndex = (indexFile: string, claim: CommitClaim): IndexLock | null =>
   claim.take(`${indexFile}.lock`) ? new IndexLock(indexFile, claim) : null;
 
@@ -292,9 +296,9 @@ const asCommitted = (warning = ''): SettledCommit => ({ kind: 'committed', warni
 const asAbandoned = (why: string): SettledCommit => ({ kind: 'abandoned', why });
 
 /**
- * Settles an interrupted commit by looking at the repository. If the branch has the commit, only the index is completed.
- * If the branch is as it was, the commit is finished or given up, as `unmade` says. If the branch is elsewhere, nothing
- * changes.
+ * Settles an interrupted commit by looking at the repository. If the branch has the commit, only
+ * the index is completed. If the branch is as it was, the commit is finished or abandoned, as
+ * `unmade` says. If the branch is elsewhere, nothing changes.
  */
 export const settleCommit = async (
   repository: Repository,
@@ -386,8 +390,8 @@ const reapply = async (
 };
 
 /**
- * Settles the interrupted commits of sessions whose processes are dead. Returns a sentence for each; commits that are
- * being made now are left alone.
+ * Settles the interrupted commits of sessions whose processes are dead. Returns a sentence for
+ * each; commits in progress stay as they are.
  */
 export const settleAbandoned = async (repository: Repository): Promise<readonly string[]> => {
   const news: string[] = [];

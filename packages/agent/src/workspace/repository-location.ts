@@ -82,7 +82,7 @@ export class KnownRepository {
   }
 }
 
-// ---- Values kept until a file changes ----
+// ---- Values cached until a file changes ----
 
 /** The status of a path; equal texts mean no change. `changedAt`: in ms since 1970. */
 type Fingerprint = { readonly text: string; readonly changedAt: number };
@@ -91,8 +91,8 @@ type Fingerprint = { readonly text: string; readonly changedAt: number };
 const STILL_MS = 2_000;
 
 /**
- * Values read from files, each kept until one of its files changes. A value is kept only if its files had been unchanged
- * for a while when it was read, so that no change meanwhile is missed.
+ * Values read from files, each cached until one of its files changes. A value is cached only if its
+ * files had been unchanged for a while when it was read, so that no change meanwhile is missed.
  */
 export class FileCache<T> {
   readonly #now: () => number;
@@ -158,7 +158,7 @@ const fingerprint = (place: string, judge: (entry: BigIntStats) => Fingerprint):
   } catch (error) {
     // Its folder is a file. Node 24 says so without an error.
     if (error instanceof Error && 'code' in error && error.code === 'ENOTDIR') return ABSENT;
-    return { text: 'unknown', changedAt: Number.POSITIVE_INFINITY }; // so it is never kept
+    return { text: 'unknown', changedAt: Number.POSITIVE_INFINITY }; // so it is never cached
   }
 };
 

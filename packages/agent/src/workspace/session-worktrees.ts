@@ -1,8 +1,9 @@
 /**
- * Linked worktrees of a repository: for sessions that work on a commit of their own.
+ * Linked worktrees of a repository: for sessions that work on a separate commit.
  *
- * 1. Nothing that the repository names is executed: files are checked out through our own view of the repository
- *    (git.ts), so no filter, hook or fsmonitor runs. Submodules and files of Git LFS stay as git stores them.
+ * 1. Nothing that the repository names is executed: files are checked out through our view of the
+ *    repository (git.ts), so no filter, hook or fsmonitor runs. Submodules and files of Git LFS
+ *    stay as git stores them.
  * 2. A worktree is removed only if nothing in it would be lost: no changed and no new file, and no commit that no branch
  *    or tag has. Ignored files count for nothing.
  */
@@ -63,8 +64,8 @@ export const findNewestCommit = (
 ): Promise<string> =>
   withRepository(place.repository, place, async (repository) => {
     for (const commit of commits.toReversed()) {
-      const found = await resolveIn(repository, commit);
-      if (found !== null && (await isAncestor(repository, start, found))) return found;
+      const commitHash = await resolveIn(repository, commit);
+      if (commitHash !== null && (await isAncestor(repository, start, commitHash))) return commitHash;
     }
     return start;
   });
@@ -84,7 +85,7 @@ export const addWorktree = async (place: WorktreePlace, commit: string): Promise
   }
 };
 
-/** Removes the worktree whatever is in it, and git's record of it if only that is left. */
+/** Removes the worktree whatever is in it, and git's record of it if only that remains. */
 export const removeWorktree = (place: WorktreePlace): Promise<void> =>
   withRepository(place.repository, place, (repository) =>
     repository.changeWorktrees(['remove', '--force', '--force', '--', place.path]),

@@ -87,7 +87,7 @@ const parseStatus = (output: string): readonly Loss[] =>
     return entry === '' || columns[1] === ' ' || columns[1] === 'D' ? [] : [{ name, kind: 'changed' }];
   });
 
-/** Entries about which `status` is silent: submodules, and files whose changes the user told git to ignore. */
+/** Entries about which `status` is silent: submodules, and files whose changes git is to ignore. */
 const parseSilentEntries = (output: string): readonly Loss[] =>
   output.split('\0').flatMap((entry): readonly Loss[] => {
     const [, tag, mode, name] = /^(\S) (\d+) \S+ \d\t(.*)$/s.exec(entry) ?? [];

@@ -104,13 +104,13 @@ const refused = (why: string): FoundRepository => ({ kind: 'refused', why });
 const behindFile = (top: string, file: string): FoundRepository => {
   const folder = folderNamedIn(file, top);
   if (folder === null) return refused(`${file} names no folder`);
-  const found = (real: string): FoundRepository => ({ kind: 'found', repository: { top, folder: real } });
+  const owned = (real: string): FoundRepository => ({ kind: 'found', repository: { top, folder: real } });
   const common = commonFolder(folder, top);
   const owner = common ?? folder;
   const status = entryStatus(owner);
   if (status === null || !isOwnOrSystem(status)) return refused(`${owner} belongs to somebody else`);
   if (!isGitFolder(owner)) return refused(`${owner} is no repository`);
-  if (common !== null || isModule(folder, top) || isWithin(folder, top)) return found(owner);
+  if (common !== null || isModule(folder, top) || isWithin(folder, top)) return owned(owner);
   return refused(`${file} names ${folder}, which does not name this folder in turn`);
 };
 
@@ -291,12 +291,12 @@ const readConfig = (reading: Reading, { file, top }: ConfigPlace): void => {
 /** The configuration files of the user and the machine. */
 const userConfigs = (environment: ProcessEnvironment): readonly string[] => {
   const home = environment.HOME ?? homedir();
-  const own = [
+  const personal = [
     path.join(home, '.gitconfig'),
     path.join(environment.XDG_CONFIG_HOME || path.join(home, '.config'), 'git/config'),
   ];
   const global = environment.GIT_CONFIG_GLOBAL;
-  return [...(global ? [global] : own), environment.GIT_CONFIG_SYSTEM || '/etc/gitconfig'];
+  return [...(global ? [global] : personal), environment.GIT_CONFIG_SYSTEM || '/etc/gitconfig'];
 };
 
 export type ConfiguredPlaces = {
@@ -341,16 +341,16 @@ export const createNamedPlaces = (
 ): (() => readonly NamedPlace[]) => {
   const places = createConfiguredPlaces(workspace, environment);
   return () => {
-    const found = findRepository(workspace);
-    if (found.kind !== 'found') return places.read([], [workspace]);
-    const { top, folder } = found.repository;
+    const search = findRepository(workspace);
+    if (search.kind !== 'found') return places.read([], [workspace]);
+    const { top, folder } = search.repository;
     const configs = ['config', 'config.worktree'].map((name) => ({ file: path.join(folder, name), top }));
     return places.read(configs, [top]);
   };
 };
 
 /**
- * Decides whether a repository that a command made may stay: using git in it must not run any program.
+ * Decides whether a new repository of a command may stay: using git in it must not run any program.
  *
  * `git init`, `git clone` and `git worktree add` make such repositories. Anything unknown counts as harmful.
  */
@@ -431,7 +431,10 @@ export const areHarmlessHooks = (folder: string): boolean => {
 
 const isAbsent = (place: string): boolean => entryStatus(place) === null;
 
-/** Whether a worktree folder looks as git made it: it names its repository and a worktree inside the workspace. */
+/**
+ * Whether a worktree folder looks as git creates it: it names its repository and a worktree inside
+ * the workspace.
+ */
 export const isHarmlessWorktree = (folder: string, workspace: string): boolean => {
   const back = readSmall(path.join(folder, 'gitdir')).trim();
   return (
@@ -474,7 +477,7 @@ export const isHarmlessRepository = (place: string, workspace: string, known: re
 };
 
 /**
- * Reads from git's index which folders it takes for repositories of their own (gitlinks), and which files are tracked.
+ * Reads from git's index the nested repositories (gitlinks) and the tracked files.
  *
  * Git starts itself in each gitlink's folder at `status`, `diff`, `add` and `commit`, and obeys the configuration there.
  * The index is parsed only again after it has changed.
@@ -487,7 +490,7 @@ export type IndexContents = {
   isTracked(place: string): boolean;
 };
 
-/** In bytes. Gitlinks of a larger index are found by the walk through all folders instead. */
+/** In bytes. The walk through all folders finds the gitlinks of a larger index. */
 const INDEX_MAX = 64 * 1024 * 1024;
 const GITLINKS_MAX = 10_000;
 const GITLINK_TYPE = 0xe;

@@ -30,8 +30,8 @@ import { entriesIn, inFolder, isFolder, readBytes, setAside } from './untrusted-
  *
  * Before a command, loose objects, refs, reflogs, HEAD and index are copied to the session's
  * folder, which commands do not see. Only changed files are copied again. Packs are not copied:
- * they are mounted read-only. After the command, what is gone or damaged is put back. The command's
- * own new commits, refs and files stay.
+ * they are mounted read-only. After the command, what is gone or damaged is put back. New commits,
+ * refs and files of the command stay.
  *
  * When a command starts or ends while another one runs, what the other one has done so far is
  * checked, too. The copies stay until a command has been checked. So a later process can check a
@@ -271,11 +271,11 @@ type FileKind = 'log' | 'ref' | 'head' | 'index' | 'packedRefs' | 'other';
 /** The kind of a file in a git folder, or in that of a linked worktree. */
 const fileKind = (name: string): FileKind => {
   if (name === 'packed-refs') return 'packedRefs';
-  const own = name.replace(/^worktrees\/[^/]+\//, '');
-  if (own.startsWith('logs/')) return 'log';
-  if (own.startsWith('refs/')) return 'ref';
-  if (own === 'HEAD') return 'head';
-  return own === 'index' ? 'index' : 'other';
+  const suffix = name.replace(/^worktrees\/[^/]+\//, '');
+  if (suffix.startsWith('logs/')) return 'log';
+  if (suffix.startsWith('refs/')) return 'ref';
+  if (suffix === 'HEAD') return 'head';
+  return suffix === 'index' ? 'index' : 'other';
 };
 
 const readText = (file: string): string => readBytes(file)?.toString('utf8') ?? '';
@@ -413,7 +413,7 @@ class GitCopies {
     return now !== null && before !== null && now.equals(before);
   }
 
-  /** Packs that came after the copies were made. */
+  /** Packs that are newer than the copies. */
   newPacks(): readonly string[] {
     return this.#listPacks().filter((name) => !this.#packs.has(name));
   }
@@ -653,7 +653,7 @@ class HistoryCheck {
     }
   }
 
-  /** Objects of packs that the command made and that were verified. */
+  /** Verified objects of new packs of the command. */
   #packedObjects(): ReadonlySet<string> {
     const objects = new Set<string>();
     for (const name of this.#copies.newPacks()) {
@@ -829,13 +829,13 @@ class HistoryCheck {
     this.#repairs.lost += unnamed.length;
   }
 
-  /** Whether a ref of this name can be made. */
+  /** Whether a ref of this name is possible. */
   #isFree(ref: string): boolean {
     if (this.#refNow(ref) !== null) return false;
     const parents = ref.split('/').map((_, index, parts) => parts.slice(0, index).join('/'));
     const isBlocked = parents.some((parent) => entryStatus(this.#at(parent))?.isDirectory() === false);
     if (isBlocked || filesBelow(this.#copies.gitFolder, ref).length > 0) return false;
-    rmSync(this.#at(ref), { recursive: true, force: true }); // empty folders that git left
+    rmSync(this.#at(ref), { recursive: true, force: true }); // empty folders of earlier refs
     return true;
   }
 

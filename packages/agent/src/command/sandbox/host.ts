@@ -22,7 +22,7 @@ const FOLDERS = listWords(`
 
 /**
  * Package lists and precomputed files that programs need. Each mount slows every command, so caches that programs can
- * do without are left out.
+ * do without are not among them.
  */
 const INNER_FOLDERS = listWords(`
   /var/lib/dpkg /var/lib/rpm /var/lib/pacman /var/lib/alternatives /var/lib/texmf /var/lib/ghc
@@ -63,28 +63,28 @@ const isClosedToOthers = (mode: number, isFolder: boolean): boolean => {
   return (mode & needed) !== needed;
 };
 
-/** Folders where people put their own files; packages install the rest. */
+/** Folders where people put files by hand; packages install the rest. */
 const LOOKED_THROUGH = ['/etc', '/opt', '/usr/local'];
 
 /** Files and folders below `top` that this user may read and others may not. Thousands of entries: each step counts. */
 const privatePlaces = (top: string): readonly string[] => {
-  const found: string[] = [];
-  let left = ENTRIES_MAX;
+  const privatePlaces: string[] = [];
+  let remaining = ENTRIES_MAX;
   const visit = (folder: string, depth: number): void => {
     for (const entry of entriesIn(folder)) {
-      if (entry.isSymbolicLink() || left-- <= 0) continue;
+      if (entry.isSymbolicLink() || remaining-- <= 0) continue;
       const place = `${folder}/${entry.name}`;
       const mode = entryStatus(place)?.mode;
       if (mode === undefined || LOCKS.has(place)) continue;
       const isFolder = entry.isDirectory();
       const isPrivate =
         isClosedToOthers(mode, isFolder) || (folder === SSH_FOLDER && SSH_KEY.test(entry.name));
-      if (isPrivate && mayRead(place)) found.push(place);
+      if (isPrivate && mayRead(place)) privatePlaces.push(place);
       else if (isFolder && depth < DEPTH_MAX) visit(place, depth + 1);
     }
   };
   visit(top, 1);
-  return found;
+  return privatePlaces;
 };
 
 const hostFolder = (folder: string): Mount | null => {
@@ -380,7 +380,9 @@ const settingLine = (entry: string): string | null => {
   return `[${name.slice(0, dot)}]\n\t${name.slice(dot + 1)} = ${quoted(value.join('\n'))}`;
 };
 
-/** A command never prunes: neither objects nor entries of reflogs. Its packing is left to the user's own git. */
+/**
+ * A command never prunes: neither objects nor entries of reflogs. The user's git does the packing.
+ */
 const NEVER_PRUNES =
   '[gc]\n\tauto = 0\n\tpruneExpire = never\n\treflogExpire = never\n\treflogExpireUnreachable = never\n';
 
@@ -399,7 +401,7 @@ export const readGitSettings = async (
     GIT_CONFIG_NOSYSTEM: '1',
   };
   const defined = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== undefined));
-  // Runs outside the workspace, so that git ignores the workspace's own configuration.
+  // Runs outside the workspace, so that git ignores the configuration of the workspace.
   const answer = await askProgram(git, ['config', '--global', '--includes', '--list', '-z'], {
     environment: defined,
     searchPath: ['/usr/bin', '/bin'],

@@ -79,7 +79,7 @@ export const EXCHANGED =
 /** Shell text that ends the shell if something else is mounted; empty if there is nothing to compare. */
 export const mountCheck = (expected: readonly MountedIdentity[]): string => {
   if (expected.length === 0) return '';
-  const found = `$(command -p stat -c %d:%i -- ${shellWords(expected.map((one) => one.path))} 2>/dev/null)`;
+  const currentIdentities = `$(command -p stat -c %d:%i -- ${shellWords(expected.map((one) => one.path))} 2>/dev/null)`;
   const identities = shellWords([expected.map(({ identity }) => identity).join('\n')]);
-  return `[ "${found}" = ${identities} ] || { echo "[the sandbox: ${EXCHANGED}]" >&2; exit 126; }\n`;
+  return `[ "${currentIdentities}" = ${identities} ] || { echo "[the sandbox: ${EXCHANGED}]" >&2; exit 126; }\n`;
 };

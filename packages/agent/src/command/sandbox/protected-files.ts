@@ -37,10 +37,10 @@ import { setAside, writeBack } from './untrusted-files.js';
  * Keeps the protected paths of a workspace as they are while fenced commands run.
  *
  * Existing protected paths are mounted read-only for each command (workspace-mounts.ts). New ones
- * are set aside. While no command runs, changes are the user's own and are accepted.
+ * are set aside. While no command runs, changes are the user's and are accepted.
  *
  * A repository that a command makes may stay if nothing in it runs a program. What it tracks may
- * stay with it if the command made its folder too, as `git clone` does, and only as long as the
+ * stay with it if the command created its folder too, as `git clone` does, and only as long as the
  * repository is there.
  *
  * What the quick scan leaves out is walked through beside other work after each command, at the
@@ -58,7 +58,7 @@ export type ProtectedFilesOptions = {
   readonly workspace: string;
   /** Receives the files that are set aside. */
   readonly folder: string;
-  /** Pawl's own environment, which says where the user's git configuration lies. */
+  /** Pawl's environment, which says where the user's git configuration lies. */
   readonly environment: ProcessEnvironment;
   readonly record: GuardRecord;
   /** Guards of sessions that were killed while their commands ran. */
@@ -67,10 +67,10 @@ export type ProtectedFilesOptions = {
   readonly notes: readonly string[];
 };
 
-/** In bytes. The content of a longer file that is not read-only for commands is not kept for restoring. */
+/** In bytes. A longer file that commands may write is not copied for restoring. */
 const SMALL_MAX = 64 * 1024;
 
-/** In bytes. The content of longer files with several names is not kept for restoring. */
+/** In bytes. A longer file with several names is not copied for restoring. */
 const COPY_MAX = 1024 * 1024;
 
 type Known = ProtectedPath & {
@@ -81,28 +81,28 @@ type Known = ProtectedPath & {
   readonly inside: string | null;
 };
 
-const readContent = (found: ProtectedPath): Buffer | null => {
-  if (found.kind !== 'file' || found.links < 2 || found.size > COPY_MAX) return null;
+const readContent = (protectedPath: ProtectedPath): Buffer | null => {
+  if (protectedPath.kind !== 'file' || protectedPath.links < 2 || protectedPath.size > COPY_MAX) return null;
   try {
-    return readFileSync(found.path);
+    return readFileSync(protectedPath.path);
   } catch {
     return null; // closed to us, so to commands as well
   }
 };
 
-const readTarget = (found: ProtectedPath): string | null => {
-  if (found.kind !== 'link') return null;
+const readTarget = (protectedPath: ProtectedPath): string | null => {
+  if (protectedPath.kind !== 'link') return null;
   try {
-    return readlinkSync(found.path);
+    return readlinkSync(protectedPath.path);
   } catch {
     return null; // gone meanwhile
   }
 };
 
-const remember = (found: ProtectedPath): Known => ({
-  ...found,
-  target: readTarget(found),
-  content: readContent(found),
+const remember = (protectedPath: ProtectedPath): Known => ({
+  ...protectedPath,
+  target: readTarget(protectedPath),
+  content: readContent(protectedPath),
   inside: null,
 });
 
@@ -169,8 +169,8 @@ export class ProtectedFiles {
   readonly #running = new Set<Writer>();
   #interrupted: readonly { readonly command: Writer; readonly guard: InterruptedGuard }[] = [];
   readonly #allowed = new Set<string>();
-  /** Folders with a repository that a command of this session made. */
-  readonly #made = new Set<string>();
+  /** Folders with a repository that a command of this session created. */
+  readonly #created = new Set<string>();
   /** Protected paths that came with a repository, and its folder. */
   readonly #came = new Map<string, string>();
   /** Folders that were there before the running commands; null if that is unknown. */
@@ -223,7 +223,7 @@ export class ProtectedFiles {
     return this.#takeNotes();
   }
 
-  /** While commands run, sets new protected paths aside, except repositories that are still being made. */
+  /** While commands run, sets new protected paths aside, except unfinished repositories. */
   sweep(repository: string | null): void {
     this.#releaseInterrupted(repository);
     const { frontier } = this.#judge(repository, false);
@@ -231,8 +231,8 @@ export class ProtectedFiles {
   }
 
   /**
-   * Judges what commands of a killed session have made, if they have ended. Returns lines about everything set aside
-   * since the last call.
+   * Judges the changes of a killed session if its commands have ended. Returns lines about
+   * everything set aside since the last call.
    */
   settle(repository: string | null): readonly string[] {
     this.#releaseInterrupted(repository);
@@ -244,7 +244,7 @@ export class ProtectedFiles {
     return this.#interrupted.length > 0;
   }
 
-  /** Judges everything that is left to judge. */
+  /** Judges all pending changes. */
   close(repository: string | null): void {
     this.#releaseInterrupted(repository);
     if (this.#walk.isPending) {
@@ -260,11 +260,14 @@ export class ProtectedFiles {
     else this.#record.close();
   }
 
-  /** Folders with a harmless repository that a command of this session made. Git may change its configuration. */
-  own(): readonly string[] {
+  /**
+   * Folders with a harmless repository that a command of this session created: git may configure
+   * it.
+   */
+  createdRepositories(): readonly string[] {
     const isOwn = (top: string): boolean =>
       isHarmlessRepository(path.join(top, '.git'), this.#workspace, this.#repositories());
-    return [...this.#made].filter((top) => top !== this.#workspace && isOwn(top));
+    return [...this.#created].filter((top) => top !== this.#workspace && isOwn(top));
   }
 
   /** The user allowed writing to this path: its next content is accepted. */
@@ -277,9 +280,12 @@ export class ProtectedFiles {
     this.#take(repository);
   }
 
-  /** Accepts new paths while fenced commands run: an unfenced command that the user allowed has made them. */
+  /**
+   * Accepts new paths while fenced commands run: they come from an unfenced command that the user
+   * allowed.
+   */
   acceptNew(repository: string | null): void {
-    for (const one of this.#scan.look(repository).found.values()) {
+    for (const one of this.#scan.look(repository).protectedPaths.values()) {
       if (!this.#known.has(one.path)) this.#known.set(one.path, remember(one));
     }
   }
@@ -299,7 +305,7 @@ export class ProtectedFiles {
   #take(repository: string | null): Scan {
     const scan = this.#scan.look(repository);
     const known = new Map<string, Known>();
-    for (const one of scan.found.values()) {
+    for (const one of scan.protectedPaths.values()) {
       const before = this.#known.get(one.path);
       known.set(one.path, before !== undefined && isSame(before, one) ? before : remember(one));
     }
@@ -312,14 +318,14 @@ export class ProtectedFiles {
 
   #judge(repository: string | null, isEnd: boolean): Scan {
     const scan = this.#scan.look(repository);
-    const { found } = scan;
-    this.#gone = [...this.#known.values()].filter((one) => !found.has(one.path));
+    const { protectedPaths } = scan;
+    this.#gone = [...this.#known.values()].filter((one) => !protectedPaths.has(one.path));
     for (const one of this.#gone) {
       this.#known.delete(one.path);
       this.#restore(one);
     }
     // Repositories come first: it depends on them what else may stay.
-    const all = [...found.values()].toSorted((one, other) => judgingRank(one) - judgingRank(other));
+    const all = [...protectedPaths.values()].toSorted((one, other) => judgingRank(one) - judgingRank(other));
     for (const one of all) {
       const before = this.#known.get(one.path);
       if (before === undefined) this.#judgeNew(one, isEnd, null);
@@ -380,7 +386,7 @@ export class ProtectedFiles {
 
   #judgeNew(one: ProtectedPath, isEnd: boolean, before: Known | null): void {
     if (this.#mayStay(one, isEnd)) {
-      if (one.kind === 'repository' && before === null && isEnd) this.#made.add(path.dirname(one.path));
+      if (one.kind === 'repository' && before === null && isEnd) this.#created.add(path.dirname(one.path));
       if (isEnd || !this.#isBeingMade(one)) this.#known.set(one.path, withContents(remember(one)));
       return;
     }
@@ -417,7 +423,7 @@ export class ProtectedFiles {
     return true;
   }
 
-  /** The folder of a repository that the running command has made, and that it has made too. */
+  /** A folder that the running command created, with a repository that it created too. */
   #newRepositoryAround(place: string): string | null {
     for (let top = path.dirname(place); isWithin(top, this.#workspace); top = path.dirname(top)) {
       if (top === this.#workspace) return null;
@@ -525,7 +531,7 @@ export class ProtectedFiles {
     for (const one of guard.known) this.#known.set(one.path, { ...one, content: null, inside: null });
   }
 
-  /** Judges what interrupted commands have made, once they have ended. */
+  /** Judges the changes of interrupted commands once they have ended. */
   #releaseInterrupted(repository: string | null): void {
     const ended = this.#interrupted.filter(({ guard }) => !guard.isAlive());
     if (ended.length === 0) return;
@@ -568,7 +574,7 @@ export class ProtectedFiles {
   #restore({ kind, path: place, content, links, target }: Known): void {
     try {
       if (kind === 'file' && content !== null && links < 2) {
-        if ([...this.#made].some((top) => isWithin(place, top))) return;
+        if ([...this.#created].some((top) => isWithin(place, top))) return;
         writeFileSync(place, content, { flag: 'wx' });
         this.#notes.push(`${this.#shown(place)} is protected, so its old content was restored`);
       } else if (kind === 'link' && target !== null) {
@@ -689,7 +695,7 @@ export const readGuardRecord = (sessionFolder: string): RecordedGuard | null => 
   return isRecorded(value) ? value : null;
 };
 
-/** The notes that a session has left for this workspace. They are gone afterwards. */
+/** Takes the notes of a session for this workspace; they are gone afterwards. */
 export const takeNotes = (sessionFolder: string, workspace: string): readonly string[] => {
   const value = readJson(notesIn(sessionFolder));
   const isOurs =

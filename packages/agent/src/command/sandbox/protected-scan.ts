@@ -19,9 +19,9 @@ import { entriesIn, namesIn } from './untrusted-files.js';
  *
  * A folder is read again only if it has changed, so a second scan costs a few microseconds per
  * folder. The scan stops at a depth, at a number of folders, and at folders of packages and
- * results: these are the frontier, where the walk starts. Places that a walk has found are looked
- * at by each scan. So are the folders that git's index takes for repositories, the git folders that
- * `.git` files name, and what git's configuration names, wherever they lie in the workspace.
+ * results: these are the frontier, where the walk starts. Each scan also looks at the places of the
+ * last walk, the folders that git's index takes for repositories, the git folders that `.git` files
+ * name, and what git's configuration names, wherever they lie in the workspace.
  */
 
 const DEPTH_MAX = 8;
@@ -46,7 +46,7 @@ export type ProtectedPath = {
 };
 
 export type Scan = {
-  readonly found: ReadonlyMap<string, ProtectedPath>;
+  readonly protectedPaths: ReadonlyMap<string, ProtectedPath>;
   /** Paths of all scanned folders. */
   readonly folders: Pick<ReadonlySet<string>, 'has'>;
   readonly sockets: readonly string[];
@@ -147,21 +147,22 @@ export class ProtectedScan {
 
   /** `repository`: the git folder of the workspace if it lies outside the scanned folders. */
   look(repository: string | null): Scan {
-    const found = new Map<string, ProtectedPath>();
-    const scan = this.#scanFolders(found);
+    const protectedPaths = new Map<string, ProtectedPath>();
+    const scan = this.#scanFolders(protectedPaths);
     for (const [place, isGitFolder] of this.#followed) {
-      if (isGitFolder) this.#noteAll(found, listGitCode(place));
-      else if (!this.#note(found, protectedPathAt(place))) this.#followed.delete(place);
+      if (isGitFolder) this.#noteAll(protectedPaths, listGitCode(place));
+      else if (!this.#note(protectedPaths, protectedPathAt(place))) this.#followed.delete(place);
     }
     for (const place of this.#gitlinks(repository)) {
-      if (!found.has(place)) this.#note(found, protectedPathAt(place));
+      if (!protectedPaths.has(place)) this.#note(protectedPaths, protectedPathAt(place));
     }
-    if (repository !== null && !found.has(repository)) this.#noteAll(found, listGitCode(repository));
-    this.#noteConfigured(found, repository);
-    return { found, ...scan };
+    if (repository !== null && !protectedPaths.has(repository))
+      this.#noteAll(protectedPaths, listGitCode(repository));
+    this.#noteConfigured(protectedPaths, repository);
+    return { protectedPaths, ...scan };
   }
 
-  #scanFolders(found: Map<string, ProtectedPath>): Omit<Scan, 'found'> {
+  #scanFolders(protectedPaths: Map<string, ProtectedPath>): Omit<Scan, 'protectedPaths'> {
     const known = this.#known;
     const seen = new Map<string, FolderContents>();
     const sockets: string[] = [];
@@ -184,8 +185,8 @@ export class ProtectedScan {
         for (const inner of contents.packages) frontier.push({ folder: inner, isInPackages: true });
         for (const inner of contents.results) frontier.push({ folder: inner, isInPackages: false });
         for (const place of contents.sockets) sockets.push(place);
-        for (const place of contents.found) this.#note(found, protectedPathAt(place));
-        if (contents.isGitFolder) this.#noteAll(found, listGitCode(folder));
+        for (const place of contents.protectedEntries) this.#note(protectedPaths, protectedPathAt(place));
+        if (contents.isGitFolder) this.#noteAll(protectedPaths, listGitCode(folder));
       }
       level = next;
     }
@@ -193,42 +194,42 @@ export class ProtectedScan {
     return { folders: seen, sockets, frontier };
   }
 
-  #noteAll(found: Map<string, ProtectedPath>, all: readonly ProtectedPath[]): void {
-    for (const one of all) found.set(one.path, one);
+  #noteAll(protectedPaths: Map<string, ProtectedPath>, all: readonly ProtectedPath[]): void {
+    for (const one of all) protectedPaths.set(one.path, one);
   }
 
   /**
    * Adds a path, and of a repository what git obeys of it, wherever it lies in the workspace. False
    * if it is absent.
    */
-  #note(found: Map<string, ProtectedPath>, one: ProtectedPath | null): boolean {
+  #note(protectedPaths: Map<string, ProtectedPath>, one: ProtectedPath | null): boolean {
     if (one === null) return false;
-    found.set(one.path, one);
+    protectedPaths.set(one.path, one);
     if (one.kind !== 'repository') return true;
     const folders = gitFoldersAt(one.path);
     if (folders === null) return true;
     for (const folder of new Set([folders.folder, folders.common])) {
-      if (isWithin(folder, this.#workspace)) this.#noteAll(found, listGitCode(folder));
+      if (isWithin(folder, this.#workspace)) this.#noteAll(protectedPaths, listGitCode(folder));
     }
     return true;
   }
 
   /** Places of `.git` in the folders that the index takes for repositories. */
   #gitlinks(repository: string | null): readonly string[] {
-    const own = gitFoldersAt(path.join(this.#workspace, '.git'));
-    const folder = own?.folder ?? repository;
+    const gitFolders = gitFoldersAt(path.join(this.#workspace, '.git'));
+    const folder = gitFolders?.folder ?? repository;
     if (folder === null) return [];
-    const top = own === null ? path.dirname(folder) : this.#workspace;
+    const top = gitFolders === null ? path.dirname(folder) : this.#workspace;
     return this.#indexes
       .read(folder)
       .gitlinks.map((link) => path.join(top, link, '.git'))
       .filter((place) => isWithin(place, this.#workspace));
   }
 
-  #noteConfigured(found: Map<string, ProtectedPath>, repository: string | null): void {
+  #noteConfigured(protectedPaths: Map<string, ProtectedPath>, repository: string | null): void {
     const configs: ConfigPlace[] = [];
     const tops = new Set([this.#workspace]);
-    for (const one of found.values()) {
+    for (const one of protectedPaths.values()) {
       if (one.kind !== 'repository') continue;
       const top = path.dirname(one.path);
       const folders = gitFoldersAt(one.path);
@@ -242,9 +243,9 @@ export class ProtectedScan {
       configs.push(...listConfigs(repository, repository, top));
     }
     for (const { path: place, key } of this.#configured.read(configs, [...tops])) {
-      if (found.has(place)) continue;
+      if (protectedPaths.has(place)) continue;
       const one = protectedPathAt(place, { inGit: false, namedBy: key });
-      if (one !== null) found.set(place, one);
+      if (one !== null) protectedPaths.set(place, one);
     }
   }
 }
@@ -275,7 +276,7 @@ type Visit = { readonly contents: FolderContents; readonly firstRound: number; r
 class FolderWalk {
   readonly #known = new Map<string, Visit>();
   #open: Frontier[] = [];
-  #found: WalkedPlace[] = [];
+  #newPlaces: WalkedPlace[] = [];
   #round = 0;
   #count = 0;
   isRunning = false;
@@ -292,7 +293,7 @@ class FolderWalk {
     this.isRunning = true;
     this.#round += 1;
     this.#count = 0;
-    this.#found = [];
+    this.#newPlaces = [];
     this.#open = [...frontier];
   }
 
@@ -305,7 +306,7 @@ class FolderWalk {
   /** Reads so many folders at most. Returns whether the walk has ended. */
   step(foldersMax: number): boolean {
     if (!this.isRunning) return true;
-    for (let left = foldersMax; left > 0; left--) {
+    for (let remaining = foldersMax; remaining > 0; remaining--) {
       const next = this.#open.pop();
       if (next === undefined || this.#count >= WALKED_MAX) {
         this.#end(next !== undefined);
@@ -320,7 +321,7 @@ class FolderWalk {
     this.isRunning = false;
     this.isCut = isCut;
     this.folders = this.#count;
-    this.places = this.#found;
+    this.places = this.#newPlaces;
     this.#open = [];
     if (this.#known.size === this.#count) return;
     for (const [folder, { round }] of this.#known) if (round !== this.#round) this.#known.delete(folder);
@@ -335,8 +336,8 @@ class FolderWalk {
     for (const folder of contents.packages) this.#open.push({ folder, isInPackages: true });
     for (const folder of contents.results) this.#open.push({ folder, isInPackages });
     for (const folder of contents.folders) this.#open.push({ folder, isInPackages });
-    for (const place of contents.found) this.#found.push({ path: place, isGitFolder: false });
-    if (contents.isGitFolder) this.#found.push({ path: at.folder, isGitFolder: true });
+    for (const place of contents.protectedEntries) this.#newPlaces.push({ path: place, isGitFolder: false });
+    if (contents.isGitFolder) this.#newPlaces.push({ path: at.folder, isGitFolder: true });
   }
 
   #read({ folder, isInPackages }: Frontier, status: Stats): FolderContents {
@@ -418,7 +419,7 @@ export class BackgroundWalk {
   /** Before the first command everything is the user's. A long walk goes on while the command runs. */
   walkFirst(frontier: readonly Frontier[]): void {
     if (this.#hasWalked) return;
-    // A killed session may have left something to judge.
+    // There may be changes of a killed session to judge.
     this.#sinceMs ??= Number.POSITIVE_INFINITY;
     this.#start(frontier, true, true);
     this.#step(FIRST_FOLDERS);
@@ -507,7 +508,7 @@ export type FolderContents = {
   readonly packages: readonly string[];
   readonly results: readonly string[];
   /** Protected entries. */
-  readonly found: readonly string[];
+  readonly protectedEntries: readonly string[];
   readonly sockets: readonly string[];
   /** Whether git would take the folder for a repository by itself. */
   readonly isGitFolder: boolean;
@@ -526,8 +527,8 @@ const isStill = (contents: FolderContents, { ctimeMs, ino, dev }: Stats): boolea
 
 /**
  * The names of the folder and of the one above it, if they may begin a protected path, which has at
- * most three names. Empty otherwise, and below a protected path: then the user has made a workspace
- * of it.
+ * most three names. Empty otherwise, and below a protected path: then the user works in it as a
+ * workspace.
  */
 const protectedParents = (folder: string): string => {
   const names = [path.basename(path.dirname(folder)), path.basename(folder)];
@@ -548,7 +549,7 @@ const isProtected = (parents: string, entry: Dirent, scope: ProtectedNames): boo
   return parents !== '' && findProtection(`${parents}/${entry.name}`) !== null;
 };
 
-type ListName = 'folders' | 'packages' | 'results' | 'found' | 'sockets';
+type ListName = 'folders' | 'packages' | 'results' | 'protectedEntries' | 'sockets';
 
 const listFor = (entry: Dirent): ListName | null => {
   if (!entry.isDirectory()) return entry.isSocket() ? 'sockets' : null;
@@ -564,7 +565,7 @@ const readFolder = (folder: string, status: Stats, scope: ProtectedNames): Folde
     folders: [],
     packages: [],
     results: [],
-    found: [],
+    protectedEntries: [],
     sockets: [],
   };
   let [hasHead, hasObjects] = [false, false];
@@ -572,12 +573,23 @@ const readFolder = (folder: string, status: Stats, scope: ProtectedNames): Folde
     const { name } = entry;
     if (name === 'HEAD') hasHead = true;
     if (name === 'objects' || name === 'commondir') hasObjects = true;
-    const list = isProtected(parents, entry, scope) ? 'found' : listFor(entry);
+    const list = isProtected(parents, entry, scope) ? 'protectedEntries' : listFor(entry);
     if (list !== null) lists[list].push(path.join(folder, name));
   }
   const isGitFolder = hasHead && hasObjects;
   // Not by a spread: such objects are read slowly, and these are read a thousand times a command.
-  const { folders, packages, results, found, sockets } = lists;
+  const { folders, packages, results, protectedEntries, sockets } = lists;
   const changedMs = status.ctimeMs;
-  return { folders, packages, results, found, sockets, isGitFolder, changedMs, ino, dev, readAtMs };
+  return {
+    folders,
+    packages,
+    results,
+    protectedEntries,
+    sockets,
+    isGitFolder,
+    changedMs,
+    ino,
+    dev,
+    readAtMs,
+  };
 };

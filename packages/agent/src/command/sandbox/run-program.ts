@@ -12,7 +12,7 @@ import { programFilter } from './seccomp.js';
  * 1. The program sees read-only the files that are bound for it, and an empty /tmp. It sees nothing
  *    else of the machine: no home, workspace, /proc, network, environment variables or inherited
  *    open files.
- * 2. It is one process, the first of its own namespace. If it or Pawl is killed, all of it ends.
+ * 2. It is one process, the first of its namespace. If it or Pawl is killed, all of it ends.
  *    See seccomp.ts.
  * 3. Its memory is limited. It can't write files, because file names use memory that no limit
  *    counts.
@@ -166,7 +166,7 @@ export const startSandboxed = (options: SandboxedProgram): SandboxedProcess => {
   const words = ['-c', LIMITED, kilobytes, bubblewrap, ...wordsFor(options, filter !== null)];
   const [program, inner] = withoutOthers(words);
   const child = startProgram(program, inner, {
-    // A session and group of its own, without a terminal: a Ctrl-C there is ours to answer.
+    // A new session and group, without a terminal: a Ctrl-C there is ours to answer.
     detached: true,
     env: {},
     stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'],
@@ -242,8 +242,8 @@ const LIBRARY_FOLDERS: readonly string[] = ['/lib', '/lib64', '/usr/lib', '/usr/
 
 /** `libm.so.6 => /lib/…/libm.so.6 (0x…)` or `/lib64/ld-linux-x86-64.so.2 (0x…)`. */
 const findLibrary = (line: string): readonly string[] => {
-  const found = /^\s*(?:\S+ => )?(\/\S+)(?: \(0x[0-9a-f]+\))?$/.exec(line)?.[1];
-  return found === undefined ? [] : [found];
+  const library = /^\s*(?:\S+ => )?(\/\S+)(?: \(0x[0-9a-f]+\))?$/.exec(line)?.[1];
+  return library === undefined ? [] : [library];
 };
 
 /** Paths of a program's libraries. The program must be trusted, since `ldd` may start it. Never rejects. */

@@ -2,7 +2,7 @@
  * Filters of system calls (seccomp), which the kernel runs for each call of a process and its
  * children.
  *
- * `commandFilter` is for fenced commands. They may start processes and debug their own, but:
+ * `commandFilter` is for fenced commands. They may start processes and debug them, but:
  * - No new namespace, no mount, no administrative kernel interface. Most known escapes began there.
  * - Only sockets of the internet and local families and those of `ip` and `ss`.
  * - No injection of input into a terminal, and no setuid files.
@@ -11,7 +11,7 @@
  * - It can start threads but no processes. So its memory limit covers everything, and there is no
  *   fork bomb.
  * - It can't open sockets, make namespaces or read another program's memory. It can't send signals,
- *   since the first process of a namespace ignores its own.
+ *   since the first process of a namespace ignores signals from itself.
  * - All of its memory is private and counted: no shared memory, no memory files.
  */
 

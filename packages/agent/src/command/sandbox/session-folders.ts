@@ -80,11 +80,11 @@ const owner = (): Owner => {
 /** /etc/passwd with the session's home in this user's entry. */
 const usersText = (): string => {
   const { uid, gid, username, shell } = owner();
-  const own = `${username}:x:${uid}:${gid}::${INNER_HOME}:${shell ?? '/bin/sh'}`;
+  const userLine = `${username}:x:${uid}:${gid}::${INNER_HOME}:${shell ?? '/bin/sh'}`;
   const others = readSmall('/etc/passwd')
     .split('\n')
     .filter((line) => line !== '' && line.split(':')[2] !== String(uid));
-  return `${[own, ...others].join('\n')}\n`;
+  return `${[userLine, ...others].join('\n')}\n`;
 };
 
 /** Makes the symlinks, in a home that no command has used yet. */
@@ -190,17 +190,20 @@ const isLinkTo = (place: string, targets: ReadonlySet<string>): boolean => {
   }
 };
 
-/** Moves the entries of one open folder to another, except links to `own`. Returns the number of failures. */
-const moveEntries = (from: number, to: number, own: ReadonlySet<string>): number => {
+/**
+ * Moves the entries of one open folder to another, except links to `linkTargets`. Returns the
+ * number of failures.
+ */
+const moveEntries = (from: number, to: number, linkTargets: ReadonlySet<string>): number => {
   let failures = 0;
   for (const entry of readdirSync(`/proc/self/fd/${from}`, { withFileTypes: true })) {
     const source = `/proc/self/fd/${from}/${entry.name}`;
     const target = `/proc/self/fd/${to}/${entry.name}`;
-    if (entry.isSymbolicLink() && isLinkTo(source, own)) continue;
+    if (entry.isSymbolicLink() && isLinkTo(source, linkTargets)) continue;
     const inner = entry.isDirectory() ? openEntry(source) : null;
     const outer = inner === null ? null : openEntry(target);
     try {
-      if (inner !== null && outer !== null) failures += moveEntries(inner, outer, own);
+      if (inner !== null && outer !== null) failures += moveEntries(inner, outer, linkTargets);
       else {
         const isEmpty = inner !== null && readdirSync(`/proc/self/fd/${inner}`).length === 0;
         if (isEmpty && entryStatus(target) !== null) continue; // a folder for downloads that got none
@@ -217,16 +220,17 @@ const moveEntries = (from: number, to: number, own: ReadonlySet<string>): number
 };
 
 /**
- * Moves what a command left in its fresh home and /tmp to those of the session, where later commands look. Commands may
- * exchange folders there meanwhile, so both sides are reached through open folders. Links to the user's tools and git
- * settings stay behind. Returns the number of entries that could not be moved.
+ * Moves the files of a command from its fresh home and /tmp to those of the session, where later
+ * commands look. Commands may exchange folders there meanwhile, so both sides are reached through
+ * open folders. Links to the user's tools and git settings stay behind. Returns the number of
+ * entries that could not be moved.
  */
 export const carryOver = (
   fresh: SessionFolders,
   session: SessionFolders,
   { links }: Pick<HomeView, 'links'>,
 ): number => {
-  const own = new Set(links.map(({ to }) => to));
+  const linkTargets = new Set(links.map(({ to }) => to));
   removeTree(path.join(fresh.home, '.gitconfig'));
   let failures = 0;
   for (const [from, to] of [
@@ -235,7 +239,7 @@ export const carryOver = (
   ] as const) {
     const [source, target] = [openEntry(from), openEntry(to)];
     try {
-      if (source !== null && target !== null) failures += moveEntries(source, target, own);
+      if (source !== null && target !== null) failures += moveEntries(source, target, linkTargets);
     } catch {
       failures += 1; // a folder could not be listed
     }
@@ -290,14 +294,14 @@ export const removeFolders = (top: string): void => {
 };
 
 /**
- * Names the session of a folder, in its file `session`. Each process of a session has a folder of its own: so a later
- * process finds the commands of one that was killed.
+ * Names the session of a folder, in its file `session`. Each process of a session has one folder:
+ * so a later process finds the commands of one that was killed.
  */
 export type SessionRecord = {
   readonly sessionId: string;
   /** Boot id and pid namespace. */
   readonly machine: string;
-  /** Device and inode of the folder, when it was made; empty in a record of an earlier version. */
+  /** Device and inode of the folder at its creation; empty in a record of an earlier version. */
   readonly folder: string;
 };
 
@@ -354,18 +358,18 @@ export const readSession = (folder: string): SessionRecord | null => {
 
 const sentFile = (folder: string): string => path.join(folder, 'sent');
 
-/** A line of its own, also after one that a full disk has cut. */
+/** A separate line, also after one that a full disk has cut. */
 const sentLine = (call: string): string => JSON.stringify(call);
 
 /** Records that a call is about to leave this process. Throws if that can't be written: then the call must not leave it. */
 export const recordSent = (folder: string, call: string): void =>
   appendFileSync(sentFile(folder), `\n${sentLine(call)}\n`);
 
-/** Whether a call has left the process of a folder. */
+/** Whether the process of a folder has sent a call. */
 export const hasSent = (folder: string, call: string): boolean => {
   try {
     return readFileSync(sentFile(folder), 'utf8').split('\n').includes(sentLine(call));
   } catch {
-    return false; // none has left it
+    return false; // it has sent none
   }
 };

@@ -14,7 +14,7 @@ export const shellWords = (words: readonly string[]): string => words.map(shellW
 /** Like `shellWord`, on a single line. The shell needs a newline in its variable `newline`. */
 const shellWordInLine = (text: string): string => text.split('\n').map(shellWord).join('"$newline"');
 
-/** Names that a shell treats specially, so they can't be exported, and those of our own scripts. */
+/** Names that a shell treats specially, so they can't be exported, and those of our scripts. */
 const RESERVED =
   /^(?:_|go|newline|PPID|SHELLOPTS|BASHOPTS|BASH_.*|E?UID|IFS|OPTIND|LINENO|GROUPS|DIRSTACK|FUNCNAME)$/;
 
@@ -125,7 +125,7 @@ export const openCommand = ({ program, words, environment }: CommandLine, folder
   return { file: file.join('\n'), line: exportLine(Object.entries(environment)) };
 };
 
-/** The last output of a command that has left processes; command-shell.sh writes it. */
+/** The last output of a command with leftover processes; command-shell.sh writes it. */
 const LEFT_BEHIND = '\0left behind\n';
 
 /** Splits a stream from the mark at its end. Bytes that may begin the mark are held back until more come. */

@@ -56,7 +56,7 @@ const readFile = <T>(file: string, read: (descriptor: number) => T): T | null =>
     descriptor = openSync(file, FILE_ONLY);
     return read(descriptor);
   } catch {
-    return null; // git is told nothing by it either
+    return null; // it says nothing to git either
   } finally {
     if (descriptor !== null) closeSync(descriptor);
   }

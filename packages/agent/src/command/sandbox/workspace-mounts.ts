@@ -43,7 +43,7 @@ type VisibleMachine = {
 };
 
 type Repository = {
-  /** Real path of the git folder if it is not the workspace's own `.git`. */
+  /** Real path of the git folder if it is not the `.git` of the workspace. */
   readonly elsewhere: string | null;
   readonly mounts: (isWritable: boolean) => readonly Mount[];
   readonly refusals: readonly string[];
@@ -53,12 +53,12 @@ const NO_REPOSITORY: Repository = { elsewhere: null, mounts: () => [], refusals:
 
 /** `secrets`: a repository that contains one of these paths is not shown, such as a whole home under git. */
 const viewRepository = (workspace: string, secrets: readonly string[]): Repository => {
-  const found = findRepository(workspace);
-  if (found.kind === 'none') return NO_REPOSITORY;
-  if (found.kind === 'refused') {
-    return { ...NO_REPOSITORY, refusals: [`git finds no repository here, since ${found.why}`] };
+  const located = findRepository(workspace);
+  if (located.kind === 'none') return NO_REPOSITORY;
+  if (located.kind === 'refused') {
+    return { ...NO_REPOSITORY, refusals: [`git finds no repository here, since ${located.why}`] };
   }
-  const { top, folder } = found.repository;
+  const { top, folder } = located.repository;
   if (top === workspace && isWithin(folder, workspace)) {
     return { ...NO_REPOSITORY, elsewhere: folder === path.join(top, '.git') ? null : folder };
   }
@@ -83,12 +83,12 @@ const PACK_FILES_MAX = 120;
  * their configuration. The folder of a linked worktree lies in that of its repository.
  */
 const gitFoldersIn = (
-  { found }: Scan,
-  own: readonly string[],
+  { protectedPaths }: Scan,
+  createdRepositories: readonly string[],
   workspace: string,
   elsewhere: string | null,
 ): readonly string[] => {
-  const all = [...found.values()];
+  const all = [...protectedPaths.values()];
   const inside = all.filter((one) => one.kind === 'repository' && isFolder(one.path)).map((one) => one.path);
   const known = [...(elsewhere === null ? [] : [elsewhere]), ...inside];
   const configured = all
@@ -98,10 +98,12 @@ const gitFoldersIn = (
   const modules = configured.filter((folder) =>
     known.some((one) => isWithin(folder, path.join(one, 'modules'))),
   );
-  const others = bare.filter((folder) => folder !== workspace && !own.some((top) => isWithin(folder, top)));
+  const others = bare.filter(
+    (folder) => folder !== workspace && !createdRepositories.some((top) => isWithin(folder, top)),
+  );
   return [
     ...new Set([
-      ...known.filter((folder) => !own.some((top) => isWithin(folder, top))),
+      ...known.filter((folder) => !createdRepositories.some((top) => isWithin(folder, top))),
       ...others,
       ...modules,
     ]),
@@ -115,7 +117,7 @@ const foldersAbove = (gitFolder: string, workspace: string): readonly string[] =
   return parts[0] === '' ? [] : parts.map((_, index) => path.join(workspace, ...parts.slice(0, index + 1)));
 };
 
-/** A folder that is not there could be made by a command, as a link. */
+/** A command could create a missing folder, as a link. */
 const makeObjectFolders = (gitFolder: string): void => {
   if (!isFolder(path.join(gitFolder, 'objects'))) return;
   for (const name of ['pack', 'info']) {
@@ -192,15 +194,18 @@ type WritableWorkspace = {
   readonly repository: Repository;
   readonly scan: Scan;
   /** As in ProtectedFiles. */
-  readonly own: readonly string[];
+  readonly createdRepositories: readonly string[];
 };
 
 const writableMounts = (
-  { workspace, repository, scan, own }: WritableWorkspace,
+  { workspace, repository, scan, createdRepositories }: WritableWorkspace,
   access: RepositoryAccess,
 ): PlannedMounts => {
-  const { mounts, bound, exchangeable } = protectedMounts(scan.found.values(), { workspace, own });
-  const gitFolders = gitFoldersIn(scan, own, workspace, repository.elsewhere);
+  const { mounts, bound, exchangeable } = protectedMounts(scan.protectedPaths.values(), {
+    workspace,
+    createdRepositories,
+  });
+  const gitFolders = gitFoldersIn(scan, createdRepositories, workspace, repository.elsewhere);
   const all = [...repository.mounts(true), writable(workspace), ...mounts];
   const usual = withGitFolders(all, gitFolders, 'read', workspace).mounts;
   const isUsual = access === 'read';
@@ -214,7 +219,7 @@ export class WorkspaceGuard {
   readonly #files: ProtectedFiles;
   readonly #history: GitHistory;
   #repository = NO_REPOSITORY;
-  /** Sockets that existed while no command ran, so no command made them. */
+  /** Sockets that existed while no command ran: no command created them. */
   #ownSockets: readonly string[] = [];
   /** Number of running commands that may write. */
   #running = 0;
@@ -236,7 +241,10 @@ export class WorkspaceGuard {
     const scan = this.#files.look(repository.elsewhere);
     if (this.#running === 0) this.#ownSockets = scan.sockets;
     const { mounts, usual, bound, guarded, exchangeable } = isWritable
-      ? writableMounts({ workspace, repository, scan, own: this.#files.own() }, access)
+      ? writableMounts(
+          { workspace, repository, scan, createdRepositories: this.#files.createdRepositories() },
+          access,
+        )
       : readOnlyMounts(workspace, repository);
     const roots = [workspace, ...repository.mounts(isWritable).map((mount) => mount.path)];
     const isSeen = (place: string): boolean => roots.some((root) => isWithin(place, root)) || isOnHost(place);
@@ -313,16 +321,18 @@ const linkTargetMounts = (link: string, workspace: string): readonly Mount[] => 
   return [readableIfThere(real)];
 };
 
-const protectingMounts = (found: ProtectedPath, workspace: string): readonly Mount[] => {
-  const parent = path.dirname(found.path);
-  if (found.kind === 'link') return linkTargetMounts(found.path, workspace);
-  if (found.kind === 'repository') {
+const protectingMounts = (protectedPath: ProtectedPath, workspace: string): readonly Mount[] => {
+  const parent = path.dirname(protectedPath.path);
+  if (protectedPath.kind === 'link') return linkTargetMounts(protectedPath.path, workspace);
+  if (protectedPath.kind === 'repository') {
     return [
-      entryStatus(found.path)?.isDirectory() ? writableIfThere(found.path) : readableIfThere(found.path),
+      entryStatus(protectedPath.path)?.isDirectory()
+        ? writableIfThere(protectedPath.path)
+        : readableIfThere(protectedPath.path),
     ];
   }
-  const isPart = path.basename(parent).startsWith('.') && parent !== workspace && !found.inGit;
-  return [...(isPart ? [writableIfThere(parent)] : []), readableIfThere(found.path)];
+  const isPart = path.basename(parent).startsWith('.') && parent !== workspace && !protectedPath.inGit;
+  return [...(isPart ? [writableIfThere(parent)] : []), readableIfThere(protectedPath.path)];
 };
 
 export type ProtectedMounts = {
@@ -334,17 +344,20 @@ export type ProtectedMounts = {
 };
 
 /**
- * `found`: the existing protected paths; if there are too many, the highest ones are mounted. `own`: folders whose
- * repositories stay writable and are only checked afterwards.
+ * `protectedPaths`: if there are too many, the highest ones are mounted.
+ * `createdRepositories`: folders whose repositories stay writable and are only checked afterwards.
  */
 const protectedMounts = (
-  found: Iterable<ProtectedPath>,
-  { workspace, own }: { readonly workspace: string; readonly own: readonly string[] },
+  protectedPaths: Iterable<ProtectedPath>,
+  {
+    workspace,
+    createdRepositories,
+  }: { readonly workspace: string; readonly createdRepositories: readonly string[] },
 ): ProtectedMounts => {
-  const isOwn = ({ path: place, inGit, kind }: ProtectedPath): boolean =>
-    (inGit || kind === 'repository') && own.some((folder) => isWithin(place, folder));
-  const all = [...found]
-    .filter((one) => !isOwn(one))
+  const isCreated = ({ path: place, inGit, kind }: ProtectedPath): boolean =>
+    (inGit || kind === 'repository') && createdRepositories.some((folder) => isWithin(place, folder));
+  const all = [...protectedPaths]
+    .filter((one) => !isCreated(one))
     .toSorted((one, other) => pathDepth(one.path) - pathDepth(other.path));
   const repositories = all.filter(({ kind }) => kind === 'repository').map((one) => one.path);
   const closed = repositories.slice(REPOSITORIES_MAX);

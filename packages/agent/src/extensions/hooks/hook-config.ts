@@ -107,7 +107,7 @@ const readHook = (name: string, raw: ParsedTable): HookDeclaration => ({
   enabled: raw.enabled !== false,
 });
 
-/** Reads the table of hooks by their names. A faulty hook is left out. */
+/** Reads the table of hooks by their names. Faulty hooks are ignored. */
 export const readHookTable = (table: unknown): ReadHooks => {
   if (!isTable(table))
     return { hooks: [], faults: [{ keys: ['hook'], text: 'hook is a table: [hook.NAME].' }] };

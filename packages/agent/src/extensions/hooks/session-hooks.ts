@@ -1,5 +1,5 @@
 /**
- * The hooks of one session, in the order in which they were given.
+ * The hooks of one session, in the order of their list.
  *
  * 1. Each gets one JSON object. Its answer counts only if it comes in time and has the form of one; everything else is a
  *    failure, and the hook's declaration says what follows from it.
@@ -83,9 +83,9 @@ const matches = (pattern: string, tool: string): boolean => {
   const end = tool.length - last.length;
   let at = first.length;
   for (const piece of pieces) {
-    const found = tool.indexOf(piece, at);
-    if (found < 0) return false;
-    at = found + piece.length;
+    const index = tool.indexOf(piece, at);
+    if (index < 0) return false;
+    at = index + piece.length;
   }
   return at <= end;
 };
@@ -238,8 +238,8 @@ const findNamed = (
     throw new HookFault(`there is no program ${file}, or it may not be executed`);
   }
   const programs = searchPrograms(place);
-  const found = programs.find(whole);
-  if (found !== null) return found;
+  const program = programs.find(whole);
+  if (program !== null) return program;
   const why = programs.whyNot(whole);
   throw new HookFault(`there is no program ${whole}${why === null ? ' in PATH' : `: ${why}`}`);
 };
@@ -283,7 +283,7 @@ export const runHookProgram = async (
     });
   const { words, environment, folder, descriptors, isGuarded } = prepared;
   const running = runProgram({
-    // bubblewrap, the shell or the program that was found above
+    // bubblewrap, the shell or the program from above
     program: prepared.program as ProgramPath,
     words,
     environment,
@@ -311,7 +311,7 @@ export const faultText = (error: unknown): string => {
   return `it failed: ${error instanceof Error ? error.message : String(error)}`;
 };
 
-/** What a hook said: by its exit code and its output, or as a value of a function. */
+/** The answer of a hook: by its exit code and its output, or as a value of a function. */
 
 type HookAnswer = {
   readonly decision: HookDecision;
@@ -341,8 +341,8 @@ const DECISIONS: Readonly<Record<string, HookDecision>> = {
 /** Without half characters (lone surrogates), since providers refuse requests that have one. */
 const cut = (text: string): string => {
   const trimmed = text.trim();
-  const kept = trimmed.length > TEXT_MAX ? `${trimmed.slice(0, TEXT_MAX)}…` : trimmed;
-  return kept.replace(/\p{Surrogate}/gu, '\ufffd');
+  const limited = trimmed.length > TEXT_MAX ? `${trimmed.slice(0, TEXT_MAX)}…` : trimmed;
+  return limited.replace(/\p{Surrogate}/gu, '\ufffd');
 };
 
 const answerText = (answer: object, key: string): string | null => {

@@ -49,7 +49,7 @@ export type ConnectedServer = {
   listOffers(signal: AbortSignal): Promise<RemoteOffers>;
   getPrompt(
     name: string,
-    given: Readonly<Record<string, string>>,
+    args: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<GetPromptResult>;
   readResource(uri: string, signal: AbortSignal): Promise<ReadResourceResult>;
@@ -78,7 +78,7 @@ export type ConnectOptions = ServerPlace & {
   readonly onClose: () => void;
 };
 
-/** The deadlines are the session's own: it aborts the signal of a call. */
+/** The session sets the deadlines: it aborts the signal of a call. */
 const NO_TIMEOUT_MS = 2 ** 31 - 1;
 const PAGES_MAX = 64;
 
@@ -129,7 +129,7 @@ const createClient = (server: McpServer, options: ConnectOptions): Client => {
       capabilities: { elicitation: { form: {}, url: {} } },
       versionNegotiation: { mode: negotiationMode(server.protocol) },
       listMaxPages: PAGES_MAX,
-      // Results are for the model. One that does not fit the server's own schema is shown all the same.
+      // Results are for the model. One that does not fit the server's schema is shown all the same.
       jsonSchemaValidator: {
         getValidator: acceptAll,
       },
@@ -180,8 +180,8 @@ export const connectServer = async (server: McpServer, options: ConnectOptions):
       why,
       close: () => client.close(),
       listOffers: (asking) => listOffers(client, asking),
-      getPrompt: (name, given, asking) =>
-        client.getPrompt({ name, arguments: { ...given } }, { signal: asking, timeout: NO_TIMEOUT_MS }),
+      getPrompt: (name, args, asking) =>
+        client.getPrompt({ name, arguments: { ...args } }, { signal: asking, timeout: NO_TIMEOUT_MS }),
       readResource: (uri, asking) => client.readResource({ uri }, { signal: asking, timeout: NO_TIMEOUT_MS }),
       async call(tool, input, { signal: ofCall, onProgress }) {
         try {

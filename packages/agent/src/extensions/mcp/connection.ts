@@ -19,7 +19,8 @@ import { serverSecrets } from './server-secrets.js';
 /**
  * The connection to one server.
  *
- * 1. It is made with the first use, and again if the server has ended meanwhile. Several uses share one attempt.
+ * 1. It opens with the first use, and again if the server has ended meanwhile. Several uses share
+ *    one attempt.
  * 2. Errors are sentences for the user and the model.
  */
 export type Connection = {
@@ -29,7 +30,7 @@ export type Connection = {
   call(tool: string, input: JsonObject, options: CallOptions): Promise<CallToolResult>;
   getPrompt(
     name: string,
-    given: Readonly<Record<string, string>>,
+    args: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<GetPromptResult>;
   readResource(uri: string, signal: AbortSignal): Promise<ReadResourceResult>;
@@ -46,7 +47,7 @@ type ConnectionOptions = {
   readonly environment: ProcessEnvironment;
   readonly workspace: string;
   readonly stateFolder: string;
-  /** Time limit for connecting. A call has its own. */
+  /** Time limit for connecting. A call has another one. */
   readonly startMs?: number;
   /** Called with the tools after connecting, and whenever the server says that they have changed. */
   readonly onTools?: (tools: readonly RemoteTool[]) => void;
@@ -117,10 +118,10 @@ class ServerConnection implements Connection {
 
   getPrompt(
     name: string,
-    given: Readonly<Record<string, string>>,
+    args: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<GetPromptResult> {
-    return this.#ask((live) => live.getPrompt(name, given, signal), signal, 'Try again');
+    return this.#ask((live) => live.getPrompt(name, args, signal), signal, 'Try again');
   }
 
   readResource(uri: string, signal: AbortSignal): Promise<ReadResourceResult> {
@@ -261,8 +262,10 @@ class ServerConnection implements Connection {
       if (this.#closing.signal.aborted) throw fail('the session has ended');
       const seconds = `${startMs / 1_000} s`;
       const why = late.aborted ? `it did not answer within ${seconds}` : errorText(connected.fault);
-      const said = log.last();
-      throw fail(said === '' || this.server.kind === 'http' ? why : `${why}. Its last words: ${said}`);
+      const lastWords = log.last();
+      throw fail(
+        lastWords === '' || this.server.kind === 'http' ? why : `${why}. Its last words: ${lastWords}`,
+      );
     }
     live = connected.value;
     this.#live = live;

@@ -16,15 +16,15 @@ const HASH_LENGTH = 8;
 /** Some providers refuse requests with more tools than this, together with the built-in ones. */
 const TOOLS_MAX = 100;
 const CHARACTERS_MAX = 160_000;
-/** Equal names that are said one by one. */
+/** Equal names that are reported one by one. */
 const FAULTS_MAX = 3;
 
-/** A tool as its server offers it, made safe. */
+/** A tool as its server offers it, sanitized. */
 export type OfferedTool = {
   readonly name: string;
   readonly description: string;
   readonly inputSchema: JsonObject;
-  /** The server says that its calls change nothing: one that was interrupted is made again. */
+  /** The server says that its calls change nothing: an interrupted one is repeated. */
   readonly isReadOnly?: true;
 };
 
@@ -83,8 +83,8 @@ export const declareTools = (offers: readonly Offer[]): Declared => {
 };
 
 /**
- * The tools that a server offers, made safe to declare. Of equal names the first counts. A tool that its server runs only
- * as a task is left out: a call of it can't succeed.
+ * The tools that a server offers, safe to declare. Of equal names the first counts. A tool that its
+ * server runs only as a task is omitted: a call of it can't succeed.
  */
 
 const DESCRIPTION_MAX = 2_000;
@@ -95,7 +95,7 @@ type Offered = {
   readonly tools: readonly OfferedTool[];
   /** What was changed, one line a tool. */
   readonly notes: readonly string[];
-  /** Names of the tools that were left out because their server runs them only as tasks. */
+  /** Names of the omitted tools, which their server runs only as tasks. */
   readonly needTasks: readonly string[];
 };
 

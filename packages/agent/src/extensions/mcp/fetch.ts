@@ -1,6 +1,6 @@
 /**
- * The package's `fetch`, over our own client, which knows the proxies of the environment. In the bundle the streams are
- * ours; from source they are Node's, which don't take ours.
+ * The package's `fetch`, over our client, which knows the proxies of the environment. In the bundle
+ * the streams are ours; from source they are Node's, which don't take ours.
  */
 
 import type { FetchLike } from '@modelcontextprotocol/client';
@@ -73,8 +73,8 @@ const readAtMost = async ({ body }: LeanResponse, bytesMax: number): Promise<str
 const failedAnswer = async (response: LeanResponse, bytesMax: number): Promise<Response> => {
   const { status, statusText, headers } = response;
   const named = READ_FROM_ERRORS.map((name) => [name, headers.get(name) ?? ''] as const);
-  const given = Object.fromEntries(named.filter(([, value]) => value !== ''));
-  return new Response(await readAtMost(response, bytesMax), { status, statusText, headers: given });
+  const responseHeaders = Object.fromEntries(named.filter(([, value]) => value !== ''));
+  return new Response(await readAtMost(response, bytesMax), { status, statusText, headers: responseHeaders });
 };
 
 type Send = ReturnType<typeof createFetch>;

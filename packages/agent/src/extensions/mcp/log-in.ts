@@ -210,7 +210,7 @@ export const beginLogin = async (server: HttpServer, options: LoginOptions): Pro
   return state === 'accepted' ? { kind: 'unneeded' } : { kind: 'begun', address: loginAddress(provider) };
 };
 
-/** Finishes a login that was begun, with the address that the browser was sent to. */
+/** Finishes a pending login, with the address that the browser was sent to. */
 export const finishLogin = async (
   server: HttpServer,
   address: string,
@@ -236,8 +236,8 @@ export const finishLogin = async (
 /**
  * Waits on 127.0.0.1 for the redirect of a login.
  *
- * 1. Only a request with the login's own state counts. Anybody on this machine, and any web page, can send others: they
- *    are answered and forgotten.
+ * 1. Only a request with the state of the login counts. Anybody on this machine, and any web page,
+ *    can send others: they are answered and forgotten.
  * 2. The host of a request must be ours, so that no foreign name leads here.
  */
 type RedirectListener = {
@@ -456,7 +456,7 @@ class StoredLoginProvider implements LoginProvider {
 type LoginProviderOptions = {
   readonly stateFolder: string;
   readonly redirectUrl: string;
-  /** Whether a login that was begun before is finished. */
+  /** Whether an earlier login is finished. */
   readonly resumes: boolean;
 };
 

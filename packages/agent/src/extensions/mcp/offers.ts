@@ -14,7 +14,10 @@ import type { Redactor } from '../../secrets/redactor.js';
 import type { Connection } from './connection.js';
 import { declaredName } from './declare-tools.js';
 
-/** The prompts and resources of a session's servers, for the user to name. The model is not told of them. */
+/**
+ * The prompts and resources of a session's servers, for the user to name. The model does not see
+ * them.
+ */
 export type SessionOffers = {
   /** What the servers offered when they were last connected. */
   prompts(): readonly DeclaredPrompt[];
@@ -53,9 +56,9 @@ export const createSessionOffers = (
 ): SessionOffers => {
   const byName = new Map(servers.map((one) => [one.connection.server.name, one]));
   const findConnection = (name: string): Connection => {
-    const found = byName.get(name);
-    if (found === undefined) throw new Error(`there is no MCP server ${name}`);
-    return found.connection;
+    const server = byName.get(name);
+    if (server === undefined) throw new Error(`there is no MCP server ${name}`);
+    return server.connection;
   };
   return {
     prompts: () =>
@@ -88,7 +91,9 @@ export const createSessionOffers = (
   };
 };
 
-/** The prompts and resources that a server offers, made safe to list. Of equal names the first counts. */
+/**
+ * The prompts and resources that a server offers, safe to list. Of equal names the first counts.
+ */
 
 type OfferedPrompt = {
   readonly name: string;
@@ -135,7 +140,7 @@ export const offeredPrompts = (remote: readonly RemotePrompt[]): readonly Offere
         .map((one) => ({ name: one.name.slice(0, NAME_MAX), required: one.required === true })),
     }));
 
-/** Addresses with spaces or other characters that no mention can hold are left out. */
+/** Addresses with spaces or other characters that no mention can hold are omitted. */
 export const offeredResources = (remote: readonly RemoteResource[]): readonly OfferedResource[] =>
   distinctBy(remote, ({ uri }) => uri)
     .filter(({ uri }) => uri.length <= URI_MAX && !/[\s"\p{C}]/u.test(uri))
@@ -171,7 +176,8 @@ export const isOffers = (value: unknown): value is ServerOffers =>
 /**
  * The arguments of a prompt from the words behind its name.
  *
- * 1. Words are separated by spaces; quotes keep spaces together. The last argument takes all the words that are left.
+ * 1. Words are separated by spaces; quotes keep spaces together. The last argument takes all
+ *    remaining words.
  * 2. `name=value` gives an argument by its name.
  */
 

@@ -1,7 +1,7 @@
 /**
  * A question of an MCP server to the user (elicitation), as it is shown.
  *
- * 1. All texts are the server's: they are cut here, and made safe where they are shown.
+ * 1. All texts are the server's: they are cut here, and sanitized where they are shown.
  * 2. A form that nobody would fill in is no question. Null then.
  */
 

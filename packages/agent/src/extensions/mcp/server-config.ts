@@ -196,7 +196,10 @@ const readServer = (name: string, raw: ParsedTable): McpServer => {
   };
 };
 
-/** Reads a table of servers by their names. `above`: the keys of the table, for messages. A faulty server is left out. */
+/**
+ * Reads a table of servers by their names. `above`: the keys of the table, for messages. Faulty
+ * servers are ignored.
+ */
 export const readServers = (table: unknown, above: readonly string[]): ReadServers => {
   const where = (keys: readonly string[]): string => keys.join('.').slice(0, 80);
   if (!isTable(table)) return { servers: [], faults: [{ keys: above, text: `${where(above)} is a table.` }] };

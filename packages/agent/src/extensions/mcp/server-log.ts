@@ -23,15 +23,15 @@ const LAST_MAX = 300;
 export const openServerLog = (stateFolder: string, server: string, redacted: RedactedStream): ServerLog => {
   const folder = join(stateFolder, 'mcp', 'logs');
   const file = join(folder, `${server}.log`);
-  let [left, last] = [CONNECTION_MAX, ''];
+  let [remaining, last] = [CONNECTION_MAX, ''];
   return {
     file,
     last: () => last.trim().split('\n').at(-1)?.trim().slice(0, LAST_MAX) ?? '',
     add(piece) {
       const text = redacted.add(piece);
       last = `${last}${text}`.slice(-2 * LAST_MAX);
-      left -= text.length;
-      if (left < 0) return;
+      remaining -= text.length;
+      if (remaining < 0) return;
       try {
         mkdirSync(folder, { recursive: true, mode: 0o700 });
         const status = statSync(file, { throwIfNoEntry: false });

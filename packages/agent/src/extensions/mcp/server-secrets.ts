@@ -87,14 +87,14 @@ export const secretsByName = (
   stateFolder: string,
 ): Readonly<Record<string, string>> => {
   const byName: Record<string, string> = {};
-  const secretsOf = (server: McpServer): readonly SecretValue[] => [
+  const listSecrets = (server: McpServer): readonly SecretValue[] => [
     ...serverSecrets(server, environment),
     ...(server.kind === 'http' ? loginSecrets(stateFolder, server) : []).map((value) => ({
       name: `${server.name}.login`,
       value,
     })),
   ];
-  for (const { name, value } of servers.flatMap(secretsOf)) {
+  for (const { name, value } of servers.flatMap(listSecrets)) {
     let free = name;
     for (let number = 2; Object.hasOwn(byName, free); number++) free = `${name}.${number}`;
     byName[free] = value;
@@ -127,7 +127,7 @@ export const shownStart = (server: McpServer): string => {
  * 3. A missing or faulty file means that there is no login.
  */
 
-/** A login that was begun, until its redirect comes. */
+/** A pending login, until its redirect comes. */
 type PendingLogin = {
   readonly state: string;
   readonly verifier: string;

@@ -93,7 +93,10 @@ type OpenServer = OfferingServer & { known: readonly OfferedTool[] | null; decli
 /** Characters of a question that are shown. */
 const QUESTION_MAX = 300;
 
-/** Before its declarations are frozen, a session takes what it learns. After its end nothing is said any more. */
+/**
+ * Before its declarations are frozen, a session takes what it learns. After its end it reports
+ * nothing any more.
+ */
 type Phase = { isFrozen: boolean; isClosed: boolean };
 
 const openServer = (
@@ -102,7 +105,7 @@ const openServer = (
   phase: Phase,
   asker: ServerAsker,
 ): OpenServer => {
-  const told = new Set<string>();
+  const reported = new Set<string>();
   const learn = async (remote: readonly RemoteTool[]): Promise<void> => {
     const { tools, needTasks } = offeredTools(remote);
     const change = describeChange(server.name, served.known, tools);
@@ -112,13 +115,13 @@ const openServer = (
     const stored = await attempt(() => storeTools(stateFolder, server, tools));
     if (stored.kind === 'fault')
       warn(`the tools of the MCP server ${server.name} can't be stored: ${stored.fault.message}`);
-    // A server can change its tools all the time. It is said once.
-    else if (isFrozen && !told.has(change)) warn(change);
-    if (needTasks.length > 0 && !told.has(change))
+    // A server can change its tools all the time. One report is enough.
+    else if (isFrozen && !reported.has(change)) warn(change);
+    if (needTasks.length > 0 && !reported.has(change))
       warn(
         `the MCP server ${server.name} runs ${namesInWords(needTasks)} only as tasks, which Pawl has not: they are not offered`,
       );
-    told.add(change);
+    reported.add(change);
   };
   const onTools = (tools: readonly RemoteTool[]): void => void learn(tools);
   const onOffers = (remote: RemoteOffers): void => {

@@ -1,8 +1,8 @@
 /**
  * A connection to a server that we start, by lines on its stdin and stdout.
  *
- * 1. The server gets a process group of its own. Closing ends the whole group, and so does the end of this program, also
- *    if it is killed.
+ * 1. The server gets a new process group. Closing ends the whole group, and so does the end of this
+ *    program, also if it is killed.
  * 2. Lines that are no messages are logged and ignored, up to a limit: then the server is ended.
  */
 
@@ -197,8 +197,8 @@ const withResolver = (): { readonly promise: Promise<void>; resolve(): void } =>
  *
  * 1. A server of the user runs as the user has set it up, outside the sandbox. A guard ends it if Pawl is killed; where
  *    there is no bash, it has none, and ends when it notices that its stdin is closed.
- * 2. A server of a project runs in a sandbox of its own with the level that the user granted. If the sandbox does not
- *    work, it is not started.
+ * 2. A server of a project runs in a separate sandbox with the level that the user granted. If the
+ *    sandbox does not work, it is not started.
  */
 
 type PreparedServer = Omit<PreparedCommand, 'program' | 'finish'> & {
@@ -276,7 +276,7 @@ const prepareSandboxed = async (
     });
     return {
       ...prepared,
-      // bubblewrap, or the shell that closes open files: both were found by find-program.ts
+      // bubblewrap, or the shell that closes open files: both from find-program.ts
       program: prepared.program as ProgramPath,
       async finish(tell) {
         for (const line of await prepared.finish()) tell(line);
@@ -317,8 +317,8 @@ export const findServerProgram = (command: string, place: SearchPlace): ProgramP
       `its command ${command} is a relative path. Write the whole path, or the name of a program`,
     );
   const programs = searchPrograms(place);
-  const found = programs.find(whole);
-  if (found !== null) return found;
+  const program = programs.find(whole);
+  if (program !== null) return program;
   const why = programs.whyNot(whole);
   throw new Error(`there is no program ${whole}${why === null ? ' in PATH' : `: ${why}`}`);
 };

@@ -134,11 +134,11 @@ type Piece = { readonly text: string; readonly image?: Image };
 const decodeBase64 = (base64: string): Buffer => Buffer.from(base64, 'base64');
 
 const readPicture = async (base64: string, name: string, blobs: Blobs): Promise<Piece> => {
-  const kept = await keepPicture(decodeBase64(base64), blobs);
-  if (kept.kind === 'none') return { text: `[${name} is not shown: models take PNG, JPEG, GIF and WebP]` };
-  if (kept.kind !== 'kept') return { text: `[${name} is not shown: ${kept.why}]` };
-  const { width, height } = kept.picture;
-  return { text: `[${name}, ${width} x ${height}]`, image: kept.image };
+  const stored = await keepPicture(decodeBase64(base64), blobs);
+  if (stored.kind === 'none') return { text: `[${name} is not shown: models take PNG, JPEG, GIF and WebP]` };
+  if (stored.kind !== 'stored') return { text: `[${name} is not shown: ${stored.why}]` };
+  const { width, height } = stored.picture;
+  return { text: `[${name}, ${width} x ${height}]`, image: stored.image };
 };
 
 const resourceText = (uri: string, mimeType: string | undefined): string =>
@@ -188,7 +188,7 @@ const toOutcome = async (
  * them without waiting for the server. Its prompts and resources are in `mcp/offers`.
  *
  * 1. The hash is of the server's settings as they are written, so other settings have another entry. Values of variables
- *    are no part of it. A server of a project has an entry of its own in each project.
+ *    are no part of it. A server of a project has a separate entry in each project.
  * 2. `mcp/declarations/NAME-HASH/TOOL` is a hash of how a tool was declared when it last ran, one file a tool, so that
  *    sessions which run at the same time don't overwrite each other's.
  * 3. A missing or faulty entry means that the tools are not known.

@@ -172,7 +172,7 @@ export const loadPromptFiles = async (
 /** More skills are only for the user. Their names would fill the declaration of the tool. */
 const OFFERED_MAX = 200;
 const CHARACTERS_MAX = 16_000;
-/** Descriptions are not cut below this: whole skills are left out instead. */
+/** Descriptions are not cut below this: whole skills are omitted instead. */
 const DESCRIPTION_MIN = 60;
 /** Characters of a line beside name and description. */
 const LINE_FRAME = '\n- : '.length;
@@ -189,7 +189,7 @@ export type OfferedSkills = {
 const INTRO = `# Skills
 Instructions for certain kinds of work. If a task fits a description, load the skill with the tool \`skill\` before you begin, and follow it. A skill allows nothing that is not allowed otherwise.`;
 
-/** The last line if skills are left out. */
+/** The last line if skills are omitted. */
 const omission = (count: number): string =>
   count === 0 ? '' : `\n${count} more are not listed. The user can call them by their /name.`;
 
@@ -228,7 +228,7 @@ const longestLength = (skills: readonly PromptFile[], budget: number): number =>
   return fits;
 };
 
-/** The skills that the model is told of. Those of the project come first if there are too many. */
+/** The skills that the model sees. Those of the project come first if there are too many. */
 export const offerSkills = (files: readonly PromptFile[]): OfferedSkills => {
   const all = files.filter(({ offered }) => offered === 'toModel');
   if (all.length === 0) return { skills: [], section: null, warning: '' };

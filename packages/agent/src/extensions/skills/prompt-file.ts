@@ -9,7 +9,7 @@ export type PromptPlace = {
   readonly folder: string;
   readonly owner: 'project' | 'user';
   readonly kind: 'skill' | 'command';
-  /** Folders that links may lead to, as real paths. Null: any, since the user has made them. */
+  /** Folders that links may lead to, as real paths. Null: any, since they are the user's. */
   readonly within: readonly string[] | null;
 };
 
@@ -22,10 +22,10 @@ export type PromptFile = {
   readonly description: string;
   /** The arguments that it takes, for help; perhaps empty. */
   readonly hint: string;
-  /** The path by which it was found. */
+  /** The path before links were followed. */
   readonly file: string;
   readonly place: PromptPlace;
-  /** Whether the model is told of it. */
+  /** Whether the model sees it. */
   readonly offered: 'toModel' | 'toUser';
 };
 
@@ -69,16 +69,16 @@ const KINDS = ['skill', 'command'] as const;
 const folderNames = (
   { claude }: PromptSources,
   kind: PromptPlace['kind'],
-  own: string,
+  userFolder: string,
 ): readonly string[] => [
-  path.join(own, `${kind}s`),
+  path.join(userFolder, `${kind}s`),
   ...(kind === 'skill' ? ['.agents/skills'] : []),
   ...(claude === 'yes' ? [`.claude/${kind}s`] : []),
 ];
 
 /**
  * The existing folders with skills and commands. Of equal names the first one counts: the workspace, the folders above
- * it up to the repository's, the user's. A folder of another user is left out, as for AGENTS.md.
+ * it up to the repository's, the user's. A folder of another user is ignored, as for AGENTS.md.
  */
 export const promptPlaces = (sources: PromptSources): readonly PromptPlace[] => {
   const { workspace, home, configFolder } = sources;
@@ -89,7 +89,7 @@ export const promptPlaces = (sources: PromptSources): readonly PromptPlace[] => 
     const all = [path.join(configFolder, `${kind}s`), ...elsewhere.map((name) => path.join(home, name))];
     return all.map((folder) => ({ folder, owner: 'user', kind, within: null }));
   }).filter(({ folder }) => existsSync(folder));
-  const own = ofUser.map(({ folder }) => realPath(folder)).filter((real) => real !== null);
+  const userFolders = ofUser.map(({ folder }) => realPath(folder)).filter((real) => real !== null);
   const ofProject = folders.flatMap((folder) =>
     KINDS.flatMap((kind) =>
       folderNames(sources, kind, '.pawl').map(
@@ -97,7 +97,7 @@ export const promptPlaces = (sources: PromptSources): readonly PromptPlace[] => 
           folder: path.join(folder, name),
           owner: 'project',
           kind,
-          within: [top, ...own],
+          within: [top, ...userFolders],
         }),
       ),
     ),

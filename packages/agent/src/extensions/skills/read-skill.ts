@@ -13,18 +13,18 @@ const LISTED_DEPTH = 3;
 
 /** Files beside SKILL.md, relative to its folder. Links are named, not followed. */
 const filesBeside = async (folder: string): Promise<readonly string[]> => {
-  const found: string[] = [];
+  const files: string[] = [];
   const waiting = [{ below: '', depth: 1 }];
   for (const { below, depth } of waiting) {
     const entries = await readdir(path.join(folder, below), { withFileTypes: true }).catch(() => []);
     for (const entry of entries.sort((one, other) => (one.name < other.name ? -1 : 1))) {
       const name = path.join(below, entry.name);
-      if (found.length === LISTED_MAX) return found;
+      if (files.length === LISTED_MAX) return files;
       if (entry.isDirectory() && depth < LISTED_DEPTH) waiting.push({ below: name, depth: depth + 1 });
-      else if (!entry.isDirectory() && name !== 'SKILL.md') found.push(inOneLine(name));
+      else if (!entry.isDirectory() && name !== 'SKILL.md') files.push(inOneLine(name));
     }
   }
-  return found;
+  return files;
 };
 
 export type PromptBlock =
@@ -59,7 +59,7 @@ export const readPromptBlock = async (
 
 export type ActiveSkill = { readonly name: string; readonly text: string };
 
-/** The skill in a text that was made by `readPromptBlock`; null without one. */
+/** The skill in a text of `readPromptBlock`; null without one. */
 export const findSkill = (text: string): ActiveSkill | null => {
   const begin = /(?:^|\n)<skill name="([\w-]+)">\n/.exec(text);
   const name = begin?.[1];
@@ -122,9 +122,9 @@ const FIRST_LINE = 2;
 const PLAIN_LINE = /^([A-Za-z][\w-]*):[ \t]+([^\s"'|>[{&*!%@`#].*)$/;
 
 const quoteValue = (line: string): string => {
-  const found = PLAIN_LINE.exec(line);
-  if (found === null || !/:(\s|$)| #/.test(found[2] ?? '')) return line;
-  return `${found[1]}: ${JSON.stringify(found[2]?.trimEnd())}`;
+  const match = PLAIN_LINE.exec(line);
+  if (match === null || !/:(\s|$)| #/.test(match[2] ?? '')) return line;
+  return `${match[1]}: ${JSON.stringify(match[2]?.trimEnd())}`;
 };
 
 type Parsed =
@@ -191,8 +191,8 @@ export const readFrontMatter = async (text: string): Promise<FrontMatter> => {
 /**
  * Finds and reads Markdown files below a folder.
  *
- * 1. Links are followed, but those of a project only inside its repository, or to the user's own skills. Otherwise a
- *    repository could show the model any file.
+ * 1. Links are followed, but those of a project only inside its repository, or to the user's
+ *    skills. Otherwise a repository could show the model any file.
  * 2. Only regular files of a limited size are read.
  */
 
@@ -270,15 +270,15 @@ export const findPromptFiles = async (place: PromptPlace): Promise<PromptFileSea
         skip(place.folder, `it has more than ${FOLDERS_MAX} folders; the others are not looked at`);
         break;
       }
-      const found = await readEntries(real);
-      const isSkill = place.kind === 'skill' && depth > 0 && found.files.includes('SKILL.md');
+      const entries = await readEntries(real);
+      const isSkill = place.kind === 'skill' && depth > 0 && entries.files.includes('SKILL.md');
       if (isSkill) files.push(path.join(folder, 'SKILL.md'));
       if (place.kind === 'command')
         files.push(
-          ...found.files.filter((name) => name.endsWith('.md')).map((name) => path.join(folder, name)),
+          ...entries.files.filter((name) => name.endsWith('.md')).map((name) => path.join(folder, name)),
         );
       if (isSkill || depth === DEPTH_MAX) continue;
-      for (const name of found.folders) waiting.push({ folder: path.join(folder, name), depth: depth + 1 });
+      for (const name of entries.folders) waiting.push({ folder: path.join(folder, name), depth: depth + 1 });
     } catch (error) {
       skip(folder, `it can't be read: ${systemFault(error, folder)}`);
     }

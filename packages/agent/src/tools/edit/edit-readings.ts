@@ -113,20 +113,20 @@ const BREAKS = new Set(['n', 'r', 't']);
 
 type Kinds = 'all' | 'breaks';
 
-const kindOf = (sequence: string): string => (sequence.startsWith('u') ? 'u' : sequence);
+const getEscapeKind = (sequence: string): string => (sequence.startsWith('u') ? 'u' : sequence);
 
 const isDecoded = (kind: string, kinds: Kinds): boolean =>
   kinds === 'breaks' ? BREAKS.has(kind) : kind === 'u' || Object.hasOwn(NAMED, kind);
 
 const escapesIn = (text: string, kinds: Kinds): ReadonlySet<string> => {
-  const all = [...text.matchAll(ESCAPE)].map(([, sequence = '']) => kindOf(sequence));
+  const all = [...text.matchAll(ESCAPE)].map(([, sequence = '']) => getEscapeKind(sequence));
   return new Set(all.filter((kind) => isDecoded(kind, kinds)));
 };
 
 const decode = (text: string, kinds: Kinds): string =>
   text
     .replace(ESCAPE, (whole, sequence: string) => {
-      if (!isDecoded(kindOf(sequence), kinds)) return whole;
+      if (!isDecoded(getEscapeKind(sequence), kinds)) return whole;
       if (sequence.startsWith('u')) return String.fromCharCode(Number.parseInt(sequence.slice(1), 16));
       return NAMED[sequence] ?? whole;
     })

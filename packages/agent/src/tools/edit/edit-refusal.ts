@@ -45,13 +45,13 @@ export const explainMissing = (
         : `The file begins like this:\n${showLines(file, 0, Math.min(4, lastIndex(file)), [])}`;
     return `${message} Nothing in the file resembles it. ${beginning}`;
   }
-  const given = lineTexts(best.text.replace(/\n$/, ''));
+  const requested = lineTexts(best.text.replace(/\n$/, ''));
   const last = Math.min(best.nearest.last, lastIndex(file));
   const first = Math.min(best.nearest.first, last);
   return [
     `${message} The nearest place is ${describeLines(first, last)}:`,
-    showLines(file, first, last, given),
-    `The first difference: ${findFirstDifference(file.lines, first, given)}.`,
+    showLines(file, first, last, requested),
+    `The first difference: ${findFirstDifference(file.lines, first, requested)}.`,
   ].join('\n');
 };
 
@@ -130,12 +130,12 @@ const showPlace = (file: SearchedFile, place: Span, lines: number): string => {
 };
 
 /** Lines with numbers as `read` shows them. Indexes from 0, `last` included. Long lines are cut around the difference. */
-const showLines = (file: SearchedFile, first: number, last: number, given: readonly string[]): string => {
+const showLines = (file: SearchedFile, first: number, last: number, requested: readonly string[]): string => {
   const shown: string[] = [];
   let room = SHOWN_CHARACTERS_MAX;
   for (let index = first; index <= last; index++) {
     const text = file.lines[index]?.text ?? '';
-    const line = showLine(text, index + 1, commonEnds(text, given[index - first] ?? '')[0]);
+    const line = showLine(text, index + 1, commonEnds(text, requested[index - first] ?? '')[0]);
     room -= line.length + 1;
     if (room < 0 || shown.length === SHOWN_LINES_MAX)
       return [...shown, `[lines ${index + 1}-${last + 1} are not shown]`].join('\n');
@@ -144,7 +144,9 @@ const showLines = (file: SearchedFile, first: number, last: number, given: reado
   return shown.join('\n');
 };
 
-/** Words at a cut. They are left out, because the redactor can't recognise part of a key or token. */
+/**
+ * Words at a cut. They are omitted, because the redactor can't recognise part of a key or token.
+ */
 const [OPEN_HEAD, OPEN_TAIL] = [/^[^\s"'`,;(){}<>[\]]+/, /[^\s"'`,;(){}<>[\]]+$/];
 
 const showLine = (text: string, number: number, from: number): string => {
@@ -200,7 +202,7 @@ const findNearestLines = (file: SearchedFile, text: string): NearestLines | null
   if (winner === null) return null;
   const [begin, count] = winner;
   const placed = sought.flatMap((line, index) => {
-    const at = nearestTo(begin + index, wholeLines.get(lineKey(line, COMPARED))?.found ?? []);
+    const at = nearestTo(begin + index, wholeLines.get(lineKey(line, COMPARED))?.places ?? []);
     return at === null ? [] : [{ index, at }];
   });
   const [top = { at: begin, index: 0 }] = placed;
@@ -212,9 +214,9 @@ const findNearestLines = (file: SearchedFile, text: string): NearestLines | null
 };
 
 /** By content: the lines of the text with it, and the places in the file. */
-type Sightings = Map<string, { readonly sought: number[]; readonly found: number[]; count: number }>;
+type Sightings = Map<string, { readonly sought: number[]; readonly places: number[]; count: number }>;
 
-/** Where the file contains parts of the given lines. */
+/** Where the file contains parts of the requested lines. */
 const collectSightings = (
   sought: readonly string[],
   file: SearchedFile,
@@ -226,7 +228,7 @@ const collectSightings = (
     for (const part of split(line)) {
       const known = sightings.get(part);
       if (known === undefined) {
-        if (sightings.size < most) sightings.set(part, { sought: [index], found: [], count: 0 });
+        if (sightings.size < most) sightings.set(part, { sought: [index], places: [], count: 0 });
       } else if (known.sought.length < PLACES_MAX) known.sought.push(index);
     }
   }
@@ -235,7 +237,7 @@ const collectSightings = (
       const known = sightings.get(part);
       if (known === undefined) continue;
       known.count += 1;
-      if (known.found.length < PLACES_MAX) known.found.push(index);
+      if (known.places.length < PLACES_MAX) known.places.push(index);
     }
   }
   return sightings;
@@ -261,10 +263,10 @@ const vote = (
   weigh: (key: string) => number,
   countMax = PLACES_MAX,
 ): void => {
-  for (const [key, { sought, found, count }] of sightings) {
+  for (const [key, { sought, places, count }] of sightings) {
     if (count === 0 || count > countMax) continue;
     const weight = weigh(key) / (count * sought.length);
-    for (const at of found) {
+    for (const at of places) {
       for (const index of sought) votes.set(at - index, (votes.get(at - index) ?? 0) + weight);
     }
   }
@@ -289,17 +291,21 @@ const AHEAD_MAX = 30;
  * The first difference in content; if there is none, the first one in blanks. `first`: index of the file's line where the
  * text would begin. Line numbers in the message count from 1.
  */
-const findFirstDifference = (lines: readonly TextLine[], first: number, given: readonly string[]): string => {
-  const file = lines.slice(first, first + given.length + AHEAD_MAX).map(({ text }) => text);
-  const [fileKeys, keys] = [file.map(toleratedKey), given.map(toleratedKey)];
+const findFirstDifference = (
+  lines: readonly TextLine[],
+  first: number,
+  requested: readonly string[],
+): string => {
+  const file = lines.slice(first, first + requested.length + AHEAD_MAX).map(({ text }) => text);
+  const [fileKeys, keys] = [file.map(toleratedKey), requested.map(toleratedKey)];
   for (const [index, key] of keys.entries()) {
     const there = fileKeys[index];
     if (there === key) continue;
     // the text may begin or end within a line
     const isEdge = index === 0 ? there?.endsWith(key) : index === keys.length - 1 && there?.startsWith(key);
-    if (isEdge !== true || key === '') return describeMismatch(file, given, index, first + index + 1);
+    if (isEdge !== true || key === '') return describeMismatch(file, requested, index, first + index + 1);
   }
-  for (const [index, line] of given.entries()) {
+  for (const [index, line] of requested.entries()) {
     const there = file[index];
     const difference = there === undefined ? null : describeLine(there, first + index + 1, line);
     if (difference !== null) return difference;
@@ -313,14 +319,14 @@ const toleratedKey = (line: string): string => foldTypography(trimEndBlanks(line
 /** Describes a mismatch: a line that only one side has, or different content. `number`: of the file's line. */
 const describeMismatch = (
   file: readonly string[],
-  given: readonly string[],
+  requested: readonly string[],
   index: number,
   number: number,
 ): string => {
-  const [there, line = ''] = [file[index], given[index]];
+  const [there, line = ''] = [file[index], requested[index]];
   if (there === undefined)
     return `line ${number} is behind the end of the file, oldText goes on with ${quoteLine(line)}`;
-  const [fileKeys, keys] = [file.map(toleratedKey), given.map(toleratedKey)];
+  const [fileKeys, keys] = [file.map(toleratedKey), requested.map(toleratedKey)];
   const [fileKey = '', key = ''] = [fileKeys[index], keys[index]];
   const next = fileKeys[index + 1];
   const bothGoOn = next !== undefined && next === keys[index + 1] && next !== '';
@@ -340,42 +346,44 @@ const distanceTo = (key: string, keys: readonly string[], from: number): number 
   return at < 0 ? Number.POSITIVE_INFINITY : at + 1;
 };
 
-/** Describes the difference between the file's line and the given line; null if they are equal. */
-const describeLine = (file: string, number: number, given: string): string | null => {
-  if (file === given) return null;
-  const [fileIndent, givenIndent] = [getIndent(file), getIndent(given)];
+/**
+ * Describes the difference between the file's line and the requested line; null if they are equal.
+ */
+const describeLine = (file: string, number: number, requested: string): string | null => {
+  if (file === requested) return null;
+  const [fileIndent, requestedIndent] = [getIndent(file), getIndent(requested)];
   const fileBody = trimEndBlanks(file.slice(fileIndent.length));
-  const givenBody = trimEndBlanks(given.slice(givenIndent.length));
-  if (fileBody === givenBody && fileIndent !== givenIndent) {
-    const [there, here] = [fileIndent, givenIndent].map((one) =>
+  const requestedBody = trimEndBlanks(requested.slice(requestedIndent.length));
+  if (fileBody === requestedBody && fileIndent !== requestedIndent) {
+    const [there, here] = [fileIndent, requestedIndent].map((one) =>
       one === '' ? 'no blanks' : describeBlanks(one),
     );
     return `line ${number}: the file has ${there} at its beginning, oldText has ${here}`;
   }
-  if (fileBody === givenBody) {
-    const [there = '', here = ''] = [file, given].map((line) => line.slice(trimEndBlanks(line).length));
+  if (fileBody === requestedBody) {
+    const [there = '', here = ''] = [file, requested].map((line) => line.slice(trimEndBlanks(line).length));
     return `line ${number}: the file has ${quotePiece(there)} at its end, oldText has ${quotePiece(here)}`;
   }
-  const pieces = differingWords(fileBody, givenBody);
+  const pieces = differingWords(fileBody, requestedBody);
   const column = fileIndent.length + pieces.column;
-  return `line ${number}, column ${column}: the file has ${quotePiece(pieces.file)}, oldText has ${quotePiece(pieces.given)}`;
+  return `line ${number}, column ${column}: the file has ${quotePiece(pieces.file)}, oldText has ${quotePiece(pieces.requested)}`;
 };
 
 /** Characters that end a word. Pieces are never cut inside a word, and so never inside a key or token. */
 const WORD_END = /[\s"'`,;(){}<>[\]]/;
 
 /** The differing parts of two lines, extended to whole words. */
-const differingWords = (file: string, given: string) => {
-  let [before, after] = commonEnds(file, given);
+const differingWords = (file: string, requested: string) => {
+  let [before, after] = commonEnds(file, requested);
   const column = before + 1;
   const isWord = (line: string, at: number): boolean =>
     at >= 0 && at < line.length && !WORD_END.test(line[at] ?? '');
-  const begins = isWord(file, before) || isWord(given, before);
-  const ends = isWord(file, file.length - 1 - after) || isWord(given, given.length - 1 - after);
+  const begins = isWord(file, before) || isWord(requested, before);
+  const ends = isWord(file, file.length - 1 - after) || isWord(requested, requested.length - 1 - after);
   if (begins) while (isWord(file, before - 1)) before -= 1;
   if (ends) while (isWord(file, file.length - after)) after -= 1;
   const cut = (line: string): string => line.slice(before, line.length - after);
-  return { column, file: cut(file), given: cut(given) };
+  return { column, file: cut(file), requested: cut(requested) };
 };
 
 const QUOTED_MAX = 60;

@@ -22,20 +22,25 @@ import {
 /** Offsets in the file. */
 export type Span = { readonly start: number; readonly end: number };
 
-/** A line of the given text and its counterpart in the file. The first and the last may be partial lines. */
-export type LinePair = { readonly given: string; readonly file: string };
+/**
+ * A line of the requested text and its counterpart in the file. The first and the last may be
+ * partial lines.
+ */
+export type LinePair = { readonly requested: string; readonly file: string };
 
 export type FoundPart = Span & {
   readonly pairs: readonly LinePair[];
-  /** The given text ends with a line break, but the file ends without one. */
+  /** The requested text ends with a line break, but the file ends without one. */
   readonly lacksBreak: boolean;
-  /** The given text starts after the indentation of its first line; its other lines have a different indentation. */
+  /**
+   * The requested text lacks the indentation of its first line; its other lines have another one.
+   */
   readonly inside: boolean;
 };
 
 export type Places =
   | {
-      readonly kind: 'found';
+      readonly kind: 'matched';
       /** In order. One, unless the text consists of parts. */
       readonly parts: readonly FoundPart[];
     }
@@ -73,8 +78,8 @@ const STEPS: readonly Step[] = [
 /** Places of a non-empty text. `wholeLines`: only matches of whole lines, since part of a line could match by chance. */
 export const findPlaces = (file: SearchedFile, sought: string, wholeLines: boolean): Places => {
   for (const step of wholeLines ? WHOLE_LINES : STEPS) {
-    const found = typeof step === 'string' ? findText(file, sought, step) : findLines(file, [sought], step);
-    if (found.kind !== 'missing') return found;
+    const match = typeof step === 'string' ? findText(file, sought, step) : findLines(file, [sought], step);
+    if (match.kind !== 'missing') return match;
   }
   return { kind: 'missing' };
 };
@@ -82,8 +87,8 @@ export const findPlaces = (file: SearchedFile, sought: string, wholeLines: boole
 /** Places of parts of whole lines in this order, with any text between them. */
 export const findParts = (file: SearchedFile, parts: readonly string[]): Places => {
   for (const comparison of WHOLE_LINES) {
-    const found = findLines(file, parts, comparison);
-    if (found.kind !== 'missing') return found;
+    const match = findLines(file, parts, comparison);
+    if (match.kind !== 'missing') return match;
   }
   return { kind: 'missing' };
 };
@@ -112,7 +117,7 @@ const findText = (file: SearchedFile, sought: string, kind: 'exact' | ViewKind):
   const [place] = places;
   if (place === undefined) return { kind: 'missing' };
   if (places.length > 1) return { kind: 'ambiguous', places };
-  return { kind: 'found', parts: [describePart(file, sought, place)] };
+  return { kind: 'matched', parts: [describePart(file, sought, place)] };
 };
 
 const findSpans = (
@@ -157,10 +162,10 @@ const viewLine = (line: string, kind: ViewKind): string => {
 };
 
 const describePart = (file: SearchedFile, sought: string, { start, end }: Span): FoundPart => {
-  const given = lineTexts(sought);
+  const requested = lineTexts(sought);
   const there = lineTexts(file.text.slice(start, end));
-  const lacksBreak = given.length === there.length + 1 && given.at(-1) === '';
-  const pairs = there.map((line, index) => ({ given: given[index] ?? '', file: line }));
+  const lacksBreak = requested.length === there.length + 1 && requested.at(-1) === '';
+  const pairs = there.map((line, index) => ({ requested: requested[index] ?? '', file: line }));
   return { start, end, pairs, lacksBreak, inside: false };
 };
 
@@ -177,7 +182,7 @@ const findLines = (file: SearchedFile, texts: readonly string[], comparison: Com
   if (ways?.length === 0) return { kind: 'missing' };
   const [only, second] = ways ?? [];
   if (only !== undefined && second === undefined && candidates.every(({ all }) => all))
-    return { kind: 'found', parts: only };
+    return { kind: 'matched', parts: only };
   const doubtful = candidates.find((one) => one.places.length > 1 || !one.all);
   const index = candidates.findIndex((one) => one.places.length === 1);
   const anchor = candidates[index]?.places[0];
@@ -220,14 +225,14 @@ const findStarts = (file: SearchedFile, part: Part, comparison: Comparison): rea
   }
   // The empty line after the last line break is not a line of the file.
   const count = file.lines.length - (file.text.endsWith('\n') ? 1 : 0);
-  return searchLinear(sequenceOf(keys.numbers.subarray(0, count)), sequenceOf(sought), PLACES_MAX);
+  return searchLinear(createSequence(keys.numbers.subarray(0, count)), createSequence(sought), PLACES_MAX);
 };
 
 const placeAt = (file: SearchedFile, part: Part, first: number): FoundPart => {
   const lines = file.lines.slice(first, first + part.lines.length);
   const [from, last] = [lines[0], lines.at(-1)];
   if (from === undefined || last === undefined) throw new RangeError('a part has at least one line');
-  const pairs = lines.map(({ text }, index) => ({ given: part.lines[index] ?? '', file: text }));
+  const pairs = lines.map(({ text }, index) => ({ requested: part.lines[index] ?? '', file: text }));
   const inside = beginsInside(pairs);
   const lead = inside ? getIndent(from.text).length : 0;
   return {
@@ -242,10 +247,10 @@ const placeAt = (file: SearchedFile, part: Part, first: number): FoundPart => {
 /** The indentations of the lines that are not empty. */
 const indentPairs = (pairs: readonly LinePair[]): readonly IndentPair[] =>
   pairs
-    .filter(({ given }) => !isEmptyLine(given))
-    .map(({ given, file }) => ({ given: getIndent(given), file: getIndent(file) }));
+    .filter(({ requested }) => !isEmptyLine(requested))
+    .map(({ requested, file }) => ({ requested: getIndent(requested), file: getIndent(file) }));
 
-/** The same, without a first line whose indentation the given text leaves out. */
+/** The same, without a first line whose indentation the requested text lacks. */
 export const partIndents = ({ pairs, inside }: Pick<FoundPart, 'pairs' | 'inside'>) =>
   indentPairs(inside ? pairs.slice(1) : pairs);
 
@@ -255,7 +260,7 @@ export const partIndents = ({ pairs, inside }: Pick<FoundPart, 'pairs' | 'inside
  */
 const beginsInside = (pairs: readonly LinePair[]): boolean => {
   const [first, ...rest] = pairs;
-  if (first === undefined || isEmptyLine(first.given) || getIndent(first.given) !== '') return false;
+  if (first === undefined || isEmptyLine(first.requested) || getIndent(first.requested) !== '') return false;
   const others = indentPairs(rest);
   return others.length > 0 && !isConsistent(indentPairs(pairs)) && isConsistent(others);
 };
@@ -365,24 +370,27 @@ const lastUpTo = (count: number, numberAt: (index: number) => number, value: num
 
 // ---- A sequence in another one, in linear time (Knuth, Morris, Pratt) ----
 
-/** Limit for `String.indexOf`. It is fast on ordinary text, but quadratic on long text made for that purpose. */
+/** Limit for `String.indexOf`. It is fast on ordinary text, but quadratic on long hostile text. */
 const PLAIN_SEARCH_MAX = 200;
 
 /** Offsets of the non-empty text `sought`, overlapping ones included, at most `most`. */
 export const findOccurrences = (text: string, sought: string, most: number): readonly number[] => {
   if (sought.length > PLAIN_SEARCH_MAX) {
-    const unitsOf = (one: string): Sequence => ({ length: one.length, at: (index) => one.charCodeAt(index) });
-    return searchLinear(unitsOf(text), unitsOf(sought), most);
+    const readUnits = (one: string): Sequence => ({
+      length: one.length,
+      at: (index) => one.charCodeAt(index),
+    });
+    return searchLinear(readUnits(text), readUnits(sought), most);
   }
-  const found: number[] = [];
-  for (let at = text.indexOf(sought); at >= 0 && found.length < most; at = text.indexOf(sought, at + 1))
-    found.push(at);
-  return found;
+  const indexes: number[] = [];
+  for (let at = text.indexOf(sought); at >= 0 && indexes.length < most; at = text.indexOf(sought, at + 1))
+    indexes.push(at);
+  return indexes;
 };
 
 type Sequence = { readonly length: number; at(index: number): number };
 
-const sequenceOf = (numbers: ArrayLike<number>): Sequence => ({
+const createSequence = (numbers: ArrayLike<number>): Sequence => ({
   length: numbers.length,
   at: (index) => numbers[index] ?? -1,
 });
@@ -397,13 +405,13 @@ const searchLinear = (all: Sequence, sought: Sequence, most: number): readonly n
   };
   for (let index = 1; index < sought.length; index++)
     borders[index] = grow(borders[index - 1] ?? 0, sought.at(index));
-  const found: number[] = [];
+  const indexes: number[] = [];
   let length = 0;
-  for (let index = 0; index < all.length && found.length < most; index++) {
+  for (let index = 0; index < all.length && indexes.length < most; index++) {
     length = grow(length, all.at(index));
     if (length < sought.length) continue;
-    found.push(index - sought.length + 1);
+    indexes.push(index - sought.length + 1);
     length = borders[length - 1] ?? 0;
   }
-  return found;
+  return indexes;
 };

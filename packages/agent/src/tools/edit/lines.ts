@@ -119,8 +119,8 @@ export const commonEnds = (one: string, other: string): readonly [before: number
 
 // ---- Indentation ----
 
-/** The indentation of one line in the given text and in the file. */
-export type IndentPair = { readonly given: string; readonly file: string };
+/** The indentation of one line in the requested text and in the file. */
+export type IndentPair = { readonly requested: string; readonly file: string };
 
 /** A tab may be so many spaces wide; the lines decide which. */
 const TAB_WIDTHS = [4, 2, 8, 3] as const;
@@ -140,7 +140,7 @@ export const reindent = (
   indents: readonly string[],
 ): ReadonlyMap<string, string> | null => {
   const some = distinctPairs(pairs);
-  let tables = tabWidths([...some, ...indents.map((given) => ({ given, file: '' }))])
+  let tables = tabWidths([...some, ...indents.map((requested) => ({ requested, file: '' }))])
     .map((tab) => shiftIndents(some, tab, indents))
     .filter((table) => table !== null);
   // preferred: no odd spaces after tabs, and lines that keep their depth
@@ -154,7 +154,7 @@ export const reindent = (
 };
 
 type Shifted = {
-  /** From given to new indentation. */
+  /** From requested to new indentation. */
   readonly table: ReadonlyMap<string, string>;
   /** Spaces after tabs that the file does not have in this form. */
   readonly odd: boolean;
@@ -174,7 +174,7 @@ const shiftIndents = (
   const table = new Map<string, string>();
   for (const indent of indents) {
     const width = indentWidth(indent, tab) + shift;
-    const known = pairs.find(({ given }) => given === indent)?.file;
+    const known = pairs.find(({ requested }) => requested === indent)?.file;
     if (known === undefined && width < 0) return null;
     table.set(indent, known ?? renderIndent(width, tab, indent, files));
   }
@@ -191,23 +191,23 @@ const indentWidth = (indent: string, tab: number): number => {
 };
 
 const distinctPairs = (pairs: readonly IndentPair[]): readonly IndentPair[] => [
-  ...new Map(pairs.map((pair) => [`${pair.given}\n${pair.file}`, pair])).values(),
+  ...new Map(pairs.map((pair) => [`${pair.requested}\n${pair.file}`, pair])).values(),
 ];
 
 /** The extra width of the file's indentation for this tab width; null if the lines disagree. */
 const findShift = (pairs: readonly IndentPair[], tab: number): number | null => {
-  const shifts = pairs.map(({ given, file }) => indentWidth(file, tab) - indentWidth(given, tab));
+  const shifts = pairs.map(({ requested, file }) => indentWidth(file, tab) - indentWidth(requested, tab));
   const [first = 0] = shifts;
   return shifts.every((shift) => shift === first) ? first : null;
 };
 
 const tabWidths = (pairs: readonly IndentPair[]): readonly number[] =>
-  pairs.some(({ given, file }) => given.includes('\t') || file.includes('\t')) ? TAB_WIDTHS : [1];
+  pairs.some(({ requested, file }) => requested.includes('\t') || file.includes('\t')) ? TAB_WIDTHS : [1];
 
-const renderIndent = (width: number, tab: number, given: string, files: readonly string[]): string => {
+const renderIndent = (width: number, tab: number, requested: string, files: readonly string[]): string => {
   const same = files.find((file) => indentWidth(file, tab) === width);
   if (same !== undefined) return same;
-  const inUse = files.some((file) => file !== '') ? files : [given];
+  const inUse = files.some((file) => file !== '') ? files : [requested];
   if (!inUse.some((one) => one.includes('\t'))) return ' '.repeat(width);
   return '\t'.repeat(Math.floor(width / tab)) + ' '.repeat(width % tab);
 };

@@ -152,23 +152,23 @@ const planEmpty = ({ file, edit, index, name }: Request): PlannedEdit => {
 
 const planAll = (request: Request): PlannedEdit | null => {
   const { file, edit, index } = request;
-  const found = findAll(file, edit.oldText);
-  if (found === null) return null;
-  const replacements = found.places.map(({ start, end }) => ({
+  const match = findAll(file, edit.oldText);
+  if (match === null) return null;
+  const replacements = match.places.map(({ start, end }) => ({
     start,
     end,
     text: fitEndings(file, edit.newText, start),
     index,
   }));
-  const remarks = describeDifferences(request, { ...edit, removed: 'nothing' }, [found.first]);
+  const remarks = describeDifferences(request, { ...edit, removed: 'nothing' }, [match.first]);
   return { kind: 'planned', replacements, remarks };
 };
 
 const planReading = (request: Request, reading: EditReading): PlannedEdit | null => {
   const { file, edit, name } = request;
   const wholeLines = reading.removed === 'lineNumbers' || reading.removed === 'escapesAndLineNumbers';
-  const found = findPlaces(file, reading.oldText, wholeLines);
-  const planned = planFound(request, reading, found, [reading.newText ?? '']);
+  const match = findPlaces(file, reading.oldText, wholeLines);
+  const planned = planFound(request, reading, match, [reading.newText ?? '']);
   if (planned?.kind !== 'planned') return planned;
   const stray = findStrayMarker(edit.oldText, edit.newText);
   if (stray === null) return planned;
@@ -185,11 +185,11 @@ const planMarked = (request: Request, reading: EditReading): PlannedEdit | null 
     const why = `${name}.newText ${split.why}.`;
     return refuse(explainMissing(file, why, [reading.oldText], ''));
   }
-  const found = findParts(file, split.oldParts);
-  const planned = planFound(request, reading, found, split.newParts);
-  if (planned?.kind !== 'planned' || found.kind !== 'found') return planned;
-  const gaps = found.parts.slice(1).flatMap(({ start }, at) => {
-    const before = found.parts[at]?.end ?? start;
+  const match = findParts(file, split.oldParts);
+  const planned = planFound(request, reading, match, split.newParts);
+  if (planned?.kind !== 'planned' || match.kind !== 'matched') return planned;
+  const gaps = match.parts.slice(1).flatMap(({ start }, at) => {
+    const before = match.parts[at]?.end ?? start;
     return start > before ? [describePlace(file, { start: before, end: start })] : [];
   });
   const fate = split.newParts.length === split.oldParts.length ? 'stay as they are' : 'are replaced, too';
@@ -201,19 +201,19 @@ const planMarked = (request: Request, reading: EditReading): PlannedEdit | null 
 const planFound = (
   request: Request,
   reading: EditReading,
-  found: Places,
+  match: Places,
   texts: readonly string[],
 ): PlannedEdit | null => {
   const { file, name, edit, index } = request;
-  if (found.kind === 'missing') return null;
-  if (found.kind === 'ambiguous') {
-    const { places, anchor } = found;
+  if (match.kind === 'missing') return null;
+  if (match.kind === 'ambiguous') {
+    const { places, anchor } = match;
     if (anchor !== undefined) return refuse(explainAmbiguousPart(file, name, places, anchor));
     const [first] = places;
     const exact = first !== undefined && file.text.startsWith(edit.oldText, first.start);
     return refuse(explainAmbiguous(file, name, places, exact));
   }
-  const whole = joinParts(found.parts);
+  const whole = joinParts(match.parts);
   if (whole === null) return null;
   if (reading.newText === null) {
     const how =
@@ -221,7 +221,7 @@ const planFound = (
     const why = `${name}.oldText matches with ${how}, but newText can be read in two ways. Give both texts as the file has them.`;
     return refuse(explainUnclear(file, why, whole));
   }
-  const parts = texts.length === found.parts.length ? found.parts : [whole];
+  const parts = texts.length === match.parts.length ? match.parts : [whole];
   const adapted = adaptTexts(texts, parts);
   if (adapted === null) {
     const why = `${name}: oldText is indented differently from the file, and the indentation of newText fits neither way alone. Give both texts with the file's indentation.`;
@@ -233,7 +233,7 @@ const planFound = (
     text: fitEndings(file, adapted[at] ?? '', start),
     index,
   }));
-  return { kind: 'planned', replacements, remarks: describeDifferences(request, reading, found.parts) };
+  return { kind: 'planned', replacements, remarks: describeDifferences(request, reading, match.parts) };
 };
 
 /** The range from the first part to the last one. */
@@ -271,13 +271,15 @@ const describeDifferences = (
 ): readonly string[] => {
   const remarks: string[] = [];
   if (reading.removed !== 'nothing') remarks.push(`${name}: ${REMOVED[reading.removed]}`);
-  const pairs = parts.flatMap((part) => part.pairs).filter(({ given, file: there }) => given !== there);
-  const filled = pairs.filter(({ given }) => !isEmptyLine(given));
-  if (pairs.some((pair) => getTail(pair.given) !== getTail(pair.file))) remarks.push(`${name} ${BLANKS}`);
-  if (filled.some((pair) => getIndent(pair.given) !== getIndent(pair.file)))
+  const pairs = parts
+    .flatMap((part) => part.pairs)
+    .filter(({ requested, file: there }) => requested !== there);
+  const filled = pairs.filter(({ requested }) => !isEmptyLine(requested));
+  if (pairs.some((pair) => getTail(pair.requested) !== getTail(pair.file))) remarks.push(`${name} ${BLANKS}`);
+  if (filled.some((pair) => getIndent(pair.requested) !== getIndent(pair.file)))
     remarks.push(`${name} ${INDENTATION}`);
-  const hasOtherCharacters = ({ given, file: there }: LinePair): boolean =>
-    getBody(given) !== getBody(there) || getLead(given) !== getIndent(given);
+  const hasOtherCharacters = ({ requested, file: there }: LinePair): boolean =>
+    getBody(requested) !== getBody(there) || getLead(requested) !== getIndent(requested);
   if (filled.some(hasOtherCharacters)) remarks.push(`${name} ${TYPOGRAPHY}`);
   if (parts.some(({ lacksBreak }) => lacksBreak))
     remarks.push(`${name}: the file ends without a line break.`);
@@ -311,7 +313,7 @@ const adaptTexts = (newTexts: readonly string[], parts: readonly FoundPart[]): r
     const lines = lineTexts(newTexts[index] ?? '');
     return lacksBreak && lines.length > 1 && lines.at(-1) === '' ? lines.slice(0, -1) : lines;
   });
-  if (pairs.every(({ given, file }) => given === file)) return texts.map((lines) => lines.join('\n'));
+  if (pairs.every(({ requested, file }) => requested === file)) return texts.map((lines) => lines.join('\n'));
   const indents = readIndents(pairs, texts.flat(), parts[0]?.inside ?? false);
   if (indents === null) return null;
   const pattern: Pattern = { indents, adaptCharacters: readCharacters(pairs), adaptTail: readTails(pairs) };
@@ -343,9 +345,9 @@ const adaptPart = (
 
 /** The file's line for each old line that stands for only one. */
 const unchangedLines = (pairs: readonly LinePair[]): ReadonlyMap<string, string> => {
-  const seen = valuesByKey(pairs.map(({ given, file }) => [given, file]));
+  const seen = valuesByKey(pairs.map(({ requested, file }) => [requested, file]));
   return new Map(
-    [...seen].flatMap(([given, files]) => (files.size === 1 ? [[given, [...files][0] ?? '']] : [])),
+    [...seen].flatMap(([requested, files]) => (files.size === 1 ? [[requested, [...files][0] ?? '']] : [])),
   );
 };
 
@@ -355,14 +357,14 @@ const adaptBody = (
   pair: LinePair | undefined,
   adaptCharacters: Pattern['adaptCharacters'],
 ): string => {
-  const [given, file] = [getBody(pair?.given ?? ''), getBody(pair?.file ?? '')];
-  if (given.length !== file.length || given === file) return adaptCharacters(line);
-  const [before, after] = commonEnds(given, line);
+  const [requested, file] = [getBody(pair?.requested ?? ''), getBody(pair?.file ?? '')];
+  if (requested.length !== file.length || requested === file) return adaptCharacters(line);
+  const [before, after] = commonEnds(requested, line);
   const middle = adaptCharacters(line.slice(before, line.length - after));
   return file.slice(0, before) + middle + file.slice(file.length - after);
 };
 
-type Indents = { readonly side: 'given' | 'file' | 'same'; adapt(indent: string): string };
+type Indents = { readonly side: 'requested' | 'file' | 'same'; adapt(indent: string): string };
 
 /** The new indentation for each line of the new text; null if it is unclear. */
 const readIndents = (
@@ -371,7 +373,8 @@ const readIndents = (
   inside: boolean,
 ): Indents | null => {
   const indentPairs = partIndents({ pairs, inside });
-  if (indentPairs.every(({ given, file }) => given === file)) return { side: 'same', adapt: (one) => one };
+  if (indentPairs.every(({ requested, file }) => requested === file))
+    return { side: 'same', adapt: (one) => one };
   const filled = (inside ? lines.slice(1) : lines).filter((line) => !isEmptyLine(line));
   const indents = filled.map(getIndent);
   const side = sideWithLine(pairs, filled[0]) ?? sideByIndents(indentPairs, indents);
@@ -382,41 +385,44 @@ const readIndents = (
 };
 
 /** Which side contains this line of the new text, including its indentation; null for both or none. */
-const sideWithLine = (pairs: readonly LinePair[], line: string | undefined): 'given' | 'file' | null => {
+const sideWithLine = (pairs: readonly LinePair[], line: string | undefined): 'requested' | 'file' | null => {
   if (line === undefined) return null;
-  const keyOf = (one: string): string => lineKey(one, { typography: 'folded', indentation: 'exact' });
-  const key = keyOf(line);
-  const isGiven = pairs.some(({ given }) => keyOf(given) === key);
-  if (isGiven === pairs.some(({ file }) => keyOf(file) === key)) return null;
-  return isGiven ? 'given' : 'file';
+  const getKey = (one: string): string => lineKey(one, { typography: 'folded', indentation: 'exact' });
+  const key = getKey(line);
+  const isRequested = pairs.some(({ requested }) => getKey(requested) === key);
+  if (isRequested === pairs.some(({ file }) => getKey(file) === key)) return null;
+  return isRequested ? 'requested' : 'file';
 };
 
 /** Decides by the indentation of the first line, and by the other lines if the first one is inconclusive. */
 const sideByIndents = (
   pairs: readonly IndentPair[],
   indents: readonly string[],
-): 'given' | 'file' | 'unclear' => {
-  const [given, file] = [new Set(pairs.map((pair) => pair.given)), new Set(pairs.map((pair) => pair.file))];
-  const hasGiven = indents.some((indent) => given.has(indent) && !file.has(indent));
-  const hasFile = indents.some((indent) => file.has(indent) && !given.has(indent));
+): 'requested' | 'file' | 'unclear' => {
+  const [requested, file] = [
+    new Set(pairs.map((pair) => pair.requested)),
+    new Set(pairs.map((pair) => pair.file)),
+  ];
+  const hasRequested = indents.some((indent) => requested.has(indent) && !file.has(indent));
+  const hasFile = indents.some((indent) => file.has(indent) && !requested.has(indent));
   const [first] = indents;
   const [top] = pairs;
-  if (top !== undefined && top.given !== top.file) {
-    if (first === top.given) return 'given';
-    if (first === top.file) return hasGiven ? 'unclear' : 'file';
+  if (top !== undefined && top.requested !== top.file) {
+    if (first === top.requested) return 'requested';
+    if (first === top.file) return hasRequested ? 'unclear' : 'file';
   }
-  if (hasGiven && hasFile) return 'unclear';
-  return hasFile ? 'file' : 'given';
+  if (hasRequested && hasFile) return 'unclear';
+  return hasFile ? 'file' : 'requested';
 };
 
 /** The file's character for each character of the old text, if it is always the same. */
 const readCharacters = (pairs: readonly LinePair[]): Pattern['adaptCharacters'] => {
   const seen = new Map<string, Set<string>>();
   for (const pair of pairs) {
-    const [given, file] = [getBody(pair.given), getBody(pair.file)];
-    if (given.length !== file.length) continue;
-    for (let at = 0; at < given.length; at++) {
-      const [one = '', other = ''] = [given[at], file[at]];
+    const [requested, file] = [getBody(pair.requested), getBody(pair.file)];
+    if (requested.length !== file.length) continue;
+    for (let at = 0; at < requested.length; at++) {
+      const [one = '', other = ''] = [requested[at], file[at]];
       const isTelling = one !== other || plainCharacter(one) !== null || plainCharacter(other) !== null;
       if (isTelling) seen.set(one, (seen.get(one) ?? new Set()).add(other));
       else seen.get(one)?.add(other);
@@ -428,7 +434,7 @@ const readCharacters = (pairs: readonly LinePair[]): Pattern['adaptCharacters'] 
     const files = seen.get(one);
     if (files?.size === 1) return [...files][0] ?? one;
     const plain = plainCharacter(one);
-    return files === undefined && plain !== null && families.has(familyOf(plain)) ? plain : one;
+    return files === undefined && plain !== null && families.has(getQuoteFamily(plain)) ? plain : one;
   };
   return (text) => [...text].map(adapt).join('');
 };
@@ -437,21 +443,21 @@ const readCharacters = (pairs: readonly LinePair[]): Pattern['adaptCharacters'] 
 const foldedFamilies = (seen: ReadonlyMap<string, ReadonlySet<string>>): ReadonlySet<string> => {
   const folded = new Set<string>();
   const other = new Set<string>();
-  for (const [given, files] of seen) {
-    const plain = plainCharacter(given);
+  for (const [requested, files] of seen) {
+    const plain = plainCharacter(requested);
     if (plain === null) continue;
-    for (const file of files) (file === plain ? folded : other).add(familyOf(plain));
+    for (const file of files) (file === plain ? folded : other).add(getQuoteFamily(plain));
   }
   return new Set([...folded].filter((family) => !other.has(family)));
 };
 
 /** Groups quotes: a text with typographic quotes of one kind usually has typographic quotes of the other kind too. */
-const familyOf = (plain: string): string => (plain === "'" ? '"' : plain);
+const getQuoteFamily = (plain: string): string => (plain === "'" ? '"' : plain);
 
 /** Maps trailing spaces: removed where the old text has them and the file does not. */
 const readTails = (pairs: readonly LinePair[]): Pattern['adaptTail'] => {
-  const tails = pairs.map(({ given, file }) => [getTail(given), getTail(file)] as const);
-  const seen = valuesByKey(tails.filter(([given]) => given !== ''));
+  const tails = pairs.map(({ requested, file }) => [getTail(requested), getTail(file)] as const);
+  const seen = valuesByKey(tails.filter(([requested]) => requested !== ''));
   return (tail) => {
     const files = seen.get(tail);
     if (files?.size === 1) return [...files][0] ?? tail;
