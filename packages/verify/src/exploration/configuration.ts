@@ -195,7 +195,7 @@ export const createReply = (kind: ReplyKind, limits: Limits): ModelReply => {
   const calls = createCalls(kind.calls ?? '');
   const stopReason = kind.stop ?? (calls.length > 0 ? 'toolUse' : 'end');
   const spending = kind.spending ?? 'small';
-  const said: readonly AssistantPart[] = kind.text === undefined ? [] : [{ type: 'text', text: kind.text }];
+  const texts: readonly AssistantPart[] = kind.text === undefined ? [] : [{ type: 'text', text: kind.text }];
   const asked = calls.map(({ callId, tool, input }) => ({ type: 'call', callId, tool, input }) as const);
   const message: AssistantMessage | null =
     kind.message === null
@@ -204,7 +204,7 @@ export const createReply = (kind: ReplyKind, limits: Limits): ModelReply => {
           role: 'assistant',
           model: 'test/model',
           cut: stopReason === 'maxTokens',
-          parts: [...said, ...asked],
+          parts: [...texts, ...asked],
         };
   return {
     message,

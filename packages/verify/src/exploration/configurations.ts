@@ -144,7 +144,7 @@ type Own = Pick<Configuration, 'name' | 'about'> & Partial<Omit<Configuration, '
 /** A configuration that explores one subject in depth. `less` overrides bounds. */
 const smallConfiguration = (
   bounds: Bounds,
-  own: Own,
+  parts: Own,
   less: Partial<Bounds>,
   patch: ExplorationSettings = {},
 ): Configuration => {
@@ -160,7 +160,7 @@ const smallConfiguration = (
     changes: [],
     clockJumps: false,
     misplaced: false,
-    ...own,
+    ...parts,
     patch: explorationSettings(patch),
     bounds: smaller,
   });

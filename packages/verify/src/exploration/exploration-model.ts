@@ -17,7 +17,7 @@ import type { ExplorationContext, ExplorationEvent, ExplorationNode } from './ex
 import { adversarialEvents, pendingResponses, userEvents } from './possible-events.js';
 import { stateKeyFor } from './state-key.js';
 
-/** The machine under test: the agent's own, or one with a planted fault. */
+/** The machine under test: the agent's, or one with a planted fault. */
 export type AgentMachine = {
   readonly step: (state: State, event: Event) => Step<State, Action>;
   readonly ignored: readonly { readonly state: string; readonly event: string }[];

@@ -24,7 +24,7 @@ export type ExplorationEvent = {
   readonly costly: boolean;
 };
 
-/** The data from which the events of a configuration are made. */
+/** The data of the events of a configuration. */
 export type ExplorationContext = {
   readonly configuration: Configuration;
   readonly bounds: Bounds;

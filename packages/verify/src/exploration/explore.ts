@@ -16,8 +16,6 @@ export const exploreOne = (
   const { name, about } = configuration;
   const { model, seen } = createModel(configuration, machine, projections);
   const { violation, ...figures } = explore(model, { statesMax, watch });
-  const takenOf = (projection: Projection): readonly string[] =>
-    projection.edges.filter((arrow) => seen.arrows.has(arrow)).map(({ id }) => id);
   return {
     name,
     about,
@@ -41,7 +39,12 @@ export const exploreOne = (
             ),
           },
     edges: [...seen.edges].map(({ id }) => id),
-    arrows: Object.fromEntries(projections.map((projection) => [projection.name, takenOf(projection)])),
+    arrows: Object.fromEntries(
+      projections.map((projection) => [
+        projection.name,
+        projection.edges.filter((arrow) => seen.arrows.has(arrow)).map(({ id }) => id),
+      ]),
+    ),
   };
 };
 
@@ -89,12 +92,12 @@ const measureCoverage = (
   taken: ReadonlySet<string>,
   reasons: Readonly<Record<string, string>>,
 ): Coverage => {
-  const left = all.filter((id) => !taken.has(id));
+  const unreached = all.filter((id) => !taken.has(id));
   return {
-    reached: all.length - left.length,
+    reached: all.length - unreached.length,
     all: all.length,
-    explained: left.flatMap((id) => (reasons[id] === undefined ? [] : [{ id, why: reasons[id] }])),
-    missing: left.filter((id) => reasons[id] === undefined),
+    explained: unreached.flatMap((id) => (reasons[id] === undefined ? [] : [{ id, why: reasons[id] }])),
+    missing: unreached.filter((id) => reasons[id] === undefined),
     mistaken: Object.keys(reasons).filter((id) => taken.has(id) || !all.includes(id)),
   };
 };
@@ -121,14 +124,14 @@ export const combineResults = (
   projections: readonly Projection[],
   unreached: Readonly<Record<string, string>>,
 ): CheckResult => {
-  const found = explored.flatMap(({ violation }) => (violation === null ? [] : [violation]));
+  const violations = explored.flatMap(({ violation }) => (violation === null ? [] : [violation]));
   const taken = new Set(explored.flatMap((one) => one.edges));
   return {
     complete: explored.every(({ complete }) => complete),
     states: sum(explored.map(({ states }) => states)),
     steps: sum(explored.map(({ steps }) => steps)),
-    violations: found.filter(({ kind }) => kind === 'promise').length,
-    illegalProjections: found.filter(({ kind }) => kind === 'view').length,
+    violations: violations.filter(({ kind }) => kind === 'promise').length,
+    illegalProjections: violations.filter(({ kind }) => kind === 'view').length,
     configurations: explored.map(
       ({ edges: _edges, arrows: _arrows, violation: _violation, ...figures }) => figures,
     ),
@@ -145,11 +148,11 @@ export const combineResults = (
         projection.unreached,
       ),
     })),
-    violation: found.toSorted((one, other) => one.events - other.events)[0] ?? null,
+    violation: violations.toSorted((one, other) => one.events - other.events)[0] ?? null,
   };
 };
 
-/** Whether the check is complete and found no fault. */
+/** Whether the check is complete and without faults. */
 export const isSound = ({ complete, violation, edges, views }: CheckResult): boolean =>
   complete &&
   violation === null &&

@@ -115,7 +115,7 @@ const outcomes: Readonly<Record<Exclude<OutcomeChoice, 'spent'>, CallOutcome>> =
   lost: { status: 'lost', text: '' },
 };
 
-/** The previews of a call. An empty preview leads to the same question as one with a change, so it is left out. */
+/** The previews of a call. An empty one leads to the same question as one with a change. */
 const previews: readonly CallPreview[] = [
   { kind: 'change', diff: '+y' },
   { kind: 'refused', text: 'it does not fit' },
@@ -153,7 +153,7 @@ const toolAnswers = (
 
 // ---- Hooks, compactions ----
 
-const found: Readonly<Record<Exclude<HookChoice, 'failed'>, Partial<On<'HookCompleted'>>>> = {
+const hookResults: Readonly<Record<Exclude<HookChoice, 'failed'>, Partial<On<'HookCompleted'>>>> = {
   clean: {},
   dirty: { dirty: true },
   changed: { changedFiles: ['a.ts'], dirty: true, note: 'formatted' },
@@ -183,7 +183,7 @@ const hookAnswer = (hookId: string, at: number, word: HookChoice): Event =>
         warning: '',
         proceed: true,
         usage: null,
-        ...found[word],
+        ...hookResults[word],
       };
 
 const compactionAnswers = (compactionId: string, at: number): readonly ExplorationEvent[] => {
@@ -439,7 +439,7 @@ const lateEvents: Late = {
   Resumed: (at, _old, { session }) => ({ type: 'Resumed', at, epoch: session.epoch }),
 };
 
-/** Leaves out pairs without an edge, which give only a diagnostic, unless misplaced events are wanted. */
+/** Skips pairs without an edge, which give only a diagnostic, unless `misplaced` is set. */
 const lateAnswers = (
   { state, now: at }: ExplorationNode,
   { ignored, configuration }: ExplorationContext,

@@ -18,29 +18,29 @@ import { isRequest } from './possible-events.js';
  * The key of a node: a text of everything that decides its future. Nodes with the same key are one node.
  *
  * Sound means: from two nodes of the same key the same labels lead, up to the names of ids, to nodes of the same key,
- * over the same arrows, with the same faults. Why each thing that is left out may be left out:
+ * over the same arrows, with the same faults. Reasons for each omission:
  *
- * 1. Ids. The machine compares ids for equality, and makes new ones that it has never used; labels name what is in
- *    flight, or what never is again. So only what is in flight counts, not what it is called.
- * 2. Times. The machine reads the clock only to tell what is left of the turn's timer: only that is kept. Everything
- *    else that has a time waits for its timer, by id.
+ * 1. Ids. The machine compares ids for equality, and creates ids that it has never used. Labels name
+ *    work in flight, or work that never is again. So only the work in flight counts, not its id.
+ * 2. Times. The machine reads the clock only for the remaining time of the turn's timer, which is in
+ *    the key. Everything else that has a time waits for its timer, by id.
  * 3. Texts. No move reads what a text says. Read are: whether the message at the end holds results, one that is too
  *    long, text of the user (none, one, several: moves treat all texts alike), anything else; whether streamed text is
  *    blank; how many messages could be summarised (0, 1, enough: the number only grows until a summary makes it 0 or
  *    1). All older messages are closed, and closed messages are never read again.
- * 4. The size of the conversation. Thresholds are shares of a million tokens, replies report a few or nearly all of
- *    them, and what is told in between stays below a thousand, since a shortest way to a node is short: which
- *    thresholds are passed is decided by the last report.
+ * 4. The size of the conversation. Thresholds are shares of a million tokens, replies report a few or
+ *    nearly all of them, and the texts since the last report stay below a thousand, since a shortest
+ *    way to a node is short: the last report decides which thresholds are exceeded.
  * 5. Usage. It matters against limits. Only as many replies and bills cost something as the bounds say, so dollars and
  *    tokens are counted exactly where there is a limit, and ignored where there is none. Bills that may still come
  *    count only while one may still cost something, and not more of them than that.
- * 6. What counts per turn is set anew when a turn begins: between turns it is left out.
- * 7. Why the machine waits is told to the user, and read once: whether it was for a budget.
+ * 6. Counts of a turn start again with each turn: between turns they are not in the key.
+ * 7. The reason for waiting is shown to the user. The machine reads only whether it was a budget.
  * 8. How a call ended matters for two things: whether it may have changed something, as the setting `hooks` counts it
  *    (which no world here changes under way), and whether its text is too long to be sent twice.
  */
 export const stateKeyFor = ({ changes }: Configuration): ((node: ExplorationNode) => string) => {
-  // Patches are made of settings: their names are names of settings.
+  // The names in a patch are names of settings.
   const changing = [...new Set(changes.flatMap((patch) => Object.keys(patch) as (keyof Settings)[]))];
   return ({ state, cursors, costlyLeft, now }) => {
     const { session } = state;
@@ -59,7 +59,7 @@ const limitsKey = (limits: Limits): string => {
   return `${usd},${tokens},${timeMs},${rounds},${truncation},${repeats},${errors},${sameResults}`;
 };
 
-// ---- The state's own part ----
+// ---- The state without its session ----
 
 const stateKey = (state: State): string => {
   switch (state.name) {
@@ -159,16 +159,16 @@ const sessionKey = (state: State): string => {
 /** The last message: results, long results, texts of the user (up to two), other parts. */
 const openKey = ({ conversation, settings }: SessionData): string => {
   if (conversation.open === null) return '-';
-  let own = 0;
+  let userTexts = 0;
   let other = '';
   let long = '';
   for (const part of conversation.open.parts) {
     if (part.type === 'result') {
       if (isLong(part.text, settings.resultCutBytes)) long = 'l';
-    } else if (part.origin === 'user') own = Math.min(own + 1, 2);
+    } else if (part.origin === 'user') userTexts = Math.min(userTexts + 1, 2);
     else other = 'o';
   }
-  return `${holdsResults(conversation) ? 'r' : ''}${long}${own}${other}`;
+  return `${holdsResults(conversation) ? 'r' : ''}${long}${userTexts}${other}`;
 };
 
 /** The thresholds that the conversation exceeds. */
@@ -190,13 +190,13 @@ const turnKey = ({ turn, settings, emptyReplies }: SessionData, now: number): st
   const truncations = upTo(turn.truncations, limits.truncation);
   const empty = upTo(emptyReplies, settings.emptyRetries);
   // The clock is only set to times at which a timer is due: few values.
-  const left =
+  const timeLeft =
     turn.timeLimit === null
       ? ''
       : `@${remainingTimer(turn.timeLimit, now).delayMs}/${turn.timeLimit.delayMs}`;
   const warned = turn.warned.filter((dimension) => getLimit(limits, dimension) !== 'unlimited');
   const finishing = turn.finishing === 'no' ? '' : `f${turn.finishing}`;
-  return `${rounds}.${truncations}.${empty}${left}${warned.join()}${streaksKey(turn.streaks, limits)}${finishing}`;
+  return `${rounds}.${truncations}.${empty}${timeLeft}${warned.join()}${streaksKey(turn.streaks, limits)}${finishing}`;
 };
 
 const streaksKey = (streaks: SessionData['turn']['streaks'], limits: Limits): string => {
@@ -226,12 +226,12 @@ const getLimit = (limits: Limits, dimension: Dimension): Limit =>
 const billsKey = (state: State, costlyLeft: number): string => {
   const current = currentBill(state);
   let others = 0;
-  let own = '';
+  let running = '';
   for (const id of state.session.unaccounted) {
-    if (id === current) own = 'b';
+    if (id === current) running = 'b';
     else if (isRequest(id)) others += 1;
   }
-  return `${own}${Math.min(others, costlyLeft)}`;
+  return `${running}${Math.min(others, costlyLeft)}`;
 };
 
 const currentBill = (state: State): string => {

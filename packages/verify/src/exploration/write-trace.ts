@@ -163,7 +163,7 @@ const workWords = (event: WorkEvent): readonly string[] => {
   }
 };
 
-/** One trace line: `@1200 UserInput "text"`. The time is left out if it equals `clock`. */
+/** One trace line: `@1200 UserInput "text"`. Without the time if it equals `clock`. */
 export const eventLine = (event: Event, clock: number): string =>
   [...(event.at === clock ? [] : [`@${event.at}`]), event.type, ...eventWords(event)].join(' ');
 

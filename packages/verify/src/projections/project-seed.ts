@@ -22,7 +22,7 @@ import {
 } from './projection.js';
 
 /** `supposed`: a step of the seed without a counterpart in ours. */
-type Told = ProjectedStep & { readonly supposed?: true };
+type SeedStep = ProjectedStep & { readonly supposed?: true };
 
 export type SeedWords = {
   readonly edges: readonly ProjectionEdge[];
@@ -37,8 +37,8 @@ export type SeedWords = {
   readonly hooked: string;
   /** The action that runs the hook. */
   readonly runs: string;
-  /** `hidden`: the batch ends with the hook. `wanted`: the hook appears if it runs. `always`: it is never skipped. */
-  readonly hook: 'hidden' | 'wanted' | 'always';
+  /** `hidden`: the batch ends with the hook. `ifRun`: the hook appears if it runs. `always`: it is never skipped. */
+  readonly hook: 'hidden' | 'ifRun' | 'always';
   /** The action for streamed text; null if the seed does not stream. */
   readonly streams: string | null;
   /** Whether its errors name their origin. */
@@ -48,7 +48,7 @@ export type SeedWords = {
   /** The action for a hook's warning; null if the seed's hooks have none. */
   readonly warns: string | null;
   /** The path out of each state for stops that the seed does not know. */
-  readonly refusals: Readonly<Record<string, readonly Told[]>>;
+  readonly refusals: Readonly<Record<string, readonly SeedStep[]>>;
   /** Our actions of which one must accompany the seed's action. */
   readonly witnesses: Readonly<Record<string, readonly ActionType[]>>;
 };
@@ -83,10 +83,10 @@ const countCalls = (before: State, event: Event): number => {
   return event.type === 'LlmCompleted' ? event.calls.length : 0;
 };
 
-/** Number of calls that ended in the step. A batch that is left ends completely. */
+/** Number of calls that ended in the step; all of them if it leaves the batch. */
 const countEnded = (before: State, event: Event, step: Step<State, Action>): number => {
-  const left = step.path.some((edge) => edge.from === TOOLS && edge.kind === 'go');
-  return (left ? countCalls(before, event) : endedIn(step.state)) - endedIn(before);
+  const leavesBatch = step.path.some((edge) => edge.from === TOOLS && edge.kind === 'go');
+  return (leavesBatch ? countCalls(before, event) : endedIn(step.state)) - endedIn(before);
 };
 
 const has = ({ step }: Seen, type: ActionType): boolean =>
@@ -95,14 +95,14 @@ const has = ({ step }: Seen, type: ActionType): boolean =>
 /** Whether the step goes through a stop that the seed does not know. */
 const isStopped = ({ step }: Seen): boolean => step.path.some((edge) => edge.to === 'BudgetExceeded');
 
-const sends = (event: string, seen?: Seen): Told => ({
+const sends = (event: string, seen?: Seen): SeedStep => ({
   event,
   to: CALLING,
   action: 'SendLlmRequest',
   ...(seen !== undefined && isStopped(seen) ? { supposed: true } : {}),
 });
 
-const pending = (seed: SeedWords, count: number): readonly Told[] =>
+const pending = (seed: SeedWords, count: number): readonly SeedStep[] =>
   Array.from({ length: Math.max(0, count) }, () => ({
     event: 'ToolCompleted',
     to: TOOLS,
@@ -110,7 +110,7 @@ const pending = (seed: SeedWords, count: number): readonly Told[] =>
   }));
 
 /** The turn ends with the reply, whose text was shown now or while it streamed. */
-const answered = (seed: SeedWords, { before, event }: Seen): Told => {
+const answered = (seed: SeedWords, { before, event }: Seen): SeedStep => {
   const parts = event.type === 'LlmCompleted' ? (event.message?.parts ?? []) : [];
   const hasText = parts.some((part) => part.type === 'text' && part.text.trim() !== '');
   const streamed = before.name === CALLING && before.partial !== '';
@@ -119,7 +119,7 @@ const answered = (seed: SeedWords, { before, event }: Seen): Told => {
 };
 
 /** The hook ended. In seeds with warnings a warning replaces the request. */
-const hookEnded = (seed: SeedWords, seen: Seen): Told => {
+const hookEnded = (seed: SeedWords, seen: Seen): SeedStep => {
   const warned = seen.step.actions.some(
     (action) => action.type === 'DisplayWarning' && action.kind === 'hook',
   );
@@ -128,31 +128,31 @@ const hookEnded = (seed: SeedWords, seen: Seen): Told => {
     : sends(seed.hooked, seen);
 };
 
-const runsHook = (seed: SeedWords, { step }: Seen): readonly Told[] => {
+const runsHook = (seed: SeedWords, { step }: Seen): readonly SeedStep[] => {
   const rests = step.state.name === HOOK;
-  if (seed.hook === 'hidden' || (seed.hook === 'wanted' && !rests)) return [];
-  const ran: Told = { event: 'ToolCompleted', to: HOOK, action: seed.runs };
+  if (seed.hook === 'hidden' || (seed.hook === 'ifRun' && !rests)) return [];
+  const ran: SeedStep = { event: 'ToolCompleted', to: HOOK, action: seed.runs };
   return [rests ? ran : { ...ran, supposed: true }];
 };
 
-const afterTools = (seed: SeedWords, seen: Seen, state: string): readonly Told[] => {
+const afterTools = (seed: SeedWords, seen: Seen, state: string): readonly SeedStep[] => {
   if (state === TOOLS) return [sends('ToolCompleted', seen)];
   return state === HOOK ? [hookEnded(seed, seen)] : [];
 };
 
-const calls = (seed: SeedWords, seen: Seen, state: string): readonly Told[] => {
+const calls = (seed: SeedWords, seen: Seen, state: string): readonly SeedStep[] => {
   if (state === WAITING) return [sends('UserInput', seen)];
   return state === 'Error' ? [sends(seed.retried, seen)] : [];
 };
 
 /** A compaction before the user's message is sent counts as the seed's call. */
-const compacts = ({ step: { state } }: Seen, from: string): readonly Told[] => {
+const compacts = ({ step: { state } }: Seen, from: string): readonly SeedStep[] => {
   const sendsLater =
     state.name === 'Compacting' && state.mode.kind === 'idle' && state.mode.resume !== 'rest';
   return sendsLater && from === WAITING ? [sends('UserInput')] : [];
 };
 
-const tellEdge = (seed: SeedWords, seen: Seen, state: string, edge: Edge): readonly Told[] => {
+const projectEdge = (seed: SeedWords, seen: Seen, state: string, edge: Edge): readonly SeedStep[] => {
   switch (edge.to) {
     case PROCESSING:
       return [{ event: seed.completed, to: PROCESSING, action: null }];
@@ -182,7 +182,7 @@ const tellEdge = (seed: SeedWords, seen: Seen, state: string, edge: Edge): reado
 };
 
 /** Events that stay in our state but are steps of the seed. */
-const stayed = (seed: SeedWords, { before, event }: Seen): readonly Told[] => {
+const stayed = (seed: SeedWords, { before, event }: Seen): readonly SeedStep[] => {
   if (event.type === 'ShutdownRequested' && before.name === 'ShuttingDown') {
     return [{ event: event.type, to: before.name, action: 'Shutdown' }];
   }
@@ -191,9 +191,9 @@ const stayed = (seed: SeedWords, { before, event }: Seen): readonly Told[] => {
   return [{ event: event.type, to: CALLING, action: event.type === 'TextDelta' ? seed.streams : seed.waits }];
 };
 
-const isWitnessed = (seed: SeedWords, seen: Seen, { action, supposed }: Told): boolean => {
-  const wanted = action === null ? undefined : seed.witnesses[action];
-  return supposed === true || wanted === undefined || wanted.some((type) => has(seen, type));
+const isWitnessed = (seed: SeedWords, seen: Seen, { action, supposed }: SeedStep): boolean => {
+  const witnesses = action === null ? undefined : seed.witnesses[action];
+  return supposed === true || witnesses === undefined || witnesses.some((type) => has(seen, type));
 };
 
 /** The origin of the failure in a step; null if there is none. */
@@ -207,22 +207,22 @@ type Way = { state: string; readonly steps: ProjectionStep[] };
 
 /** Projects one of our steps to the seed. */
 export const projectSeed = (seed: SeedWords): Projection['project'] => {
-  const find = stepFinder(seed.edges);
+  const findStep = stepFinder(seed.edges);
 
-  const go = (way: Way, seen: Seen, told: readonly Told[]): void => {
-    for (const one of told) {
-      const action = isWitnessed(seed, seen, one) ? one.action : seed.waits;
-      const found = find(way.state, { ...one, action });
-      const origin = one.event === seed.failed && seed.origins === 'named' ? originIn(seen) : null;
-      way.steps.push(origin === null ? found : { ...found, origin });
-      way.state = one.to;
+  const go = (way: Way, seen: Seen, steps: readonly SeedStep[]): void => {
+    for (const step of steps) {
+      const action = isWitnessed(seed, seen, step) ? step.action : seed.waits;
+      const projected = findStep(way.state, { ...step, action });
+      const origin = step.event === seed.failed && seed.origins === 'named' ? originIn(seen) : null;
+      way.steps.push(origin === null ? projected : { ...projected, origin });
+      way.state = step.to;
     }
   };
 
   const goAlong = (way: Way, seen: Seen, edge: Edge): void => {
     if (edge.from === 'ShuttingDown') way.state = seed.begin.state; // a new trace
     if (edge.from === TOOLS && edge.to !== 'ShuttingDown') go(way, seen, pending(seed, seen.ended - 1));
-    go(way, seen, tellEdge(seed, seen, way.state, edge));
+    go(way, seen, projectEdge(seed, seen, way.state, edge));
   };
 
   return (cursor, before, event, step) => {

@@ -108,7 +108,7 @@ export const createArrows = (table: readonly Sourced[]): readonly ProjectionEdge
 export type ProjectedStep = Pick<ProjectionStep, 'event' | 'to' | 'action'>;
 
 /** Finds the edge of a step: same states, same event, and the action that the table requires. */
-type FindStep = (from: string, said: ProjectedStep) => ProjectionStep;
+type FindStep = (from: string, step: ProjectedStep) => ProjectionStep;
 
 export const stepFinder = (edges: readonly ProjectionEdge[]): FindStep => {
   const leaving = new Map<string, ProjectionEdge[]>();
@@ -121,7 +121,7 @@ export const stepFinder = (edges: readonly ProjectionEdge[]): FindStep => {
   };
 };
 
-/** Diagrams of a seed's machine, in the form of our own diagrams. */
+// ---- Diagrams of a seed's machine, in the form of ours ----
 
 const toEdge = ({ id, from, event, when, to, action, source }: ProjectionEdge): Edge => ({
   id,
@@ -147,7 +147,7 @@ const chartEdge = (edge: ProjectionEdge): Edge => {
   return { ...toEdge(edge), event: event === null ? unnamed : `${event}${condition}` };
 };
 
-/** The seed's own chart, for Mermaid. */
+/** A Mermaid chart of the seed's machine. */
 export const projectionDiagram = (projection: Projection): string => mermaid(describe(projection, chartEdge));
 
 /** The seed's edges as a Markdown table. An edge missing in the seed text names its source after the state. */

@@ -83,7 +83,7 @@ export const checkRefinement = (
   return { cursor: projected.cursor, steps: projected.steps, faults };
 };
 
-/** The cursors of all projections, in their order. */
+/** One cursor for each projection. */
 type ProjectionCursors = readonly ProjectionCursor[];
 
 export const initialCursors = (projections: readonly Projection[]): ProjectionCursors =>
@@ -96,7 +96,7 @@ type RefinedSteps = {
   readonly reached: readonly ProjectionEdge[];
 };
 
-/** Checks one of our steps against every projection. `cursors` are in the order of `projections`. */
+/** Checks one of our steps against every projection; `cursors[i]` belongs to `projections[i]`. */
 export const checkRefinements = (
   projections: readonly Projection[],
   cursors: ProjectionCursors,

@@ -53,7 +53,7 @@ const plain: SeedWords = {
   retried: 'RetryTimeoutFired',
   hooked: 'PostToolsHookCompleted',
   runs: 'RunPostToolsHook',
-  hook: 'wanted',
+  hook: 'ifRun',
   streams: 'DisplayMessage',
   origins: 'named',
   answers: { text: 'WaitForInput', none: 'WaitForInput' },

@@ -86,7 +86,7 @@ const callIn = (state: string): string => {
 };
 
 /** The seed's state after one of our edges; unchanged if the seed does not see the edge. */
-const stateAfter = (state: string, { from: left, to, as }: Edge): string => {
+const stateAfter = (state: string, { from, to, as }: Edge): string => {
   switch (to) {
     case 'CallingLlm':
       return callIn(state);
@@ -102,7 +102,7 @@ const stateAfter = (state: string, { from: left, to, as }: Edge): string => {
       return 'Error';
     case 'BudgetExceeded':
       // The time limit of the turn: the seed has only a cancel.
-      return left === 'CheckingBudget' ? to : 'Cancelled';
+      return from === 'CheckingBudget' ? to : 'Cancelled';
     case 'Error':
       return state;
     default:

@@ -90,7 +90,7 @@ const takeCalls = (run: Run, { step }: Seen): void => {
 const takeEdge = (run: Run, edge: Edge, seen: Seen): void => {
   if (edge.from === 'WaitingForUserInput' && edge.to === 'CallingLlm') run.at = INIT;
   else if (edge.from === 'ProcessingLlmResponse' && edge.to !== 'Failed') {
-    // A reply after a cancel is kept, but the run has ended.
+    // After a cancel the reply stays in the conversation, but the run has ended.
     const drained = seen.before.name === 'CallingLlm' && seen.before.call.mode === 'draining';
     if (!drained) takeReply(run, seen);
     if (edge.to === 'EndOfTurn' && run.at === PROMPTING) run.say('NoToolCalls', DONE);

@@ -1,7 +1,7 @@
 /** Hooks whose commits last. What is committed twice, or without a call, is a violation. */
 
 import type { HookContext, HookReport, Hooks } from '@pawl/agent/ports/hooks';
-import type { Life } from './process-life.js';
+import type { SimulatedProcess } from './simulated-process.js';
 
 const EMPTY: HookReport = {
   commits: [],
@@ -16,10 +16,10 @@ const report = (name: string): HookReport => ({ ...EMPTY, commits: [{ hash: name
 
 /** Makes the commit once: it is prepared in the journal before, and looked for after an interruption. */
 const commit = async (
-  life: Life,
+  process: SimulatedProcess,
   { calls, interrupted, prepare, signal }: HookContext,
 ): Promise<HookReport> => {
-  const { world } = life;
+  const { world } = process;
   const callIds = calls.map(({ callId }) => callId);
   const name = callIds.join('-');
   const isPrepared =
@@ -33,8 +33,8 @@ const commit = async (
     before: null,
     commit: name,
   });
-  life.point('before a commit');
-  if (life.isDead || signal.aborted) return EMPTY;
+  process.point('before a commit');
+  if (process.isDead || signal.aborted) return EMPTY;
   for (const callId of callIds) {
     const times = (world.commits.get(callId) ?? 0) + 1;
     world.commits.set(callId, times);
@@ -42,32 +42,32 @@ const commit = async (
   }
   world.meet('commit made');
   world.say(`commit of ${name}`);
-  life.point('after a commit');
+  process.point('after a commit');
   return report(name);
 };
 
-export const simulatedHooks = (life: Life): Hooks => ({
-  before: () => life.pause(0.5),
-  after: () => life.pause(0.5),
+export const simulatedHooks = (process: SimulatedProcess): Hooks => ({
+  before: () => process.pause(0.5),
+  after: () => process.pause(0.5),
   deadlinesMs: { CheckingGitCommits: 10_000, RunningAutoformatters: 30_000, AutoCommitting: 30_000 },
   runNow: (phase) =>
-    phase === 'CheckingGitCommits' && !life.isDead && life.world.choices.chance(0.5)
+    phase === 'CheckingGitCommits' && !process.isDead && process.world.choices.chance(0.5)
       ? { ...EMPTY, dirty: true }
       : null,
   run: async (phase, context) => {
-    const { world } = life;
+    const { world } = process;
     const { choices } = world;
-    await life.pause(choices.pick(20, 900));
+    await process.pause(choices.pick(20, 900));
     if (!world.isHealed && choices.chance(world.plan.toolFaults)) {
-      if (choices.chance(0.5)) await life.pause(100_000);
+      if (choices.chance(0.5)) await process.pause(100_000);
       throw new Error('EPIPE: the hook has failed');
     }
     if (context.signal.aborted) throw new Error('aborted');
-    if (life.hasFailedToWrite || life.hasUsedReserve)
+    if (process.hasFailedToWrite || process.hasUsedReserve)
       world.violate('no-effect-after-failed-write', `${phase} after the journal has failed`);
     if (phase === 'CheckingGitCommits') return { ...EMPTY, dirty: true };
     if (phase === 'RunningAutoformatters') return { ...EMPTY, dirty: true, changedFiles: ['/workspace/a'] };
     if (choices.chance(0.3)) await context.write('name the commit', 'a change');
-    return context.signal.aborted ? EMPTY : commit(life, context);
+    return context.signal.aborted ? EMPTY : commit(process, context);
   },
 });

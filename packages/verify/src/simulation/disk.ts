@@ -2,8 +2,8 @@
  * A file system in memory that knows what is durable.
  *
  * 1. A change of a file is durable after a sync of the file; a change of names after a sync of their folder.
- * 2. A power cut keeps, of the changes since, any number of the first ones; the next is torn: cut anywhere, its sectors
- *    kept or not (then they read as zeros). Files and folders lose independently of each other.
+ * 2. A power cut keeps any number of the first changes since then. It tears the next one: cuts it
+ *    anywhere, and may replace sectors by zeros. Files and folders lose independently.
  * 3. A process that is killed loses nothing that it has written.
  */
 
@@ -65,19 +65,21 @@ const applyNames = (entries: Map<string, DiskNode>, changes: readonly NameChange
 
 type Write = Extract<Change, { readonly kind: 'write' }>;
 
-/** What a power cut left in the place of lost bytes. `hole`: zeros before bytes of the same write. */
+/** Zeros in place of lost bytes after a power cut. `hole`: before bytes of the same write. */
 export type Zeros = 'none' | 'atEnd' | 'hole';
 
-/** What remains of a write that the power cut interrupted. */
+/** Writes a part of the bytes, as a power cut in the middle of a write does. */
 const tear = (file: GrowingBytes, { bytes, at }: Write, choices: Choices, mayHaveHoles: boolean): Zeros => {
-  const kept = choices.chance(0.3) ? Math.max(0, bytes.length - 1) : choices.below(bytes.length + 1);
-  file.write(bytes.subarray(0, kept), at);
+  const survivingBytes = choices.chance(0.3)
+    ? Math.max(0, bytes.length - 1)
+    : choices.below(bytes.length + 1);
+  file.write(bytes.subarray(0, survivingBytes), at);
   if (!choices.chance(0.3)) return 'none';
   // the size was extended, but not every sector got its data
   let hasHole = false;
-  for (let start = kept; start < bytes.length; start += SECTOR_BYTES) {
+  for (let start = survivingBytes; start < bytes.length; start += SECTOR_BYTES) {
     const sector = bytes.subarray(start, start + SECTOR_BYTES);
-    const isKept = mayHaveHoles && start > kept && choices.chance(0.5);
+    const isKept = mayHaveHoles && start > survivingBytes && choices.chance(0.5);
     hasHole ||= isKept;
     file.write(isKept ? sector : new Uint8Array(sector.length), at + start);
   }
@@ -117,7 +119,7 @@ export class Disk {
     return node;
   }
 
-  folderOf(names: readonly string[]): FolderNode {
+  getFolder(names: readonly string[]): FolderNode {
     const folder = this.find(names.slice(0, -1));
     if (folder === undefined) throw systemError('ENOENT', names.join('/'));
     if (folder.kind !== 'folder') throw systemError('ENOTDIR', names.join('/'));
@@ -144,12 +146,12 @@ export class Disk {
       changedAt: at,
       links: 0,
     };
-    this.setNames(this.folderOf(names), [{ name: names.at(-1) ?? '', node: file }], at);
+    this.setNames(this.getFolder(names), [{ name: names.at(-1) ?? '', node: file }], at);
     return file;
   }
 
   createFolder(names: readonly string[], at: number): void {
-    const folder = this.folderOf(names);
+    const folder = this.getFolder(names);
     const name = names.at(-1) ?? '';
     if (folder.entries.has(name)) throw systemError('EEXIST', names.join('/'));
     this.setNames(folder, [{ name, node: this.#newFolder(at) }], at);
@@ -182,19 +184,22 @@ export class Disk {
     return visit(this.root);
   }
 
-  /** Keeps the first changes and tears the next one. Returns the worst that it left: only file systems that write sizes before data leave zeros. */
+  /**
+   * Keeps the first changes and tears the next one. Returns the worst zeros: only file systems that
+   * write sizes before data have any.
+   */
   cutPower(choices: Choices, mayHaveHoles: boolean): Zeros {
-    const left: Zeros[] = [];
+    const zeros: Zeros[] = [];
     const lose = (node: DiskNode): void => {
-      const kept = node.pending.length === 0 ? 0 : choices.below(node.pending.length + 1);
-      if (node.kind === 'folder') this.#loseNames(node, kept);
-      else left.push(this.#loseContent(node, kept, choices, mayHaveHoles));
+      const survivors = node.pending.length === 0 ? 0 : choices.below(node.pending.length + 1);
+      if (node.kind === 'folder') this.#loseNames(node, survivors);
+      else zeros.push(this.#loseContent(node, survivors, choices, mayHaveHoles));
       if (node.kind === 'folder') for (const entry of node.entries.values()) lose(entry);
     };
     lose(this.root);
     this.#countLinks();
-    if (left.includes('hole')) return 'hole';
-    return left.includes('atEnd') ? 'atEnd' : 'none';
+    if (zeros.includes('hole')) return 'hole';
+    return zeros.includes('atEnd') ? 'atEnd' : 'none';
   }
 
   #countLinks(): void {
@@ -207,16 +212,16 @@ export class Disk {
     for (const file of files) file.links = files.filter((other) => other === file).length;
   }
 
-  #loseNames(folder: FolderNode, kept: number): void {
-    for (const changes of folder.pending.slice(0, kept)) applyNames(folder.durable, changes);
+  #loseNames(folder: FolderNode, survivors: number): void {
+    for (const changes of folder.pending.slice(0, survivors)) applyNames(folder.durable, changes);
     folder.entries = new Map(folder.durable);
     folder.pending = [];
   }
 
-  #loseContent(file: FileNode, kept: number, choices: Choices, mayHaveHoles: boolean): Zeros {
+  #loseContent(file: FileNode, survivors: number, choices: Choices, mayHaveHoles: boolean): Zeros {
     if (file.pending.length === 0) return 'none';
-    for (const change of file.pending.slice(0, kept)) applyChange(file.durable, change);
-    const next = file.pending[kept];
+    for (const change of file.pending.slice(0, survivors)) applyChange(file.durable, change);
+    const next = file.pending[survivors];
     const zeros = next?.kind === 'write' ? tear(file.durable, next, choices, mayHaveHoles) : 'none';
     file.content = file.durable.copy();
     file.pending = [];
@@ -228,7 +233,7 @@ export class Disk {
 export type Caller = {
   readonly disk: Disk;
   readonly isDead: boolean;
-  /** Called before each operation; returns the code of the error with which it fails. May end the life. */
+  /** Called before each operation; returns an error code, or null. May end the process. */
   enter(operation: string, isBlocking: boolean): string | null;
   /** Time that an operation takes if the caller blocks. */
   block(): void;
@@ -248,7 +253,7 @@ const EMPTY = Buffer.alloc(0);
 
 /** Zeroed memory that contents take their room from: one large block costs less than many small ones. */
 const SLAB_BYTES = 256 * 1024;
-/** Larger contents get a block of their own. */
+/** Larger contents get a separate block. */
 const PIECE_MAX = 16 * 1024;
 let slab = EMPTY;
 let taken = 0;

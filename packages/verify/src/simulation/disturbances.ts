@@ -8,14 +8,14 @@ import { JournalError } from '@pawl/agent/journal/journal-error';
 import type { State } from '@pawl/agent/machine/state';
 import { type FileNode, GrowingBytes } from './disk.js';
 import { SESSION_ID } from './journal-checks.js';
-import type { Life } from './process-life.js';
+import type { SimulatedProcess } from './simulated-process.js';
 import type { World } from './world.js';
 
 const FOLDER = ['home', 'state', 'sessions'];
 const NAME = `${SESSION_ID}.jsonl`;
 
 /** Bytes that are overwritten while a write is under way have its time: the next opening finds them, not this process. */
-const changeContent = ({ world, isAppending }: Life, file: FileNode): string => {
+const changeContent = ({ world, isAppending }: SimulatedProcess, file: FileNode): string => {
   const { choices, disk } = world;
   const { length } = file.content;
   const at = world.wallNow();
@@ -37,7 +37,7 @@ const changeContent = ({ world, isAppending }: Life, file: FileNode): string => 
 
 const changeName = (world: World, file: FileNode): string => {
   const { choices, disk } = world;
-  const folder = disk.folderOf([...FOLDER, NAME]);
+  const folder = disk.getFolder([...FOLDER, NAME]);
   const at = world.wallNow();
   const kind = choices.pick('remove', 'move', 'replace');
   disk.setNames(folder, [{ name: NAME, node: null }], at);
@@ -47,23 +47,23 @@ const changeName = (world: World, file: FileNode): string => {
   return `${kind}d`;
 };
 
-/** Changes the journal, and lets the life know what it must notice; the life's `restoreJournal` undoes it. */
-export const changeJournal = (life: Life): void => {
-  const { world } = life;
+/** Changes the journal; the `restoreJournal` of the process undoes it. */
+export const changeJournal = (process: SimulatedProcess): void => {
+  const { world } = process;
   const { disk, timeline } = world;
   const file = disk.find([...FOLDER, NAME]);
   if (file?.kind !== 'file' || file.content.length === 0) return;
   timeline.pass(2); // a change within the same millisecond has the same time, and is not to be seen
   const before = Buffer.from(file.content.view());
-  const how = world.choices.chance(0.5) ? changeName(world, file) : changeContent(life, file);
+  const how = world.choices.chance(0.5) ? changeName(world, file) : changeContent(process, file);
   world.say(`another program has ${how} the journal`);
   world.meet('journal changed by another program');
-  life.restoreJournal = () => {
-    life.restoreJournal = null;
+  process.restoreJournal = () => {
+    process.restoreJournal = null;
     file.content = new GrowingBytes(before);
     file.durable = new GrowingBytes(before);
     file.pending = [];
-    const folder = disk.folderOf([...FOLDER, NAME]);
+    const folder = disk.getFolder([...FOLDER, NAME]);
     disk.setNames(
       folder,
       [
@@ -79,7 +79,11 @@ export const changeJournal = (life: Life): void => {
 /**
  * Another process tries to open the session that `holder` has open. It must be refused, unless the holder ends meanwhile.
  */
-export const tryAsRival = async (rival: Life, folder: string, holder: () => boolean): Promise<void> => {
+export const tryAsRival = async (
+  rival: SimulatedProcess,
+  folder: string,
+  holder: () => boolean,
+): Promise<void> => {
   const { world } = rival;
   const refusal: unknown = await fileJournals({ folder })
     .open(SESSION_ID)
@@ -99,7 +103,7 @@ export const tryAsRival = async (rival: Life, folder: string, holder: () => bool
 const DAY_MS = 86_400_000;
 
 /** The clock of the wall is set, or the computer sleeps. `state`: the session's, or the one that is being written. */
-export const disturbClock = ({ world }: Life, state: State | null): void => {
+export const disturbClock = ({ world }: SimulatedProcess, state: State | null): void => {
   const isRetrying = state?.name === 'Error';
   if (!world.plan.clockJumps || world.isHealed || !world.choices.chance(isRetrying ? 0.5 : 0.02)) return;
   const by = world.choices.pick(7_200_000, -DAY_MS, 3_650 * DAY_MS, -3_650 * DAY_MS);

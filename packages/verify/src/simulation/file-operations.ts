@@ -87,13 +87,14 @@ export class DiskCalls {
     this.#now = now;
   }
 
-  open(names: Names, given: string | number = 'r'): Descriptor {
-    const flags = typeof given === 'number' ? given : (FLAGS[given] ?? 0);
-    const found = this.#disk.find(names);
-    if (found !== undefined && (flags & constants.O_EXCL) !== 0) throw systemError('EEXIST', names.join('/'));
-    if (found === undefined && (flags & constants.O_CREAT) === 0)
+  open(names: Names, mode: string | number = 'r'): Descriptor {
+    const flags = typeof mode === 'number' ? mode : (FLAGS[mode] ?? 0);
+    const existing = this.#disk.find(names);
+    if (existing !== undefined && (flags & constants.O_EXCL) !== 0)
+      throw systemError('EEXIST', names.join('/'));
+    if (existing === undefined && (flags & constants.O_CREAT) === 0)
       throw systemError('ENOENT', names.join('/'));
-    const node = found ?? this.#disk.createFile(names, this.#now());
+    const node = existing ?? this.#disk.createFile(names, this.#now());
     if (node.kind === 'file' && (flags & constants.O_TRUNC) !== 0) this.#disk.truncate(node, 0, this.#now());
     return { node, appends: (flags & constants.O_APPEND) !== 0, position: 0 };
   }
@@ -138,13 +139,13 @@ export class DiskCalls {
     this.#disk.sync(node);
   }
 
-  statOf({ node }: Pick<Descriptor, 'node'>): NodeStatus {
+  statNode({ node }: Pick<Descriptor, 'node'>): NodeStatus {
     return new NodeStatus(node);
   }
 
   stat(names: Names, options?: unknown) {
     const node = this.#disk.find(names);
-    if (node !== undefined) return this.statOf({ node });
+    if (node !== undefined) return this.statNode({ node });
     if (isSet(options, 'throwIfNoEntry', false)) return undefined;
     throw systemError('ENOENT', names.join('/'));
   }
@@ -172,7 +173,7 @@ export class DiskCalls {
 
   rename(from: Names, to: Names): void {
     const node = this.#get(from);
-    const [source, target] = [this.#disk.folderOf(from), this.#disk.folderOf(to)];
+    const [source, target] = [this.#disk.getFolder(from), this.#disk.getFolder(to)];
     const put = { name: to.at(-1) ?? '', node };
     const take = { name: from.at(-1) ?? '', node: null };
     this.#disk.setNames(target, source === target ? [put, take] : [put], this.#now());
@@ -182,7 +183,7 @@ export class DiskCalls {
   link(existing: Names, fresh: Names): void {
     if (this.exists(fresh)) throw systemError('EEXIST', fresh.join('/'));
     this.#disk.setNames(
-      this.#disk.folderOf(fresh),
+      this.#disk.getFolder(fresh),
       [{ name: fresh.at(-1) ?? '', node: this.#get(existing) }],
       this.#now(),
     );
@@ -190,7 +191,7 @@ export class DiskCalls {
 
   unlink(names: Names): void {
     this.#get(names);
-    this.#disk.setNames(this.#disk.folderOf(names), [{ name: names.at(-1) ?? '', node: null }], this.#now());
+    this.#disk.setNames(this.#disk.getFolder(names), [{ name: names.at(-1) ?? '', node: null }], this.#now());
   }
 
   rm(names: Names, options?: unknown): void {
@@ -202,7 +203,7 @@ export class DiskCalls {
     if (folder.kind !== 'folder') throw systemError('ENOTDIR', names.join('/'));
     if (!isSet(options, 'withFileTypes')) return [...folder.entries.keys()].sort();
     return [...folder.entries].map(([name, node]) =>
-      Object.assign(this.statOf({ node }), { name, parentPath: names.join('/') }),
+      Object.assign(this.statNode({ node }), { name, parentPath: names.join('/') }),
     );
   }
 

@@ -87,7 +87,7 @@ export const checkKept = (world: World, when: string): void => {
   }
 };
 
-/** A session that was created is in the list of sessions, whatever a crash has left. */
+/** Checks that a created session is in the list of sessions, also after a crash. */
 export const checkListed = async (world: World, runtime: Pick<LocalRuntime, 'list'>): Promise<void> => {
   for await (const { sessionId } of runtime.list()) if (sessionId === SESSION_ID) return;
   world.violate('session-is-listed', 'the session was created, and is not in the list');
@@ -100,11 +100,11 @@ export const checkReplay = (world: World, seq: number, state: State): void => {
     world.violate('replay-equals-live', `the journal leads to another state at ${seq} than the session had`);
 };
 
-/** Events that a crash left in the file after the acknowledged ones: the session goes on after them. */
+/** Events in the file after the acknowledged ones: a resumed session continues after them. */
 export const unacknowledgedIn = (world: World, upTo: number): readonly Event[] => {
   const lines = findJournal(world)?.content.view().toString('utf8').split('\n') ?? [];
   const last = Math.max(0, ...world.acknowledged.keys());
-  // what the simulated process has written and read again: the journal's own form of entries
+  // the journal has written and read these lines
   return lines.slice(last + 1, upTo + 1).map((line) => (JSON.parse(line) as { readonly event: Event }).event);
 };
 
@@ -189,7 +189,7 @@ export const checkDamage = async (world: World, folder: string): Promise<void> =
   if (now !== node) now.durable = new GrowingBytes(before);
   world.meet('acknowledged lines damaged');
   const kind = error instanceof JournalError ? error.kind : 'opened';
-  // a journal whose version became a greater one can't be told from a newer one, which may have other checksums
+  // damage can make the version greater: like a newer journal, which may have other checksums
   const isRefused = kind === 'damaged' || (kind === 'newerVersion' && versionIn(damaged) > versionIn(before));
   if (!isRefused || !isUnchanged)
     world.violate('damage-is-refused', `bytes from ${at} on were changed, and the answer was: ${kind}`);

@@ -1,20 +1,20 @@
-/** A model that follows the session's plan: replies with calls or text, and all that networks and providers do wrong. */
+/** A model that follows the session's plan: replies, and faults of networks and providers. */
 
 import type { ModelErrorKind } from '@pawl/agent/machine/event';
 import type { Message } from '@pawl/agent/machine/message';
 import type { Model, ModelPiece, ModelRequest, RawCall } from '@pawl/agent/ports/model';
-import type { Life } from './process-life.js';
+import type { SimulatedProcess } from './simulated-process.js';
 import { TOOL_NAMES } from './tools.js';
 import type { Situation } from './world.js';
 
-/** Ends a conversation that is to be summarised. */
+/** The last text of a request for a summary. */
 export const SUMMARISE = 'write the summary';
 /** Ends the names of inputs, so that no name is part of another. */
 export const INPUT_NAME = /input\d+;/g;
 
 const PRICES = { input: 1, output: 10, cacheRead: 0.1, cacheWrite: 1.25 };
 const OUTPUT_TOKENS_MAX = 60;
-/** What one reply can cost at most, given the tokens of its request. */
+/** The maximum cost of one reply in USD. */
 export const replyCost = (inputTokens: number): number =>
   (inputTokens * PRICES.input + OUTPUT_TOKENS_MAX * PRICES.output) / 1_000_000;
 
@@ -45,7 +45,7 @@ type End =
         | 'refused';
     };
 
-const endFor = ({ world }: Life): End => {
+const endFor = ({ world }: SimulatedProcess): End => {
   const { choices, plan, isHealed } = world;
   if (isHealed) return { kind: 'reply' };
   if (plan.isAboutRetries) return { kind: choices.pick('reply', 'breaksOff') };
@@ -87,36 +87,39 @@ const roundsIn = (messages: readonly Message[]): number => {
   return messages.length - 1 - last;
 };
 
-const pickCall = (life: Life): RawCall => {
-  const { choices, isHealed } = life.world;
+const pickCall = (process: SimulatedProcess): RawCall => {
+  const { choices, isHealed } = process.world;
   const tool = TOOL_NAMES[choices.below(TOOL_NAMES.length)] ?? 'look';
-  const callId = life.world.name('call');
+  const callId = process.world.name('call');
   const input = { file: choices.pick('a', 'b'), line: callId };
   const isBroken = !isHealed && choices.chance(0.05);
   const rawInput = isBroken ? choices.pick('{"file":', '[1]', 'no JSON') : JSON.stringify(input);
   return { type: 'call', callId, tool: isBroken && choices.chance(0.3) ? 'no_such_tool' : tool, rawInput };
 };
 
-const partsFor = (life: Life, request: ModelRequest): Extract<ModelPiece, { type: 'completed' }>['parts'] => {
-  const { choices, plan, isHealed } = life.world;
+const partsFor = (
+  process: SimulatedProcess,
+  request: ModelRequest,
+): Extract<ModelPiece, { type: 'completed' }>['parts'] => {
+  const { choices, plan, isHealed } = process.world;
   if (request.tools.length === 0) return [{ type: 'text', text: 'a commit' }];
   if (asksForSummary(request))
     return [{ type: 'text', text: `so far: ${inputsIn(request.messages).join(' ')}` }];
   const mayCall = request.toolChoice !== 'none' && roundsIn(request.messages) < (isHealed ? 2 : 8);
   if (!mayCall || !choices.chance(0.6)) return [{ type: 'text', text: 'done' }];
-  const calls = Array.from({ length: choices.between(1, plan.callsMax) }, () => pickCall(life));
+  const calls = Array.from({ length: choices.between(1, plan.callsMax) }, () => pickCall(process));
   return choices.chance(0.3) ? [{ type: 'text', text: 'I look' }, ...calls] : calls;
 };
 
-/** Checks what a provider would check, and what must be true whenever a request goes out. */
-const checkRequest = (life: Life, request: ModelRequest): void => {
-  const { world, state } = life;
+/** Checks a request as a provider would, and the rules for sending one. */
+const checkRequest = (process: SimulatedProcess, request: ModelRequest): void => {
+  const { world, state } = process;
   const fault = requestFault(request.messages);
   if (fault !== null) world.violate('valid-request', fault);
-  if (life.hasFailedToWrite || life.hasUsedReserve)
+  if (process.hasFailedToWrite || process.hasUsedReserve)
     world.violate('no-effect-after-failed-write', 'a request after the journal has failed');
   if (request.tools.length === 0 || state === null) return; // a side request of a hook
-  if (life.requests > 1) world.violate('one-request-at-once', `${life.requests} requests are open`);
+  if (process.requests > 1) world.violate('one-request-at-once', `${process.requests} requests are open`);
   const { unaccounted, settings } = state.session;
   world.uncountedRequests = Math.max(0, unaccounted.filter((id) => id.startsWith('req-')).length - 1); // one is this request
   const { limits } = settings;
@@ -125,12 +128,12 @@ const checkRequest = (life: Life, request: ModelRequest): void => {
 };
 
 /** Waits, but not longer than until the abort. True if it was aborted. */
-const pauseOrAbort = (life: Life, delayMs: number, signal: AbortSignal): Promise<boolean> =>
+const pauseOrAbort = (process: SimulatedProcess, delayMs: number, signal: AbortSignal): Promise<boolean> =>
   new Promise((resolve) => {
     const finish = (): void => resolve(signal.aborted);
-    life.after(delayMs, finish);
+    process.after(delayMs, finish);
     if (signal.aborted) finish();
-    signal.addEventListener('abort', () => life.after(0, finish), { once: true });
+    signal.addEventListener('abort', () => process.after(0, finish), { once: true });
   });
 
 const HOUR = 3_600_000;
@@ -148,58 +151,62 @@ const countCharacters = (message: Message): number => {
   return length;
 };
 
-const countUsage = (life: Life, request: ModelRequest) => {
+const countUsage = (process: SimulatedProcess, request: ModelRequest) => {
   // as JSON, with brackets and commas
   const characters = request.messages.reduce((sum, message) => sum + countCharacters(message) + 1, 1);
   const inputTokens = Math.ceil(characters / 4);
-  life.world.requestTokens = Math.max(life.world.requestTokens, inputTokens);
-  const outputTokens = life.world.choices.between(5, OUTPUT_TOKENS_MAX);
+  process.world.requestTokens = Math.max(process.world.requestTokens, inputTokens);
+  const outputTokens = process.world.choices.between(5, OUTPUT_TOKENS_MAX);
   return { inputTokens, outputTokens, cacheReadTokens: 0, cacheWriteTokens: 0 };
 };
 
-const failedPiece = ({ world }: Life, [kind, retryable, situation]: Failure): ModelPiece => {
+const failedPiece = ({ world }: SimulatedProcess, [kind, retryable, situation]: Failure): ModelPiece => {
   if (situation !== null) world.meet(situation);
   const retryAfterMs = kind === 'rateLimited' ? world.choices.pick(null, 3_000, 400_000) : null;
   return { type: 'failed', error: { kind, message: kind, retryable, retryAfterMs }, usage: null };
 };
 
-async function* replyTo(life: Life, request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelPiece> {
-  const { world } = life;
+async function* replyTo(
+  process: SimulatedProcess,
+  request: ModelRequest,
+  signal: AbortSignal,
+): AsyncGenerator<ModelPiece> {
+  const { world } = process;
   const { choices } = world;
-  const end = endFor(life);
+  const end = endFor(process);
   world.say(`request of ${request.messages.length} messages: ${end.kind}`);
-  if (await pauseOrAbort(life, choices.pick(200, 20, 5_000), signal)) return;
+  if (await pauseOrAbort(process, choices.pick(200, 20, 5_000), signal)) return;
   if (end.kind === 'silent') {
     world.meet('model fell silent');
-    if (await pauseOrAbort(life, HOUR, signal)) return;
+    if (await pauseOrAbort(process, HOUR, signal)) return;
     world.violate('settles', 'the model was silent for an hour, and nobody ended the request');
   }
   for (let count = choices.pick(0, 1, 4); count > 0; count--) {
     yield { type: choices.pick('text', 'reasoning'), text: `piece ${count}; ` };
-    if (await pauseOrAbort(life, choices.pick(10, 100), signal)) {
+    if (await pauseOrAbort(process, choices.pick(10, 100), signal)) {
       if (!choices.chance(0.3)) return;
       world.meet('usage after an abort');
-      yield { type: 'completed', parts: [], stopReason: 'end', usage: countUsage(life, request) };
+      yield { type: 'completed', parts: [], stopReason: 'end', usage: countUsage(process, request) };
       return;
     }
   }
-  life.point('the end of a reply');
-  if (life.isDead) return;
-  yield* endingOf(life, request, end);
+  process.point('the end of a reply');
+  if (process.isDead) return;
+  yield* endReply(process, request, end);
 }
 
-/** A reply that has broken off is not waited for: the session hears of it at once, and not by the limit for silence. */
-const expectEnd = (life: Life): void => {
-  const { world, state } = life;
+/** Checks that the session notices a broken reply at once, before the limit for silence. */
+const expectEnd = (process: SimulatedProcess): void => {
+  const { world, state } = process;
   if (state?.name !== 'CallingLlm') return;
   const { requestId } = state;
-  const { requestsMade } = life;
-  life.after(BROKEN_MS, () => {
-    const now = life.state;
-    if (life.requestsMade > requestsMade) return; // the session was opened again
+  const { requestsMade } = process;
+  process.after(BROKEN_MS, () => {
+    const now = process.state;
+    if (process.requestsMade > requestsMade) return; // the session was opened again
     if (
-      life.hasFailedToWrite ||
-      life.hasUsedReserve ||
+      process.hasFailedToWrite ||
+      process.hasUsedReserve ||
       now?.name !== 'CallingLlm' ||
       now.requestId !== requestId
     )
@@ -208,15 +215,15 @@ const expectEnd = (life: Life): void => {
   });
 };
 
-function* endingOf(life: Life, request: ModelRequest, end: End): Generator<ModelPiece> {
-  const { world } = life;
+function* endReply(process: SimulatedProcess, request: ModelRequest, end: End): Generator<ModelPiece> {
+  const { world } = process;
   switch (end.kind) {
     case 'failed':
-      yield failedPiece(life, end.failure);
+      yield failedPiece(process, end.failure);
       return;
     case 'breaksOff':
       world.meet('reply broke off');
-      expectEnd(life);
+      expectEnd(process);
       return;
     case 'throws':
       throw new Error('EPIPE: the connection is gone');
@@ -226,17 +233,17 @@ function* endingOf(life: Life, request: ModelRequest, end: End): Generator<Model
       yield { type: 'completed', parts: 7, stopReason: 'end' } as unknown as ModelPiece;
       return;
     default:
-      yield completedPiece(life, request, end);
+      yield completedPiece(process, request, end);
   }
 }
 
-const completedPiece = (life: Life, request: ModelRequest, end: End): ModelPiece => {
-  const { world } = life;
+const completedPiece = (process: SimulatedProcess, request: ModelRequest, end: End): ModelPiece => {
+  const { world } = process;
   if (end.kind === 'badUsage') world.meet('usage that can not be counted');
-  const counted = countUsage(life, request);
+  const counted = countUsage(process, request);
   const usage =
     end.kind === 'badUsage' ? { ...counted, inputTokens: world.choices.pick(Number.NaN, -5) } : counted;
-  const parts = end.kind === 'empty' ? [] : partsFor(life, request);
+  const parts = end.kind === 'empty' ? [] : partsFor(process, request);
   const calls = parts.some(({ type }) => type === 'call');
   if (end.kind === 'cut') return { type: 'completed', parts, stopReason: 'maxTokens', usage };
   if (end.kind === 'refused')
@@ -244,7 +251,7 @@ const completedPiece = (life: Life, request: ModelRequest, end: End): ModelPiece
   return { type: 'completed', parts, stopReason: calls ? 'toolUse' : 'end', usage };
 };
 
-export const simulatedModel = (life: Life): Model => ({
+export const simulatedModel = (process: SimulatedProcess): Model => ({
   id: 'simulated/model',
   facts: {
     windowTokens: 128_000,
@@ -256,19 +263,19 @@ export const simulatedModel = (life: Life): Model => ({
   },
   canAbort: 'yes',
   async *stream(request, signal) {
-    life.point('a request');
-    if (life.isDead) await new Promise(() => undefined);
-    life.requestsMade += 1;
+    process.point('a request');
+    if (process.isDead) await new Promise(() => undefined);
+    process.requestsMade += 1;
     const isMain = request.tools.length > 0;
-    if (isMain) life.requests += 1;
+    if (isMain) process.requests += 1;
     let isOpen = isMain;
     const close = (): void => {
-      if (isOpen) life.requests -= 1;
+      if (isOpen) process.requests -= 1;
       isOpen = false;
     };
     signal.addEventListener('abort', close, { once: true });
-    checkRequest(life, request);
-    for await (const piece of replyTo(life, request, signal)) {
+    checkRequest(process, request);
+    for await (const piece of replyTo(process, request, signal)) {
       if (piece.type === 'completed' || piece.type === 'failed') close();
       yield piece;
     }
@@ -276,7 +283,7 @@ export const simulatedModel = (life: Life): Model => ({
   },
 });
 
-/** What a strict provider refuses of the messages of a request; written without the machine's own rules. */
+/** The fault that a strict provider sees in a request. Independent of the machine's rules. */
 const userFault = (
   parts: Extract<Message, { role: 'user' }>['parts'],
   asked: readonly string[],
@@ -298,8 +305,8 @@ const userFault = (
 const requestFault = (messages: readonly Message[]): string | null => {
   let asked: readonly string[] = [];
   for (const [index, message] of messages.entries()) {
-    const wanted = index % 2 === 0 ? 'user' : 'assistant';
-    if (message.role !== wanted) return `message ${index} is the ${message.role}'s`;
+    const expected = index % 2 === 0 ? 'user' : 'assistant';
+    if (message.role !== expected) return `message ${index} is the ${message.role}'s`;
     if (message.parts.length === 0) return `message ${index} is empty`;
     if (message.role === 'assistant') {
       asked = message.parts.flatMap((part) => (part.type === 'call' ? [part.callId] : []));

@@ -1,8 +1,8 @@
 /**
- * Puts simulated disks below `/@pawl/N/` of Node's own file functions, for as long as simulations run: production code
- * works on them as it is. Every other path goes to the real system.
+ * Makes Node's file functions use simulated disks below `/@pawl/N/` while simulations run, so that
+ * production code works on them unchanged. Other paths go to the real system.
  *
- * N names a life of a process. A life that has ended changes nothing any more: its calls that wait never return.
+ * N is the number of a process. After its end its calls have no effect and never return.
  */
 
 import fs from 'node:fs';
@@ -19,21 +19,21 @@ type Mounted = { readonly caller: Caller; readonly calls: DiskCalls };
 type Open = { readonly descriptor: Descriptor; readonly path: string };
 
 const mounted = new Map<number, Mounted>();
-/** What calls on an open descriptor reach. */
+/** The places of open descriptors. */
 const open = new Map<number, Place>();
 let lastDescriptor = FIRST_DESCRIPTOR;
 let current: Caller | null = null;
 
-/** The state folder of a life. */
-export const mountDisk = (life: number, caller: Caller): string => {
-  if (!mounted.has(life))
-    mounted.set(life, { caller, calls: new DiskCalls(caller.disk, () => caller.now()) });
+/** Mounts the disk of a process. Returns its state folder. */
+export const mountDisk = (processNumber: number, caller: Caller): string => {
+  if (!mounted.has(processNumber))
+    mounted.set(processNumber, { caller, calls: new DiskCalls(caller.disk, () => caller.now()) });
   current = caller;
-  runProcess(life);
-  return `${ROOT}${life}/home/state`;
+  runProcess(processNumber);
+  return `${ROOT}${processNumber}/home/state`;
 };
 
-/** Forgets all lives and descriptors. */
+/** Forgets all processes and descriptors. */
 export const unmountDisks = (): void => {
   mounted.clear();
   open.clear();
@@ -49,34 +49,34 @@ const NO_NAMES: readonly string[] = [];
 const descriptorIn = (path: string): Place | undefined =>
   path.startsWith('/proc/self/fd/') ? open.get(Number(path.slice('/proc/self/fd/'.length))) : undefined;
 
-/** Paths that were looked up: most of them come again and again. */
+/** A cache of looked-up paths. */
 const places = new Map<string, Place | null>();
 
-const findPlace = (given: unknown): Place | null => {
-  if (typeof given === 'number') return open.get(given) ?? null;
-  if (typeof given !== 'string' || !given.startsWith('/')) return null;
-  const known = places.get(given);
+const findPlace = (target: unknown): Place | null => {
+  if (typeof target === 'number') return open.get(target) ?? null;
+  if (typeof target !== 'string' || !target.startsWith('/')) return null;
+  const known = places.get(target);
   if (known !== undefined) return known;
-  const reached = descriptorIn(given);
-  if (reached !== undefined) return reached; // its number means another file later
-  const place = given.startsWith(ROOT) ? placeBelow(given.slice(ROOT.length)) : null;
-  places.set(given, place);
+  const openFile = descriptorIn(target);
+  if (openFile !== undefined) return openFile; // not cached: the number means another file later
+  const place = target.startsWith(ROOT) ? placeBelow(target.slice(ROOT.length)) : null;
+  places.set(target, place);
   return place;
 };
 
 const placeBelow = (path: string): Place | null => {
   const end = path.indexOf('/');
-  const found = mounted.get(Number(end < 0 ? path : path.slice(0, end)));
-  if (found === undefined) return null;
+  const mount = mounted.get(Number(end < 0 ? path : path.slice(0, end)));
+  if (mount === undefined) return null;
   return {
-    caller: found.caller,
-    calls: found.calls,
+    caller: mount.caller,
+    calls: mount.calls,
     names: end < 0 ? NO_NAMES : splitPath(path.slice(end)),
     open: null,
   };
 };
 
-const opened = (place: Place, path: string, flags: unknown): number => {
+const openFile = (place: Place, path: string, flags: unknown): number => {
   const { caller, calls } = place;
   const known = typeof flags === 'string' || typeof flags === 'number' ? flags : 'r';
   const descriptor =
@@ -92,9 +92,9 @@ type Operation = (place: Place, args: readonly unknown[]) => unknown;
 const toText = (value: unknown): string => value as string;
 const toData = (value: unknown): Uint8Array => value as Uint8Array; // likewise
 const namesIn = (value: unknown): readonly string[] => findPlace(value)?.names ?? [];
-const getDescriptor = ({ open: found }: Place): Descriptor => {
-  if (found === null) throw systemError('EBADF', 'no open file');
-  return found.descriptor;
+const getDescriptor = ({ open: file }: Place): Descriptor => {
+  if (file === null) throw systemError('EBADF', 'no open file');
+  return file.descriptor;
 };
 const onPath =
   (run: (calls: DiskCalls, names: readonly string[], args: readonly unknown[]) => unknown): Operation =>
@@ -105,7 +105,7 @@ const onFile =
   (place, args) =>
     run(place.calls, getDescriptor(place), args);
 const stat: Operation = (place, [, options]) =>
-  place.open === null ? place.calls.stat(place.names, options) : place.calls.statOf(place.open.descriptor);
+  place.open === null ? place.calls.stat(place.names, options) : place.calls.statNode(place.open.descriptor);
 /** Modes, owners and times of files: no simulated session looks at them. */
 const unobserved = ['chmod', 'fchmod', 'utimes', 'futimes', 'chown', 'lchown'];
 const nothing: Operation = () => undefined;
@@ -118,7 +118,7 @@ const numbers = (offset: unknown, length: unknown): [number | undefined, number 
 
 /** By the names that they have as callbacks; the first argument, a path or descriptor, has been resolved. */
 const operations: Readonly<Record<string, Operation>> = {
-  open: (place, [path, flags]) => opened(place, toText(path), flags),
+  open: (place, [path, flags]) => openFile(place, toText(path), flags),
   close: (_place, [fd]) => void open.delete(Number(fd)),
   stat,
   lstat: stat,
@@ -148,7 +148,7 @@ const operations: Readonly<Record<string, Operation>> = {
   rm: onPath((calls, names, [, options]) => calls.rm(names, options)),
   readdir: onPath((calls, names, [, options]) => calls.readdir(names, options)),
   realpath: (_place, [path]) => path,
-  readlink: ({ open: found }) => found?.path ?? '',
+  readlink: ({ open: file }) => file?.path ?? '',
   readFile: (place, [, options]) =>
     place.open === null
       ? place.calls.readFile(place.names, options)
@@ -273,10 +273,10 @@ export const simulateFiles = (): (() => void) => {
     else if (name in operations) replace(sync, name, asCallback(name));
   }
   const useSockets = simulateSockets({
-    callerOf: (path) => (path.startsWith('\0') ? current : (findPlace(path)?.caller ?? null)),
+    getCaller: (path) => (path.startsWith('\0') ? current : (findPlace(path)?.caller ?? null)),
     create: (path) => void callNow('writeFile', findPlace(path) ?? nowhere(path), [path, '', { flag: 'wx' }]),
     remove: (path) => void callNow('rm', findPlace(path) ?? nowhere(path), [path, { force: true }]),
-    nameOf: (path) => findPlace(path)?.names.join('/') ?? path,
+    getName: (path) => findPlace(path)?.names.join('/') ?? path,
     exists: (path) => callNow('exists', findPlace(path) ?? nowhere(path), [path]) === true,
   });
   syncBuiltinESMExports();
@@ -289,7 +289,7 @@ export const simulateFiles = (): (() => void) => {
 
 type AnyFunction = (...args: unknown[]) => unknown;
 
-/** What a simulated process must not do to the real system. */
+/** Operations that a simulated process must not perform on the real system. */
 const CHANGES = new Set(['mkdtemp', 'mkdir', 'writeFile', 'appendFile', 'rename', 'link', 'unlink', 'rm']);
 
 /** A file of the real system, read at once: a simulated process must not wait for real time. */
@@ -299,13 +299,13 @@ const realFile = async (name: string, original: AnyFunction, args: readonly unkn
   return typeof now === 'function' && name !== 'open' ? Reflect.apply(now, fs, args) : original(...args);
 };
 
-/** What the kernel tells of the simulated computer; the lock of a journal reads it. */
+/** Facts of the simulated kernel, which the lock of a journal reads. */
 let boots = 1;
 let started = 0;
 
-/** The process that asks from now on; tells it from earlier ones with its pid. */
-const runProcess = (life: number): void => {
-  started = life;
+/** Sets the process that reads `/proc`: its start time differs from that of earlier ones. */
+const runProcess = (processNumber: number): void => {
+  started = processNumber;
 };
 
 /** A new simulation begins. */
@@ -318,7 +318,7 @@ export const bootAgain = (): void => {
   boots += 1;
 };
 
-/** Undefined for what is not simulated. */
+/** Reads a simulated file of the kernel; undefined for other paths. */
 const kernelFile = (operation: string, path: unknown): string | undefined => {
   if (path === '/etc/machine-id') return 'simulated';
   if (typeof path !== 'string' || !path.startsWith('/proc/')) return undefined;

@@ -2,8 +2,8 @@
  * All random decisions of one simulated session.
  *
  * 1. The same seed gives the same decisions. A list of recorded draws gives them, too, and zeros after its end.
- * 2. A draw of zero is always the simplest decision: no fault, the first of a list, the least number. So a list of draws
- *    is made shorter and smaller to find a simpler session (see shrink.ts).
+ * 2. A draw of zero is always the simplest decision: no fault, the first of a list, the least number. So a shorter list
+ *    of smaller draws gives a simpler session (see `shrink` in simulate.ts).
  */
 const RANGE = 2 ** 32;
 

@@ -12,10 +12,10 @@ type DiskFault = {
   readonly isAtSync: boolean;
 };
 
-/** What is decided about a session before it begins. */
+/** The settings and faults of a session. */
 export type SessionPlan = {
   readonly settings: Settings;
-  /** Lives that end in a crash, at most. */
+  /** The maximum number of crashes. */
   readonly crashes: number;
   /** Acts of the user, at most. */
   readonly acts: number;

@@ -1,8 +1,8 @@
 import { simulateFiles, startComputer, unmountDisks } from './node-files.js';
 import { Choices } from './random-choices.js';
 import type { SimulationOptions, SimulationReport } from './report-types.js';
-import { SimulatedSession } from './session-lives.js';
 import { planFor } from './session-plan.js';
+import { SimulatedSession } from './simulated-session.js';
 import { closeSockets } from './sockets.js';
 import { type Situation, situations, type Violation, World } from './world.js';
 
@@ -49,9 +49,9 @@ const explain = async (result: SessionResult): Promise<SessionResult> => {
 };
 
 /**
- * Runs sessions with seeds from `seed` on, each with faults and crashes of its own, and looks at every step of them. Ends
- * with the first session that breaks a promise. While it runs, this process has simulated files below `/@pawl/`, sockets
- * and clocks: run nothing else beside it.
+ * Runs sessions with seeds from `seed` on, each with different faults and crashes, and checks every
+ * step. Ends with the first session that breaks a promise. Meanwhile this process has simulated
+ * clocks, sockets and files below `/@pawl/`: run nothing else beside it.
  */
 export const simulate = ({ seed, sessions, isShrunk = true }: SimulationOptions): Promise<SimulationReport> =>
   inSimulation(async () => {
@@ -140,14 +140,14 @@ const shrink = async (draws: Draws, fails: (draws: Draws) => Promise<boolean>): 
   return best;
 };
 
-/** The clocks of the process, which production code may ask besides the one it is given. */
+/** The clocks of the process, which production code may read besides its port. */
 type ProcessClocks = { wallNow(): number; steadyNow(): number };
 
 let clocks: ProcessClocks | null = null;
 
-/** From now on the clocks of the process are these; null: the real ones. */
-const useClocks = (given: ProcessClocks | null): void => {
-  clocks = given;
+/** Sets the clocks of the process; null restores the real ones. */
+const useClocks = (processClocks: ProcessClocks | null): void => {
+  clocks = processClocks;
 };
 
 /** Replaces the clocks of the process. Returns a function that puts them back. */

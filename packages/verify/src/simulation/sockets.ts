@@ -8,11 +8,11 @@ import { type Caller, systemError } from './disk.js';
  */
 type SocketFiles = {
   /** The process that uses the path; null if it is not simulated. */
-  callerOf(path: string): Caller | null;
+  getCaller(path: string): Caller | null;
   create(path: string): void;
   remove(path: string): void;
   /** The same for all processes. */
-  nameOf(path: string): string;
+  getName(path: string): string;
   exists(path: string): boolean;
 };
 
@@ -33,9 +33,9 @@ class SimulatedServer extends EventEmitter {
   }
 
   listen({ path }: { readonly path: string }, done: () => void): this {
-    const caller = this.#files.callerOf(path);
+    const caller = this.#files.getCaller(path);
     caller?.later(() => {
-      const name = this.#files.nameOf(path);
+      const name = this.#files.getName(path);
       const other = listening.get(name);
       if (other !== undefined && !other.isDead) return this.emit('error', systemError('EADDRINUSE', name));
       try {
@@ -52,10 +52,10 @@ class SimulatedServer extends EventEmitter {
 
   close(done?: () => void): this {
     const path = this.#path;
-    const caller = path === null ? null : this.#files.callerOf(path);
+    const caller = path === null ? null : this.#files.getCaller(path);
     caller?.later(() => {
       if (path !== null) {
-        listening.delete(this.#files.nameOf(path));
+        listening.delete(this.#files.getName(path));
         this.#remove(path);
       }
       done?.();
@@ -84,8 +84,8 @@ class SimulatedServer extends EventEmitter {
 class SimulatedSocket extends EventEmitter {
   constructor(path: string, files: SocketFiles) {
     super();
-    files.callerOf(path)?.later(() => {
-      const holder = listening.get(files.nameOf(path));
+    files.getCaller(path)?.later(() => {
+      const holder = listening.get(files.getName(path));
       if (holder !== undefined && !holder.isDead) return this.emit('connect');
       const code = holder !== undefined || files.exists(path) ? 'ECONNREFUSED' : 'ENOENT';
       return this.emit('error', systemError(code, path));

@@ -1,4 +1,4 @@
-/** The production runtime, on the ports of one life. */
+/** Starts the production runtime on the ports of one simulated process. */
 
 import { fileJournals } from '@pawl/agent/journal/file-store';
 import { errorCode } from '@pawl/agent/journal/journal-error';
@@ -11,7 +11,7 @@ import { simulatedHooks } from './after-tool-hooks.js';
 import { disturbClock } from './disturbances.js';
 import { checkReplay, reservedBytes, SESSION_ID, unacknowledgedIn } from './journal-checks.js';
 import { SUMMARISE, simulatedModel } from './model.js';
-import type { Life } from './process-life.js';
+import type { SimulatedProcess } from './simulated-process.js';
 import { recordUnacknowledged } from './step-checks.js';
 import { simulatedTools } from './tools.js';
 import type { World } from './world.js';
@@ -31,7 +31,7 @@ const jobs = (): Jobs => {
 };
 
 /** Notes when the journal refuses a write, or has used reserved space: after that nothing may happen any more. */
-const watchedJournal = (life: Life, journal: Journal): Journal => ({
+const watchJournal = (process: SimulatedProcess, journal: Journal): Journal => ({
   ...journal,
   get seq() {
     return journal.seq;
@@ -40,26 +40,26 @@ const watchedJournal = (life: Life, journal: Journal): Journal => ({
     return journal.full ?? null;
   },
   append: async (drafts) => {
-    life.isAppending = true;
-    disturbClock(life, drafts.at(-1)?.state ?? null); // the events have their times, and no timer of theirs is set yet
+    process.isAppending = true;
+    disturbClock(process, drafts.at(-1)?.state ?? null); // the events have their times, and no timer of theirs is set yet
     try {
       await journal.append(drafts);
       if ((journal.full ?? null) === null) return;
-      life.hasUsedReserve = true;
-      life.world.meet('entries in reserved space');
+      process.hasUsedReserve = true;
+      process.world.meet('entries in reserved space');
     } catch (error) {
-      life.hasFailedToWrite = true;
-      if (!life.isDead) await checkRefusal(life, journal, drafts, error);
+      process.hasFailedToWrite = true;
+      if (!process.isDead) await checkRefusal(process, journal, drafts, error);
       throw error;
     } finally {
-      life.isAppending = false;
+      process.isAppending = false;
     }
   },
 });
 
 /** After a failed write the journal takes nothing more; and what it refuses did not fit into reserved space. */
 const checkRefusal = async (
-  { world }: Life,
+  { world }: SimulatedProcess,
   journal: Journal,
   drafts: Parameters<Journal['append']>[0],
   error: unknown,
@@ -75,30 +75,34 @@ const checkRefusal = async (
     world.violate('no-effect-after-failed-write', 'the journal takes entries after a failed write');
 };
 
-export type SimulatedProcess = {
+export type StartedRuntime = {
   readonly runtime: LocalRuntime;
   /** The state that the journal led to when it was opened; null before. */
   opened(): State | null;
 };
 
-const watchedStore = (life: Life, folder: string, onOpened: (state: State) => void): JournalStore => {
-  const snapshots = { every: 10, later: (work: () => void) => void life.after(1, work) };
+const watchStore = (
+  process: SimulatedProcess,
+  folder: string,
+  onOpened: (state: State) => void,
+): JournalStore => {
+  const snapshots = { every: 10, later: (work: () => void) => void process.after(1, work) };
   const store = fileJournals({ folder, checkEvery: 8, snapshots });
   return {
     ...store,
-    create: async (header: Header) => watchedJournal(life, await store.create(header)),
+    create: async (header: Header) => watchJournal(process, await store.create(header)),
     open: async (sessionId) => {
       let first = Number.POSITIVE_INFINITY;
       const visit = ({ seq }: { readonly seq: number }): void => {
         first = Math.min(first, seq);
       };
       const opened = await store.open(sessionId, { visit, visitLast: 0 });
-      if (opened.journal.seq > 0 && first > 1) life.world.meet('resume from a snapshot');
-      checkReplay(life.world, opened.journal.seq, opened.state);
-      recordUnacknowledged(life.world, unacknowledgedIn(life.world, opened.journal.seq));
-      if (opened.tornTail !== null) life.world.meet('torn tail');
+      if (opened.journal.seq > 0 && first > 1) process.world.meet('resume from a snapshot');
+      checkReplay(process.world, opened.journal.seq, opened.state);
+      recordUnacknowledged(process.world, unacknowledgedIn(process.world, opened.journal.seq));
+      if (opened.tornTail !== null) process.world.meet('torn tail');
       onOpened(opened.state);
-      return { ...opened, journal: watchedJournal(life, opened.journal) };
+      return { ...opened, journal: watchJournal(process, opened.journal) };
     },
   };
 };
@@ -106,31 +110,31 @@ const watchedStore = (life: Life, folder: string, onOpened: (state: State) => vo
 /** EPIPE is the end of a reader of ours: the session goes on without it. */
 const isExpected = (fault: Error): boolean => fault.message.startsWith('EPIPE');
 
-export const startProcess = (life: Life, folder: string): SimulatedProcess => {
-  const { world } = life;
+export const startProcess = (process: SimulatedProcess, folder: string): StartedRuntime => {
+  const { world } = process;
   let opened: State | null = null;
-  const model = simulatedModel(life);
+  const model = simulatedModel(process);
   const runtime = createRuntime({
-    journals: watchedStore(life, folder, (state) => {
+    journals: watchStore(process, folder, (state) => {
       opened = state;
-      life.state = null;
-      life.hasFailedToWrite = false;
-      life.hasUsedReserve = false;
+      process.state = null;
+      process.hasFailedToWrite = false;
+      process.hasUsedReserve = false;
     }),
-    clock: life.clock,
+    clock: process.clock,
     machine: agentMachine.fingerprint,
     equip: async () => ({
       model: () => model,
-      tools: simulatedTools(life),
+      tools: simulatedTools(process),
       files: new Map<string, string>(),
       jobs: jobs(),
       compactionInstructions: () => SUMMARISE,
-      hooks: simulatedHooks(life),
+      hooks: simulatedHooks(process),
     }),
     newSessionId: () => SESSION_ID,
     random: () => world.choices.share(),
     report: (fault) => {
-      if (!life.isDead && !isExpected(fault))
+      if (!process.isDead && !isExpected(fault))
         world.violate('known-end', `a fault was reported: ${fault.stack ?? fault.message}`);
     },
   });

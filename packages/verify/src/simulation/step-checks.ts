@@ -1,4 +1,4 @@
-/** Looks at every step of a life, after its event was acknowledged. */
+/** Checks every step of a process after its event was acknowledged. */
 
 import type { Action } from '@pawl/agent/machine/action';
 import { messagesOf } from '@pawl/agent/machine/conversation';
@@ -9,14 +9,14 @@ import type { State } from '@pawl/agent/machine/state';
 import type { Stepped } from '@pawl/agent/ports/session';
 import { checkDurable } from './journal-checks.js';
 import { INPUT_NAME, replyCost } from './model.js';
-import type { Life } from './process-life.js';
+import type { SimulatedProcess } from './simulated-process.js';
 import type { CallRecord, World } from './world.js';
 
 /** Delays of timers may be late by what the disk and the queue take. */
 const LATE_MS = 1_000;
 
-const watchTimers = (life: Life, event: Event, actions: readonly Action[]): void => {
-  const { world, timers } = life;
+const watchTimers = (process: SimulatedProcess, event: Event, actions: readonly Action[]): void => {
+  const { world, timers } = process;
   for (const action of actions) {
     if (action.type !== 'ScheduleTimer') continue;
     const { timerId, delayMs } = action;
@@ -40,7 +40,7 @@ const watchTimers = (life: Life, event: Event, actions: readonly Action[]): void
     );
 };
 
-/** Notes what an event says about tool calls. */
+/** Updates the records of tool calls. */
 const recordCalls = (world: World, event: Event): void => {
   if (event.type === 'LlmCompleted')
     for (const { callId, tool, input } of event.calls)
@@ -90,7 +90,7 @@ const recordActions = (world: World, actions: readonly Action[]): void => {
       const record = world.calls.get(action.call.callId);
       if (record?.approval === 'none') {
         record.approval = 'asked';
-        record.askedIn = world.lives;
+        record.askedIn = world.processes;
       }
     }
     if (action.type === 'RestoreQueue') for (const text of action.texts) withdraw(world, text);
@@ -101,14 +101,14 @@ const withdraw = (world: World, text: string): void => {
   for (const input of world.inputs.values()) if (text.includes(input.text)) input.isWithdrawn = true;
 };
 
-/** Items of the queue that an edit removes, those included that arrived while the user made it. */
+/** Records inputs that an edit of the queue removes, also those that arrived during the edit. */
 const recordRemoved = (world: World, event: Event, before: State | null): void => {
   if (event.type !== 'EditQueue' || before === null) return;
-  const kept = new Set(event.items.map(({ text }) => text));
-  for (const { text } of before.session.queue) if (!kept.has(text)) withdraw(world, text);
+  const remaining = new Set(event.items.map(({ text }) => text));
+  for (const { text } of before.session.queue) if (!remaining.has(text)) withdraw(world, text);
 };
 
-/** Notes events that a crash left in the file, and that nobody was told of. */
+/** Records events that a crashed process wrote but did not acknowledge. */
 export const recordUnacknowledged = (world: World, events: readonly Event[]): void => {
   let before = world.acknowledged.get(Math.max(0, ...world.acknowledged.keys()))?.state ?? null;
   for (const event of events) {
@@ -127,14 +127,17 @@ const meetState = (world: World, state: State): void => {
   if (state.name === 'WaitingForUserInput' && state.reason.kind === 'budget') world.meet('limit reached');
 };
 
-/** The watcher of a life's session. `opened` is the state before its first step. */
-export const stepWatcher = (life: Life, opened: () => State | null): ((stepped: Stepped) => void) => {
-  const { world } = life;
+/** Creates the watcher of a session. `opened` returns the state before its first step. */
+export const stepWatcher = (
+  process: SimulatedProcess,
+  opened: () => State | null,
+): ((stepped: Stepped) => void) => {
+  const { world } = process;
   return (stepped) => {
-    if (life.isDead) return;
+    if (process.isDead) return;
     const { event, state, actions, seq } = stepped;
-    const before = life.state ?? opened();
-    life.state = state;
+    const before = process.state ?? opened();
+    process.state = state;
     world.say(`${seq ?? '-'} ${event.type} -> ${state.name}`);
     if (seq !== null) {
       world.acknowledged.set(seq, { event, state });
@@ -148,45 +151,45 @@ export const stepWatcher = (life: Life, opened: () => State | null): ((stepped: 
         ...requiredRequestFaults(before, event, stepped),
       ])
         world.violate('machine-rules', fault);
-    if (life.restoreJournal !== null && seq !== null)
+    if (process.restoreJournal !== null && seq !== null)
       world.violate(
         'own-journal',
         `${event.type} was acknowledged after another program changed the journal`,
       );
-    if (life.hasFailedToWrite)
+    if (process.hasFailedToWrite)
       world.violate('no-effect-after-failed-write', `${event.type} after the journal has failed`);
     recordCalls(world, event);
     recordRemoved(world, event, before);
     recordActions(world, actions);
-    watchTimers(life, event, actions);
+    watchTimers(process, event, actions);
     meetState(world, state);
-    life.point(`the step ${event.type}`);
+    process.point(`the step ${event.type}`);
   };
 };
 
-/** What must be true of a session at its end. */
+// ---- Checks at the end of a session ----
 
-const count = (names: Map<string, number>, text: string): void => {
+const countNames = (names: Map<string, number>, text: string): void => {
   for (const name of text.match(INPUT_NAME) ?? []) names.set(name, (names.get(name) ?? 0) + 1);
 };
 
-/** Names of inputs in the user's own texts, and in summaries of earlier ones. */
-const namesIn = ({ session }: State) => {
-  const own = new Map<string, number>();
+/** Counts the input names in the user's texts, and those in summaries. */
+const countInputs = ({ session }: State) => {
+  const direct = new Map<string, number>();
   const summarised = new Map<string, number>();
   for (const { role, parts } of messagesOf(session.conversation)) {
     if (role !== 'user') continue;
     for (const part of parts)
-      if (part.type === 'text') count(part.origin === 'summary' ? summarised : own, part.text);
+      if (part.type === 'text') countNames(part.origin === 'summary' ? summarised : direct, part.text);
   }
-  for (const { text } of session.queue) count(own, text);
-  return { own, summarised };
+  for (const { text } of session.queue) countNames(direct, text);
+  return { direct, summarised };
 };
 
 const checkInputs = (world: World, state: State): void => {
-  const { own, summarised } = namesIn(state);
+  const { direct, summarised } = countInputs(state);
   for (const { text, isAcknowledged, isWithdrawn } of world.inputs.values()) {
-    const times = own.get(text) ?? 0;
+    const times = direct.get(text) ?? 0;
     const isThere = times > 0 || summarised.has(text);
     if (times > 1) world.violate('input-exactly-once', `${text} is in the conversation ${times} times`);
     if (isAcknowledged && !isWithdrawn && !isThere) world.violate('input-exactly-once', `${text} is lost`);
@@ -194,8 +197,8 @@ const checkInputs = (world: World, state: State): void => {
 };
 
 /**
- * The limit and one reply: what a request costs is known only when it ends. Requests that the user gave up, and that had not
- * said their cost when the last one went out, come on top.
+ * Allows the limit and one reply, since a request has no known cost before it ends, and one reply
+ * for each cancelled request that had not reported its usage before the last request.
  */
 const checkSpending = (world: World, { session }: State): void => {
   const { usd } = world.plan.settings.limits;
@@ -222,8 +225,8 @@ export const checkEnd = (world: World, state: State): void => {
   checkFiles(world);
 };
 
-/** What was going on when a life crashed. */
-const meetCalls = ({ world }: Life): void => {
+/** Records the tool calls that a crash interrupted. */
+const meetCalls = ({ world }: SimulatedProcess): void => {
   for (const { isStarted, isCompleted, effects, approval } of world.calls.values()) {
     if (approval === 'asked') world.meet('crash while an approval is open');
     if (!isStarted || isCompleted) continue;
@@ -231,11 +234,11 @@ const meetCalls = ({ world }: Life): void => {
   }
 };
 
-export const meetCrash = (life: Life): void => {
-  const { world, state, doing } = life;
+export const meetCrash = (process: SimulatedProcess): void => {
+  const { world, state, doing } = process;
   if (doing === 'creating') world.meet('crash while the session is created');
   if (doing === 'opening') world.meet('crash while the session is opened');
-  meetCalls(life);
+  meetCalls(process);
   switch (state?.name) {
     case 'CallingLlm':
       world.meet('crash while the model is called');

@@ -8,36 +8,41 @@ import { hash } from 'node:crypto';
 import type { CallTraits } from '@pawl/agent/policy/judged-call';
 import type { FileHashes, Tool, ToolContext, ToolOutcome } from '@pawl/agent/ports/tool';
 import type { JsonObject } from '@pawl/machine/kernel/shape';
-import type { Life } from './process-life.js';
+import type { SimulatedProcess } from './simulated-process.js';
 
 export const TOOL_NAMES = ['look', 'append', 'command', 'ask'] as const;
 
 const DEADLINE_MS = 60_000;
 
-const createTraits = (own: Partial<CallTraits>): CallTraits => ({
+const createTraits = (overrides: Partial<CallTraits>): CallTraits => ({
   effect: 'pure',
   parallelSafe: true,
   mutating: false,
   deadlineMs: DEADLINE_MS,
-  ...own,
+  ...overrides,
 });
 
 const sha256 = (text: string): string => hash('sha256', text, 'hex');
 
 const filePath = ({ file }: JsonObject): string => `/workspace/${String(file)}`;
 
-/** What must be true whenever a tool runs. */
-const checkStart = (life: Life, tool: string, input: JsonObject, { callId }: ToolContext): void => {
-  const { world } = life;
+/** Checks the rules for running a tool. */
+const checkStart = (
+  process: SimulatedProcess,
+  tool: string,
+  input: JsonObject,
+  { callId }: ToolContext,
+): void => {
+  const { world } = process;
   const record = world.calls.get(callId);
   if (record === undefined || !record.isStarted)
     world.violate('intent-before-effect', `${tool} ${callId} runs, and its start is not durable`);
   if (record === undefined) return;
-  if (record.ranIn !== 0 && record.ranIn !== life.number && tool === 'look')
+  if (record.ranIn !== 0 && record.ranIn !== process.number && tool === 'look')
     world.meet('pure call run again');
-  if (record.ranIn !== 0 && record.ranIn !== life.number && tool === 'append')
+  if (record.ranIn !== 0 && record.ranIn !== process.number && tool === 'append')
     world.meet('probeable call run again');
-  record.ranIn = life.number;
+  record.ranIn = process.number;
   if (record.input !== JSON.stringify(input))
     world.violate(
       'permission-of-what-runs',
@@ -45,30 +50,30 @@ const checkStart = (life: Life, tool: string, input: JsonObject, { callId }: Too
     );
   if (record.approval === 'asked' || record.approval === 'denied')
     world.violate('permission-of-what-runs', `${callId} runs, and its approval is: ${record.approval}`);
-  if (life.hasFailedToWrite || life.hasUsedReserve)
+  if (process.hasFailedToWrite || process.hasUsedReserve)
     world.violate('no-effect-after-failed-write', `${callId} runs after the journal has failed`);
   if (record.isCompleted) world.violate('no-second-effect', `${callId} runs after its result is durable`);
 };
 
-/** The moment at which a call changes the world. */
-const takeEffect = (life: Life, { callId }: ToolContext, change: () => void): void => {
-  life.point('before an effect');
-  if (life.isDead) return;
+/** Changes the world, and records the effect of the call. */
+const takeEffect = (process: SimulatedProcess, { callId }: ToolContext, change: () => void): void => {
+  process.point('before an effect');
+  if (process.isDead) return;
   change();
-  const record = life.world.calls.get(callId);
+  const record = process.world.calls.get(callId);
   if (record !== undefined) record.effects += 1;
   if (record !== undefined && record.effects > 1)
-    life.world.violate(
+    process.world.violate(
       'no-second-effect',
       `${record.tool} ${callId} has taken effect ${record.effects} times`,
     );
-  life.world.say(`effect of ${callId}`);
-  life.point('after an effect');
+  process.world.say(`effect of ${callId}`);
+  process.point('after an effect');
 };
 
 type Behaviour = 'returns' | 'throws' | 'hangs' | 'ignores' | 'fails';
 
-const chooseBehaviour = ({ world }: Life): Behaviour => {
+const chooseBehaviour = ({ world }: SimulatedProcess): Behaviour => {
   if (world.isHealed || !world.choices.chance(world.plan.toolFaults)) return 'returns';
   return world.choices.pick('fails', 'throws', 'hangs', 'ignores');
 };
@@ -77,27 +82,31 @@ const HOUR = 3_600_000;
 
 /** Works for a while. Returns the reason of an abort, or null. */
 const work = (
-  life: Life,
+  process: SimulatedProcess,
   behaviour: Behaviour,
   { signal, force, progress }: ToolContext,
 ): Promise<'timedOut' | 'cancelled' | null> =>
   new Promise((resolve) => {
     const lasts =
-      behaviour === 'hangs' || behaviour === 'ignores' ? HOUR : life.world.choices.pick(100, 5, 9_000);
+      behaviour === 'hangs' || behaviour === 'ignores' ? HOUR : process.world.choices.pick(100, 5, 9_000);
     // only the runtime aborts, with one of the two reasons
     const stop = (): void => resolve(signal.reason as 'timedOut' | 'cancelled');
-    life.after(lasts / 2, () => progress('half of it'));
-    life.after(lasts, () => resolve(null));
+    process.after(lasts / 2, () => progress('half of it'));
+    process.after(lasts, () => resolve(null));
     if (behaviour === 'ignores') force.addEventListener('abort', stop, { once: true });
-    else signal.addEventListener('abort', () => life.after(5, stop), { once: true });
+    else signal.addEventListener('abort', () => process.after(5, stop), { once: true });
   });
 
-const endCall = async (life: Life, context: ToolContext, text: string): Promise<ToolOutcome> => {
-  const { world } = life;
-  const behaviour = chooseBehaviour(life);
-  const stopped = await work(life, behaviour, context);
-  life.point('the end of a tool');
-  if (life.isDead) return new Promise<never>(() => undefined);
+const endCall = async (
+  process: SimulatedProcess,
+  context: ToolContext,
+  text: string,
+): Promise<ToolOutcome> => {
+  const { world } = process;
+  const behaviour = chooseBehaviour(process);
+  const stopped = await work(process, behaviour, context);
+  process.point('the end of a tool');
+  if (process.isDead) return new Promise<never>(() => undefined);
   if (stopped === 'timedOut') world.meet('tool out of time');
   if (behaviour === 'ignores') world.meet('tool that ignores its signal');
   if (behaviour === 'throws') {
@@ -113,7 +122,7 @@ const endCall = async (life: Life, context: ToolContext, text: string): Promise<
 type Run = (input: JsonObject, context: ToolContext) => Promise<ToolOutcome>;
 
 const simulatedTool = (
-  life: Life,
+  process: SimulatedProcess,
   name: string,
   traits: CallTraits,
   run: Run,
@@ -129,41 +138,42 @@ const simulatedTool = (
     facts: { argv: [], paths: [filePath(input)], hosts: [], shape: `${name} ${JSON.stringify(input)}` },
   }),
   run: async (input, context) => {
-    life.point('the start of a tool');
-    if (life.isDead) return new Promise<never>(() => undefined);
-    checkStart(life, name, input, context);
+    process.point('the start of a tool');
+    if (process.isDead) return new Promise<never>(() => undefined);
+    checkStart(process, name, input, context);
     return run(input, context);
   },
   ...(before === undefined ? {} : { before }),
 });
 
-const readContent = (life: Life, input: JsonObject): string => life.world.files.get(filePath(input)) ?? '';
-const appended = (life: Life, input: JsonObject): string =>
-  `${readContent(life, input)}${String(input.line)}\n`;
+const readContent = (process: SimulatedProcess, input: JsonObject): string =>
+  process.world.files.get(filePath(input)) ?? '';
+const appendLine = (process: SimulatedProcess, input: JsonObject): string =>
+  `${readContent(process, input)}${String(input.line)}\n`;
 
-const look = (life: Life): Tool =>
-  simulatedTool(life, 'look', createTraits({}), (input, context) => {
-    context.files.set(filePath(input), sha256(readContent(life, input)));
+const look = (process: SimulatedProcess): Tool =>
+  simulatedTool(process, 'look', createTraits({}), (input, context) => {
+    context.files.set(filePath(input), sha256(readContent(process, input)));
     return endCall(
-      life,
+      process,
       context,
-      `${readContent(life, input)}${'text '.repeat(life.world.choices.pick(1, 400))}`,
+      `${readContent(process, input)}${'text '.repeat(process.world.choices.pick(1, 400))}`,
     );
   });
 
-const append = (life: Life): Tool => {
+const append = (process: SimulatedProcess): Tool => {
   const hashes = async (input: JsonObject): Promise<FileHashes> => {
-    await life.pause(0.1);
-    return { before: sha256(readContent(life, input)), after: sha256(appended(life, input)) };
+    await process.pause(0.1);
+    return { before: sha256(readContent(process, input)), after: sha256(appendLine(process, input)) };
   };
   const run: Run = async (input, context) => {
-    await life.pause(life.world.choices.pick(1, 50));
-    if (life.isDead || context.signal.aborted) return { status: 'cancelled', ran: 'no', text: 'not run' };
-    takeEffect(life, context, () => life.world.files.set(filePath(input), appended(life, input)));
-    return endCall(life, context, 'appended');
+    await process.pause(process.world.choices.pick(1, 50));
+    if (process.isDead || context.signal.aborted) return { status: 'cancelled', ran: 'no', text: 'not run' };
+    takeEffect(process, context, () => process.world.files.set(filePath(input), appendLine(process, input)));
+    return endCall(process, context, 'appended');
   };
   return simulatedTool(
-    life,
+    process,
     'append',
     createTraits({ effect: 'probeable', parallelSafe: false, mutating: true }),
     run,
@@ -171,33 +181,38 @@ const append = (life: Life): Tool => {
   );
 };
 
-const command = (life: Life): Tool =>
+const command = (process: SimulatedProcess): Tool =>
   simulatedTool(
-    life,
+    process,
     'command',
     createTraits({ effect: 'opaque', parallelSafe: false, mutating: true }),
     (_input, context) => {
-      takeEffect(life, context, () => undefined);
-      return endCall(life, context, `output of ${context.callId}`);
+      takeEffect(process, context, () => undefined);
+      return endCall(process, context, `output of ${context.callId}`);
     },
   );
 
 const ASK_USD = 0.004;
 
-/** Spends what is left, and not more than its own price. */
-const ask = (life: Life): Tool =>
-  simulatedTool(life, 'ask', createTraits({ effect: 'opaque', spends: 'yes' }), async (_input, context) => {
-    const { usd } = context.left();
-    takeEffect(life, context, () => undefined);
-    const outcome = await endCall(life, context, 'asked');
-    const costUsd = usd.type === 'unlimited' ? ASK_USD : Math.min(ASK_USD, usd.amount);
-    const usage = { inputTokens: 10, outputTokens: 10, cacheReadTokens: 0, cacheWriteTokens: 0, costUsd };
-    return { ...outcome, usage };
-  });
+/** Spends its price, or the rest of the budget if that is less. */
+const ask = (process: SimulatedProcess): Tool =>
+  simulatedTool(
+    process,
+    'ask',
+    createTraits({ effect: 'opaque', spends: 'yes' }),
+    async (_input, context) => {
+      const { usd } = context.left();
+      takeEffect(process, context, () => undefined);
+      const outcome = await endCall(process, context, 'asked');
+      const costUsd = usd.type === 'unlimited' ? ASK_USD : Math.min(ASK_USD, usd.amount);
+      const usage = { inputTokens: 10, outputTokens: 10, cacheReadTokens: 0, cacheWriteTokens: 0, costUsd };
+      return { ...outcome, usage };
+    },
+  );
 
-export const simulatedTools = (life: Life): readonly Tool[] => [
-  look(life),
-  append(life),
-  command(life),
-  ask(life),
+export const simulatedTools = (process: SimulatedProcess): readonly Tool[] => [
+  look(process),
+  append(process),
+  command(process),
+  ask(process),
 ];

@@ -3,7 +3,7 @@
 import type { State } from '@pawl/agent/machine/state';
 import type { Input } from '@pawl/agent/ports/session';
 import type { LocalRuntime } from '@pawl/agent/session/runtime';
-import type { Life } from './process-life.js';
+import type { SimulatedProcess } from './simulated-process.js';
 import type { World } from './world.js';
 
 const inputText = (world: World): string => {
@@ -25,7 +25,8 @@ const approval = (world: World, state: State, isAllowed: boolean): Input | null 
   if (call === undefined) return null;
   const { callId } = call.judged;
   const record = world.calls.get(callId);
-  if (record !== undefined && record.askedIn !== world.lives) world.meet('approval answered after a resume');
+  if (record !== undefined && record.askedIn !== world.processes)
+    world.meet('approval answered after a resume');
   const answer = isAllowed ? ({ kind: 'allow' } as const) : ({ kind: 'deny', reason: 'no' } as const);
   return { type: 'ApprovalAnswered', batchId: state.batchId, callId, answer, scope: 'once' };
 };
@@ -90,7 +91,7 @@ const nextAct = (world: World, state: State): Input => {
   return answered ?? whileBusy(world, state);
 };
 
-/** What a user does whose only wish is that the session ends well; null: nothing, it works. */
+/** The act of a user who helps the session to settle; null while it works. */
 const helpfulAct = (world: World, state: State): Input | null => {
   if (state.name === 'Ready') return { type: 'Start' };
   const answered = approval(world, state, true);
@@ -107,50 +108,50 @@ const inputIn = (world: World, input: Input) =>
   input.type === 'UserInput' ? world.inputs.get(input.text.slice(0, input.text.indexOf(' '))) : undefined;
 
 export class User {
-  readonly #life: Life;
+  readonly #process: SimulatedProcess;
   readonly #runtime: LocalRuntime;
   readonly #sessionId: string;
 
-  constructor(life: Life, runtime: LocalRuntime, sessionId: string) {
-    this.#life = life;
+  constructor(process: SimulatedProcess, runtime: LocalRuntime, sessionId: string) {
+    this.#process = process;
     this.#runtime = runtime;
     this.#sessionId = sessionId;
   }
 
   /** Acts again and again, until the plan's acts are used up. */
   live(): void {
-    const { world } = this.#life;
+    const { world } = this.#process;
     if (world.isHealed) this.#help();
     if (world.isHealed || world.acts >= world.plan.acts) return;
     const pauseMs = world.plan.isAboutRetries
       ? world.choices.pick(300, 1_000)
       : world.choices.pick(300, 5, 4_000, 40_000);
-    this.#life.after(pauseMs, () => {
+    this.#process.after(pauseMs, () => {
       world.acts += 1;
-      const { state } = this.#life;
+      const { state } = this.#process;
       if (state !== null) this.#send(nextAct(world, state));
       this.live();
     });
   }
 
   #help(): void {
-    const { world, state } = this.#life;
+    const { world, state } = this.#process;
     const act = state === null ? null : helpfulAct(world, state);
     if (act !== null) this.#send(act);
-    this.#life.after(1_000, () => this.#help());
+    this.#process.after(1_000, () => this.#help());
   }
 
   #send(input: Input): void {
-    const life = this.#life;
-    const { world } = life;
+    const process = this.#process;
+    const { world } = process;
     world.say(`user: ${input.type}`);
     const record = inputIn(world, input);
     this.#runtime.send(this.#sessionId, input).then(
       () => {
-        if (!life.isDead && record !== undefined) record.isAcknowledged = true;
+        if (!process.isDead && record !== undefined) record.isAcknowledged = true;
       },
       () => {
-        if (world.isHealed && !life.isDead) world.hasAskedLast = false; // the session has ended, and is opened again
+        if (world.isHealed && !process.isDead) world.hasAskedLast = false; // the session has ended, and is opened again
       },
     );
   }

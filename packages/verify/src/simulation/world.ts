@@ -34,7 +34,7 @@ type Checker = (typeof checkers)[number];
 
 export type Violation = { readonly checker: Checker; readonly text: string };
 
-/** What happened to one tool call, over all lives. */
+/** The history of one tool call, across processes. */
 export type CallRecord = {
   readonly tool: string;
   /** JSON of the input that the policy judged. */
@@ -60,7 +60,7 @@ type InputRecord = {
   isWithdrawn: boolean;
 };
 
-/** Everything outside of the simulated processes, and what is known for certain about the session. */
+/** Everything outside of the simulated processes, and the facts that the checkers rely on. */
 export class World {
   readonly choices: Choices;
   readonly plan: SessionPlan;
@@ -68,7 +68,7 @@ export class World {
   readonly disk = new Disk();
   readonly situations = new Set<Situation>();
   readonly violations: Violation[] = [];
-  /** What happened, for people; null if nobody reads it. */
+  /** A readable log; null if it is not needed. */
   readonly trace: string[] | null;
   /** Files of the workspace: path and lines. Their writes are durable at once. */
   readonly files = new Map<string, string>();
@@ -81,8 +81,8 @@ export class World {
   /** Operations of the disk so far, and its faults that are still to come. */
   operations = 0;
   diskFaultsLeft: number;
-  /** Processes so far. */
-  lives = 0;
+  /** Number of processes so far. */
+  processes = 0;
   /** Acts of the user so far. */
   acts = 0;
   /** The user's last input, after the faults have ended. */
@@ -90,13 +90,13 @@ export class World {
   isLimitRaised = false;
   /** Tokens of the largest request. */
   requestTokens = 0;
-  /** Requests that had been given up, and had not said what they cost, when the last request went out. */
+  /** Cancelled requests without reported usage when the last request went out. */
   uncountedRequests = 0;
   /** Delays of timers when they were first set. */
   readonly delays = new Map<string, number>();
   /** The session's creation has been acknowledged. */
   isCreated = false;
-  /** What the power cuts have left in the journal's last group. */
+  /** Zeros that power cuts wrote at the end of the journal. */
   readonly zeros = new Set<Zeros>();
   /** Faults have ended: the session must settle. */
   isHealed = false;
@@ -151,11 +151,11 @@ export class World {
 }
 
 /**
- * Simulated time. Everything that happens later stands in one list, ordered by its time; time jumps from one to the next.
+ * Simulated time: one heap of planned callbacks, by time. Time jumps from one to the next.
  */
 type Planned = {
   readonly at: number;
-  readonly order: number;
+  readonly index: number;
   run: (() => void) | null;
   /** Its process: after its end nothing runs. */
   readonly owner: Owner | null;
@@ -164,7 +164,7 @@ type Planned = {
 type Owner = { readonly isDead: boolean };
 
 const isBefore = (one: Planned, other: Planned): boolean =>
-  one.at < other.at || (one.at === other.at && one.order < other.order);
+  one.at < other.at || (one.at === other.at && one.index < other.index);
 
 /** Resolves when every promise that could settle has settled: Node runs this queue after that of promises. */
 const promisesSettled = (): Promise<true> => new Promise((resolve) => process.nextTick(resolve, true));
@@ -172,7 +172,7 @@ const promisesSettled = (): Promise<true> => new Promise((resolve) => process.ne
 class Timeline {
   /** Milliseconds since the simulation began. Never goes back. */
   now = 0;
-  #ordered = 0;
+  #planned = 0;
   /** A binary heap. */
   readonly #heap: Planned[] = [];
 
@@ -184,15 +184,15 @@ class Timeline {
     };
   }
 
-  /** As `after`, for what is never cancelled. */
+  /** Like `after`, for callbacks that are never cancelled. */
   plan(delayMs: number, run: () => void, owner: Owner | null): Planned {
-    const planned: Planned = { at: this.now + Math.max(0, delayMs), order: this.#ordered++, run, owner };
+    const planned: Planned = { at: this.now + Math.max(0, delayMs), index: this.#planned++, run, owner };
     this.#heap.push(planned);
     this.#rise(this.#heap.length - 1);
     return planned;
   }
 
-  /** Lets the next thing happen, and all that follows from it at once. False if nothing is planned. */
+  /** Runs the next callback and settles its promises. False if nothing is planned. */
   advance(): Promise<true> | false {
     for (;;) {
       const next = this.#takeFirst();

@@ -8,20 +8,20 @@ import type { World } from './world.js';
 const NEEDS_ROOM = new Set(['write', 'writeFile', 'appendFile', 'mkdir', 'link']);
 const SYNCS = new Set(['fsync', 'fdatasync']);
 
-/** What a life is doing, beside the state of its session. */
-type Doing = 'creating' | 'opening' | 'running';
+/** The phase of a process. */
+type Phase = 'creating' | 'opening' | 'running';
 
 /**
- * One process, from its start to its end. After its end nothing of it has an effect: what it waits for never comes.
+ * One process. After its end it has no effects: its promises never settle.
  *
- * Each call of the world is a point at which it can crash; the plan of the session says after how many of them.
+ * Each call of the world is a point at which it can crash; the plan says after how many of them.
  */
-export class Life implements Caller {
+export class SimulatedProcess implements Caller {
   readonly world: World;
   readonly number: number;
   readonly clock: Clock;
   isDead = false;
-  doing: Doing = 'creating';
+  doing: Phase = 'creating';
   /** The state after the last durable step; null before the session is open. */
   state: State | null = null;
   /** Entries are being written. */
@@ -32,7 +32,7 @@ export class Life implements Caller {
   hasUsedReserve = false;
   /** An error of the disk was injected. */
   hasMetDiskFault = false;
-  /** Undoes what another program has done to the journal of this life; null if nothing was done. */
+  /** Undoes another program's change of the journal; null without such a change. */
   restoreJournal: (() => void) | null = null;
   /** Meets no faults: it only looks. */
   isQuiet = false;
@@ -81,7 +81,7 @@ export class Life implements Caller {
 
   die(place: string): void {
     this.isDead = true;
-    this.world.say(`life ${this.world.lives} ends: ${place}`);
+    this.world.say(`life ${this.world.processes} ends: ${place}`);
   }
 
   after(delayMs: number, run: () => void): () => void {
@@ -156,13 +156,13 @@ type CrashPlan = {
 };
 
 /**
- * When the next process crashes. Three moments are rare and tell much, so they are planned more often: the creation of the
- * session, the first syncs of a process that finds a journal that a killed one has left unsynced, and waiting to retry.
+ * Plans the crash of the next process. Three rare moments are planned more often: the creation of
+ * the session, the first syncs with an unsynced journal of a killed process, and waiting to retry.
  */
 export const planCrash = (world: World): CrashPlan => {
-  const { choices, isCreated, lives, plan } = world;
+  const { choices, isCreated, processes, plan } = world;
   if (!isCreated && choices.chance(0.15)) return { from: 'naming', points: choices.between(1, 8) };
-  if (lives > 1 && isJournalUnsynced(world) && choices.chance(0.7)) {
+  if (processes > 1 && isJournalUnsynced(world) && choices.chance(0.7)) {
     const from = choices.pick('syncing', 'naming', 'syncing', 'opening');
     return { from, points: choices.between(1, from === 'opening' ? 60 : 4) };
   }
