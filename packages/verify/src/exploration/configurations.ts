@@ -139,12 +139,13 @@ const withinBounds = (configuration: Configuration): Configuration => {
   };
 };
 
-type Own = Pick<Configuration, 'name' | 'about'> & Partial<Omit<Configuration, 'bounds' | 'patch'>>;
+type ConfigurationParts = Pick<Configuration, 'name' | 'about'> &
+  Partial<Omit<Configuration, 'bounds' | 'patch'>>;
 
 /** A configuration that explores one subject in depth. `less` overrides bounds. */
 const smallConfiguration = (
   bounds: Bounds,
-  parts: Own,
+  parts: ConfigurationParts,
   less: Partial<Bounds>,
   patch: ExplorationSettings = {},
 ): Configuration => {

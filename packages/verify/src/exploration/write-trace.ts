@@ -117,7 +117,7 @@ const eventWords = (event: Event): readonly string[] => {
   }
 };
 
-/** What hooks say: the notes and the objections. */
+/** Notes and objections of hooks. */
 const verdictWords = (verdicts: HookVerdicts): readonly string[] =>
   verdicts.flatMap(({ note, decision, reason = '' }) => [
     ...(note === undefined ? [] : [`note=${quoted(note)}`]),

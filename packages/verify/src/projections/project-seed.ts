@@ -76,7 +76,8 @@ const [WAITING, CALLING, PROCESSING, TOOLS, HOOK] = [
   'PostToolsHook',
 ] as const;
 
-const endedIn = (state: State): number => (state.name === TOOLS ? state.calls.filter(isEnded).length : 0);
+const countEndedCalls = (state: State): number =>
+  state.name === TOOLS ? state.calls.filter(isEnded).length : 0;
 
 const countCalls = (before: State, event: Event): number => {
   if (before.name === TOOLS) return before.calls.length;
@@ -86,23 +87,23 @@ const countCalls = (before: State, event: Event): number => {
 /** Number of calls that ended in the step; all of them if it leaves the batch. */
 const countEnded = (before: State, event: Event, step: Step<State, Action>): number => {
   const leavesBatch = step.path.some((edge) => edge.from === TOOLS && edge.kind === 'go');
-  return (leavesBatch ? countCalls(before, event) : endedIn(step.state)) - endedIn(before);
+  return (leavesBatch ? countCalls(before, event) : countEndedCalls(step.state)) - countEndedCalls(before);
 };
 
 const has = ({ step }: Seen, type: ActionType): boolean =>
   step.actions.some((action) => action.type === type);
 
 /** Whether the step goes through a stop that the seed does not know. */
-const isStopped = ({ step }: Seen): boolean => step.path.some((edge) => edge.to === 'BudgetExceeded');
+const isUnknownStop = ({ step }: Seen): boolean => step.path.some((edge) => edge.to === 'BudgetExceeded');
 
-const sends = (event: string, seen?: Seen): SeedStep => ({
+const sendRequest = (event: string, seen?: Seen): SeedStep => ({
   event,
   to: CALLING,
   action: 'SendLlmRequest',
-  ...(seen !== undefined && isStopped(seen) ? { supposed: true } : {}),
+  ...(seen !== undefined && isUnknownStop(seen) ? { supposed: true } : {}),
 });
 
-const pending = (seed: SeedWords, count: number): readonly SeedStep[] =>
+const repeatToolCompleted = (seed: SeedWords, count: number): readonly SeedStep[] =>
   Array.from({ length: Math.max(0, count) }, () => ({
     event: 'ToolCompleted',
     to: TOOLS,
@@ -110,7 +111,7 @@ const pending = (seed: SeedWords, count: number): readonly SeedStep[] =>
   }));
 
 /** The turn ends with the reply, whose text was shown now or while it streamed. */
-const answered = (seed: SeedWords, { before, event }: Seen): SeedStep => {
+const projectAnswer = (seed: SeedWords, { before, event }: Seen): SeedStep => {
   const parts = event.type === 'LlmCompleted' ? (event.message?.parts ?? []) : [];
   const hasText = parts.some((part) => part.type === 'text' && part.text.trim() !== '');
   const streamed = before.name === CALLING && before.partial !== '';
@@ -119,37 +120,37 @@ const answered = (seed: SeedWords, { before, event }: Seen): SeedStep => {
 };
 
 /** The hook ended. In seeds with warnings a warning replaces the request. */
-const hookEnded = (seed: SeedWords, seen: Seen): SeedStep => {
+const projectHookEnd = (seed: SeedWords, seen: Seen): SeedStep => {
   const warned = seen.step.actions.some(
     (action) => action.type === 'DisplayWarning' && action.kind === 'hook',
   );
   return warned && seed.warns !== null
     ? { event: seed.hooked, to: CALLING, action: seed.warns }
-    : sends(seed.hooked, seen);
+    : sendRequest(seed.hooked, seen);
 };
 
-const runsHook = (seed: SeedWords, { step }: Seen): readonly SeedStep[] => {
+const projectHookStart = (seed: SeedWords, { step }: Seen): readonly SeedStep[] => {
   const rests = step.state.name === HOOK;
   if (seed.hook === 'hidden' || (seed.hook === 'ifRun' && !rests)) return [];
   const ran: SeedStep = { event: 'ToolCompleted', to: HOOK, action: seed.runs };
   return [rests ? ran : { ...ran, supposed: true }];
 };
 
-const afterTools = (seed: SeedWords, seen: Seen, state: string): readonly SeedStep[] => {
-  if (state === TOOLS) return [sends('ToolCompleted', seen)];
-  return state === HOOK ? [hookEnded(seed, seen)] : [];
+const projectToolsEnd = (seed: SeedWords, seen: Seen, state: string): readonly SeedStep[] => {
+  if (state === TOOLS) return [sendRequest('ToolCompleted', seen)];
+  return state === HOOK ? [projectHookEnd(seed, seen)] : [];
 };
 
-const calls = (seed: SeedWords, seen: Seen, state: string): readonly SeedStep[] => {
-  if (state === WAITING) return [sends('UserInput', seen)];
-  return state === 'Error' ? [sends(seed.retried, seen)] : [];
+const projectCall = (seed: SeedWords, seen: Seen, state: string): readonly SeedStep[] => {
+  if (state === WAITING) return [sendRequest('UserInput', seen)];
+  return state === 'Error' ? [sendRequest(seed.retried, seen)] : [];
 };
 
 /** A compaction before the user's message is sent counts as the seed's call. */
-const compacts = ({ step: { state } }: Seen, from: string): readonly SeedStep[] => {
+const projectCompaction = ({ step: { state } }: Seen, from: string): readonly SeedStep[] => {
   const sendsLater =
     state.name === 'Compacting' && state.mode.kind === 'idle' && state.mode.resume !== 'rest';
-  return sendsLater && from === WAITING ? [sends('UserInput')] : [];
+  return sendsLater && from === WAITING ? [sendRequest('UserInput')] : [];
 };
 
 const projectEdge = (seed: SeedWords, seen: Seen, state: string, edge: Edge): readonly SeedStep[] => {
@@ -157,23 +158,23 @@ const projectEdge = (seed: SeedWords, seen: Seen, state: string, edge: Edge): re
     case PROCESSING:
       return [{ event: seed.completed, to: PROCESSING, action: null }];
     case CALLING:
-      return calls(seed, seen, state);
+      return projectCall(seed, seen, state);
     case 'Error':
       return [{ event: seed.failed, to: 'Error', action: seed.schedules }];
     case TOOLS:
       return [{ event: null, to: TOOLS, action: 'ExecuteTools' }];
     case HOOK:
-      return edge.from === TOOLS ? runsHook(seed, seen) : [];
+      return edge.from === TOOLS ? projectHookStart(seed, seen) : [];
     case 'CheckingBudget':
-      return afterTools(seed, seen, state);
+      return projectToolsEnd(seed, seen, state);
     case 'Compacting':
-      return compacts(seen, state);
+      return projectCompaction(seen, state);
     case 'Cancelled':
     case 'BudgetExceeded':
     case 'Failed':
       return seed.refusals[state] ?? [];
     case WAITING:
-      return edge.from === 'EndOfTurn' ? [answered(seed, seen)] : [];
+      return edge.from === 'EndOfTurn' ? [projectAnswer(seed, seen)] : [];
     case 'ShuttingDown':
       return [{ event: 'ShutdownRequested', to: 'ShuttingDown', action: 'Shutdown' }];
     default:
@@ -182,7 +183,7 @@ const projectEdge = (seed: SeedWords, seen: Seen, state: string, edge: Edge): re
 };
 
 /** Events that stay in our state but are steps of the seed. */
-const stayed = (seed: SeedWords, { before, event }: Seen): readonly SeedStep[] => {
+const projectStay = (seed: SeedWords, { before, event }: Seen): readonly SeedStep[] => {
   if (event.type === 'ShutdownRequested' && before.name === 'ShuttingDown') {
     return [{ event: event.type, to: before.name, action: 'Shutdown' }];
   }
@@ -197,7 +198,7 @@ const isWitnessed = (seed: SeedWords, seen: Seen, { action, supposed }: SeedStep
 };
 
 /** The origin of the failure in a step; null if there is none. */
-const originIn = ({ step: { state, path } }: Seen): FailureOrigin | null => {
+const getFailureOrigin = ({ step: { state, path } }: Seen): FailureOrigin | null => {
   if (state.name === WAITING && state.reason.kind === 'error') return state.reason.origin;
   return path.some(({ to }) => to === 'Error') ? 'llm' : null;
 };
@@ -209,31 +210,32 @@ type Way = { state: string; readonly steps: ProjectionStep[] };
 export const projectSeed = (seed: SeedWords): Projection['project'] => {
   const findStep = stepFinder(seed.edges);
 
-  const go = (way: Way, seen: Seen, steps: readonly SeedStep[]): void => {
+  const addSteps = (way: Way, seen: Seen, steps: readonly SeedStep[]): void => {
     for (const step of steps) {
       const action = isWitnessed(seed, seen, step) ? step.action : seed.waits;
       const projected = findStep(way.state, { ...step, action });
-      const origin = step.event === seed.failed && seed.origins === 'named' ? originIn(seen) : null;
+      const origin = step.event === seed.failed && seed.origins === 'named' ? getFailureOrigin(seen) : null;
       way.steps.push(origin === null ? projected : { ...projected, origin });
       way.state = step.to;
     }
   };
 
-  const goAlong = (way: Way, seen: Seen, edge: Edge): void => {
+  const followEdge = (way: Way, seen: Seen, edge: Edge): void => {
     if (edge.from === 'ShuttingDown') way.state = seed.begin.state; // a new trace
-    if (edge.from === TOOLS && edge.to !== 'ShuttingDown') go(way, seen, pending(seed, seen.ended - 1));
-    go(way, seen, projectEdge(seed, seen, way.state, edge));
+    if (edge.from === TOOLS && edge.to !== 'ShuttingDown')
+      addSteps(way, seen, repeatToolCompleted(seed, seen.ended - 1));
+    addSteps(way, seen, projectEdge(seed, seen, way.state, edge));
   };
 
   return (cursor, before, event, step) => {
     if (step.path.length === 0) return { cursor, steps: [] };
     const seen: Seen = { before, event, step, ended: countEnded(before, event, step) };
     const way: Way = { state: cursor.state, steps: [] };
-    go(way, seen, stayed(seed, seen));
-    for (const edge of step.path) if (edge.kind === 'go') goAlong(way, seen, edge);
-    if (step.state.name === TOOLS) go(way, seen, pending(seed, seen.ended));
+    addSteps(way, seen, projectStay(seed, seen));
+    for (const edge of step.path) if (edge.kind === 'go') followEdge(way, seen, edge);
+    if (step.state.name === TOOLS) addSteps(way, seen, repeatToolCompleted(seed, seen.ended));
     // The compaction was for a message that was removed or is held back by a limit.
-    if (step.state.name === WAITING) go(way, seen, seed.refusals[way.state] ?? []);
+    if (step.state.name === WAITING) addSteps(way, seen, seed.refusals[way.state] ?? []);
     return { cursor: { state: way.state }, steps: way.steps };
   };
 };

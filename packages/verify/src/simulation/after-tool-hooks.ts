@@ -1,4 +1,4 @@
-/** Hooks whose commits last. What is committed twice, or without a call, is a violation. */
+/** Hooks with durable commits. A second commit for a call is a violation. */
 
 import type { HookContext, HookReport, Hooks } from '@pawl/agent/ports/hooks';
 import type { SimulatedProcess } from './simulated-process.js';
@@ -14,7 +14,7 @@ const EMPTY: HookReport = {
 
 const report = (name: string): HookReport => ({ ...EMPTY, commits: [{ hash: name, subject: 'a commit' }] });
 
-/** Makes the commit once: it is prepared in the journal before, and looked for after an interruption. */
+/** Commits once: prepares the commit in the journal, and looks for it after an interruption. */
 const commit = async (
   process: SimulatedProcess,
   { calls, interrupted, prepare, signal }: HookContext,

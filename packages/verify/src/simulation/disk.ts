@@ -1,10 +1,10 @@
 /**
- * A file system in memory that knows what is durable.
+ * A file system in memory that tracks durable data.
  *
  * 1. A change of a file is durable after a sync of the file; a change of names after a sync of their folder.
  * 2. A power cut keeps any number of the first changes since then. It tears the next one: cuts it
  *    anywhere, and may replace sectors by zeros. Files and folders lose independently.
- * 3. A process that is killed loses nothing that it has written.
+ * 3. A killed process loses none of its writes.
  */
 
 import type { Choices } from './random-choices.js';
@@ -158,7 +158,7 @@ export class Disk {
   }
 
   write(file: FileNode, bytes: Uint8Array, position: number, at: number): void {
-    const change: Change = { kind: 'write', bytes: keepBytes(bytes), at: position };
+    const change: Change = { kind: 'write', bytes: copyBytes(bytes), at: position };
     file.pending.push(change);
     applyChange(file.content, change);
     file.changedAt = at;
@@ -177,7 +177,7 @@ export class Disk {
     node.pending = [];
   }
 
-  /** Whether anything would be lost by a power cut. */
+  /** Whether a power cut would lose anything. */
   hasPending(): boolean {
     const visit = (node: DiskNode): boolean =>
       node.pending.length > 0 || (node.kind === 'folder' && [...node.entries.values()].some(visit));
@@ -229,7 +229,7 @@ export class Disk {
   }
 }
 
-/** The process that calls, as the disk sees it. */
+/** The calling process. */
 export type Caller = {
   readonly disk: Disk;
   readonly isDead: boolean;
@@ -237,9 +237,9 @@ export type Caller = {
   enter(operation: string, isBlocking: boolean): string | null;
   /** Time that an operation takes if the caller blocks. */
   block(): void;
-  /** Runs `run` after the time that an operation takes in another thread; never if the process has ended. */
+  /** Runs `run` after an operation in another thread; never if the process has ended. */
   later(run: () => void): void;
-  /** Whether a write takes a part of its bytes only, and says so. */
+  /** Whether a write takes only a part of its bytes and returns their number. */
   writesShort(): boolean;
   /** Wall clock. */
   now(): number;
@@ -251,14 +251,14 @@ const ZEROS = Buffer.alloc(256 * 1024);
 const ZEROS_MIN = 4_096;
 const EMPTY = Buffer.alloc(0);
 
-/** Zeroed memory that contents take their room from: one large block costs less than many small ones. */
+/** Contents are allocated in zeroed slabs: one large block is cheaper than many small ones. */
 const SLAB_BYTES = 256 * 1024;
 /** Larger contents get a separate block. */
 const PIECE_MAX = 16 * 1024;
 let slab = EMPTY;
 let taken = 0;
 
-const zeroed = (bytes: number): Buffer => {
+const allocateZeros = (bytes: number): Buffer => {
   if (bytes > PIECE_MAX) return Buffer.alloc(bytes);
   if (taken + bytes > slab.length) {
     slab = Buffer.alloc(SLAB_BYTES);
@@ -268,8 +268,8 @@ const zeroed = (bytes: number): Buffer => {
   return slab.subarray(taken - bytes, taken);
 };
 
-/** A copy of the bytes; of many zeros, the shared ones. */
-const keepBytes = (bytes: Uint8Array): Buffer => {
+/** Copies the bytes; long zeros become a view of the shared ones. */
+const copyBytes = (bytes: Uint8Array): Buffer => {
   const { length } = bytes;
   const areZeros =
     length >= ZEROS_MIN && length <= ZEROS.length && ZEROS.compare(bytes, 0, length, 0, length) === 0;
@@ -289,7 +289,7 @@ export class GrowingBytes {
     this.length = content.length;
   }
 
-  /** The same content, which later changes of either one do not reach. */
+  /** An independent copy. */
   copy(): GrowingBytes {
     const same = new GrowingBytes(this.#bytes.subarray(0, this.#stored));
     same.length = this.length;
@@ -328,7 +328,7 @@ export class GrowingBytes {
 
   #store(end: number): void {
     if (end > this.#bytes.length) {
-      const larger = zeroed(Math.max(end, this.#bytes.length * 2, 1_024));
+      const larger = allocateZeros(Math.max(end, this.#bytes.length * 2, 1_024));
       this.#bytes.copy(larger, 0, 0, this.#stored);
       this.#bytes = larger;
     }

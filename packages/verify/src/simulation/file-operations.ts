@@ -28,7 +28,7 @@ const FLAGS: Readonly<Record<string, number>> = {
 
 const toBytes = (written: Data): Uint8Array => (typeof written === 'string' ? Buffer.from(written) : written);
 
-const flagIn = (options: unknown): string | undefined =>
+const getFlag = (options: unknown): string | undefined =>
   typeof options === 'object' && options !== null && 'flag' in options && typeof options.flag === 'string'
     ? options.flag
     : undefined;
@@ -112,7 +112,7 @@ export class DiskCalls {
     position: number | null = null,
   ) {
     const from = position ?? descriptor.position;
-    const bytesRead = fileIn(descriptor).content.copyTo(into, offset, from, from + length);
+    const bytesRead = getFile(descriptor).content.copyTo(into, offset, from, from + length);
     if (position === null) descriptor.position += bytesRead;
     return bytesRead;
   }
@@ -124,7 +124,7 @@ export class DiskCalls {
     const start = offset ?? 0;
     const isWhole = start === 0 && (length === undefined || length === all.length);
     const bytes = isWhole ? all : all.subarray(start, length === undefined ? undefined : start + length);
-    const file = fileIn(descriptor);
+    const file = getFile(descriptor);
     const position = descriptor.appends ? file.content.length : (at ?? descriptor.position);
     this.#disk.write(file, bytes, position, this.#now());
     if (at === undefined) descriptor.position = position + bytes.length;
@@ -132,7 +132,7 @@ export class DiskCalls {
   }
 
   truncate(descriptor: Descriptor, size = 0): void {
-    this.#disk.truncate(fileIn(descriptor), size, this.#now());
+    this.#disk.truncate(getFile(descriptor), size, this.#now());
   }
 
   sync({ node }: Descriptor): void {
@@ -208,7 +208,7 @@ export class DiskCalls {
   }
 
   readAll({ node }: Pick<Descriptor, 'node'>, options?: unknown): string | Buffer {
-    const bytes = Buffer.from(fileIn({ node }).content.view());
+    const bytes = Buffer.from(getFile({ node }).content.view());
     const named =
       typeof options === 'string' ||
       (typeof options === 'object' && options !== null && 'encoding' in options);
@@ -220,7 +220,7 @@ export class DiskCalls {
   }
 
   writeFile(names: Names, written: Data, options?: unknown): void {
-    this.write(this.open(names, flagIn(options) ?? 'w'), written);
+    this.write(this.open(names, getFlag(options) ?? 'w'), written);
   }
 
   appendFile(names: Names, written: Data): void {
@@ -234,7 +234,7 @@ export class DiskCalls {
   }
 }
 
-const fileIn = ({ node }: Pick<Descriptor, 'node'>): FileNode => {
+const getFile = ({ node }: Pick<Descriptor, 'node'>): FileNode => {
   if (node.kind !== 'file') throw systemError('EISDIR', 'it is a folder');
   return node;
 };

@@ -45,7 +45,7 @@ type End =
         | 'refused';
     };
 
-const endFor = ({ world }: SimulatedProcess): End => {
+const chooseEnd = ({ world }: SimulatedProcess): End => {
   const { choices, plan, isHealed } = world;
   if (isHealed) return { kind: 'reply' };
   if (plan.isAboutRetries) return { kind: choices.pick('reply', 'breaksOff') };
@@ -67,7 +67,7 @@ const endFor = ({ world }: SimulatedProcess): End => {
   return { kind, failure: FAILURES[choices.below(FAILURES.length)] ?? ['overloaded', true, null] };
 };
 
-const inputsIn = (messages: readonly Message[]): readonly string[] => [
+const findInputNames = (messages: readonly Message[]): readonly string[] => [
   ...new Set(
     messages.flatMap(({ parts }) =>
       parts.flatMap((part) => (part.type === 'text' ? (part.text.match(INPUT_NAME) ?? []) : [])),
@@ -79,7 +79,7 @@ const asksForSummary = ({ messages }: ModelRequest): boolean =>
   messages.at(-1)?.parts.some((part) => part.type === 'text' && part.text.includes(SUMMARISE)) === true;
 
 /** Rounds of calls since the last text of the user. */
-const roundsIn = (messages: readonly Message[]): number => {
+const countRounds = (messages: readonly Message[]): number => {
   const last = messages.findLastIndex(
     ({ role, parts }) =>
       role === 'user' && parts.some((part) => part.type === 'text' && part.origin === 'user'),
@@ -97,15 +97,15 @@ const pickCall = (process: SimulatedProcess): RawCall => {
   return { type: 'call', callId, tool: isBroken && choices.chance(0.3) ? 'no_such_tool' : tool, rawInput };
 };
 
-const partsFor = (
+const createParts = (
   process: SimulatedProcess,
   request: ModelRequest,
 ): Extract<ModelPiece, { type: 'completed' }>['parts'] => {
   const { choices, plan, isHealed } = process.world;
   if (request.tools.length === 0) return [{ type: 'text', text: 'a commit' }];
   if (asksForSummary(request))
-    return [{ type: 'text', text: `so far: ${inputsIn(request.messages).join(' ')}` }];
-  const mayCall = request.toolChoice !== 'none' && roundsIn(request.messages) < (isHealed ? 2 : 8);
+    return [{ type: 'text', text: `so far: ${findInputNames(request.messages).join(' ')}` }];
+  const mayCall = request.toolChoice !== 'none' && countRounds(request.messages) < (isHealed ? 2 : 8);
   if (!mayCall || !choices.chance(0.6)) return [{ type: 'text', text: 'done' }];
   const calls = Array.from({ length: choices.between(1, plan.callsMax) }, () => pickCall(process));
   return choices.chance(0.3) ? [{ type: 'text', text: 'I look' }, ...calls] : calls;
@@ -114,7 +114,7 @@ const partsFor = (
 /** Checks a request as a provider would, and the rules for sending one. */
 const checkRequest = (process: SimulatedProcess, request: ModelRequest): void => {
   const { world, state } = process;
-  const fault = requestFault(request.messages);
+  const fault = findRequestFault(request.messages);
   if (fault !== null) world.violate('valid-request', fault);
   if (process.hasFailedToWrite || process.hasUsedReserve)
     world.violate('no-effect-after-failed-write', 'a request after the journal has failed');
@@ -160,20 +160,23 @@ const countUsage = (process: SimulatedProcess, request: ModelRequest) => {
   return { inputTokens, outputTokens, cacheReadTokens: 0, cacheWriteTokens: 0 };
 };
 
-const failedPiece = ({ world }: SimulatedProcess, [kind, retryable, situation]: Failure): ModelPiece => {
+const createFailedPiece = (
+  { world }: SimulatedProcess,
+  [kind, retryable, situation]: Failure,
+): ModelPiece => {
   if (situation !== null) world.meet(situation);
   const retryAfterMs = kind === 'rateLimited' ? world.choices.pick(null, 3_000, 400_000) : null;
   return { type: 'failed', error: { kind, message: kind, retryable, retryAfterMs }, usage: null };
 };
 
-async function* replyTo(
+async function* streamReply(
   process: SimulatedProcess,
   request: ModelRequest,
   signal: AbortSignal,
 ): AsyncGenerator<ModelPiece> {
   const { world } = process;
   const { choices } = world;
-  const end = endFor(process);
+  const end = chooseEnd(process);
   world.say(`request of ${request.messages.length} messages: ${end.kind}`);
   if (await pauseOrAbort(process, choices.pick(200, 20, 5_000), signal)) return;
   if (end.kind === 'silent') {
@@ -196,7 +199,7 @@ async function* replyTo(
 }
 
 /** Checks that the session notices a broken reply at once, before the limit for silence. */
-const expectEnd = (process: SimulatedProcess): void => {
+const checkEndIsNoticed = (process: SimulatedProcess): void => {
   const { world, state } = process;
   if (state?.name !== 'CallingLlm') return;
   const { requestId } = state;
@@ -219,31 +222,31 @@ function* endReply(process: SimulatedProcess, request: ModelRequest, end: End): 
   const { world } = process;
   switch (end.kind) {
     case 'failed':
-      yield failedPiece(process, end.failure);
+      yield createFailedPiece(process, end.failure);
       return;
     case 'breaksOff':
       world.meet('reply broke off');
-      expectEnd(process);
+      checkEndIsNoticed(process);
       return;
     case 'throws':
       throw new Error('EPIPE: the connection is gone');
     case 'malformed':
       world.meet('malformed reply');
-      // what a careless adapter may yield
+      // a careless adapter may yield this
       yield { type: 'completed', parts: 7, stopReason: 'end' } as unknown as ModelPiece;
       return;
     default:
-      yield completedPiece(process, request, end);
+      yield createCompletedPiece(process, request, end);
   }
 }
 
-const completedPiece = (process: SimulatedProcess, request: ModelRequest, end: End): ModelPiece => {
+const createCompletedPiece = (process: SimulatedProcess, request: ModelRequest, end: End): ModelPiece => {
   const { world } = process;
   if (end.kind === 'badUsage') world.meet('usage that can not be counted');
   const counted = countUsage(process, request);
   const usage =
     end.kind === 'badUsage' ? { ...counted, inputTokens: world.choices.pick(Number.NaN, -5) } : counted;
-  const parts = end.kind === 'empty' ? [] : partsFor(process, request);
+  const parts = end.kind === 'empty' ? [] : createParts(process, request);
   const calls = parts.some(({ type }) => type === 'call');
   if (end.kind === 'cut') return { type: 'completed', parts, stopReason: 'maxTokens', usage };
   if (end.kind === 'refused')
@@ -275,7 +278,7 @@ export const simulatedModel = (process: SimulatedProcess): Model => ({
     };
     signal.addEventListener('abort', close, { once: true });
     checkRequest(process, request);
-    for await (const piece of replyTo(process, request, signal)) {
+    for await (const piece of streamReply(process, request, signal)) {
       if (piece.type === 'completed' || piece.type === 'failed') close();
       yield piece;
     }
@@ -284,7 +287,7 @@ export const simulatedModel = (process: SimulatedProcess): Model => ({
 });
 
 /** The fault that a strict provider sees in a request. Independent of the machine's rules. */
-const userFault = (
+const findUserFault = (
   parts: Extract<Message, { role: 'user' }>['parts'],
   asked: readonly string[],
   at: number,
@@ -302,7 +305,7 @@ const userFault = (
     : null;
 };
 
-const requestFault = (messages: readonly Message[]): string | null => {
+const findRequestFault = (messages: readonly Message[]): string | null => {
   let asked: readonly string[] = [];
   for (const [index, message] of messages.entries()) {
     const expected = index % 2 === 0 ? 'user' : 'assistant';
@@ -313,7 +316,7 @@ const requestFault = (messages: readonly Message[]): string | null => {
       if (new Set(asked).size < asked.length) return `message ${index} asks for a call twice`;
       continue;
     }
-    const fault = userFault(message.parts, asked, index);
+    const fault = findUserFault(message.parts, asked, index);
     if (fault !== null) return fault;
     asked = [];
   }

@@ -29,7 +29,7 @@ export const mountDisk = (processNumber: number, caller: Caller): string => {
   if (!mounted.has(processNumber))
     mounted.set(processNumber, { caller, calls: new DiskCalls(caller.disk, () => caller.now()) });
   current = caller;
-  runProcess(processNumber);
+  setKernelProcess(processNumber);
   return `${ROOT}${processNumber}/home/state`;
 };
 
@@ -46,7 +46,7 @@ type Place = Mounted & { readonly names: readonly string[]; readonly open: Open 
 
 const NO_NAMES: readonly string[] = [];
 
-const descriptorIn = (path: string): Place | undefined =>
+const findOpenFile = (path: string): Place | undefined =>
   path.startsWith('/proc/self/fd/') ? open.get(Number(path.slice('/proc/self/fd/'.length))) : undefined;
 
 /** A cache of looked-up paths. */
@@ -57,14 +57,14 @@ const findPlace = (target: unknown): Place | null => {
   if (typeof target !== 'string' || !target.startsWith('/')) return null;
   const known = places.get(target);
   if (known !== undefined) return known;
-  const openFile = descriptorIn(target);
-  if (openFile !== undefined) return openFile; // not cached: the number means another file later
-  const place = target.startsWith(ROOT) ? placeBelow(target.slice(ROOT.length)) : null;
+  const existing = findOpenFile(target);
+  if (existing !== undefined) return existing; // not cached: the number means another file later
+  const place = target.startsWith(ROOT) ? findMountedPlace(target.slice(ROOT.length)) : null;
   places.set(target, place);
   return place;
 };
 
-const placeBelow = (path: string): Place | null => {
+const findMountedPlace = (path: string): Place | null => {
   const end = path.indexOf('/');
   const mount = mounted.get(Number(end < 0 ? path : path.slice(0, end)));
   if (mount === undefined) return null;
@@ -91,7 +91,7 @@ type Operation = (place: Place, args: readonly unknown[]) => unknown;
 // Production code is type-checked against Node, so the arguments are what Node's functions take.
 const toText = (value: unknown): string => value as string;
 const toData = (value: unknown): Uint8Array => value as Uint8Array; // likewise
-const namesIn = (value: unknown): readonly string[] => findPlace(value)?.names ?? [];
+const getNames = (value: unknown): readonly string[] => findPlace(value)?.names ?? [];
 const getDescriptor = ({ open: file }: Place): Descriptor => {
   if (file === null) throw systemError('EBADF', 'no open file');
   return file.descriptor;
@@ -111,12 +111,12 @@ const unobserved = ['chmod', 'fchmod', 'utimes', 'futimes', 'chown', 'lchown'];
 const nothing: Operation = () => undefined;
 const sync = onFile((calls, descriptor) => calls.sync(descriptor));
 
-const numbers = (offset: unknown, length: unknown): [number | undefined, number | undefined] => [
+const toNumbers = (offset: unknown, length: unknown): [number | undefined, number | undefined] => [
   typeof offset === 'number' ? offset : undefined,
   typeof length === 'number' ? length : undefined,
 ];
 
-/** By the names that they have as callbacks; the first argument, a path or descriptor, has been resolved. */
+/** By their names in `node:fs`. The first argument, a path or descriptor, is already resolved. */
 const operations: Readonly<Record<string, Operation>> = {
   open: (place, [path, flags]) => openFile(place, toText(path), flags),
   close: (_place, [fd]) => void open.delete(Number(fd)),
@@ -129,7 +129,7 @@ const operations: Readonly<Record<string, Operation>> = {
     calls.read(
       descriptor,
       toData(into),
-      ...numbers(offset, length),
+      ...toNumbers(offset, length),
       typeof position === 'number' ? position : null,
     ),
   ),
@@ -142,8 +142,8 @@ const operations: Readonly<Record<string, Operation>> = {
   access: onPath((calls, names) => void calls.stat(names)),
   mkdir: onPath((calls, names, [, options]) => calls.mkdir(names, options)),
   mkdtemp: ({ calls, names }, [path]) => `${toText(path)}${calls.mkdtemp(names)}`,
-  rename: onPath((calls, names, [, to]) => calls.rename(names, namesIn(to))),
-  link: onPath((calls, names, [, to]) => calls.link(names, namesIn(to))),
+  rename: onPath((calls, names, [, to]) => calls.rename(names, getNames(to))),
+  link: onPath((calls, names, [, to]) => calls.link(names, getNames(to))),
   unlink: onPath((calls, names) => calls.unlink(names)),
   rm: onPath((calls, names, [, options]) => calls.rm(names, options)),
   readdir: onPath((calls, names, [, options]) => calls.readdir(names, options)),
@@ -176,14 +176,14 @@ const perform = (name: string, place: Place, args: readonly unknown[], code: str
   const operation = operations[name];
   if (operation === undefined) throw new Error(`the simulated disk has no ${name}`);
   if (code === null) return operation(place, args);
-  // a disk that becomes full in the middle of a write takes a part of it
+  // a disk that becomes full during a write takes a part of it
   if (code === 'ENOSPC' && name === 'write' && typeof args[1] !== 'string') writePart(place, args);
   throw systemError(code, name);
 };
 
 const never = (): Promise<never> => new Promise(() => undefined);
 
-/** One call of a promise that `fs/promises` or a file handle gives. */
+/** A call of `fs/promises` or of a file handle. */
 const callLater = (name: string, place: Place, args: readonly unknown[]): Promise<unknown> => {
   const { caller } = place;
   if (caller.isDead) return never();
@@ -229,11 +229,11 @@ const asPromise =
   (original: AnyFunction): AnyFunction =>
   (...args) => {
     const place = findPlace(args[0]);
-    const fromKernel = place === null && current !== null ? kernelFile(name, args[0]) : undefined;
+    const fromKernel = place === null && current !== null ? readKernelFile(name, args[0]) : undefined;
     if (fromKernel !== undefined) return Promise.resolve(fromKernel);
-    if (place === null) return current === null ? original(...args) : realFile(name, original, args);
+    if (place === null) return current === null ? original(...args) : callRealFile(name, original, args);
     const called = callLater(name, place, args);
-    // `open` gives the number of the descriptor
+    // `open` returns the number of the descriptor
     return name === 'open' ? called.then((fd) => new SimulatedHandle(Number(fd), callHandle)) : called;
   };
 
@@ -259,7 +259,7 @@ const asCallback =
     return undefined;
   };
 
-const nowhere = (path: string): never => {
+const throwNotSimulated = (path: string): never => {
   throw new Error(`${path} is not simulated`);
 };
 
@@ -274,10 +274,11 @@ export const simulateFiles = (): (() => void) => {
   }
   const useSockets = simulateSockets({
     getCaller: (path) => (path.startsWith('\0') ? current : (findPlace(path)?.caller ?? null)),
-    create: (path) => void callNow('writeFile', findPlace(path) ?? nowhere(path), [path, '', { flag: 'wx' }]),
-    remove: (path) => void callNow('rm', findPlace(path) ?? nowhere(path), [path, { force: true }]),
+    create: (path) =>
+      void callNow('writeFile', findPlace(path) ?? throwNotSimulated(path), [path, '', { flag: 'wx' }]),
+    remove: (path) => void callNow('rm', findPlace(path) ?? throwNotSimulated(path), [path, { force: true }]),
     getName: (path) => findPlace(path)?.names.join('/') ?? path,
-    exists: (path) => callNow('exists', findPlace(path) ?? nowhere(path), [path]) === true,
+    exists: (path) => callNow('exists', findPlace(path) ?? throwNotSimulated(path), [path]) === true,
   });
   syncBuiltinESMExports();
   return () => {
@@ -292,8 +293,12 @@ type AnyFunction = (...args: unknown[]) => unknown;
 /** Operations that a simulated process must not perform on the real system. */
 const CHANGES = new Set(['mkdtemp', 'mkdir', 'writeFile', 'appendFile', 'rename', 'link', 'unlink', 'rm']);
 
-/** A file of the real system, read at once: a simulated process must not wait for real time. */
-const realFile = async (name: string, original: AnyFunction, args: readonly unknown[]): Promise<unknown> => {
+/** Calls the real system synchronously: a simulated process must not wait for real time. */
+const callRealFile = async (
+  name: string,
+  original: AnyFunction,
+  args: readonly unknown[],
+): Promise<unknown> => {
   const now: unknown = Reflect.get(fs, `${name}Sync`);
   if (CHANGES.has(name)) throw systemError('EROFS', name);
   return typeof now === 'function' && name !== 'open' ? Reflect.apply(now, fs, args) : original(...args);
@@ -304,22 +309,22 @@ let boots = 1;
 let started = 0;
 
 /** Sets the process that reads `/proc`: its start time differs from that of earlier ones. */
-const runProcess = (processNumber: number): void => {
+const setKernelProcess = (processNumber: number): void => {
   started = processNumber;
 };
 
-/** A new simulation begins. */
+/** Resets the boot count for a new simulation. */
 export const startComputer = (): void => {
   boots = 1;
 };
 
-/** After a power cut the computer starts again. */
+/** Restarts the computer after a power cut. */
 export const bootAgain = (): void => {
   boots += 1;
 };
 
 /** Reads a simulated file of the kernel; undefined for other paths. */
-const kernelFile = (operation: string, path: unknown): string | undefined => {
+const readKernelFile = (operation: string, path: unknown): string | undefined => {
   if (path === '/etc/machine-id') return 'simulated';
   if (typeof path !== 'string' || !path.startsWith('/proc/')) return undefined;
   if (operation === 'readFile' && path.endsWith('/boot_id')) return `boot-${boots}`;

@@ -6,7 +6,7 @@ import type { Choices } from './random-choices.js';
 type DiskFault = {
   readonly code: 'ENOSPC' | 'EIO' | 'EMFILE';
   readonly at: number;
-  /** So many operations that need room fail. */
+  /** The number of operations that fail. */
   readonly length: number;
   /** An EIO waits for a sync. */
   readonly isAtSync: boolean;
@@ -25,21 +25,21 @@ export type SessionPlan = {
   readonly toolFaults: number;
   /** Calls per reply, at most, and rounds of calls in a row. */
   readonly callsMax: number;
-  /** Whether a power cut may leave holes in what was not synced. */
+  /** Whether a power cut may leave holes in unsynced data. */
   readonly holes: boolean;
-  /** Whether the output that watches the session is closed at some time. */
+  /** Whether a watcher fails because its output is closed. */
   readonly closesOutput: boolean;
-  /** Whether the clock of the wall jumps. */
+  /** Whether the wall clock jumps. */
   readonly clockJumps: boolean;
   /** Whether syncs are so slow that the journal syncs in another thread. */
   readonly slowDisk: boolean;
   /** Whether another program changes the journal while the session is open. */
   readonly journalChange: boolean;
-  /** Whether much comes together while it waits to retry: inputs, crashes, and a clock that is set. */
+  /** Whether inputs, crashes and clock jumps occur while the session waits to retry. */
   readonly isAboutRetries: boolean;
 };
 
-const settingsFor = (choices: Choices): Settings => {
+const chooseSettings = (choices: Choices): Settings => {
   const usd = choices.chance(0.2) ? 0.002 + choices.share() * 0.01 : ('unlimited' as const);
   const tokens = choices.chance(0.1) ? choices.between(500, 4_000) : ('unlimited' as const);
   const hooks = choices.chance(0.4);
@@ -68,18 +68,18 @@ const settingsFor = (choices: Choices): Settings => {
   };
 };
 
-const diskFaultFor = (choices: Choices): DiskFault => ({
+const chooseDiskFault = (choices: Choices): DiskFault => ({
   code: choices.pick('ENOSPC', 'EIO', 'EMFILE'),
   at: choices.between(1, 140),
   length: choices.pick(1, 3, 40),
   isAtSync: choices.chance(0.5),
 });
 
-const anyPlan = (choices: Choices): SessionPlan => ({
-  settings: settingsFor(choices),
+const choosePlan = (choices: Choices): SessionPlan => ({
+  settings: chooseSettings(choices),
   crashes: choices.pick(0, 1, 1, 2, 3),
   acts: choices.between(1, 5),
-  diskFault: choices.chance(0.25) ? diskFaultFor(choices) : null,
+  diskFault: choices.chance(0.25) ? chooseDiskFault(choices) : null,
   modelFaults: choices.pick(0, 0.15, 0.4),
   toolFaults: choices.pick(0, 0.15, 0.4),
   callsMax: choices.pick(1, 2, 3),
@@ -101,6 +101,6 @@ const aboutRetries: Partial<SessionPlan> = {
 };
 
 export const planFor = (choices: Choices): SessionPlan => {
-  const plan = anyPlan(choices);
+  const plan = choosePlan(choices);
   return choices.chance(0.02) ? { ...plan, ...aboutRetries } : plan;
 };

@@ -28,15 +28,15 @@ export class SimulatedProcess implements Caller {
   isAppending = false;
   /** A write of the journal has failed. */
   hasFailedToWrite = false;
-  /** The disk is full, and entries are in reserved space: they are durable, but nothing may be started any more. */
+  /** Entries are in reserved space of a full disk: they are durable, but nothing may start. */
   hasUsedReserve = false;
   /** An error of the disk was injected. */
   hasMetDiskFault = false;
   /** Undoes another program's change of the journal; null without such a change. */
   restoreJournal: (() => void) | null = null;
-  /** Meets no faults: it only looks. */
+  /** Has no faults: it only reads. */
   isQuiet = false;
-  /** Requests that nobody has aborted, and all. */
+  /** Open requests, and all requests. */
   requests = 0;
   requestsMade = 0;
   /** Steady time at which timers were set, and their delays. */
@@ -129,7 +129,7 @@ export class SimulatedProcess implements Caller {
     if (hasResult && operation === 'write') world.meet('ENOSPC at a result');
   }
 
-  /** Now and then a sync blocks for long, so that the journal syncs in another thread. */
+  /** Some syncs block for long, so that the journal syncs in another thread. */
   block(): void {
     const { choices, plan, timeline } = this.world;
     timeline.pass(choices.chance(plan.slowDisk ? 0.5 : 0.1) ? 4 : 0.02);
@@ -146,9 +146,9 @@ export class SimulatedProcess implements Caller {
 }
 
 /**
- * The process crashes at the n-th point: counted from its start, from the moment at which its session is open, or of
- * those points at which the session is in a state, or at which entries (`syncing`) or a new file and its name (`naming`) were
- * written and are not durable yet.
+ * The process crashes at the n-th point after its start (`opening`) or after its session is open
+ * (`running`); or at the n-th point in a state, or with entries (`syncing`) or a new file and its name
+ * (`naming`) that are written but not durable.
  */
 type CrashPlan = {
   readonly from: 'opening' | 'running' | 'syncing' | 'naming' | StateName;

@@ -37,7 +37,7 @@ export class SimulatedSession {
   #turns = 0;
   #crashes = 0;
   #isOver = false;
-  /** The session does not open any more, for a good reason. */
+  /** The session refuses to open, and a checker has accepted the reason. */
   #isRefused = false;
 
   constructor(world: World) {
@@ -69,7 +69,7 @@ export class SimulatedSession {
     while (this.#canContinue() && !(this.#isIdle() && this.world.acts >= this.world.plan.acts)) {
       if (this.#isOver && this.world.acts >= this.world.plan.acts) return;
       if (this.#isOver) await this.#openAgain();
-      if (!(await this.#turn())) return; // it waits for the user, who has nothing more to say
+      if (!(await this.#turn())) return; // the session waits, and the user has no more acts
     }
   }
 
@@ -228,7 +228,7 @@ export class SimulatedSession {
     );
   }
 
-  /** A session may refuse to open because of the disk, nothing else. */
+  /** Only a fault of the disk may prevent the session from opening. */
   #judgeRefusal(process: SimulatedProcess, error: unknown, tries: number): void {
     const { world } = this;
     const kind = error instanceof JournalError ? error.kind : 'other';
@@ -248,7 +248,7 @@ export class SimulatedSession {
       );
   }
 
-  /** The user begins to act; the end of the session is judged. */
+  /** Starts the user, and checks why the session ends. */
   #follow(process: SimulatedProcess, runtime: LocalRuntime): void {
     const { world } = this;
     const over = (): void => {
@@ -274,7 +274,7 @@ export class SimulatedSession {
 
   /** Advances time until the promise settles or the process ends. */
   #await(promise: Promise<unknown>): Promise<PromiseOutcome> {
-    return whileTimePasses(promise, () => {
+    return awaitOutcome(promise, () => {
       if (this.#process.isDead || !this.#canContinue()) return false;
       this.#turns += 1;
       const moment = this.world.timeline.advance();
@@ -290,8 +290,8 @@ type PromiseOutcome =
   | { readonly kind: 'failed'; readonly error: unknown }
   | { readonly kind: 'open' };
 
-/** Waits for the promise; `next` lets a moment pass, and returns false when nobody can wait any longer. */
-const whileTimePasses = async (
+/** Waits for the promise; `next` advances time, and returns false if waiting is over. */
+const awaitOutcome = async (
   promise: Promise<unknown>,
   next: () => Promise<true> | false,
 ): Promise<PromiseOutcome> => {

@@ -63,12 +63,12 @@ class SimulatedServer extends EventEmitter {
     return this;
   }
 
-  /** As Node, which does not tell of a socket file that it can't remove. */
+  /** Ignores a socket file that it can't remove, as Node does. */
   #remove(path: string): void {
     try {
       if (!isAbstract(path)) this.#files.remove(path);
     } catch {
-      // the file stays, and nobody answers at it
+      // the file stays without a listener
     }
   }
 
@@ -97,7 +97,7 @@ class SimulatedSocket extends EventEmitter {
   }
 }
 
-const pathIn = (options: unknown): string =>
+const getPath = (options: unknown): string =>
   typeof options === 'object' && options !== null && 'path' in options && typeof options.path === 'string'
     ? options.path
     : '';
@@ -107,7 +107,7 @@ export const simulateSockets = (files: SocketFiles): (() => void) => {
   const owner = net as unknown as Record<string, unknown>; // the object behind `node:net`, whose exports follow it
   const { createServer, createConnection } = net;
   owner.createServer = () => new SimulatedServer(files);
-  owner.createConnection = (options: unknown) => new SimulatedSocket(pathIn(options), files);
+  owner.createConnection = (options: unknown) => new SimulatedSocket(getPath(options), files);
   return () => {
     owner.createServer = createServer;
     owner.createConnection = createConnection;

@@ -30,7 +30,7 @@ const jobs = (): Jobs => {
   };
 };
 
-/** Notes when the journal refuses a write, or has used reserved space: after that nothing may happen any more. */
+/** Records refused writes and used reserved space: afterwards nothing may happen. */
 const watchJournal = (process: SimulatedProcess, journal: Journal): Journal => ({
   ...journal,
   get seq() {
@@ -57,7 +57,7 @@ const watchJournal = (process: SimulatedProcess, journal: Journal): Journal => (
   },
 });
 
-/** After a failed write the journal takes nothing more; and what it refuses did not fit into reserved space. */
+/** Checks that a failed journal takes no more entries, and had used its reserved space. */
 const checkRefusal = async (
   { world }: SimulatedProcess,
   journal: Journal,
@@ -77,7 +77,7 @@ const checkRefusal = async (
 
 export type StartedRuntime = {
   readonly runtime: LocalRuntime;
-  /** The state that the journal led to when it was opened; null before. */
+  /** The state of the journal when it was opened; null before. */
   opened(): State | null;
 };
 
@@ -107,7 +107,7 @@ const watchStore = (
   };
 };
 
-/** EPIPE is the end of a reader of ours: the session goes on without it. */
+/** EPIPE is a closed watcher: the session continues without it. */
 const isExpected = (fault: Error): boolean => fault.message.startsWith('EPIPE');
 
 export const startProcess = (process: SimulatedProcess, folder: string): StartedRuntime => {

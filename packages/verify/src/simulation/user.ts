@@ -6,20 +6,20 @@ import type { LocalRuntime } from '@pawl/agent/session/runtime';
 import type { SimulatedProcess } from './simulated-process.js';
 import type { World } from './world.js';
 
-const inputText = (world: World): string => {
+const createInputText = (world: World): string => {
   const text = `${world.name('input')};`;
   world.inputs.set(text, { text, isAcknowledged: false, isWithdrawn: false });
   return text;
 };
 
-const typed = (world: World): Input => ({
+const createUserInput = (world: World): Input => ({
   type: 'UserInput',
-  text: `${inputText(world)} ${'please '.repeat(world.choices.pick(1, 200))}`,
+  text: `${createInputText(world)} ${'please '.repeat(world.choices.pick(1, 200))}`,
   mode: world.choices.pick('steer', 'followUp'),
 });
 
 /** Approves, or denies, the first call that waits for it. */
-const approval = (world: World, state: State, isAllowed: boolean): Input | null => {
+const answerApproval = (world: World, state: State, isAllowed: boolean): Input | null => {
   if (state.name !== 'ExecutingTools') return null;
   const call = state.calls.find(({ status }) => status === 'awaitingApproval');
   if (call === undefined) return null;
@@ -37,7 +37,7 @@ const shortenQueue = ({ session }: State): Input => ({
   items: session.queue.slice(0, -1),
 });
 
-const whileBusy = (world: World, state: State): Input => {
+const chooseBusyAct = (world: World, state: State): Input => {
   const { choices } = world;
   const calls = state.name === 'ExecutingTools' ? state.calls.map(({ judged }) => judged.callId) : [];
   const kind = choices.pick(
@@ -62,7 +62,7 @@ const whileBusy = (world: World, state: State): Input => {
   if (kind === 'settings') return { type: 'SettingsChanged', patch: { maxParallel: choices.between(1, 4) } };
   if (kind === 'shutdown' && choices.chance(0.3)) return { type: 'ShutdownRequested' };
   world.meet('input while busy');
-  return typed(world);
+  return createUserInput(world);
 };
 
 const raiseLimit = (world: World, state: State): Input | null => {
@@ -74,37 +74,39 @@ const raiseLimit = (world: World, state: State): Input | null => {
   return { type: 'ApproveBudget', dimension, limit: 'unlimited' };
 };
 
-const whileIdle = (world: World, state: State): Input => {
+const chooseIdleAct = (world: World, state: State): Input => {
   const { choices } = world;
   const kind = choices.pick('input', 'input', 'compact', 'retryLast', 'raise', 'shutdown');
   if (kind === 'compact') return { type: 'CompactRequested' };
   if (kind === 'retryLast') return { type: 'RetryLast' };
   const raised = kind === 'raise' ? raiseLimit(world, state) : null;
   if (raised !== null) return raised;
-  return kind === 'shutdown' && choices.chance(0.3) ? { type: 'ShutdownRequested' } : typed(world);
+  return kind === 'shutdown' && choices.chance(0.3) ? { type: 'ShutdownRequested' } : createUserInput(world);
 };
 
-const nextAct = (world: World, state: State): Input => {
+const chooseAct = (world: World, state: State): Input => {
   if (state.name === 'Ready') return { type: 'Start' };
-  if (state.name === 'WaitingForUserInput') return whileIdle(world, state);
-  const answered = world.choices.chance(0.8) ? approval(world, state, !world.choices.chance(0.3)) : null;
-  return answered ?? whileBusy(world, state);
+  if (state.name === 'WaitingForUserInput') return chooseIdleAct(world, state);
+  const answered = world.choices.chance(0.8)
+    ? answerApproval(world, state, !world.choices.chance(0.3))
+    : null;
+  return answered ?? chooseBusyAct(world, state);
 };
 
 /** The act of a user who helps the session to settle; null while it works. */
-const helpfulAct = (world: World, state: State): Input | null => {
+const chooseHelpfulAct = (world: World, state: State): Input | null => {
   if (state.name === 'Ready') return { type: 'Start' };
-  const answered = approval(world, state, true);
+  const answered = answerApproval(world, state, true);
   if (answered !== null) return answered;
   if (state.name !== 'WaitingForUserInput') return null;
   const raised = raiseLimit(world, state);
   if (raised !== null) return raised;
   if (world.hasAskedLast) return null;
   world.hasAskedLast = true;
-  return typed(world);
+  return createUserInput(world);
 };
 
-const inputIn = (world: World, input: Input) =>
+const findInput = (world: World, input: Input) =>
   input.type === 'UserInput' ? world.inputs.get(input.text.slice(0, input.text.indexOf(' '))) : undefined;
 
 export class User {
@@ -129,14 +131,14 @@ export class User {
     this.#process.after(pauseMs, () => {
       world.acts += 1;
       const { state } = this.#process;
-      if (state !== null) this.#send(nextAct(world, state));
+      if (state !== null) this.#send(chooseAct(world, state));
       this.live();
     });
   }
 
   #help(): void {
     const { world, state } = this.#process;
-    const act = state === null ? null : helpfulAct(world, state);
+    const act = state === null ? null : chooseHelpfulAct(world, state);
     if (act !== null) this.#send(act);
     this.#process.after(1_000, () => this.#help());
   }
@@ -145,7 +147,7 @@ export class User {
     const process = this.#process;
     const { world } = process;
     world.say(`user: ${input.type}`);
-    const record = inputIn(world, input);
+    const record = findInput(world, input);
     this.#runtime.send(this.#sessionId, input).then(
       () => {
         if (!process.isDead && record !== undefined) record.isAcknowledged = true;
