@@ -15,29 +15,33 @@ import type { ExplorationNode } from './exploration-node.js';
 import { isRequest } from './possible-events.js';
 
 /**
- * The key of a node: a text of everything that decides its future. Nodes with the same key are one node.
+ * The key of a node: a text of everything that decides its future. Nodes with the same key are one
+ * node.
  *
- * Sound means: from two nodes of the same key the same labels lead, up to the names of ids, to nodes of the same key,
- * over the same arrows, with the same faults. Reasons for each omission:
+ * Sound means: from two nodes of the same key the same labels lead, up to the names of ids, to
+ * nodes of the same key, over the same arrows, with the same faults. Reasons for each omission:
  *
- * 1. Ids. The machine compares ids for equality, and creates ids that it has never used. Labels name
- *    work in flight, or work that never is again. So only the work in flight counts, not its id.
- * 2. Times. The machine reads the clock only for the remaining time of the turn's timer, which is in
- *    the key. Everything else that has a time waits for its timer, by id.
- * 3. Texts. No move reads what a text says. Read are: whether the message at the end holds results, one that is too
- *    long, text of the user (none, one, several: moves treat all texts alike), anything else; whether streamed text is
- *    blank; how many messages could be summarised (0, 1, enough: the number only grows until a summary makes it 0 or
- *    1). All older messages are closed, and closed messages are never read again.
- * 4. The size of the conversation. Thresholds are shares of a million tokens, replies report a few or
- *    nearly all of them, and the texts since the last report stay below a thousand, since a shortest
- *    way to a node is short: the last report decides which thresholds are exceeded.
- * 5. Usage. It matters against limits. Only as many replies and bills cost something as the bounds say, so dollars and
- *    tokens are counted exactly where there is a limit, and ignored where there is none. Bills that may still come
- *    count only while one may still cost something, and not more of them than that.
+ * 1. Ids. The machine compares ids for equality, and creates only fresh ids. Labels name work in
+ *    flight, or work that never is again. So only the work in flight counts, not its id.
+ * 2. Times. The machine reads the clock only for the remaining time of the turn's timer, which is
+ *    in the key. Everything else that has a time waits for its timer, by id.
+ * 3. Texts. No move reads what a text says. Read are: whether the message at the end holds results,
+ *    one that is too long, text of the user (none, one, several: moves treat all texts alike),
+ *    anything else; whether streamed text is blank; how many messages could be summarised (0, 1,
+ *    enough: the number only grows until a summary makes it 0 or 1). All older messages are closed,
+ *    and closed messages are never read again.
+ * 4. The size of the conversation. Thresholds are shares of a million tokens, replies report a few
+ *    or nearly all of them, and the texts since the last report stay below a thousand, since a
+ *    shortest way to a node is short: the last report decides which thresholds are exceeded.
+ * 5. Usage. It matters against limits. Only as many replies and bills cost something as the bounds
+ *    say, so dollars and tokens are counted exactly where there is a limit, and ignored where there
+ *    is none. Bills that may still come count only while one may still cost something, and not more
+ *    of them than that.
  * 6. Counts of a turn start again with each turn: between turns they are not in the key.
  * 7. The reason for waiting is shown to the user. The machine reads only whether it was a budget.
- * 8. How a call ended matters for two things: whether it may have changed something, as the setting `hooks` counts it
- *    (which no world here changes under way), and whether its text is too long to be sent twice.
+ * 8. How a call ended matters for two things: whether it may have changed something, as the setting
+ *    `hooks` counts it (which no world here changes under way), and whether its text is too long to
+ *    be sent twice.
  */
 export const stateKeyFor = ({ changes }: Configuration): ((node: ExplorationNode) => string) => {
   // The names in a patch are names of settings.

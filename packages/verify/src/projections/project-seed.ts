@@ -37,7 +37,7 @@ export type SeedWords = {
   readonly hooked: string;
   /** The action that runs the hook. */
   readonly runs: string;
-  /** `hidden`: the batch ends with the hook. `ifRun`: the hook appears if it runs. `always`: it is never skipped. */
+  /** `hidden`: ends with the batch. `ifRun`: appears if it runs. `always`: is never skipped. */
   readonly hook: 'hidden' | 'ifRun' | 'always';
   /** The action for streamed text; null if the seed does not stream. */
   readonly streams: string | null;

@@ -1,7 +1,8 @@
 /**
  * A file system in memory that tracks durable data.
  *
- * 1. A change of a file is durable after a sync of the file; a change of names after a sync of their folder.
+ * 1. A change of a file is durable after a sync of the file; a change of names after a sync of
+ *    their folder.
  * 2. A power cut keeps any number of the first changes since then. It tears the next one: cuts it
  *    anywhere, and may replace sectors by zeros. Files and folders lose independently.
  * 3. A killed process loses none of its writes.

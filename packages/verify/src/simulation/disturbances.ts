@@ -1,6 +1,6 @@
 /**
- * Another program changes the journal of an open session. From then on nothing more may be acknowledged. When the session
- * has ended, the user puts the file back as it was.
+ * Another program changes the journal of an open session. From then on nothing more may be
+ * acknowledged. When the session has ended, the user puts the file back as it was.
  */
 
 import { fileJournals } from '@pawl/agent/journal/file-store';
@@ -77,7 +77,8 @@ export const changeJournal = (process: SimulatedProcess): void => {
 };
 
 /**
- * Another process tries to open the session that `holder` has open. It must be refused, unless the holder ends meanwhile.
+ * Another process tries to open the session that `holder` has open. It must be refused, unless the
+ * holder ends meanwhile.
  */
 export const tryAsRival = async (
   rival: SimulatedProcess,

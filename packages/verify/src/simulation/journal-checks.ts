@@ -138,8 +138,8 @@ export const tornBytes = (world: World): number => {
 };
 
 /**
- * Zeros that may lie over acknowledged lines, as far as the journal knows: there is no mark, or an old one and lines
- * behind the zeros. All that was acknowledged is good, and can be forked.
+ * Zeros that may lie over acknowledged lines, as far as the journal knows: there is no mark, or an
+ * old one and lines behind the zeros. All that was acknowledged is good, and can be forked.
  */
 export const mayBeDamage = (world: World, { kind, place }: JournalError): boolean => {
   const { zeros, acknowledged } = world;
@@ -153,10 +153,11 @@ const versionIn = (journal: Buffer): number =>
   Number(/^{"version":(\d+)/.exec(journal.toString('latin1', 0, 40))?.[1]);
 
 /**
- * Damages what was acknowledged, as a failing disk does, and opens the session: that must be refused, and the file must
- * stay as it is. Then the damage is undone.
+ * Damages what was acknowledged, as a failing disk does, and opens the session: that must be
+ * refused, and the file must stay as it is. Then the damage is undone.
  *
- * Zeros not while the mark is old after a power cut: then nobody knows what was acknowledged (docs/journal.md).
+ * Zeros not while the mark is old after a power cut: then nobody knows what was acknowledged
+ * (docs/journal.md).
  */
 export const checkDamage = async (world: World, folder: string): Promise<void> => {
   const part = acknowledgedPart(world);

@@ -1,9 +1,11 @@
 /**
  * All random decisions of one simulated session.
  *
- * 1. The same seed gives the same decisions. A list of recorded draws gives them, too, and zeros after its end.
- * 2. A draw of zero is always the simplest decision: no fault, the first of a list, the least number. So a shorter list
- *    of smaller draws gives a simpler session (see `shrink` in simulate.ts).
+ * 1. The same seed gives the same decisions. A list of recorded draws gives them, too, and zeros
+ *    after its end.
+ * 2. A draw of zero is always the simplest decision: no fault, the first of a list, the least
+ *    number. So a shorter list of smaller draws gives a simpler session (see `shrink` in
+ *    simulate.ts).
  */
 const RANGE = 2 ** 32;
 

@@ -99,7 +99,8 @@ const runSession = async (source: number | readonly number[], isTraced = false):
 /**
  * Makes a list of draws shorter and smaller, as long as the session that comes of it still fails.
  *
- * Pieces are taken out or set to zero, large ones first; see random-choices.ts for why that makes a session simpler.
+ * Pieces are taken out or set to zero, large ones first; see random-choices.ts for why that makes a
+ * session simpler.
  */
 type Draws = readonly number[];
 

@@ -147,8 +147,8 @@ export class SimulatedProcess implements Caller {
 
 /**
  * The process crashes at the n-th point after its start (`opening`) or after its session is open
- * (`running`); or at the n-th point in a state, or with entries (`syncing`) or a new file and its name
- * (`naming`) that are written but not durable.
+ * (`running`); or at the n-th point in a state, or with entries (`syncing`) or a new file and its
+ * name (`naming`) that are written but not durable.
  */
 type CrashPlan = {
   readonly from: 'opening' | 'running' | 'syncing' | 'naming' | StateName;

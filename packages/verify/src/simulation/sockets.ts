@@ -3,8 +3,8 @@ import net from 'node:net';
 import { type Caller, systemError } from './disk.js';
 
 /**
- * Local sockets of simulated processes: as files of a simulated disk, or with abstract names. The kernel of a simulated
- * computer refuses connections to the sockets of a process that has ended.
+ * Local sockets of simulated processes: as files of a simulated disk, or with abstract names. The
+ * kernel of a simulated computer refuses connections to the sockets of a process that has ended.
  */
 type SocketFiles = {
   /** The process that uses the path; null if it is not simulated. */

@@ -41,7 +41,7 @@ const watchJournal = (process: SimulatedProcess, journal: Journal): Journal => (
   },
   append: async (drafts) => {
     process.isAppending = true;
-    disturbClock(process, drafts.at(-1)?.state ?? null); // the events have their times, and no timer of theirs is set yet
+    disturbClock(process, drafts.at(-1)?.state ?? null); // after the events have their times, before their timers start
     try {
       await journal.append(drafts);
       if ((journal.full ?? null) === null) return;

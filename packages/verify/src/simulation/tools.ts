@@ -1,7 +1,8 @@
 /**
  * Tools of each class of effects. Their effects last: they belong to the world, not to the process.
  *
- * `look` is pure. `append` is probeable: it adds one line to a file. `command` is opaque. `ask` is opaque and spends.
+ * `look` is pure. `append` is probeable: it adds one line to a file. `command` is opaque. `ask` is
+ * opaque and spends.
  */
 
 import { hash } from 'node:crypto';

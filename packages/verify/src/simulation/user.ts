@@ -153,7 +153,7 @@ export class User {
         if (!process.isDead && record !== undefined) record.isAcknowledged = true;
       },
       () => {
-        if (world.isHealed && !process.isDead) world.hasAskedLast = false; // the session has ended, and is opened again
+        if (world.isHealed && !process.isDead) world.hasAskedLast = false; // asks again in the reopened session
       },
     );
   }
