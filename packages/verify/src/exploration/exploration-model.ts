@@ -59,19 +59,19 @@ export const createModel = (
   machine: AgentMachine,
   projections: readonly Projection[],
 ): { readonly model: FiniteModel<ExplorationNode, ExplorationEvent>; readonly seen: CoveredArrows } => {
-  const scenery = createContext(configuration, machine);
+  const context = createContext(configuration, machine);
   const seen: CoveredArrows = { edges: new Set(), arrows: new Set() };
   const model: FiniteModel<ExplorationNode, ExplorationEvent> = {
     initial: {
-      state: initialState(scenery.settings),
+      state: initialState(context.settings),
       cursors: initialCursors(projections),
       costlyLeft: configuration.bounds.budgetStops,
       now: 0,
     },
     labels: (node) => [
-      ...pendingResponses(node, scenery),
-      ...userEvents(node, scenery),
-      ...adversarialEvents(node, scenery),
+      ...pendingResponses(node, context),
+      ...userEvents(node, context),
+      ...adversarialEvents(node, context),
     ],
     next: (node, label) => take(node, label, machine, projections, seen),
     key: stateKeyFor(configuration),

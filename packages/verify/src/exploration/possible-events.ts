@@ -27,36 +27,36 @@ import {
 
 export const pendingResponses = (
   node: ExplorationNode,
-  scenery: ExplorationContext,
+  context: ExplorationContext,
 ): readonly ExplorationEvent[] => {
   const { state, now: at } = node;
-  const answers = answersTo(node, scenery);
+  const responses = createResponses(node, context);
   const limit = state.session.turn.timeLimit;
-  if (limit === null) return answers;
+  if (limit === null) return responses;
   const dueAt = Math.max(at, limit.dueAt);
   const fires = world({ type: 'TimerFired', at: dueAt, timerId: limit.timerId });
-  if (at >= limit.dueAt) return [...answers, fires];
+  if (at >= limit.dueAt) return [...responses, fires];
   // Every response may also come after the timer is due and before it fires.
-  const tardy = answers.map((label) => ({ ...label, event: { ...label.event, at: dueAt } }));
-  return [...answers, ...tardy, fires];
+  const tardy = responses.map((label) => ({ ...label, event: { ...label.event, at: dueAt } }));
+  return [...responses, ...tardy, fires];
 };
 
-const answersTo = (node: ExplorationNode, scenery: ExplorationContext): readonly ExplorationEvent[] => {
+const createResponses = (node: ExplorationNode, context: ExplorationContext): readonly ExplorationEvent[] => {
   const { state, now: at } = node;
   switch (state.name) {
     case 'CallingLlm':
-      return modelAnswers(state, node, scenery);
+      return modelResponses(state, node, context);
     case 'Error':
       return [world({ type: 'TimerFired', at, timerId: state.timerId })];
     case 'ExecutingTools':
-      return toolAnswers(state, node, scenery);
+      return toolResponses(state, node, context);
     case 'PostToolsHook':
       return [
-        ...(state.prepared === undefined ? [world(preparing(state.hookId, at))] : []),
-        ...scenery.configuration.hooks.map((word) => world(hookAnswer(state.hookId, at, word))),
+        ...(state.prepared === undefined ? [world(createPreparation(state.hookId, at))] : []),
+        ...context.configuration.hooks.map((word) => world(createHookResponse(state.hookId, at, word))),
       ];
     case 'Compacting':
-      return compactionAnswers(state.compactionId, at);
+      return compactionResponses(state.compactionId, at);
     default:
       return [];
   }
@@ -67,7 +67,7 @@ const answersTo = (node: ExplorationNode, scenery: ExplorationContext): readonly
 /** The streamed text. It begins every reply with text, so that the reply need not be shown again. */
 const streamed = 'y';
 
-const modelAnswers = (
+const modelResponses = (
   state: In<'CallingLlm'>,
   node: ExplorationNode,
   { configuration, replies }: ExplorationContext,
@@ -77,7 +77,7 @@ const modelAnswers = (
   const labels = replies
     .filter(({ costly }) => !costly || node.costlyLeft > 0)
     .map(({ costly, ...reply }) => world({ type: 'LlmCompleted', at, requestId, ...reply }, costly));
-  for (const word of configuration.failures) labels.push(world(modelFailure(requestId, at, word)));
+  for (const word of configuration.failures) labels.push(world(createModelFailure(requestId, at, word)));
   if (!configuration.streams) return labels;
   // More streamed text would lead to the same node.
   if (partial === '') labels.push(world({ type: 'TextDelta', at, requestId, text: ' ' }));
@@ -96,7 +96,7 @@ const modelErrors: Readonly<Record<Exclude<FailureChoice, 'heldBack'>, ModelErro
   waitTooLong: { kind: 'rateLimited', message: 'later', retryable: true, retryAfterMs: waitTooLongMs },
 };
 
-const modelFailure = (requestId: string, at: number, word: FailureChoice): Event =>
+const createModelFailure = (requestId: string, at: number, word: FailureChoice): Event =>
   word === 'heldBack'
     ? { type: 'PolicyStopped', at, requestId, why: 'enough' }
     : { type: 'LlmFailed', at, requestId, error: modelErrors[word], usage: null, jitter: 0 };
@@ -121,7 +121,7 @@ const previews: readonly CallPreview[] = [
   { kind: 'refused', text: 'it does not fit' },
 ];
 
-const toolAnswers = (
+const toolResponses = (
   state: In<'ExecutingTools'>,
   { now: at, costlyLeft }: ExplorationNode,
   { configuration, settings }: ExplorationContext,
@@ -162,14 +162,14 @@ const hookResults: Readonly<Record<Exclude<HookChoice, 'failed'>, Partial<On<'Ho
 };
 
 /** Once in a phase: further effects only make the list longer. */
-const preparing = (hookId: string, at: number): Event => ({
+const createPreparation = (hookId: string, at: number): Event => ({
   type: 'HookPrepared',
   at,
   hookId,
   effect: { kind: 'file', path: 'a.ts', before: 'rough', after: 'smooth' },
 });
 
-const hookAnswer = (hookId: string, at: number, word: HookChoice): Event =>
+const createHookResponse = (hookId: string, at: number, word: HookChoice): Event =>
   word === 'failed'
     ? { type: 'HookFailed', at, hookId, message: 'broken' }
     : {
@@ -186,7 +186,7 @@ const hookAnswer = (hookId: string, at: number, word: HookChoice): Event =>
         ...hookResults[word],
       };
 
-const compactionAnswers = (compactionId: string, at: number): readonly ExplorationEvent[] => {
+const compactionResponses = (compactionId: string, at: number): readonly ExplorationEvent[] => {
   const usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0, costUsd: 0 };
   return [
     world({ type: 'CompactionCompleted', at, compactionId, summary: 'so far', usage }),
@@ -198,15 +198,15 @@ const compactionAnswers = (compactionId: string, at: number): readonly Explorati
 
 export const userEvents = (
   node: ExplorationNode,
-  scenery: ExplorationContext,
+  context: ExplorationContext,
 ): readonly ExplorationEvent[] => {
   const { state, now: at } = node;
-  const { bounds, configuration } = scenery;
-  const labels = [...inputs(state, at, scenery), ...edits(state, at), ...limits(state, at, scenery)];
+  const { bounds, configuration } = context;
+  const labels = [...inputs(state, at, context), ...edits(state, at), ...limits(state, at, context)];
   if (bounds.cancels > 0) labels.push(user({ type: 'CancelTurn', at }));
   if (bounds.shutdowns > 0) {
     labels.push(user({ type: 'ShutdownRequested', at }));
-    if (state.name === 'ShuttingDown') labels.push(user(resumedAfter(state, at)));
+    if (state.name === 'ShuttingDown') labels.push(user(createResumed(state, at)));
   }
   for (const patch of configuration.changes) labels.push(user({ type: 'SettingsChanged', at, patch }));
   switch (state.name) {
@@ -219,13 +219,13 @@ export const userEvents = (
     case 'Error':
       return [...labels, user({ type: 'RetryNow', at })];
     case 'ExecutingTools':
-      return [...labels, ...aboutCalls(state, at, scenery)];
+      return [...labels, ...callEvents(state, at, context)];
     default:
       return labels;
   }
 };
 
-const resumedAfter = (state: State, at: number): Event => ({
+const createResumed = (state: State, at: number): Event => ({
   type: 'Resumed',
   at,
   epoch: state.session.epoch + 1,
@@ -240,10 +240,10 @@ const queued = (state: State, mode: InputMode): number => {
 };
 
 /** A unique text for each input, so that inputs can't be confused. */
-const textAfter = (state: State): string => `text ${state.session.counters.input + 1}`;
+const chooseInputText = (state: State): string => `text ${state.session.counters.input + 1}`;
 
 const inputs = (state: State, at: number, { bounds }: ExplorationContext): ExplorationEvent[] => {
-  const text = textAfter(state);
+  const text = chooseInputText(state);
   const labels = [user({ type: 'UserInput', at, text: ' ', mode: 'steer' })];
   // Only input begins a turn, so between turns one input is always possible.
   const isIdle =
@@ -281,13 +281,13 @@ const limits = (state: State, at: number, { settings }: ExplorationContext): rea
 
 // ---- Calls ----
 
-const aboutCalls = (
+const callEvents = (
   state: In<'ExecutingTools'>,
   at: number,
-  scenery: ExplorationContext,
+  context: ExplorationContext,
 ): readonly ExplorationEvent[] => {
   const { batchId, calls } = state;
-  const { bounds, configuration } = scenery;
+  const { bounds, configuration } = context;
   const labels: ExplorationEvent[] = [];
   for (const call of calls) {
     if (isEnded(call)) continue;
@@ -310,15 +310,15 @@ const JUMP_MS = 86_400_000;
 
 export const adversarialEvents = (
   node: ExplorationNode,
-  scenery: ExplorationContext,
+  context: ExplorationContext,
 ): readonly ExplorationEvent[] => {
-  const { bounds, configuration } = scenery;
+  const { bounds, configuration } = context;
   const { state, now: at } = node;
   const labels: ExplorationEvent[] = [];
-  if (bounds.crashes > 0 && state.name !== 'ShuttingDown') labels.push(fate(resumedAfter(state, at)));
+  if (bounds.crashes > 0 && state.name !== 'ShuttingDown') labels.push(fate(createResumed(state, at)));
   if (bounds.crashes > 0 && configuration.clockJumps && state.name !== 'ShuttingDown')
-    for (const then of [0, at + JUMP_MS]) labels.push(fate(resumedAfter(state, then)));
-  if (bounds.late > 0) labels.push(...lateAnswers(node, scenery), ...bills(node, scenery));
+    for (const then of [0, at + JUMP_MS]) labels.push(fate(createResumed(state, then)));
+  if (bounds.late > 0) labels.push(...lateResponses(node, context), ...usageReports(node, context));
   if (bounds.duplicates > 0) labels.push(...duplicates(state, at));
   if (state.name === 'WaitingForUserInput') labels.push(fate({ type: 'InputFailed', at, message: 'broken' }));
   if (state.name === 'ExecutingTools')
@@ -352,7 +352,7 @@ type Late = { readonly [T in EventType]?: (at: number, old: Old, state: State) =
 const noUsage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0, costUsd: 0 };
 const lateReply = { ...createReply({ text: 'yes' }, defaultSettings.limits), usage: noUsage };
 const lateError = { kind: 'overloaded', message: 'busy', retryable: true, retryAfterMs: null } as const;
-const aboutOld = (at: number, old: Old) => ({ at, batchId: old('batch'), callId: 'c1' });
+const lateCall = (at: number, old: Old) => ({ at, batchId: old('batch'), callId: 'c1' });
 
 /** One late response for each kind of event that answers something. */
 const lateEvents: Late = {
@@ -385,22 +385,22 @@ const lateEvents: Late = {
   PolicyStopped: (at, old) => ({ type: 'PolicyStopped', at, requestId: old('request'), why: 'enough' }),
   CallPreviewed: (at, old) => ({
     type: 'CallPreviewed',
-    ...aboutOld(at, old),
+    ...lateCall(at, old),
     preview: { kind: 'none' },
   }),
-  ToolStarted: (at, old) => ({ type: 'ToolStarted', ...aboutOld(at, old) }),
+  ToolStarted: (at, old) => ({ type: 'ToolStarted', ...lateCall(at, old) }),
   ToolCompleted: (at, old) => ({
     type: 'ToolCompleted',
-    ...aboutOld(at, old),
+    ...lateCall(at, old),
     outcome: { status: 'ok', text: 'late' },
   }),
   ApprovalAnswered: (at, old) => ({
     type: 'ApprovalAnswered',
-    ...aboutOld(at, old),
+    ...lateCall(at, old),
     answer: { kind: 'allow' },
     scope: 'session',
   }),
-  CancelTool: (at, old) => ({ type: 'CancelTool', ...aboutOld(at, old) }),
+  CancelTool: (at, old) => ({ type: 'CancelTool', ...lateCall(at, old) }),
   ToolsFailed: (at, old) => ({ type: 'ToolsFailed', at, batchId: old('batch'), message: 'broken' }),
   HookPrepared: (at, old) => ({
     type: 'HookPrepared',
@@ -440,7 +440,7 @@ const lateEvents: Late = {
 };
 
 /** Skips pairs without an edge, which give only a diagnostic, unless `misplaced` is set. */
-const lateAnswers = (
+const lateResponses = (
   { state, now: at }: ExplorationNode,
   { ignored, configuration }: ExplorationContext,
 ): readonly ExplorationEvent[] => {
@@ -455,7 +455,7 @@ const lateAnswers = (
 };
 
 /** Late usage reports, also costly ones: for ended requests, alone or with a reply, and for running work. */
-const bills = (
+const usageReports = (
   { state, now: at, costlyLeft }: ExplorationNode,
   { settings }: ExplorationContext,
 ): readonly ExplorationEvent[] => {
@@ -485,10 +485,10 @@ export const isRequest = (id: string): boolean => id.startsWith(words.request);
 // ---- Twice ----
 
 const duplicates = (state: State, at: number): readonly ExplorationEvent[] =>
-  state.name === 'ExecutingTools' ? duplicatesOfCalls(state, at) : [];
+  state.name === 'ExecutingTools' ? callDuplicates(state, at) : [];
 
 /** Duplicate and premature events about a call. */
-const duplicatesOfCalls = (state: In<'ExecutingTools'>, at: number): readonly ExplorationEvent[] => {
+const callDuplicates = (state: In<'ExecutingTools'>, at: number): readonly ExplorationEvent[] => {
   const { batchId, calls } = state;
   const labels: ExplorationEvent[] = [];
   for (const call of calls) {

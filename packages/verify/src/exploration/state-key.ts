@@ -125,7 +125,7 @@ const isLong = (text: string, bytes: number): boolean => text.length * 4 > bytes
 
 // ---- The session ----
 
-const grantedTo = (grant: Grant): string => {
+const getGrantTarget = (grant: Grant): string => {
   switch (grant.scope) {
     case 'shape':
       return grant.shape;
@@ -156,7 +156,8 @@ const sessionKey = (state: State): string => {
   if (hasSessionLimit(session) && hasOpenBill(state)) key += '?';
   if (limits.usd !== 'unlimited') key += `$${usage.costUsd}/${slices.usd}`;
   if (limits.tokens !== 'unlimited') key += `#${totalTokens(usage)}/${slices.tokens}`;
-  for (const grant of grants) key += `+${grant.tool}${grant.scope}${grantedTo(grant)}${grant.needs ?? ''}`;
+  for (const grant of grants)
+    key += `+${grant.tool}${grant.scope}${getGrantTarget(grant)}${grant.needs ?? ''}`;
   return key;
 };
 

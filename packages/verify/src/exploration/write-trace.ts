@@ -10,7 +10,7 @@ import type { HookVerdicts } from '@pawl/agent/policy/hook-verdict';
 import type { JudgedCall } from '@pawl/agent/policy/judged-call';
 import type { Configuration } from './configuration.js';
 
-const quoted = (text: string): string => JSON.stringify(text);
+const quote = (text: string): string => JSON.stringify(text);
 
 /** `tokens=10+0 cost=0` */
 const usageWords = (usage: Usage | null): readonly string[] =>
@@ -32,7 +32,7 @@ const replyWords = ({
   const usual = calls.length > 0 ? 'toolUse' : 'end';
   return [
     requestId,
-    ...(text === '' ? [] : ['says', quoted(text)]),
+    ...(text === '' ? [] : ['says', quote(text)]),
     ...(calls.length === 0 ? [] : ['calls', ...calls.map(callWord)]),
     ...(stopReason === usual ? [] : [`stop=${stopReason}`]),
     ...usageWords(usage),
@@ -41,26 +41,26 @@ const replyWords = ({
 
 const hookWords = (event: On<'HookCompleted'>): readonly string[] => [
   event.hookId,
-  ...event.commits.map(({ subject }) => `commit=${quoted(subject)}`),
+  ...event.commits.map(({ subject }) => `commit=${quote(subject)}`),
   ...event.changedFiles.map((file) => `file=${file}`),
   ...(event.dirty ? ['dirty'] : []),
-  ...(event.note === '' ? [] : [`note=${quoted(event.note)}`]),
-  ...(event.warning === '' ? [] : [`warning=${quoted(event.warning)}`]),
+  ...(event.note === '' ? [] : [`note=${quote(event.note)}`]),
+  ...(event.warning === '' ? [] : [`warning=${quote(event.warning)}`]),
   ...(event.proceed ? [] : ['veto']),
   ...usageWords(event.usage),
 ];
 
 const answerWords = ({ batchId, callId, answer, scope }: On<'ApprovalAnswered'>): readonly string[] => {
-  if (answer.kind === 'deny') return [batchId, callId, 'deny', quoted(answer.reason)];
+  if (answer.kind === 'deny') return [batchId, callId, 'deny', quote(answer.reason)];
   return [batchId, callId, 'allow', ...(scope === 'once' ? [] : [scope])];
 };
 
 const previewWords = (preview: CallPreview): readonly string[] => {
   switch (preview.kind) {
     case 'change':
-      return ['change', quoted(preview.diff)];
+      return ['change', quote(preview.diff)];
     case 'refused':
-      return ['refused', quoted(preview.text)];
+      return ['refused', quote(preview.text)];
     case 'none':
       return ['none'];
     default:
@@ -72,7 +72,7 @@ const previewWords = (preview: CallPreview): readonly string[] => {
 const eventWords = (event: Event): readonly string[] => {
   switch (event.type) {
     case 'CompactRequested':
-      return event.instructions === undefined ? [] : [quoted(event.instructions)];
+      return event.instructions === undefined ? [] : [quote(event.instructions)];
     case 'Start':
     case 'RetryLast':
     case 'RetryNow':
@@ -80,9 +80,9 @@ const eventWords = (event: Event): readonly string[] => {
     case 'ShutdownRequested':
       return [];
     case 'UserInput':
-      return [quoted(event.text), ...(event.mode === 'followUp' ? ['followUp'] : [])];
+      return [quote(event.text), ...(event.mode === 'followUp' ? ['followUp'] : [])];
     case 'EditQueue':
-      return event.items.flatMap(({ inputId, mode, text }) => [inputId, mode, quoted(text)]);
+      return event.items.flatMap(({ inputId, mode, text }) => [inputId, mode, quote(text)]);
     case 'CancelTool':
     case 'ToolStarted':
       return [event.batchId, event.callId];
@@ -93,7 +93,7 @@ const eventWords = (event: Event): readonly string[] => {
     case 'SettingsChanged':
       return [JSON.stringify(event.patch)];
     case 'InputFailed':
-      return [quoted(event.message)];
+      return [quote(event.message)];
     case 'Resumed':
       return [String(event.epoch)];
     case 'TimerFired':
@@ -103,15 +103,15 @@ const eventWords = (event: Event): readonly string[] => {
     case 'HookPrepared':
       return [event.hookId, event.effect.kind === 'file' ? event.effect.path : event.effect.ref];
     case 'HookFailed':
-      return [event.hookId, quoted(event.message)];
+      return [event.hookId, quote(event.message)];
     case 'UsageReported':
       return [event.usageId, ...usageWords(event.usage)];
     case 'UserHooksRan':
       return [event.moment, event.requestId ?? 'none', ...verdictWords(event.verdicts)];
     case 'CompactionCompleted':
-      return [event.compactionId, quoted(event.summary), ...usageWords(event.usage)];
+      return [event.compactionId, quote(event.summary), ...usageWords(event.usage)];
     case 'CompactionFailed':
-      return [event.compactionId, quoted(event.message), ...usageWords(event.usage)];
+      return [event.compactionId, quote(event.message), ...usageWords(event.usage)];
     default:
       return workWords(event);
   }
@@ -120,8 +120,8 @@ const eventWords = (event: Event): readonly string[] => {
 /** Notes and objections of hooks. */
 const verdictWords = (verdicts: HookVerdicts): readonly string[] =>
   verdicts.flatMap(({ note, decision, reason = '' }) => [
-    ...(note === undefined ? [] : [`note=${quoted(note)}`]),
-    ...(decision === 'allow' ? [] : [`${decision}=${quoted(reason)}`]),
+    ...(note === undefined ? [] : [`note=${quote(note)}`]),
+    ...(decision === 'allow' ? [] : [`${decision}=${quote(reason)}`]),
   ]);
 
 type WorkEvent = Extract<
@@ -138,26 +138,26 @@ const workWords = (event: WorkEvent): readonly string[] => {
   switch (event.type) {
     case 'TextDelta':
     case 'ReasoningDelta':
-      return [event.requestId, quoted(event.text)];
+      return [event.requestId, quote(event.text)];
     case 'ToolCallDelta':
-      return [event.requestId, event.tool, quoted(event.text)];
+      return [event.requestId, event.tool, quote(event.text)];
     case 'LlmCompleted':
       return replyWords(event);
     case 'LlmFailed': {
       const { kind, message, retryAfterMs } = event.error;
       const wait = retryAfterMs === null ? [] : [`retryAfter=${retryAfterMs}`];
-      return [event.requestId, kind, quoted(message), ...wait, ...usageWords(event.usage)];
+      return [event.requestId, kind, quote(message), ...wait, ...usageWords(event.usage)];
     }
     case 'PolicyStopped':
-      return [event.requestId, quoted(event.why)];
+      return [event.requestId, quote(event.why)];
     case 'CallPreviewed':
       return [event.batchId, event.callId, ...previewWords(event.preview)];
     case 'ToolProgress':
-      return [event.batchId, event.callId, quoted(event.text)];
+      return [event.batchId, event.callId, quote(event.text)];
     case 'ToolCompleted':
-      return [event.batchId, event.callId, event.outcome.status, quoted(event.outcome.text)];
+      return [event.batchId, event.callId, event.outcome.status, quote(event.outcome.text)];
     case 'ToolsFailed':
-      return [event.batchId, quoted(event.message)];
+      return [event.batchId, quote(event.message)];
     default:
       return event satisfies never;
   }

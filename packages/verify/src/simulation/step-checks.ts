@@ -93,11 +93,11 @@ const recordActions = (world: World, actions: readonly Action[]): void => {
         record.askedIn = world.processes;
       }
     }
-    if (action.type === 'RestoreQueue') for (const text of action.texts) withdraw(world, text);
+    if (action.type === 'RestoreQueue') for (const text of action.texts) withdrawInput(world, text);
   }
 };
 
-const withdraw = (world: World, text: string): void => {
+const withdrawInput = (world: World, text: string): void => {
   for (const input of world.inputs.values()) if (text.includes(input.text)) input.isWithdrawn = true;
 };
 
@@ -105,7 +105,7 @@ const withdraw = (world: World, text: string): void => {
 const recordRemoved = (world: World, event: Event, before: State | null): void => {
   if (event.type !== 'EditQueue' || before === null) return;
   const remaining = new Set(event.items.map(({ text }) => text));
-  for (const { text } of before.session.queue) if (!remaining.has(text)) withdraw(world, text);
+  for (const { text } of before.session.queue) if (!remaining.has(text)) withdrawInput(world, text);
 };
 
 /** Records events that a crashed process wrote but did not acknowledge. */
