@@ -3,11 +3,10 @@ import { initialState, step } from '../packages/agent/src/machine/machine.js';
 import { defaultSettings } from '../packages/agent/src/machine/settings.js';
 import type { Stepped } from '../packages/agent/src/ports/session.js';
 import { fakeClock } from '../packages/pawl/src/testing.js';
-import { createLiveArea } from '../packages/terminal/src/live-area.js';
+import { createLiveArea, statusRow } from '../packages/terminal/src/live-area.js';
 import { loadMarkdown } from '../packages/terminal/src/markdown.js';
 import { wrapText } from '../packages/terminal/src/paint.js';
 import { makeSafe, safe } from '../packages/terminal/src/safe-text.js';
-import { statusRow } from '../packages/terminal/src/status-row.js';
 import { Transcript } from '../packages/terminal/src/transcript.js';
 import { sections } from './streaming-text.js';
 

@@ -17,7 +17,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const FOLDER = 'packages/agent/src';
 /** The files that declare the types. */
 const FILES = [
-  ...['policy/decide', 'policy/grants', 'policy/hook-verdict', 'policy/judged-call', 'policy/presets'],
+  ...['policy/decide', 'policy/grants', 'policy/judged-call', 'policy/presets'],
   ...['machine/call', 'machine/event', 'machine/message', 'machine/settings', 'machine/usage'],
 ];
 const KERNEL = '@pawl/machine/kernel/shape';

@@ -2,8 +2,7 @@ import type { CallOutcome } from '../../packages/agent/src/machine/call.js';
 import type { Event, EventType, On } from '../../packages/agent/src/machine/event.js';
 import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
 import type { Usage } from '../../packages/agent/src/machine/usage.js';
-import type { HookVerdicts } from '../../packages/agent/src/policy/hook-verdict.js';
-import type { JudgedCall } from '../../packages/agent/src/policy/judged-call.js';
+import type { HookVerdicts, JudgedCall } from '../../packages/agent/src/policy/judged-call.js';
 import { presetRules } from '../../packages/agent/src/policy/presets.js';
 
 /** One event of each type with everything in it that can be: nothing that a shape names stays unlooked at. */

@@ -1,6 +1,6 @@
 import type { Event, EventType, On, QueuedInput } from '../../packages/agent/src/machine/event.js';
 import type { AssistantPart } from '../../packages/agent/src/machine/message.js';
-import type { HookVerdicts } from '../../packages/agent/src/policy/hook-verdict.js';
+import type { HookVerdicts } from '../../packages/agent/src/policy/judged-call.js';
 import { outcomeOf, usageOr, usualUsage, Words } from './trace-words.js';
 
 /**

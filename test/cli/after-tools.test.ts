@@ -9,7 +9,7 @@ import type { JudgedCall } from '../../packages/agent/src/policy/judged-call.js'
 import type { Stepped } from '../../packages/agent/src/ports/session.js';
 import { recordSchema } from '../../packages/pawl/src/headless/record-schema.js';
 import { stepRecords } from '../../packages/pawl/src/headless/records.js';
-import { statusRow } from '../../packages/terminal/src/status-row.js';
+import { statusRow } from '../../packages/terminal/src/live-area.js';
 import { createStepPrinter } from '../../packages/terminal/src/step-lines.js';
 
 /** What happens after tools, as the JSON stream, the status line and a reader have it. */

@@ -12,7 +12,7 @@ import { presetRules } from '../../packages/agent/src/policy/presets.js';
 import type { Stepped } from '../../packages/agent/src/ports/session.js';
 import { type JsonRecord, recordSchema } from '../../packages/pawl/src/headless/record-schema.js';
 import { resultRecord, stepRecords } from '../../packages/pawl/src/headless/records.js';
-import { statusRow } from '../../packages/terminal/src/status-row.js';
+import { statusRow } from '../../packages/terminal/src/live-area.js';
 
 /** What a story through the real machine looks like in the JSON stream and in the status line. */
 

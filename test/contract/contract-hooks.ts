@@ -1,4 +1,4 @@
-import type { HookVerdict, HookVerdicts } from '../../packages/agent/src/policy/hook-verdict.js';
+import type { HookVerdict, HookVerdicts } from '../../packages/agent/src/policy/judged-call.js';
 import type { HookMoment, UserHooks } from '../../packages/agent/src/ports/hooks.js';
 import type { JsonObject } from '../../packages/machine/src/kernel/shape.js';
 

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
 import { scriptedModel } from '../../packages/agent/src/models/scripted-model.js';
-import { openSession } from '../../packages/agent/src/session/create-agent.js';
-import { workspaceFault } from '../../packages/agent/src/session/refuse-workspace.js';
+import { openSession, workspaceFault } from '../../packages/agent/src/session/create-agent.js';
 import { runInProcess } from './in-process.js';
 import { expectCode, makePlace, type Place } from './pawl.js';
 

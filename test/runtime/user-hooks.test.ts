@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
 import { steps } from '../../packages/agent/src/journal/steps.js';
-import type { HookVerdict, HookVerdicts } from '../../packages/agent/src/policy/hook-verdict.js';
+import type { HookVerdict, HookVerdicts } from '../../packages/agent/src/policy/judged-call.js';
 import type { HookMoment, UserHooks } from '../../packages/agent/src/ports/hooks.js';
 import {
   callTools,

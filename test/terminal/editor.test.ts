@@ -13,7 +13,7 @@ import {
   shownText,
   wholeText,
   withText,
-} from '../../packages/terminal/src/editor.js';
+} from '../../packages/terminal/src/composer.js';
 import { countColumns } from '../../packages/terminal/src/paint.js';
 import { keyOf } from './typing.js';
 

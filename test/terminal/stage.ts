@@ -6,10 +6,9 @@ import type { State } from '../../packages/agent/src/machine/state.js';
 import type { JudgedCall } from '../../packages/agent/src/policy/judged-call.js';
 import type { Stepped } from '../../packages/agent/src/ports/session.js';
 import { fakeClock } from '../../packages/pawl/src/testing.js';
-import { createLiveArea } from '../../packages/terminal/src/live-area.js';
+import { createLiveArea, statusRow } from '../../packages/terminal/src/live-area.js';
 import type { Look } from '../../packages/terminal/src/paint.js';
 import { makeSafe, safe } from '../../packages/terminal/src/safe-text.js';
-import { statusRow } from '../../packages/terminal/src/status-row.js';
 import { Transcript } from '../../packages/terminal/src/transcript.js';
 import { createEmulator } from './screen.js';
 

@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { initialState } from '../../packages/agent/src/machine/machine.js';
 import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
 import type { State } from '../../packages/agent/src/machine/state.js';
+import { isMoving, SPINNER_MS, statusRow } from '../../packages/terminal/src/live-area.js';
 import { countColumns } from '../../packages/terminal/src/paint.js';
-import { isMoving, SPINNER_MS, statusRow } from '../../packages/terminal/src/status-row.js';
 
 const START = 1_000_000;
 const limits = { ...defaultSettings.limits, usd: 0.5 };

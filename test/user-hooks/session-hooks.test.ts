@@ -9,7 +9,7 @@ import {
   createSessionHooks,
   type SessionHook,
 } from '../../packages/agent/src/extensions/hooks/session-hooks.js';
-import type { HookVerdict } from '../../packages/agent/src/policy/hook-verdict.js';
+import type { HookVerdict } from '../../packages/agent/src/policy/judged-call.js';
 import type { HookMoment } from '../../packages/agent/src/ports/hooks.js';
 import { temporaryFolder } from '../temporary-folder.js';
 

@@ -80,12 +80,13 @@ export type {
 export type { Limit, Prices, Usage, UsageTotals } from '@pawl/agent/machine/usage';
 export type { SandboxLevel } from '@pawl/agent/policy/decide';
 export type { ApprovalScope, Grant } from '@pawl/agent/policy/grants';
-export type { HookVerdict, HookVerdicts } from '@pawl/agent/policy/hook-verdict';
 export type {
   CallEffect,
   CallFacts,
   CallTraits,
   CallVerdict,
+  HookVerdict,
+  HookVerdicts,
   JudgedCall,
   McpToolName,
   Needs,

@@ -7,7 +7,7 @@
 
 import { attempt } from '@pawl/agent/platform/attempt';
 import type { Input } from '@pawl/agent/ports/session';
-import { reasonText } from '@pawl/agent/session/turn-result';
+import { reasonText } from '@pawl/agent/session/session';
 import { ApiFault, toApiFault } from './api-fault.js';
 import type { KeyUse, ServeKey } from './keys.js';
 import type { NodeRuntime, NodeSessionRecord, NodeWorkspace, RecordStore } from './node-runtime.js';

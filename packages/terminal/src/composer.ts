@@ -11,24 +11,10 @@ import {
   ranked,
   stemAt,
 } from './choices.js';
-import {
-  afterSend,
-  applyKey,
-  breakLine,
-  type Editor,
-  editorFrame,
-  emptyEditor,
-  insertPaste,
-  insertPasteAs,
-  insertWord,
-  movedByRow,
-  shownText,
-  wholeText,
-  withText,
-} from './editor.js';
 import type { Key, Pressed } from './keys.js';
 import type { Frame } from './live-area.js';
-import { makeSafe, type Safe, safe } from './safe-text.js';
+import { countColumns, graphemeEnd, graphemeStart, splitGraphemes } from './paint.js';
+import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 
 /** Source of completions. The composer drops results that no longer belong to the current text. */
 type Completer = {
@@ -338,4 +324,371 @@ const findBefore = (history: History, words: string, below = history.texts.lengt
     if (history.texts[index]?.toLowerCase().includes(pattern)) return index;
   }
   return null;
+};
+
+/** The typed text as an immutable value, and its layout in rows. */
+
+/**
+ * The typed text as an immutable value.
+ *
+ * 1. `cursor` is between 0 and the length of `text`, never inside a grapheme.
+ * 2. Unknown keys change nothing. Control characters never get into the text.
+ * 3. A long paste is one character in `text`, its mark. `wholeText` contains the paste unchanged.
+ */
+export type Editor = {
+  readonly text: string;
+  readonly cursor: number;
+  /** Long pastes, by the number of their mark. */
+  readonly folds: readonly string[];
+  /** The last cut text, for Ctrl-Y. */
+  readonly killed: string;
+  /** Undo steps, newest last. */
+  readonly past: readonly Moment[];
+  /** Letters typed in a row are one undo step. */
+  readonly doing: 'typing' | 'other';
+};
+
+type Moment = { readonly text: string; readonly cursor: number };
+
+/** Noncharacters of Unicode: real text never contains them, and the cursor moves over one in a single step. */
+const MARK_FIRST = 0xfdd0;
+const MARKS = 32;
+const MARK = /[\ufdd0-\ufdef]/g;
+
+const FOLD_LINES = 10;
+const FOLD_CHARACTERS = 1_000;
+const PAST_MAX = 200;
+
+export const emptyEditor: Editor = {
+  text: '',
+  cursor: 0,
+  folds: [],
+  killed: '',
+  past: [],
+  doing: 'other',
+};
+
+const foldAt = (editor: Editor, mark: string): string => editor.folds[mark.charCodeAt(0) - MARK_FIRST] ?? '';
+
+/** The text to send, with pastes in full. */
+export const wholeText = (editor: Editor): string =>
+  editor.text.replace(MARK, (mark) => foldAt(editor, mark));
+
+const pasteLabel = (editor: Editor, mark: string): string => {
+  const fold = foldAt(editor, mark);
+  const lines = fold.split('\n').length;
+  const size = lines > FOLD_LINES ? `+${lines} lines` : `${fold.length} characters`;
+  return `[paste #${mark.charCodeAt(0) - MARK_FIRST + 1} ${size}]`;
+};
+
+const isMark = (sign: string): boolean => /^[\ufdd0-\ufdef]$/.test(sign);
+
+/** The text for the screen, with labels in place of marks. */
+export const shownText = (editor: Editor): string =>
+  editor.text.replace(MARK, (mark) => pasteLabel(editor, mark));
+
+const remember = (editor: Editor): readonly Moment[] => [
+  ...editor.past.slice(-PAST_MAX + 1),
+  { text: editor.text, cursor: editor.cursor },
+];
+
+const changed = (editor: Editor, text: string, cursor: number): Editor => ({
+  ...editor,
+  text,
+  cursor,
+  past: remember(editor),
+  doing: 'other',
+});
+
+const moved = (editor: Editor, cursor: number): Editor => ({ ...editor, cursor, doing: 'other' });
+
+/** Replaces the text. Undo brings the old text back. */
+export const withText = (editor: Editor, text: string, cursor = text.length): Editor =>
+  changed(editor, text, Math.min(cursor, text.length));
+
+/** The editor after its text was sent. */
+export const afterSend = (editor: Editor): Editor => ({ ...emptyEditor, killed: editor.killed });
+
+const insert = (editor: Editor, text: string): Editor =>
+  changed(
+    editor,
+    editor.text.slice(0, editor.cursor) + text + editor.text.slice(editor.cursor),
+    editor.cursor + text.length,
+  );
+
+const typeText = (editor: Editor, text: string): Editor => {
+  const after = insert(editor, text);
+  const goesOn = editor.doing === 'typing' && !/\s/.test(text);
+  return { ...after, past: goesOn ? editor.past : after.past, doing: 'typing' };
+};
+
+const cut = (editor: Editor, from: number, to: number): Editor =>
+  from === to ? editor : changed(editor, editor.text.slice(0, from) + editor.text.slice(to), from);
+
+const kill = (editor: Editor, from: number, to: number): Editor =>
+  from === to ? editor : { ...cut(editor, from, to), killed: editor.text.slice(from, to) };
+
+const lineStart = ({ text, cursor }: Editor): number => text.lastIndexOf('\n', cursor - 1) + 1;
+const lineEnd = ({ text, cursor }: Editor): number => {
+  const end = text.indexOf('\n', cursor);
+  return end < 0 ? text.length : end;
+};
+const wordStart = ({ text, cursor }: Editor): number => text.slice(0, cursor).search(/\S*\s*$/);
+const wordEnd = ({ text, cursor }: Editor): number =>
+  cursor + (/^\s*\S*/.exec(text.slice(cursor))?.[0].length ?? 0);
+const before = ({ text, cursor }: Editor): number => graphemeStart(text, cursor);
+const after = ({ text, cursor }: Editor): number => graphemeEnd(text, cursor);
+
+const undo = (editor: Editor): Editor => {
+  const moment = editor.past.at(-1);
+  return moment === undefined
+    ? editor
+    : { ...editor, ...moment, past: editor.past.slice(0, -1), doing: 'other' };
+};
+
+type Change = (editor: Editor) => Editor;
+
+const toStart: Change = (editor) => moved(editor, lineStart(editor));
+const toEnd: Change = (editor) => moved(editor, lineEnd(editor));
+const toLeft: Change = (editor) => moved(editor, before(editor));
+const toRight: Change = (editor) => moved(editor, after(editor));
+const wordLeft: Change = (editor) => moved(editor, wordStart(editor));
+const wordRight: Change = (editor) => moved(editor, wordEnd(editor));
+const eraseLeft: Change = (editor) => cut(editor, before(editor), editor.cursor);
+const eraseRight: Change = (editor) => cut(editor, editor.cursor, after(editor));
+const killWord: Change = (editor) => kill(editor, wordStart(editor), editor.cursor);
+/** At the end of a line Ctrl-K removes the line break, so that pressing it again continues with the next line. */
+const killRest: Change = (editor) =>
+  kill(editor, editor.cursor, lineEnd(editor) === editor.cursor ? after(editor) : lineEnd(editor));
+
+const controls: Readonly<Record<string, Change>> = {
+  a: toStart,
+  e: toEnd,
+  b: toLeft,
+  f: toRight,
+  u: (editor) => kill(editor, lineStart(editor), editor.cursor),
+  k: killRest,
+  w: killWord,
+  h: eraseLeft,
+  d: eraseRight,
+  y: (editor) => (editor.killed === '' ? editor : insert(editor, editor.killed)),
+  j: (editor) => insert(editor, '\n'),
+  _: undo,
+  '-': undo,
+  left: wordLeft,
+  right: wordRight,
+  backspace: killWord,
+  delete: (editor) => kill(editor, editor.cursor, wordEnd(editor)),
+  home: (editor) => moved(editor, 0),
+  end: (editor) => moved(editor, editor.text.length),
+};
+
+const alts: Readonly<Record<string, Change>> = {
+  b: wordLeft,
+  f: wordRight,
+  left: wordLeft,
+  right: wordRight,
+  backspace: killWord,
+  d: (editor) => kill(editor, editor.cursor, wordEnd(editor)),
+};
+
+const plain: Readonly<Record<string, Change>> = {
+  left: toLeft,
+  right: toRight,
+  home: toStart,
+  end: toEnd,
+  backspace: eraseLeft,
+  delete: eraseRight,
+};
+
+const findChange = ({ name, control, alt }: Key): Change | undefined => {
+  if (control && alt) return undefined;
+  if (control) return controls[name];
+  return alt ? alts[name] : plain[name];
+};
+
+const withoutControls = (text: string): string =>
+  text
+    .replace(/\r\n?/g, '\n')
+    .replace(/[^\P{Cc}\n\t]/gu, '')
+    .replace(MARK, '\ufffd');
+
+/** The editor after a key; unchanged for unknown keys. The composer handles Enter, Escape, Tab, Up and Down. */
+export const applyKey = (editor: Editor, key: Key): Editor => {
+  if (key.text !== '') return typeText(editor, withoutControls(key.text));
+  return findChange(key)?.(editor) ?? editor;
+};
+
+/** Breaks the line at the cursor. A backslash before the cursor, typed to ask for the break, is removed. */
+export const breakLine = (editor: Editor): Editor => {
+  const start = editor.text[editor.cursor - 1] === '\\' ? editor.cursor - 1 : editor.cursor;
+  const text = `${editor.text.slice(0, start)}\n${editor.text.slice(editor.cursor)}`;
+  return changed(editor, text, start + 1);
+};
+
+/** Inserts a word at the cursor, with spaces around it where there are none. */
+const insertWord = (editor: Editor, word: string): Editor => {
+  const [head, tail] = [editor.text.slice(0, editor.cursor), editor.text.slice(editor.cursor)];
+  const start = `${head}${/\S$/.test(head) ? ' ' : ''}${word}${/^\s/.test(tail) ? '' : ' '}`;
+  return changed(editor, start + tail, start.length);
+};
+
+/** Inserts a paste without its control characters; a long one as a mark. */
+export const insertPaste = (editor: Editor, pasted: string): Editor => {
+  const text = withoutControls(pasted);
+  const long = text.length > FOLD_CHARACTERS || text.split('\n').length > FOLD_LINES;
+  const number = editor.folds.length;
+  if (!long || number >= MARKS) return text === '' ? editor : insert(editor, text);
+  const folded = { ...editor, folds: [...editor.folds, text] };
+  return insert(folded, String.fromCharCode(MARK_FIRST + number));
+};
+
+/** Inserts a word for a paste. The first undo restores the pasted text, the second one removes it. */
+const insertPasteAs = (editor: Editor, pasted: string, word: string): Editor => {
+  const raw = insertPaste(editor, pasted);
+  return { ...insertWord(editor, word), folds: raw.folds, past: remember(raw) };
+};
+
+/** Layout of the typed text in screen rows. */
+
+/** One row, and the range of text in it. */
+type Row = {
+  readonly shown: Safe;
+  readonly start: number;
+  readonly signs: readonly { readonly at: number; readonly column: number }[];
+  /** Column after the last grapheme. */
+  readonly columns: number;
+  readonly end: number;
+};
+
+type Draft = { shown: Safe; start: number; signs: { at: number; column: number }[]; columns: number };
+
+const draftAt = (start: number): Draft => ({ shown: safe``, start, signs: [], columns: 0 });
+
+type Piece = { readonly text: Safe; readonly columns: number };
+
+/** One grapheme as it is displayed: an invisible character as its mark, a folded paste as its label. */
+const drawGrapheme = (editor: Editor, from: number, until: number, room: number): Piece => {
+  const sign = editor.text.slice(from, until);
+  if (sign === '\t') return { text: safe`    `, columns: 4 };
+  if (!isMark(sign)) {
+    // Whether a joiner is visible depends on the character after it.
+    const within = makeSafe(editor.text.slice(from, /[\u200c\u200d]$/.test(sign) ? until + 2 : until));
+    const text = within.startsWith(sign) ? within.slice(0, sign.length) : makeSafe(sign);
+    const shown = countColumns(text) > room ? safe`·` : text;
+    return { text: shown, columns: countColumns(shown) };
+  }
+  const label = makeSafe(pasteLabel(editor, sign)).slice(0, room);
+  return { text: label, columns: label.length };
+};
+
+/** Break position of a full row: after its last space, or at the end if it has none. */
+const breakPoint = (text: string, draft: Draft): number => {
+  const space = draft.signs.findLastIndex(({ at }) => text[at] === ' ');
+  return space < 0 ? draft.signs.length : space + 1;
+};
+
+const layLine = (editor: Editor, start: number, end: number, room: number): readonly Row[] => {
+  const rows: Row[] = [];
+  let at = start;
+  let draft = draftAt(start);
+  const close = (rowEnd: number): void => void rows.push({ ...draft, end: rowEnd });
+  for (const sign of splitGraphemes(editor.text.slice(start, end))) {
+    const piece = drawGrapheme(editor, at, at + sign.length, room);
+    while (draft.columns + piece.columns > room && draft.signs.length > 0) {
+      const count = breakPoint(editor.text, draft);
+      const moved = draft.signs.slice(count);
+      const [first] = moved;
+      const next = draftAt(first?.at ?? at);
+      for (const [index, { at: from }] of moved.entries()) {
+        const until = moved[index + 1]?.at ?? at;
+        append(next, from, drawGrapheme(editor, from, until, room));
+      }
+      draft = cutAfter(editor, draft, count, room);
+      close(next.start);
+      draft = next;
+    }
+    append(draft, at, piece);
+    at += sign.length;
+  }
+  close(end);
+  return rows;
+};
+
+const append = (draft: Draft, at: number, piece: Piece): void => {
+  draft.signs.push({ at, column: draft.columns });
+  draft.shown = joinSafe([draft.shown, piece.text]);
+  draft.columns += piece.columns;
+};
+
+const cutAfter = (editor: Editor, draft: Draft, count: number, room: number): Draft => {
+  const shortDraft = draftAt(draft.start);
+  for (const [index, { at }] of draft.signs.slice(0, count).entries()) {
+    const until = draft.signs[index + 1]?.at ?? at + 1;
+    append(shortDraft, at, drawGrapheme(editor, at, until, room));
+  }
+  return count === draft.signs.length ? draft : shortDraft;
+};
+
+const layOut = (editor: Editor, room: number): readonly Row[] => {
+  const rows: Row[] = [];
+  let start = 0;
+  for (const line of editor.text.split('\n')) {
+    rows.push(...layLine(editor, start, start + line.length, room));
+    start += line.length + 1;
+  }
+  return rows;
+};
+
+/** The row of the cursor; where two rows meet at it, the lower one. */
+const findRow = (rows: readonly Row[], cursor: number): number =>
+  Math.max(
+    0,
+    rows.findLastIndex((row) => row.start <= cursor),
+  );
+
+const findColumn = (row: Row, cursor: number): number =>
+  row.signs.find(({ at }) => at >= cursor)?.column ?? row.columns;
+
+/** Columns of the prompt and the cursor. */
+const PROMPT = 2;
+
+const roomIn = (columns: number): number => Math.max(4, columns - PROMPT - 1);
+
+/** Moves the cursor one row up or down; null at the first or last row. */
+export const movedByRow = (editor: Editor, by: -1 | 1, columns: number): Editor | null => {
+  const rows = layOut(editor, roomIn(columns));
+  const index = findRow(rows, editor.cursor);
+  const [here, there] = [rows[index], rows[index + by]];
+  if (here === undefined || there === undefined) return null;
+  const column = findColumn(here, editor.cursor);
+  const sign = there.signs.find((candidate) => candidate.column >= column);
+  const last = rows[index + by + 1]?.start === there.end ? there.signs.at(-1)?.at : there.end;
+  return moved(editor, sign?.at ?? last ?? there.end);
+};
+
+/** At most `rowsMax` rows around the cursor. `↑` and `↓` stand where rows are left out. */
+export const editorFrame = (
+  editor: Editor,
+  columns: number,
+  rowsMax: number,
+  prompt = safe`>`,
+): Frame & { readonly cursor: NonNullable<Frame['cursor']> } => {
+  const rows = layOut(editor, roomIn(columns));
+  const at = findRow(rows, editor.cursor);
+  const first = Math.max(0, Math.min(at - Math.floor(rowsMax / 2), rows.length - rowsMax));
+  const shown = rows.slice(first, first + rowsMax);
+  const markOf = (index: number): Safe => {
+    if (index === 0 && first > 0) return safe`↑`;
+    if (index === shown.length - 1 && first + rowsMax < rows.length) return safe`↓`;
+    return first + index === 0 ? prompt : safe` `;
+  };
+  const row = rows[at];
+  return {
+    rows: shown.map((each, index) => safe`${markOf(index)} ${each.shown}`),
+    cursor: {
+      row: at - first,
+      column: PROMPT + (row === undefined ? 0 : findColumn(row, editor.cursor)),
+    },
+  };
 };

@@ -8,7 +8,7 @@ import {
   describeQuestion,
 } from '@pawl/agent/policy/approval-question';
 import type { Stepped } from '@pawl/agent/ports/session';
-import { applyKey, type Editor, editorFrame, emptyEditor, insertPaste, wholeText } from './editor.js';
+import { applyKey, type Editor, editorFrame, emptyEditor, insertPaste, wholeText } from './composer.js';
 import type { Pressed } from './keys.js';
 import type { Frame } from './live-area.js';
 import { cutLine, type Look, oneLine, paint, wrapWords } from './paint.js';

@@ -5,6 +5,7 @@ import { totalTokens } from '@pawl/agent/machine/usage';
 import { describeGrant } from '@pawl/agent/policy/approval-question';
 import { callTitle } from '@pawl/agent/policy/judged-call';
 import type { Stepped } from '@pawl/agent/ports/session';
+import { isBusy } from './live-area.js';
 import { clearPart, createBlocks, renderMarkdown } from './markdown.js';
 import {
   cutLine,
@@ -19,7 +20,6 @@ import {
   wrapWords,
 } from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
-import { isBusy } from './status-row.js';
 import { createJudgedCalls, type JudgedCalls, resumedNote, type ToolResult } from './step-lines.js';
 import { callRows } from './tool-call-rows.js';
 

@@ -16,15 +16,18 @@ import type { OutputReceiver } from './output.js';
 import { FILTER_DESCRIPTOR, isolationArguments, mountArguments, type Probed } from './sandbox/bubblewrap.js';
 import { GitHistory, NO_PURPOSE } from './sandbox/git-history.js';
 import {
+  EXCHANGED,
   findHome,
   type HomeView,
   type HostView,
   hostSockets,
+  type Mount,
+  mountCheck,
+  mountedIdentities,
   readGitSettings,
   viewHome,
   viewHost as viewHostNow,
 } from './sandbox/host.js';
-import { EXCHANGED, type Mount, mountCheck, mountedIdentities } from './sandbox/mounts.js';
 import { guardRecordIn, ProtectedFiles } from './sandbox/protected-files.js';
 import { commandFilter } from './sandbox/seccomp.js';
 import {

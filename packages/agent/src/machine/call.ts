@@ -1,5 +1,4 @@
-import type { HookVerdicts } from '../policy/hook-verdict.js';
-import type { JudgedCall } from '../policy/judged-call.js';
+import type { HookVerdicts, JudgedCall } from '../policy/judged-call.js';
 import type { Image } from './message.js';
 import type { Usage } from './usage.js';
 

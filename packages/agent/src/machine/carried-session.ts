@@ -8,8 +8,7 @@
  */
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';
-import { hookNotes, hookRemarks, verdictsIn, withRemarks } from '../policy/hook-verdict.js';
-import type { JudgedCall } from '../policy/judged-call.js';
+import { hookNotes, hookRemarks, type JudgedCall, verdictsIn, withRemarks } from '../policy/judged-call.js';
 import type { Call, CallOutcome, EndedStatus } from './call.js';
 import {
   addParts,

@@ -1,7 +1,12 @@
 import type { Count, JsonObject, Share } from '@pawl/machine/kernel/shape';
 import type { ApprovalScope, Grant } from '../policy/grants.js';
-import type { HookVerdicts, ReportedMoment } from '../policy/hook-verdict.js';
-import type { CallFacts, CallTraits, JudgedCall } from '../policy/judged-call.js';
+import type {
+  CallFacts,
+  CallTraits,
+  HookVerdicts,
+  JudgedCall,
+  ReportedMoment,
+} from '../policy/judged-call.js';
 import type { CallOutcome, CallPreview, EndedStatus, SeenFile } from './call.js';
 import type { AssistantMessage, AssistantPart, Image, Message } from './message.js';
 import type { Dimension, Settings } from './settings.js';

@@ -21,16 +21,18 @@ import {
   variant,
 } from '@pawl/machine/kernel/shape';
 import type { ApprovalScope, Grant } from '../policy/grants.js';
-import type { HookDecision, HookVerdict, ReportedMoment } from '../policy/hook-verdict.js';
 import type {
   CallEffect,
   CallFacts,
   CallTraits,
   CallVerdict,
+  HookDecision,
+  HookVerdict,
   JudgedCall,
   McpToolName,
   Needs,
   ParsedCommand,
+  ReportedMoment,
   ShellFacts,
 } from '../policy/judged-call.js';
 import type { CommandPlace, Decision, PolicyRule, Preset, WrittenRule } from '../policy/presets.js';

@@ -2,8 +2,7 @@
 
 import type { MoveResult } from '@pawl/machine/kernel/table';
 import type { Grant } from '../policy/grants.js';
-import type { HookVerdicts } from '../policy/hook-verdict.js';
-import type { JudgedCall } from '../policy/judged-call.js';
+import type { HookVerdicts, JudgedCall } from '../policy/judged-call.js';
 import type { Action, HookPhase, RequestPurpose } from './action.js';
 import type { Call } from './call.js';
 import type { Conversation } from './conversation.js';

@@ -14,8 +14,7 @@
 
 import type { Grant } from './grants.js';
 import { type Grantable, grantCovers, liesIn } from './grants.js';
-import { verdictReason, verdictsIn } from './hook-verdict.js';
-import type { JudgedCall, Needs } from './judged-call.js';
+import { type JudgedCall, type Needs, verdictReason, verdictsIn } from './judged-call.js';
 import { fileLossesIn, isDestructiveGit, wipesWorkspace } from './losses.js';
 import { isPrivateHost, matchesHost } from './patterns.js';
 import {

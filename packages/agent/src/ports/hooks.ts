@@ -4,8 +4,7 @@ import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { HookPhase } from '../machine/action.js';
 import type { HookEffect } from '../machine/event.js';
 import type { Settings } from '../machine/settings.js';
-import type { HookVerdicts } from '../policy/hook-verdict.js';
-import type { JudgedCall } from '../policy/judged-call.js';
+import type { HookVerdicts, JudgedCall } from '../policy/judged-call.js';
 import type { FileMemory } from './tool.js';
 
 export const HOOK_MOMENTS = [

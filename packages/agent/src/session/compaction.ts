@@ -15,7 +15,7 @@ import type {
 import type { State } from '../machine/state.js';
 import type { Usage } from '../machine/usage.js';
 import { attempt, attemptNow } from '../platform/attempt.js';
-import { type HookVerdicts, hookNotes } from '../policy/hook-verdict.js';
+import { type HookVerdicts, hookNotes } from '../policy/judged-call.js';
 import type { Model } from '../ports/model.js';
 import type { Tool } from '../ports/tool.js';
 import type { Equipment, RunningSession } from './equipment.js';

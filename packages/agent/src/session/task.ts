@@ -13,8 +13,7 @@ import type { JournalStore, StartedBy } from '../ports/journal.js';
 import type { InterruptedCall, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { defineTool } from '../tools/define-tool.js';
 import type { LocalRuntime } from './runtime.js';
-import type { AgentSession } from './session.js';
-import { reasonText } from './turn-result.js';
+import { type AgentSession, reasonText } from './session.js';
 
 const schema = v.strictObject({
   purpose: v.pipe(

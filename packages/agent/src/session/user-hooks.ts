@@ -12,8 +12,12 @@ import type { Action } from '../machine/action.js';
 import type { CallOutcome } from '../machine/call.js';
 import { messagesOf } from '../machine/conversation.js';
 import type { SessionData, State } from '../machine/state.js';
-import { type HookVerdicts, type ReportedMoment, verdictReason } from '../policy/hook-verdict.js';
-import type { JudgedCall } from '../policy/judged-call.js';
+import {
+  type HookVerdicts,
+  type JudgedCall,
+  type ReportedMoment,
+  verdictReason,
+} from '../policy/judged-call.js';
 import type { HookMoment, UserHooks } from '../ports/hooks.js';
 import type { Redactor } from '../secrets/redactor.js';
 import type { Post } from './loop.js';

@@ -1,7 +1,13 @@
 import type { Command as Parser } from 'commander';
-import { acpFlags } from '../editor/acp-flags.js';
 import type { Prompt } from '../headless/headless.js';
-import { type ConfigFlags, configFlags, type RunFlags, runFlags, usageStop } from '../settings/flags.js';
+import {
+  acpFlags,
+  type ConfigFlags,
+  configFlags,
+  type RunFlags,
+  runFlags,
+  usageStop,
+} from '../settings/flags.js';
 import { type AskFlags, askFlags } from './ask-flags.js';
 import type { DoctorFlags } from './doctor.js';
 import type { HooksFlags } from './hooks.js';

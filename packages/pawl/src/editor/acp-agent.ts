@@ -26,7 +26,7 @@ import {
 import { attempt } from '@pawl/agent/platform/attempt';
 import { pathErrorText } from '@pawl/agent/platform/text';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
-import { workspaceRefusal } from '@pawl/agent/session/refuse-workspace';
+import { workspaceRefusal } from '@pawl/agent/session/create-agent';
 import type { AcpHost } from './acp-host.js';
 import { AcpSession, BadOption, TurnFailed } from './acp-session.js';
 import { BadPrompt } from './prompt-blocks.js';

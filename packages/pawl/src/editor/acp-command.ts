@@ -18,9 +18,8 @@ import { openFromFlags } from '../sessions/open-session.js';
 import { refuseBadFlags } from '../sessions/session-settings.js';
 import { storedJournals } from '../sessions/stored-sessions.js';
 import { type CommandName, NO_PROMPTS, readTypedInput, slashCommands } from '../sessions/typed-input.js';
-import type { RunFlags } from '../settings/flags.js';
+import { newSessionFlags, type RunFlags, storedSessionFlags } from '../settings/flags.js';
 import { type AcpConnection, serveClient } from './acp-agent.js';
-import { newSessionFlags, storedSessionFlags } from './acp-flags.js';
 import type { AcpHost, EditorCommand } from './acp-host.js';
 
 /** Sessions have this long to end after the editor has gone. */

@@ -11,7 +11,7 @@ import type { Session } from '@pawl/agent/session/create-agent';
 import { cutText } from '@pawl/agent/session/result-text';
 import { createFileMemory } from '@pawl/agent/tools/file-change';
 import { createJobs } from '@pawl/agent/tools/jobs';
-import { createScreen, type Screen } from '@pawl/terminal/live-area';
+import { createScreen, isMoving, type Screen, SPINNER_MS } from '@pawl/terminal/live-area';
 import { loadMarkdown } from '@pawl/terminal/markdown';
 import {
   formatWhen,
@@ -25,7 +25,6 @@ import {
   wrapWords,
 } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
-import { isMoving, SPINNER_MS } from '@pawl/terminal/status-row';
 import { loadWordMarks } from '@pawl/terminal/tool-call-rows';
 import { writeWindow } from '@pawl/terminal/write';
 import { exitCodes } from '../process/exit-codes.js';

@@ -11,9 +11,9 @@ import type { SessionInfo } from '@pawl/agent/ports/journal';
 import { liveRights } from '@pawl/agent/session/session-settings';
 import { hashLoaded, loadFile } from '@pawl/agent/tools/files';
 import { diffSinceHead } from '@pawl/agent/workspace/uncommitted-files';
+import { isBusy } from '@pawl/terminal/live-area';
 import { cutLine, formatWhen, oneLine, paint, paintDiff } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
-import { isBusy } from '@pawl/terminal/status-row';
 import {
   findSession,
   foldStored,

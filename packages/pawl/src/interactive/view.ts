@@ -22,7 +22,7 @@ import type { Stepped } from '@pawl/agent/ports/session';
 import { type Choice, openPicker, type Picker, pick, pickerFrame } from '@pawl/terminal/choices';
 import type { Composer, ComposerResult } from '@pawl/terminal/composer';
 import type { Key, Pressed } from '@pawl/terminal/keys';
-import type { Frame, LiveArea } from '@pawl/terminal/live-area';
+import { type Frame, isBusy, type LiveArea, statusRow } from '@pawl/terminal/live-area';
 import {
   harmless,
   indentWords,
@@ -35,7 +35,6 @@ import {
 import { answerLetter, questionRows } from '@pawl/terminal/question-rows';
 import { type AnsweredQuestion, Questions, questionFrame, type WindowSize } from '@pawl/terminal/questions';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
-import { isBusy, statusRow } from '@pawl/terminal/status-row';
 import { Transcript } from '@pawl/terminal/transcript';
 import type { RecentTurns } from '../sessions/open-session.js';
 import { readTypedInput, type TypedInput } from '../sessions/typed-input.js';

@@ -5,7 +5,7 @@ import type { JournalError, JournalErrorKind } from '@pawl/agent/journal/journal
 import type { FailureKind } from '@pawl/agent/machine/event';
 import type { Dimension } from '@pawl/agent/machine/settings';
 import type { In, State, StopCause, WaitReason } from '@pawl/agent/machine/state';
-import { reasonText } from '@pawl/agent/session/turn-result';
+import { reasonText } from '@pawl/agent/session/session';
 
 /** All exit codes of the program. docs/headless.md explains them to users. */
 export const exitCodes = {

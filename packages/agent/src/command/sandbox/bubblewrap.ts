@@ -13,8 +13,17 @@ import path from 'node:path';
 import { entryStatus, isWithin } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
 import { askProgram, SYSTEM_SHELL } from '../../platform/start-program.js';
-import { type HostView, isOnHost } from './host.js';
-import { closedFolder, emptyFolder, type Mount, mountWords, readable, sealed, writable } from './mounts.js';
+import {
+  closedFolder,
+  emptyFolder,
+  type HostView,
+  isOnHost,
+  type Mount,
+  mountWords,
+  readable,
+  sealed,
+  writable,
+} from './host.js';
 import { INNER_HOME, type SessionFolders } from './session-folders.js';
 
 /** Bubblewrap: the arguments that build the fence around commands, and whether they work on this machine. */

@@ -4,8 +4,17 @@ import { entryStatus, isWithin, realPath } from '../../platform/files.js';
 import type { HistoryPurpose, RepositoryAccess } from '../../policy/repository-access.js';
 import { findRepository } from './git-folders.js';
 import type { GitHistory } from './git-history.js';
-import { type HomeView, type HostView, isOnHost } from './host.js';
-import { type Mount, pathDepth, readable, readableIfThere, writable, writableIfThere } from './mounts.js';
+import {
+  type HomeView,
+  type HostView,
+  isOnHost,
+  type Mount,
+  pathDepth,
+  readable,
+  readableIfThere,
+  writable,
+  writableIfThere,
+} from './host.js';
 import type { ProtectedFiles } from './protected-files.js';
 import type { ProtectedPath, Scan } from './protected-scan.js';
 import { isFolder, namesIn } from './untrusted-files.js';

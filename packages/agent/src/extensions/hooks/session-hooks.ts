@@ -17,7 +17,7 @@ import { type ProgramEnd, ProgramFailure, runProgram } from '../../platform/run-
 import { SYSTEM_SHELL } from '../../platform/start-program.js';
 import { parseBounded } from '../../platform/untrusted-input.js';
 import type { SandboxLevel } from '../../policy/decide.js';
-import type { HookDecision, HookVerdict } from '../../policy/hook-verdict.js';
+import type { HookDecision, HookVerdict } from '../../policy/judged-call.js';
 import type { HookMoment, UserHooks } from '../../ports/hooks.js';
 
 /** A hook that is a function of the program that embeds the agent. */

@@ -2,7 +2,7 @@
 
 import { decide } from '../../policy/decide.js';
 import { createGrant, grantCovers } from '../../policy/grants.js';
-import { hookRemarks, verdictsIn, withRemarks } from '../../policy/hook-verdict.js';
+import { hookRemarks, verdictsIn, withRemarks } from '../../policy/judged-call.js';
 import type { Action } from '../action.js';
 import type { Call, CallOutcome } from '../call.js';
 import type { Event, On, StoppedCall } from '../event.js';

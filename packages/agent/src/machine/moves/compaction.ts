@@ -1,6 +1,6 @@
 /** Compaction in three modes: idle (before a turn or on request), mid (between rounds), overflow (request too large). */
 
-import { verdictsIn } from '../../policy/hook-verdict.js';
+import { verdictsIn } from '../../policy/judged-call.js';
 import type { Action } from '../action.js';
 import { compactableLength, estimateTokens, messagesOf, replaceBySummary } from '../conversation.js';
 import type { Event, On } from '../event.js';

@@ -6,7 +6,7 @@ import {
   hookNotes,
   hookRemarks,
   verdictReason,
-} from '../../policy/hook-verdict.js';
+} from '../../policy/judged-call.js';
 import type { Action, HookPhase } from '../action.js';
 import { openParts } from '../conversation.js';
 import type { On } from '../event.js';

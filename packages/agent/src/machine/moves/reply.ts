@@ -1,6 +1,6 @@
 /** From the end of a model call to the end of the turn or the tools. */
 
-import { hookNotes, hookRemarks, objects, verdictsIn } from '../../policy/hook-verdict.js';
+import { hookNotes, hookRemarks, objects, verdictsIn } from '../../policy/judged-call.js';
 import type { Action } from '../action.js';
 import type { Event, On } from '../event.js';
 import type { AssistantMessage } from '../message.js';

@@ -1,7 +1,6 @@
 /** The batch of calls of one reply: its calls, how each ends, and what the model reads of it. */
 
-import { hookNotes, verdictsIn, withRemarks } from '../../policy/hook-verdict.js';
-import type { JudgedCall } from '../../policy/judged-call.js';
+import { hookNotes, type JudgedCall, verdictsIn, withRemarks } from '../../policy/judged-call.js';
 import type { Action } from '../action.js';
 import type { Call, CallOutcome, NeverRanStatus, RanStatus } from '../call.js';
 import type { StopReason } from '../event.js';
