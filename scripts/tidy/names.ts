@@ -33,10 +33,10 @@ const VAGUE = /\b(given|kept|wanted|told|made|said|begun|life|order|own|found|le
 const OF_NAME = /^[a-z]\w*Of$/;
 
 /** Ceilings that are only ever lowered. */
-const VAGUE_PER_1000_LINES_MAX = 25;
+const VAGUE_PER_1000_LINES_MAX = 12;
 /** So many say nothing about the style of a tree. */
 const VAGUE_FREE = 20;
-const OF_NAMES_MAX = 30;
+const OF_NAMES_MAX = 20;
 
 const isFunctionNode = (node: unknown): boolean => isNode(node) && /Function/.test(node.type);
 
