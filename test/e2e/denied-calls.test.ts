@@ -35,7 +35,7 @@ const rows: readonly (readonly [kind: string, call: readonly [string, Input], co
 const makePlaceWith = async (context: TestContext, [tool, input]: readonly [string, Input], more = {}) => {
   const place = await makeServed(context, [message(call('a', tool, input)), done], more);
   writeFileSync(path.join(place.workspace, 'notes.txt'), 'untracked\n');
-  const folder = path.join(place.environment.XDG_CONFIG_HOME ?? '', 'pawl');
+  const folder = path.join(place.home, '.config', 'pawl');
   mkdirSync(folder, { recursive: true });
   writeFileSync(path.join(folder, 'config.toml'), '[rules]\ndeny = ["git push"]\n');
   return place;

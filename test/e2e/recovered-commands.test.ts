@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { killLaunchers, launcherLeaders, processesOf } from './command-processes.js';
 import { runInProcess } from './in-process.js';
@@ -197,10 +197,18 @@ test('the machine was restarted: unknown, and said to the model and the user; jo
   await killed(running);
   touch(place, 'go-2');
   await until('the second job ended', () => !processesOf(place).some(({ line }) => line.includes('go-2')));
+  const commands = join(recordOf(place), '..', 'commands');
+  const recordedEnds = (): readonly string[] =>
+    readdirSync(commands, { recursive: true, encoding: 'utf8' })
+      .filter((file) => basename(file) === 'status')
+      .map((file) => readFileSync(join(commands, file), 'utf8'));
+  await until('the end of the second job is recorded', () =>
+    recordedEnds().some((status) => /^exit 3 /m.test(status)),
+  );
   killLaunchers(place, 'killed');
   const [session] = readFileSync(recordOf(place), 'utf8').split('\n');
   writeFileSync(recordOf(place), `${session}\nanother-start pid:[1]\n`);
-  const files = readdirSync(join(recordOf(place), '..', 'commands'), { recursive: true });
+  const files = readdirSync(commands, { recursive: true });
   const ended = await resumed(place);
   expectCode(ended, 0);
   assert.match(resultIn(place), /unknown after a crash\n.*another machine, or this one was restarted/);
@@ -210,7 +218,7 @@ test('the machine was restarted: unknown, and said to the model and the user; jo
   assert.match(listed[1] ?? '', /^job-2: exit code 3, \d+\.\d s: /);
   for (const id of ['s', 'k']) assert.match(resultOf(place, 2, id), /^up\n\[job-1: unknown /);
   assert.match(resultOf(place, 2, 'j3'), /^Started job-3 /);
-  const left = readdirSync(join(recordOf(place), '..', 'commands'), { recursive: true });
+  const left = readdirSync(commands, { recursive: true });
   assert.deepEqual(left, files, 'what may be another machine’s is not touched');
 });
 
