@@ -13,10 +13,21 @@ test('random runs keep all promises, and every path is legal in the seed’s wor
   });
 });
 
+/** A call that was aborted and has not ended yet: its reserve is held until the runtime tells its usage. */
+const abortedCall = (walker: Walker): string | undefined => {
+  const { calls, ledger } = walker.tree();
+  return Object.keys(ledger.open).find((requestId) => calls[requestId] === undefined);
+};
+
 /** Answers whatever is under way, until nothing is. */
 const bringToEnd = (walker: Walker): void => {
   if (walker.tree().name === 'ShutDown') walker.send(g.resumed(walker.tree().epoch + 1));
   for (let round = 0; round < 300 && walker.tree().name !== 'Ended'; round++) {
+    const requestId = abortedCall(walker);
+    if (requestId !== undefined) {
+      walker.send(g.fails({ who: walker.tree().ledger.open[requestId]?.node ?? assert.fail(), requestId }));
+      continue;
+    }
     const [node] =
       Object.entries(walker.tree().nodes)
         .filter(([, state]) => state.name !== 'DONE')
