@@ -1,3 +1,4 @@
+import '../own-process.js';
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { fileJournals } from '../../packages/agent/src/journal/file-store.js';

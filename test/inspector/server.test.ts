@@ -1,3 +1,4 @@
+import '../own-process.js';
 import assert from 'node:assert/strict';
 import { appendFileSync, readdirSync, readlinkSync, renameSync, truncateSync } from 'node:fs';
 import { copyFile, stat } from 'node:fs/promises';

@@ -1,3 +1,4 @@
+import '../own-process.js';
 import assert from 'node:assert/strict';
 import promises, { mkdir, readdir, rename, writeFile } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';

@@ -1,3 +1,4 @@
+import '../own-process.js';
 import assert from 'node:assert/strict';
 import { realpathSync } from 'node:fs';
 import os from 'node:os';

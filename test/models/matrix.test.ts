@@ -1,3 +1,4 @@
+import '../own-process.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { emptyConversation, requestMessages } from '../../packages/agent/src/machine/conversation.js';

@@ -1,3 +1,4 @@
+import '../own-process.js';
 import { test } from 'node:test';
 import { httpChecks } from './http-checks.js';
 import { makeLocalNode } from './local-node-runtime.js';

@@ -2,6 +2,7 @@
  * Bodies of all wires in any chunks, cut, broken, with other line ends, damaged: the chunks change nothing, every stream
  * ends once, and nothing is thrown outside.
  */
+import '../../own-process.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pick, type Random, randomFrom } from '../../agent/mutations.js';
