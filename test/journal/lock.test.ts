@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { access, mkdir, readdir, readFile, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import test from 'node:test';
 import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
@@ -329,3 +330,17 @@ for (const [title, holder, self, known] of rows) {
     assert.equal(await check, known);
   });
 }
+
+/** As a child that is just being started answers for the parent whose sockets it still has. */
+test('a socket that answers proves nothing of a holder whose process is gone; in another container it does', async (context) => {
+  const folder = await makeFolder(context);
+  const server = createServer((socket) => socket.destroy());
+  await new Promise<void>((resolve) => server.listen(join(folder, 'a.lock.1'), resolve));
+  context.after(() => server.close());
+  const own = await describeSelf();
+  const check = (holder: Partial<Holder>) =>
+    checkHolder(join(folder, 'a.lock'), { ...own, socket: 'a.lock.1', ...holder }, own);
+  assert.equal(await check({ pid: NEVER }), 'gone');
+  assert.equal(await check({ pid: process.ppid }), 'unknown');
+  assert.equal(await check({ pid: NEVER, pids: 'of another container' }), 'unknown');
+});

@@ -356,12 +356,16 @@ const isRunning = (pid: number): boolean => {
  */
 type HolderCheck = 'gone' | 'restarted' | 'unknown';
 
-/** For a holder under the same kernel: its socket proves whether it lives, in any container; else its pid does. */
+/**
+ * For a holder under the same kernel: its socket proves whether it lives, in any container; else its pid does. A child that
+ * is just being started still has its parent's sockets: for that moment they answer for a parent that was killed.
+ */
 const isGoneHere = async (path: string, holder: Holder, self: Holder): Promise<boolean> => {
   const socket = socketPath(path, holder);
   const answer = socket === null ? 'unknown' : await answers(socket);
-  if (answer !== 'unknown') return answer === 'refused';
+  if (answer === 'refused') return true;
   if (holder.pids === '' || holder.pids !== self.pids) return false;
+  if (answer === 'alive') return !isRunning(holder.pid);
   // This process has closed the socket, but a full disk kept the file.
   if (socket !== null && holder.pid === self.pid && holder.started === self.started) return true;
   return !isRunning(holder.pid) || (await readStartTime(holder.pid)) !== holder.started;
