@@ -13,7 +13,7 @@ import { processFaults } from './tidy/processes.js';
 import { purityFaults } from './tidy/purity.js';
 import { shapeFaults } from './tidy/shape.js';
 import { type Fault, parse } from './tidy/source.js';
-import { codeInStringFaults, textFaults } from './tidy/texts.js';
+import { codeInStringFaults, fileNameFaults, textFaults } from './tidy/texts.js';
 import { wallClockFaults } from './tidy/wall-clock.js';
 import { isPackageSource, readManifest, wallFaults } from './tidy/walls.js';
 
@@ -73,6 +73,7 @@ export const tidy = (root: string): readonly Fault[] => {
     .filter(({ file }) => isOfEnginePackage(file))
     .map(({ file, text }) => parse(file, text));
   const files = new Set(texts.map(({ file }) => file));
+  const names = new Set(texts.map(({ file }) => path.posix.basename(file)));
   const inSrc = sources.filter(({ file }) => isPackageSource(file));
   const manifests = new Map(
     texts.flatMap(({ file, text }) => {
@@ -83,6 +84,7 @@ export const tidy = (root: string): readonly Fault[] => {
   const faults = [
     ...texts.flatMap(({ file, text }) => textFaults(file, text)),
     ...sources.flatMap(({ file, text }) => codeInStringFaults(file, text, (imported) => files.has(imported))),
+    ...sources.flatMap((source) => fileNameFaults(source, names)),
     ...wallFaults(inSrc, manifests),
     ...inSrc.flatMap(purityFaults),
     ...inSrc.flatMap(oneOfEachFaults),

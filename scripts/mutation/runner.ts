@@ -17,7 +17,7 @@ import {
 import type { Place, Test } from './one-by-one.js';
 
 /**
- * Stryker's way to the suite that `build-machine.ts` bundled.
+ * Stryker's way to the suite that `build.ts` bundled.
  *
  * 1. Each mutant meets a fresh suite: the whole bundle is evaluated again, machine and tests, with the mutant in it from
  *    the first line on. A suite that does not load has caught its mutant.

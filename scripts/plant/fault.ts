@@ -1,7 +1,7 @@
 /** A fault that is planted in a copy of the machine, and what has to catch it. */
 
 export type Catcher =
-  /** Random walks, by a promise of state-invariants.ts or a rule of step-invariants.ts. */
+  /** Random walks, by a promise of a state or a rule of a step (invariants.ts). */
   | { readonly kind: 'walks' }
   /** The explorer, in one of its configurations. */
   | { readonly kind: 'explorer'; readonly configuration: string }

@@ -1,4 +1,4 @@
-import type { Fault } from './source.js';
+import type { Fault, Source } from './source.js';
 
 /** Texts that belong to one machine only, such as absolute paths. */
 const PLACES: readonly { readonly found: RegExp; readonly text: string }[] = [
@@ -34,6 +34,21 @@ export const textFaults = (file: string, text: string): readonly Fault[] => {
   }
   return faults;
 };
+
+/** A name of several words, as our source files have: a name of one word may be of somebody else's file. */
+const SOURCE_NAME = /(?<![\w./-])[a-z\d]+(?:-[a-z\d]+)+\.ts\b/g;
+
+/** A comment that sends its reader to a source file names one that is there. */
+export const fileNameFaults = (
+  { file, comments, lineOf }: Source,
+  names: ReadonlySet<string>,
+): readonly Fault[] =>
+  comments.flatMap(({ value, start }) =>
+    [...value.matchAll(SOURCE_NAME)]
+      .map(([name]) => name)
+      .filter((name) => !names.has(name))
+      .map((name) => ({ file, line: lineOf(start), text: `a comment names ${name}: there is no such file` })),
+  );
 
 /** The import of a program in a string, which a test bundles with the root as its folder. */
 const IMPORT_FROM_ROOT = /from '\.\/(packages\/[\w./-]+\.ts)'/g;

@@ -1,4 +1,3 @@
-import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createStateCheck } from '../../packages/agent/src/journal/journaled-agent-machine.js';

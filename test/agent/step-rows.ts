@@ -7,7 +7,7 @@ import type { Diagnostic, Edge } from '../../packages/machine/src/kernel/table.j
 import { event as cancels, PROMPT, waiting } from './by-hand.js';
 import * as g from './given.js';
 
-/** Whole steps made by hand, for the rules of step-invariants.ts, which the machine itself does not break. */
+/** Whole steps made by hand, for the rules of steps in invariants.ts, which the machine itself does not break. */
 
 /** A path by the names of its states; one with a mark after it is stayed in. */
 export const path = (...names: readonly string[]): readonly Edge[] =>

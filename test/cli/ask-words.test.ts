@@ -1,4 +1,3 @@
-import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Outcome } from '../../packages/ask/src/run/state.js';

@@ -1,4 +1,3 @@
-import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import promises, { chmod, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';

@@ -1,4 +1,3 @@
-import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { readdirSync, readlinkSync, renameSync } from 'node:fs';
 import {

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
 import { crc32 } from 'node:zlib';
 import { JournalBytes, sumBytes } from '../../packages/agent/src/journal/snapshot.js';
-import '../starts-no-program.js';
 import { makeFolder } from './story.js';
 
 /** Reading a journal in blocks gives what reading it as a whole gives, wherever lines and texts lie. */

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { References, resolveReferences } from '../../packages/agent/src/journal/snapshot.js';
-import '../starts-no-program.js';
 
 /** Snapshots refer to long texts in the journal; everything else they hold themselves. */
 

@@ -1,4 +1,3 @@
-import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,4 +1,3 @@
-import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ServerReply, startAnthropicServer } from '../servers/anthropic.js';

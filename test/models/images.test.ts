@@ -1,4 +1,3 @@
-import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ImageType, Message } from '../../packages/agent/src/machine/message.js';

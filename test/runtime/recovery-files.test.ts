@@ -1,4 +1,3 @@
-import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';

@@ -1,4 +1,3 @@
-import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { realpathSync } from 'node:fs';
 import os from 'node:os';

@@ -1,4 +1,3 @@
-import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';

@@ -1,5 +1,4 @@
 import '../own-process.js';
-import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';

@@ -215,6 +215,15 @@ const texts: readonly Row[] = [
     then: ['test/a.test.ts:2 code in a string imports packages/pawl/src/b.ts'],
   },
   {
+    title: 'a comment names no source file that is gone',
+    given: {
+      'packages/pawl/src/one-file.ts':
+        '// see one-file.ts and other-file.ts\nexport const a = 1; // gone-file.ts\n',
+      'scripts/other-file.ts': "export const b = 'lost-file.ts';\n",
+    },
+    then: ['packages/pawl/src/one-file.ts:2 a comment names gone-file.ts'],
+  },
+  {
     title: 'no text names a registry host, a folder of one machine or a folder outside',
     given: {
       'docs/a.md': `Get it from ${REGISTRY}.\nSee ${HOME}\nand (${SHARED}).\n`,

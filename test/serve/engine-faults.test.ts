@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { toApiFault } from '../../packages/serve/src/api-fault.js';
-import '../starts-no-program.js';
 
 /** Errors of a runtime on an engine, as the API says them. */
 

@@ -1,4 +1,3 @@
-import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { chmod, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';

@@ -1,4 +1,3 @@
-import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';

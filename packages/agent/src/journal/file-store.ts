@@ -298,7 +298,7 @@ export type FileJournalOptions = {
 };
 
 /**
- * Stores the sessions of one machine as files under `folder`, which is created on first use (see paths-and-durable-writes.ts).
+ * Stores the sessions of one machine as files under `folder`, which is created on first use (see state-folder.ts).
  *
  * A state check is written every `checkEvery` entries, and whenever the machine is at rest.
  */

@@ -19,8 +19,8 @@ import { FILE_MODE } from './state-folder.js';
  * Ensures one writer per journal, also across containers and computers that share the folder.
  *
  * 1. Within a process: a set of the held paths.
- * 2. Everywhere: a lock file that names the holder. Only one process can create or replace it (lock-file.ts).
- * 3. The lock of a dead holder is free if its death is proved (lock-owner.ts). Otherwise the user may take it over: then
+ * 2. Everywhere: a lock file that names the holder. Only one process can create or replace it.
+ * 3. The lock of a dead holder is free if its death is proved. Otherwise the user may take it over: then
  *    the old holder finds another lock file before it has another line acknowledged, and stops.
  */
 export type Lock = {
@@ -299,7 +299,7 @@ export type Holder = {
   /** The pid namespace, within which the pid is valid. */
   readonly pids: string;
   readonly since: number;
-  /** Name of a socket beside the lock file. The kernel refuses connections to it once its holder is dead. */
+  /** Name of a socket beside the lock file. The kernel refuses connections to it once nobody has it open. */
   readonly socket: string;
 };
 
@@ -434,8 +434,9 @@ const newSocketName = (path: string): string => `${basename(path)}.${randomUUID(
 /**
  * A socket file that proves that its process lives.
  *
- * The kernel accepts connections while the process holds the socket, whatever else the process does, and refuses them
- * from the moment of its death. Containers that share the folder see the same, since the socket is found by its file.
+ * The kernel accepts connections while the process has the socket open, whatever else the process does, and refuses them
+ * after its death; a child that it was just starting may keep the socket open for a moment longer. Containers that share
+ * the folder see the same, since the socket is found by its file.
  */
 type LockSocket = { close(): Promise<void> };
 

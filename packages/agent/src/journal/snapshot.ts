@@ -43,12 +43,12 @@ type SnapshotLine = {
   /** Size of the journal up to that entry, and the checksum of all its bytes. */
   readonly size: number;
   readonly sum: number;
-  /** Closed messages in the lines before (0: those lines are not needed), and the chain of hashes of all closed messages (see hash-state.ts). */
+  /** Closed messages in the lines before (0: those lines are not needed), and the chain of hashes of all closed messages. */
   readonly from: number;
   readonly chain: string;
   /** Offset in the journal of the texts of later messages. */
   readonly next: number;
-  /** A SnapshotBody with references in place of long texts (see text-references.ts). */
+  /** A SnapshotBody with references in place of long texts. */
   readonly body: unknown;
 };
 

@@ -4,7 +4,7 @@
  * 1. The walk ends at a folder of another user, who could otherwise configure and instruct the agent of everybody
  *    below. Git does the same. Root does not count as another user, nor does the user who called sudo, nor the owner of
  *    the workspace, whose files are read anyway.
- * 2. It ends where git ends it, see folder-above.ts.
+ * 2. It ends where git ends it: at another file system, and at folders of `GIT_CEILING_DIRECTORIES`.
  * 3. A `.git` of another user in a folder that everybody may write to (/tmp) counts as absent.
  */
 

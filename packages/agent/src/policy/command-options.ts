@@ -5,7 +5,7 @@ import { programName } from './patterns.js';
 
 /**
  * Which further words a rule that allows covers. Inside the sandbox all but those that are known to run programs or
- * write files (risky-options.ts). Where a rule widens what a command may reach, all that do not begin with a dash, and
+ * write files. Where a rule widens what a command may reach, all that do not begin with a dash, and
  * options that are known to be harmless: any other option may run a program or write elsewhere.
  */
 
@@ -13,7 +13,7 @@ type Words = ParsedCommand['words'];
 
 const names = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/));
 
-/** Programs of which risky-options.ts knows every option that runs something or writes a file. */
+/** Programs of which the rows below know every option that runs something or writes a file. */
 const KNOWN_WHOLE = names(`
   ls cat head tail wc grep egrep fgrep rg stat file du df pwd date basename dirname realpath readlink which uname
   whoami id ps pgrep diff cmp comm cut tr nl column sort uniq find fd fdfind sed jq md5sum sha1sum sha256sum cksum od

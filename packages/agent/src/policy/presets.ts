@@ -18,7 +18,7 @@ export type PolicyRule = {
   /** `inside`: every path lies in the workspace; `outside`: some path does not; `anywhere`. */
   readonly where: 'inside' | 'outside' | 'anywhere';
   readonly touches: 'reads' | 'mutates' | 'anything';
-  /** Host patterns (`host-patterns.ts`) of the call; absent: the call reaches no host, or the rule denies. */
+  /** Host patterns of the call; absent: the call reaches no host, or the rule denies. */
   readonly hosts?: readonly string[];
   /** The rule applies to commands in this place. Only such a rule, or one with the tool's name, allows an MCP call. */
   readonly runs?: CommandPlace;
@@ -33,10 +33,10 @@ export type PolicyRule = {
 export type RuleSubject =
   /** Commands that begin with these words. An allowed one may leave the sandbox only for `needs`. */
   | { readonly kind: 'command'; readonly words: readonly string[]; readonly needs?: Needs }
-  /** Paths that match the pattern (`path-patterns.ts`). `reads`: only calls that change nothing. */
+  /** Paths that match the pattern. `reads`: only calls that change nothing. */
   | { readonly kind: 'path'; readonly pattern: string; readonly touches: 'reads' | 'anything' }
   | { readonly kind: 'host'; readonly pattern: string }
-  /** Tools of MCP servers (`mcp-tool-patterns.ts`). */
+  /** Tools of MCP servers. */
   | { readonly kind: 'mcp'; readonly pattern: string };
 
 /** A rule from a configuration file. deny > ask > allow, regardless of their order. */

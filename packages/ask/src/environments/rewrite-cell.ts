@@ -1,6 +1,6 @@
 /**
  * Rewrites a cell so that later cells can declare the same names again, as in a REPL: `let`, `const` and `class` at the
- * top level become `var`. `Promise.all` over model calls becomes a batch (rewrite-promise-all.ts). Lines keep their numbers.
+ * top level become `var`. `Promise.all` over model calls becomes a batch. Lines keep their numbers.
  */
 
 import { type AnyNode, type CallExpression, type Expression, type Program, parse } from 'acorn';

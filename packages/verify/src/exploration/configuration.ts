@@ -54,7 +54,7 @@ export const defaultBounds: Bounds = {
 /** The size and cost that a reply reports: `costly` crosses the session's limit, `dear` comes near to it. */
 type Spending = 'small' | 'filling' | 'overfull' | 'dear' | 'costly';
 
-/** A reply of the model. Calls are letters, see model-replies.ts. A null `message` is an unreadable reply. */
+/** A reply of the model. Calls are letters, see below. A null `message` is an unreadable reply. */
 export type ReplyKind = {
   readonly text?: string;
   readonly calls?: string;

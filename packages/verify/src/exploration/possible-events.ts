@@ -103,7 +103,7 @@ const createModelFailure = (requestId: string, at: number, word: FailureChoice):
 
 // ---- Tools ----
 
-/** Longer than `resultCutBytes`, see configuration-parts.ts. */
+/** Longer than `resultCutBytes`, see configurations.ts. */
 const longText = 'long '.repeat(100).trim();
 
 const outcomes: Readonly<Record<Exclude<OutcomeChoice, 'spent'>, CallOutcome>> = {

@@ -14,7 +14,7 @@ import type { Node, Parser } from 'web-tree-sitter';
  * Most commands of a model are plain; for others the grammar is loaded, which takes 17 MB.
  *
  * 1. A text with any other character, word or operator is not plain. Nothing is guessed.
- * 2. It shares no code with read-commands.ts, so that the two check each other.
+ * 2. It shares no code with read-statements.ts, so that the two check each other.
  */
 
 const QUOTED = /'[ -&(-~]*'|"[ !#%-[\]-_a-~]*"/.source;

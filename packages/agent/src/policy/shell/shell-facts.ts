@@ -2,7 +2,7 @@
  * Determines what a shell text would run.
  *
  * 1. Two readings must agree: ours, which knows how bash treats words, and that of a published grammar. For a plain
- *    text, plain-command-starts.ts replaces the grammar; tests ensure that both give the same result.
+ *    text, `plainStarts` replaces the grammar; tests ensure that both give the same result.
  * 2. A text that can't be read, is read differently, or takes too long, is unclear. Nothing is left out silently.
  */
 

@@ -1,5 +1,5 @@
 /**
- * The worker thread that runs QuickJS, started by quickjs-connection.ts.
+ * The worker thread that runs QuickJS, started by quickjs.ts.
  *
  * 1. Running code blocks the thread. A number in shared memory, polled by the engine's interrupt handler, stops it.
  * 2. A sub-call blocks the thread until its texts arrive. Texts for another cell or call are dropped.
@@ -31,7 +31,7 @@ import {
 const ENDING_MS = 1_000;
 const READ_MS = 5_000;
 
-// Only quickjs-connection.ts starts this file, with a WorkerInput.
+// Only quickjs.ts starts this file, with a WorkerInput.
 const input = workerData as WorkerInput;
 const port = parentPort;
 if (port === null) throw new Error('this file is the program of a worker');
@@ -62,7 +62,7 @@ const isOver = (): boolean => {
 const awaitTexts = (run: Running): readonly string[] | null => {
   for (;;) {
     const bell = Atomics.load(input.control, BELL);
-    // Only quickjs-connection.ts has the other end of the port.
+    // Only quickjs.ts has the other end of the port.
     const answer = receiveMessageOnPort(input.texts)?.message as Texts | undefined;
     if (answer?.number === run.number && answer.ordinal === run.ordinal) return answer.texts;
     if (isStopAsked(run)) return null;

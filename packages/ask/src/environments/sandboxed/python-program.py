@@ -1,5 +1,5 @@
 """Runs cells of Python in this process, which stands behind the sandbox. Its settings are JSON in argv; it talks in
-lines of JSON over file descriptor 3 (repl-protocol.ts).
+lines of JSON over file descriptor 3 (sandboxed-repl.ts).
 
 1. Code of a model may overwrite all that it can name. It finds a module of its own as __main__; what runs here after
    the first cell has its own names for the built-ins, and they are restored after each.
