@@ -101,6 +101,12 @@ const whole: readonly {
     stopReason: 'other',
   },
   {
+    title: 'a reason that is called like a field of every object is another reason',
+    given: message([text('wait')], { stopReason: 'constructor' }),
+    parts: [text('wait')],
+    stopReason: 'other',
+  },
+  {
     title: 'events, blocks and deltas that nobody knows yet are passed over',
     given: message([
       { type: 'events', events: [{ type: 'moon_phase', phase: 'full' }] },

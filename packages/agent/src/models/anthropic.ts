@@ -14,6 +14,7 @@ import {
   errorSource,
   eventError,
   exchange,
+  findStopReason,
   oddEvent,
   type ReadEvent,
   type StreamedReply,
@@ -234,7 +235,7 @@ const errorStatus = ({ type }: Loose): number => (type === 'overloaded_error' ? 
 
 const convertReason = (reason: string | undefined): StopReason | Error | null => {
   if (reason === 'model_context_window_exceeded') return windowFull();
-  return reason === undefined ? null : (STOP_REASONS[reason] ?? 'other');
+  return reason === undefined ? null : findStopReason(STOP_REASONS, reason);
 };
 
 const STOP_REASONS: Readonly<Record<string, StopReason>> = {

@@ -11,6 +11,7 @@ import {
   errorSource,
   eventError,
   exchange,
+  findStopReason,
   malformedReply,
   type ReadEvent,
   type StreamedReply,
@@ -183,7 +184,7 @@ const MALFORMED: ReadonlySet<string> = new Set([
 ]);
 
 const convertReason = (reason: string): StopReason | Error =>
-  MALFORMED.has(reason) ? malformedReply(reason) : (STOP_REASONS[reason] ?? 'other');
+  MALFORMED.has(reason) ? malformedReply(reason) : findStopReason(STOP_REASONS, reason);
 
 type Reader = {
   readonly read: ReadEvent;

@@ -10,6 +10,7 @@ import {
   errorSource,
   eventError,
   exchange,
+  findStopReason,
   oddEvent,
   overloaded,
   type ReadEvent,
@@ -185,7 +186,7 @@ const convertReason = (reason: string): StopReason | Error => {
     case 'model_context_window_exceeded':
       return windowFull();
     default:
-      return STOP_REASONS[reason] ?? 'other';
+      return findStopReason(STOP_REASONS, reason);
   }
 };
 

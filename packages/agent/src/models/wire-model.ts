@@ -124,6 +124,10 @@ export const versionedUrl = (baseUrl: string, version: string): string => {
   return /\/v\d\w*$/.test(bare) ? bare : `${bare}/${version}`;
 };
 
+/** The reason for the end that a provider's word means. Words come from outside: no field of every object is one. */
+export const findStopReason = (reasons: Readonly<Record<string, StopReason>>, word: string): StopReason =>
+  (Object.hasOwn(reasons, word) ? reasons[word] : undefined) ?? 'other';
+
 /** The error of a stream without the provider's own end, which looks whole to a client and is not. */
 export const brokenOff = (): Error =>
   Object.assign(new Error('the reply broke off before its end'), { type: 'broken_off' });
