@@ -56,7 +56,11 @@ const timeOfLeast = (): number => {
   return performance.now() - started;
 };
 
-type Row = { readonly name: string; readonly time: () => Promise<number> | number; readonly times: number[] };
+type Row = {
+  readonly name: string;
+  readonly time: () => Promise<number> | number;
+  readonly times: number[];
+};
 
 const tenthOf = (times: readonly number[]): number =>
   times.toSorted((one, other) => one - other)[Math.floor(times.length / 10)] ?? 0;

@@ -5,7 +5,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
-import { type SeenRequest, type ServerReply, startAnthropicServer } from '../test/servers/anthropic.js';
+import {
+  type SeenRequest,
+  type ServerReply,
+  startAnthropicServer,
+} from '../test/servers/anthropic.js';
 
 const run = promisify(execFile);
 
@@ -44,7 +48,9 @@ export type Arena = {
 };
 
 const gapsOf = (requests: readonly SeenRequest[]): readonly number[] =>
-  requests.slice(1).map((request, index) => request.arrivedAt - (requests[index]?.answeredAt ?? Number.NaN));
+  requests
+    .slice(1)
+    .map((request, index) => request.arrivedAt - (requests[index]?.answeredAt ?? Number.NaN));
 
 const replyTo = (index: number, { rounds, frameMs }: Task): ServerReply =>
   index < rounds
@@ -52,7 +58,12 @@ const replyTo = (index: number, { rounds, frameMs }: Task): ServerReply =>
         type: 'message',
         ...(frameMs === undefined ? {} : { delayMs: frameMs }),
         parts: [
-          { type: 'call', id: `call_${index}`, name: 'bash', input: { command: `echo step-${index}` } },
+          {
+            type: 'call',
+            id: `call_${index}`,
+            name: 'bash',
+            input: { command: `echo step-${index}` },
+          },
         ],
       }
     : { type: 'message', parts: [{ type: 'text', text: 'done' }] };
@@ -81,7 +92,9 @@ const heatOf = (
 ) => {
   const [first] = requests;
   if (first === undefined || requests.length !== rounds + 1) {
-    throw new Error(`${contestant.name} sent ${requests.length} requests in place of ${rounds + 1}`);
+    throw new Error(
+      `${contestant.name} sent ${requests.length} requests in place of ${rounds + 1}`,
+    );
   }
   return {
     gapsMs: gapsOf(requests),

@@ -8,8 +8,18 @@ import { median } from './figures.js';
 const ESCAPES = /\u001b(?:\[[?>\d;]*[A-Za-z]|\][^\u0007]*\u0007)/g;
 
 const start = (words: readonly string[], folder: string) => {
-  const environment = { ...process.env, TERM: 'xterm-256color', HOME: folder, XDG_STATE_HOME: folder };
-  return spawn(process.execPath, [...words], { cols: 100, rows: 30, cwd: folder, env: environment });
+  const environment = {
+    ...process.env,
+    TERM: 'xterm-256color',
+    HOME: folder,
+    XDG_STATE_HOME: folder,
+  };
+  return spawn(process.execPath, [...words], {
+    cols: 100,
+    rows: 30,
+    cwd: folder,
+    env: environment,
+  });
 };
 
 const IDLE_MS = 10_000;
@@ -47,7 +57,11 @@ const idle = async (words: readonly string[], folder: string) => {
 };
 
 /** From the start of a program in a terminal to the first words of it on the screen, or to its end where it writes none. */
-const paintMs = (words: readonly string[], folder: string, wanted: RegExp | null): Promise<number> =>
+const paintMs = (
+  words: readonly string[],
+  folder: string,
+  wanted: RegExp | null,
+): Promise<number> =>
   new Promise((resolve, reject) => {
     const startedAt = performance.now();
     const child = start(words, folder);

@@ -49,7 +49,12 @@ const pageRows = async (folder: string): Promise<readonly string[]> => {
   const ends: (() => unknown)[] = [];
   const [built] = await inspectorPage(process.cwd());
   const text = Buffer.from(built?.contents ?? []).toString();
-  const inspector = await startInspector({ folder, version: '1', redactor: createRedactor([]), page: text });
+  const inspector = await startInspector({
+    folder,
+    version: '1',
+    redactor: createRedactor([]),
+    page: text,
+  });
   try {
     const browser = await startBrowser({ after: (end) => void ends.push(end) });
     const watched = await openPage(browser);

@@ -17,7 +17,10 @@ export const SETTINGS = settingsOf({
 function* turns(): Generator<readonly [number, given.Given], never> {
   yield [0, given.begin];
   for (let turn = 1; ; turn++) {
-    yield [20_000, given.input(`turn ${turn}: ${'look at the next file and repair it '.repeat(5)}`)];
+    yield [
+      20_000,
+      given.input(`turn ${turn}: ${'look at the next file and repair it '.repeat(5)}`),
+    ];
     if (turn % 10 === 0) {
       yield [900, given.fails()];
       yield [1_200, given.rings()];
@@ -26,7 +29,11 @@ function* turns(): Generator<readonly [number, given.Given], never> {
     const calls = [given.grep(first), given.grep(second)];
     yield [
       4_000,
-      given.completed({ text: 'I look at both. '.repeat(20), calls, usage: given.usage(0.01, 900) }),
+      given.completed({
+        text: 'I look at both. '.repeat(20),
+        calls,
+        usage: given.usage(0.01, 900),
+      }),
     ];
     for (const call of [first, second]) {
       yield [5, given.started(call)];

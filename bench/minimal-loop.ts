@@ -32,7 +32,11 @@ const tools = [
   {
     name: 'bash',
     description: 'Runs a shell command.',
-    input_schema: { type: 'object', properties: { command: { type: 'string' } }, required: ['command'] },
+    input_schema: {
+      type: 'object',
+      properties: { command: { type: 'string' } },
+      required: ['command'],
+    },
   },
 ];
 
@@ -46,7 +50,8 @@ const call = async (): Promise<readonly Block[]> => {
     },
     body: JSON.stringify({ model: 'minimal', max_tokens: 8_192, stream: true, tools, messages }),
   });
-  if (!response.ok || response.body === null) throw new Error(`${response.status} ${await response.text()}`);
+  if (!response.ok || response.body === null)
+    throw new Error(`${response.status} ${await response.text()}`);
   const blocks: Block[] = [];
   let json = '';
   let rest = '';
@@ -61,7 +66,8 @@ const call = async (): Promise<readonly Block[]> => {
       if (event.type === 'content_block_start') {
         blocks.push(event.content_block);
         json = '';
-      } else if (event.delta?.type === 'text_delta' && block?.type === 'text') block.text += event.delta.text;
+      } else if (event.delta?.type === 'text_delta' && block?.type === 'text')
+        block.text += event.delta.text;
       else if (event.delta?.type === 'input_json_delta') json += event.delta.partial_json;
       else if (event.type === 'content_block_stop' && block?.type === 'tool_use')
         block.input = JSON.parse(json);
@@ -77,7 +83,8 @@ const shell = (command: string): Promise<string> =>
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     let output = '';
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (bytes) => (output += bytes));
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', (bytes) => (output += bytes));
     child.once('error', reject);
     child.once('close', (code) => resolve(`exit code ${code}\n${output}`));
   });

@@ -29,9 +29,13 @@ export const inOwnProcess = async <T>(file: string, ...words: readonly string[])
       logLevel: 'error',
       external: ['esbuild', '@vscode/ripgrep'],
     });
-    const { stdout } = await run(process.execPath, ['--expose-gc', bundle, '--own-process', ...words], {
-      maxBuffer: 64 * 1024 * 1024,
-    });
+    const { stdout } = await run(
+      process.execPath,
+      ['--expose-gc', bundle, '--own-process', ...words],
+      {
+        maxBuffer: 64 * 1024 * 1024,
+      },
+    );
     // The child prints what `measure` returns; both sides are in the same file.
     return JSON.parse(stdout) as T;
   } finally {

@@ -1,7 +1,12 @@
 import { mkdtemp, open, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { crc32c, encodeHeader, encodeRecord, NEWLINE } from '../packages/agent/src/journal/codec.js';
+import {
+  crc32c,
+  encodeHeader,
+  encodeRecord,
+  NEWLINE,
+} from '../packages/agent/src/journal/codec.js';
 import { fileJournals } from '../packages/agent/src/journal/file-store.js';
 import { agentMachine } from '../packages/agent/src/journal/journaled-agent-machine.js';
 import { beginFold, CHECK_EVERY, dueCheck } from '../packages/agent/src/journal/replay.js';
@@ -39,7 +44,10 @@ function* conversation({ deltas, found }: Shape): Generator<given.Given, never> 
     for (let round = 0; round < ROUNDS_OF_A_TURN; round += 1) {
       for (let delta = 0; delta < deltas; delta += 1) yield given.delta(`word ${delta} `);
       const [first, second] = [`call-${turn}-${round}-a`, `call-${turn}-${round}-b`];
-      yield given.completed({ text: 'I look at both.', calls: [given.grep(first), given.grep(second)] });
+      yield given.completed({
+        text: 'I look at both.',
+        calls: [given.grep(first), given.grep(second)],
+      });
       for (const callId of [first, second]) {
         yield given.started(callId);
         yield given.ended(callId, 'ok', `src/file-${turn}.ts:${round}: ${'found '.repeat(found)}`);
@@ -68,7 +76,11 @@ const empty: Header = {
 };
 
 /** Writes a journal of so many events as the runtime would, without waiting for the disk. */
-export const writeJournal = async (folder: string, count: number, shape: Shape = SMALL): Promise<void> => {
+export const writeJournal = async (
+  folder: string,
+  count: number,
+  shape: Shape = SMALL,
+): Promise<void> => {
   const store = fileJournals({ folder });
   // Creates the folders, and a session that nobody looks at.
   await (await store.create({ ...empty, sessionId: 'other' })).close();
@@ -129,7 +141,8 @@ const readSumParse = async (folder: string): Promise<number> => {
 /** `,"crc":"xxxxxxxx"}` */
 const SUM_BYTES = 18;
 
-const replay = async (folder: string): Promise<number> => (await fileJournals({ folder }).peek(SESSION)).seq;
+const replay = async (folder: string): Promise<number> =>
+  (await fileJournals({ folder }).peek(SESSION)).seq;
 
 /** Runs in the child. */
 const measure = async (candidate: Candidate, folder: string): Promise<Run> => {
@@ -175,5 +188,6 @@ export const benchReplay = async (): Promise<string> => {
 const [, , own, wanted, folder] = process.argv;
 if (own === '--own-process' && folder !== undefined) {
   const candidate = candidates.find((name) => name === wanted);
-  if (candidate !== undefined) process.stdout.write(JSON.stringify(await measure(candidate, folder)));
+  if (candidate !== undefined)
+    process.stdout.write(JSON.stringify(await measure(candidate, folder)));
 }

@@ -55,7 +55,8 @@ const measure = async (candidate: Candidate, folder: string): Promise<Run> => {
 const copySessions = async (from: string, to: string): Promise<void> => {
   await rm(to, { recursive: true, force: true });
   await mkdir(to, { recursive: true, mode: 0o700 });
-  for (const name of await readdir(from)) await copyFile(path.join(from, name), path.join(to, name));
+  for (const name of await readdir(from))
+    await copyFile(path.join(from, name), path.join(to, name));
 };
 
 const tableOf = async (count: number): Promise<string> => {
@@ -66,7 +67,11 @@ const tableOf = async (count: number): Promise<string> => {
     const [sessions, kept] = [sessionsFolder(folder), path.join(folder, 'kept')];
     await copySessions(sessions, kept);
     const { size } = await stat(journalPath(folder, SESSION));
-    const runs: Record<Candidate, Run[]> = { 'read, parse': [], open: [], 'open, first request': [] };
+    const runs: Record<Candidate, Run[]> = {
+      'read, parse': [],
+      open: [],
+      'open, first request': [],
+    };
     for (let time = 0; time < TIMES; time += 1)
       for (const candidate of candidates) {
         await copySessions(kept, sessions);
@@ -98,5 +103,6 @@ export const benchResume = async (): Promise<string> => {
 const [, , own, wanted, folder] = process.argv;
 if (own === '--own-process' && folder !== undefined) {
   const candidate = candidates.find((name) => name === wanted);
-  if (candidate !== undefined) process.stdout.write(JSON.stringify(await measure(candidate, folder)));
+  if (candidate !== undefined)
+    process.stdout.write(JSON.stringify(await measure(candidate, folder)));
 }

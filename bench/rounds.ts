@@ -25,9 +25,21 @@ const table = (head: string, rows: readonly Row[], floor = 'minimal loop'): stri
 const MINIMAL: Contestant = { name: 'minimal loop', program: 'minimal loop', place: 'folder' };
 /** The case that users have: a repository, and no flag. */
 const PAWL: Contestant = { name: 'pawl', program: 'pawl', place: 'repository' };
-const UNFENCED: Contestant = { ...PAWL, name: 'pawl without the sandbox', flags: ['--sandbox', 'off'] };
-const WITHOUT_HOOKS: Contestant = { ...PAWL, name: 'pawl without hooks', flags: ['--hooks', 'never'] };
-const IN_LARGE: Contestant = { ...PAWL, name: 'pawl in a large repository', place: 'large repository' };
+const UNFENCED: Contestant = {
+  ...PAWL,
+  name: 'pawl without the sandbox',
+  flags: ['--sandbox', 'off'],
+};
+const WITHOUT_HOOKS: Contestant = {
+  ...PAWL,
+  name: 'pawl without hooks',
+  flags: ['--hooks', 'never'],
+};
+const IN_LARGE: Contestant = {
+  ...PAWL,
+  name: 'pawl in a large repository',
+  place: 'large repository',
+};
 const IN_FOLDER: Contestant = { ...PAWL, name: 'pawl in a folder', place: 'folder' };
 const EVERYTHING: Contestant = {
   ...PAWL,
@@ -103,7 +115,12 @@ export const benchRounds = (): Promise<string> =>
   withArena(async (arena) => {
     const contestants = [MINIMAL, PAWL, UNFENCED, EVERYTHING, IN_LARGE];
     const short = await race({ rounds: 20, caches: 'kept' }, 7, contestants, arena);
-    const streamed = await race({ rounds: 20, caches: 'kept', frameMs: FRAME_MS }, 5, [MINIMAL, PAWL], arena);
+    const streamed = await race(
+      { rounds: 20, caches: 'kept', frameMs: FRAME_MS },
+      5,
+      [MINIMAL, PAWL],
+      arena,
+    );
     const long = await race({ rounds: 200, caches: 'kept' }, 5, [MINIMAL, PAWL], arena);
     const warm = await race({ rounds: 0, caches: 'kept' }, 15, [MINIMAL, PAWL], arena);
     const cold = await race({ rounds: 0, caches: 'fresh' }, 7, [MINIMAL, PAWL], arena);

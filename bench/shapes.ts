@@ -11,7 +11,11 @@ import { type TaskName, taskNames, writeTask } from './shapes/tasks.js';
 
 const run = promisify(execFile);
 
-type Heat = { readonly task: TaskName; readonly characters: number; readonly environment: EnvironmentName };
+type Heat = {
+  readonly task: TaskName;
+  readonly characters: number;
+  readonly environment: EnvironmentName;
+};
 
 const sizes = [8e3, 8e4, 8e5, 8e6, 5e7];
 const heats: readonly Heat[] = taskNames.flatMap((task) =>
@@ -25,7 +29,13 @@ const heats: readonly Heat[] = taskNames.flatMap((task) =>
 /** From the sources: the programs of the environments stand beside them. */
 const inOwnProcess = async (...words: readonly string[]): Promise<Measured> => {
   const file = path.join(import.meta.dirname, 'shapes', 'measure.ts');
-  const { stdout } = await run(process.execPath, ['--import', 'tsx', file, '--own-process', ...words]);
+  const { stdout } = await run(process.execPath, [
+    '--import',
+    'tsx',
+    file,
+    '--own-process',
+    ...words,
+  ]);
   // The child prints what `askAbout` returns.
   return JSON.parse(stdout) as Measured;
 };
@@ -48,7 +58,8 @@ const refuseGrowth = (rows: readonly Row[]): void => {
   for (const task of taskNames) {
     const sent = rows.filter((row) => row.task === task).map((row) => row.sent.characters);
     const [least, most] = [Math.min(...sent), Math.max(...sent)];
-    if (most > least * 1.05) throw new Error(`${task}: prompts grow with the input, ${least} to ${most}`);
+    if (most > least * 1.05)
+      throw new Error(`${task}: prompts grow with the input, ${least} to ${most}`);
   }
 };
 
@@ -62,7 +73,14 @@ const lineOf = ({
   sent,
 }: Row): string => {
   const beside = environmentMegabytes === 0 ? 'in ours' : environmentMegabytes.toFixed(0);
-  const words = [task, size, environment, (wallMs / 1_000).toFixed(1), ownMegabytes.toFixed(0), beside];
+  const words = [
+    task,
+    size,
+    environment,
+    (wallMs / 1_000).toFixed(1),
+    ownMegabytes.toFixed(0),
+    beside,
+  ];
   return `| ${[...words, sent.calls, sent.characters, sent.longest].join(' | ')} |`;
 };
 

@@ -51,12 +51,16 @@ export const benchSteps = async (rounds = 5): Promise<string> => {
   const results = new Map<Candidate, { readonly perSecond: number; readonly ending: Ending }[]>();
   for (let round = 0; round < rounds; round++) {
     for (const candidate of candidates) {
-      const result = await inOwnProcess<{ perSecond: number; ending: Ending }>('bench/steps.ts', candidate);
+      const result = await inOwnProcess<{ perSecond: number; ending: Ending }>(
+        'bench/steps.ts',
+        candidate,
+      );
       results.set(candidate, [...(results.get(candidate) ?? []), result]);
     }
   }
   const endings = [...results.values()].flat().map((result) => result.ending);
-  for (const ending of endings) deepStrictEqual(ending, endings[0], 'the candidates do not end alike');
+  for (const ending of endings)
+    deepStrictEqual(ending, endings[0], 'the candidates do not end alike');
   const speed = (candidate: Candidate) =>
     median((results.get(candidate) ?? []).map((result) => result.perSecond));
   const own = speed('kernel');

@@ -38,7 +38,10 @@ const write = (text: string): void => {
 type Face = { take(token: string): void; end(): void };
 
 /** The floor: each token as it comes. */
-const plain = (): Face => ({ take: (token) => write(token.replaceAll('\n', '\r\n')), end: () => undefined });
+const plain = (): Face => ({
+  take: (token) => write(token.replaceAll('\n', '\r\n')),
+  end: () => undefined,
+});
 
 /** As log-update does it: each picture erases the unfinished text and writes it again, plain. */
 const rewriting = (): Face => {
@@ -76,7 +79,12 @@ const pawl = (): Face => {
   });
   const scroll = new Transcript(look, '/w');
   const started = initialState({ ...defaultSettings, model: 'bench/x', workspace: '/w' });
-  const { state } = step(started, { type: 'UserInput', at: clock.now(), text: 'go', mode: 'steer' });
+  const { state } = step(started, {
+    type: 'UserInput',
+    at: clock.now(),
+    text: 'go',
+    mode: 'steer',
+  });
   const draw = (): void =>
     area.draw(() => {
       const rows = scroll.rows(COLUMNS, clock.now());
@@ -85,7 +93,12 @@ const pawl = (): Face => {
     });
   return {
     take(text) {
-      const event: Stepped['event'] = { type: 'TextDelta', at: clock.now(), requestId: 'req-1', text };
+      const event: Stepped['event'] = {
+        type: 'TextDelta',
+        at: clock.now(),
+        requestId: 'req-1',
+        text,
+      };
       const actions = [{ type: 'DisplayText' as const, text }];
       const lines = scroll.see({ seq: null, event, state, actions, path: [], diagnostics: [] });
       if (lines !== '') area.print(lines);

@@ -1,7 +1,13 @@
 /** Steps the pure machine by hand, without model, disk or clock, and prints the states that each event passes through. */
 import { defaultSettings, type Event, initialState, type State, step } from 'pawl/machine';
 
-const usage = { inputTokens: 9, outputTokens: 2, cacheReadTokens: 0, cacheWriteTokens: 0, costUsd: null };
+const usage = {
+  inputTokens: 9,
+  outputTokens: 2,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  costUsd: null,
+};
 const model = 'scripted/none';
 
 const events: readonly Event[] = [

@@ -17,7 +17,8 @@ const session = await openSession({
   watcher({ seq, event, path, actions }) {
     for (const action of actions) {
       if (action.type === 'DisplayText') console.log(`    "${action.text}"`);
-      if (action.type === 'DisplayToolResult') console.log(`    ${action.tool} ended ${action.status}`);
+      if (action.type === 'DisplayToolResult')
+        console.log(`    ${action.tool} ended ${action.status}`);
     }
     if (!path.some(({ from, to }) => from !== to)) return; // it stayed where it was: a delta, progress
     console.log(`${seq} ${event.type}: ${path.map(({ to }) => to).join(' → ')}`);

@@ -25,7 +25,8 @@ const session = await openSession({
   workspace: '.',
   watcher({ actions }) {
     for (const action of actions)
-      if (action.type === 'DisplayToolResult') console.log(`${action.tool} ${action.status}: ${action.text}`);
+      if (action.type === 'DisplayToolResult')
+        console.log(`${action.tool} ${action.status}: ${action.text}`);
   },
 });
 console.log((await session.prompt('Roll two dice.')).text);

@@ -2,11 +2,19 @@
 import { defaultSettings, openSession } from 'pawl';
 import { memoryJournals, scriptedModel } from 'pawl/testing';
 
-const look = (path: string) => ({ text: `I read ${path}.`, calls: [{ tool: 'read', input: { path } }] });
+const look = (path: string) => ({
+  text: `I read ${path}.`,
+  calls: [{ tool: 'read', input: { path } }],
+});
 
 const session = await openSession({
   model: scriptedModel({
-    replies: [look('package.json'), look('tsconfig.json'), look('LICENSE'), { text: 'I have read them.' }],
+    replies: [
+      look('package.json'),
+      look('tsconfig.json'),
+      look('LICENSE'),
+      { text: 'I have read them.' },
+    ],
   }),
   journals: memoryJournals(),
   settings: { limits: { ...defaultSettings.limits, rounds: 2 } },

@@ -15,7 +15,11 @@ const script = {
 
 /** One life of the session: opens it, says one thing, closes it. */
 const live = async (text: string, resume?: string): Promise<string> => {
-  const options = { model: scriptedModel(script), journals: fileJournals({ folder }), workspace: '.' };
+  const options = {
+    model: scriptedModel(script),
+    journals: fileJournals({ folder }),
+    workspace: '.',
+  };
   const session = await openSession(resume === undefined ? options : { ...options, resume });
   session.watch(({ actions }) => {
     for (const action of actions) if (action.type === 'DisplayText') console.log(action.text);
@@ -31,5 +35,7 @@ await live('Which is it?', id);
 
 const { header, records } = await fileJournals({ folder }).inspect(id);
 const { seq, state, checks, mismatches } = await replay(header, records);
-console.log(`${seq} entries replayed: ${state.name}, ${checks} hashes compared, ${mismatches.length} differ`);
+console.log(
+  `${seq} entries replayed: ${state.name}, ${checks} hashes compared, ${mismatches.length} differ`,
+);
 rmSync(folder, { recursive: true });

@@ -28,12 +28,16 @@ const server = createServer((_request, response) => {
 await new Promise((resolve) => server.once('listening', resolve));
 const url = `http://127.0.0.1:${Object(server.address()).port}/`;
 
-const { state, context } = await runAsync(download, { attempts: 0, body: '' }, async (now, { attempts }) => {
-  console.log(`${now}, attempt ${attempts}`);
-  await new Promise((resolve) => setTimeout(resolve, now === 'Waiting' ? 10 * 2 ** attempts : 0));
-  if (now === 'Waiting') return { type: 'WaitedLongEnough' };
-  const response = await fetch(url, { headers: { connection: 'close' } });
-  return { type: 'Answered', status: response.status, body: await response.text() };
-});
+const { state, context } = await runAsync(
+  download,
+  { attempts: 0, body: '' },
+  async (now, { attempts }) => {
+    console.log(`${now}, attempt ${attempts}`);
+    await new Promise((resolve) => setTimeout(resolve, now === 'Waiting' ? 10 * 2 ** attempts : 0));
+    if (now === 'Waiting') return { type: 'WaitedLongEnough' };
+    const response = await fetch(url, { headers: { connection: 'close' } });
+    return { type: 'Answered', status: response.status, body: await response.text() };
+  },
+);
 console.log(`${state} after ${context.attempts} attempts: ${context.body}`);
 server.close();

@@ -2,7 +2,10 @@
 import { IllegalTransition, startMachine, stateMachine } from 'pawl/machine';
 
 type State = 'Draft' | 'InReview' | 'Published' | 'Withdrawn';
-type Event = { type: 'Submit'; author: string } | { type: 'Approve'; by: string } | { type: 'Reject' };
+type Event =
+  | { type: 'Submit'; author: string }
+  | { type: 'Approve'; by: string }
+  | { type: 'Reject' };
 type Paper = { readonly author: string; readonly approvedBy: readonly string[] };
 
 const isByAnother = ({ by }: { by: string }, { author }: Paper) => by !== author;
@@ -13,9 +16,13 @@ const countIn = ({ by }: { by: string }, paper: Paper) => ({
 const isEnough = ({ approvedBy }: Paper) => approvedBy.length === 2;
 
 const approval = stateMachine<State, Event, Paper>()
-  .transition('Draft', 'Submit', 'InReview', { action: ({ author }, paper) => ({ ...paper, author }) })
+  .transition('Draft', 'Submit', 'InReview', {
+    action: ({ author }, paper) => ({ ...paper, author }),
+  })
   .transition('InReview', 'Approve', '*', { internal: true, guard: isByAnother, action: countIn })
-  .transition('InReview', 'Reject', 'Draft', { action: (_event, paper) => ({ ...paper, approvedBy: [] }) })
+  .transition('InReview', 'Reject', 'Draft', {
+    action: (_event, paper) => ({ ...paper, approvedBy: [] }),
+  })
   .always('InReview', 'Published', { guard: isEnough, label: 'two have approved' })
   .terminal('Published', 'Withdrawn')
   .build('Draft');

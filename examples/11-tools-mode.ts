@@ -22,7 +22,12 @@ const insistent = scriptedModel({
 });
 const limits = { ...toolsMode.limits, rounds: 2 };
 await ask(
-  await openSession({ model: insistent, journals, workspace: '.', settings: { ...toolsMode, limits } }),
+  await openSession({
+    model: insistent,
+    journals,
+    workspace: '.',
+    settings: { ...toolsMode, limits },
+  }),
 );
 
 const curious = scriptedModel({ replies: [{ calls: [look] }, { text: 'Never asked for.' }] });

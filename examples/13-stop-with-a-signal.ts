@@ -23,5 +23,7 @@ const second = await session.prompt('Never mind.');
 console.log('the second turn:', second.ok, second.text);
 await session.close();
 
-const late = await session.prompt('Hello?').catch((fault: Error) => fault.message.replace(/\d{8}-\S+/, 'ID'));
+const late = await session
+  .prompt('Hello?')
+  .catch((fault: Error) => fault.message.replace(/\d{8}-\S+/, 'ID'));
 console.log('after the end:', late);

@@ -17,10 +17,16 @@ const mirror: Model = {
   },
   canAbort: 'yes',
   async *stream({ messages }) {
-    const said = messages.at(-1)?.parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])) ?? [];
+    const said =
+      messages.at(-1)?.parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])) ?? [];
     const text = [...said.join(' ')].reverse().join('');
     for (const letters of text.match(/.{1,4}/g) ?? []) yield { type: 'text', text: letters };
-    yield { type: 'completed', parts: [{ type: 'text', text }], stopReason: 'end', usage: noTokens };
+    yield {
+      type: 'completed',
+      parts: [{ type: 'text', text }],
+      stopReason: 'end',
+      usage: noTokens,
+    };
   },
 };
 

@@ -29,7 +29,8 @@ const run = async (customer: string): Promise<string> => {
   const session = await agent.open({
     workspace: '.',
     settings: { rules: presetRules.careful, limits: { rounds: 5, usd: 1 }, maxRetries: 0 },
-    onApproval: ({ tool }) => (customer === 'Ann' ? 'allow' : { deny: `${customer} may not ${tool}` }),
+    onApproval: ({ tool }) =>
+      customer === 'Ann' ? 'allow' : { deny: `${customer} may not ${tool}` },
     signal: shutdown.signal,
   });
   return `${customer}: ${(await session.prompt('Two apples, please.')).text} ${shelves.get('apples')} apples`;

@@ -11,7 +11,7 @@ import { play } from '../test/agent/trace-player.js';
  */
 
 export const ASKED_ACTIONS = 'packages/agent/src/machine/asked-actions.ts';
-const LINE_MAX = 110;
+const LINE_MAX = 100;
 const TRACES = new URL('../test/traces/', import.meta.url);
 
 type Kind = 'move' | 'exit' | 'entry' | 'rest';
@@ -54,7 +54,8 @@ const askedByArrows = (): ReadonlyMap<string, ReadonlySet<string>> => {
   const calls: Called[] = [];
   // the copy has the shape of the table
   const machine = agentMachine(listening(table, (called) => calls.push(called)) as AgentTable);
-  const rows: Readonly<Record<string, { readonly exit?: unknown; readonly entry?: unknown }>> = table.states;
+  const rows: Readonly<Record<string, { readonly exit?: unknown; readonly entry?: unknown }>> =
+    table.states;
   const asked = new Map<string, Set<string>>();
   for (const file of readdirSync(TRACES).filter((name) => name.endsWith('.trace')))
     for (const { before, event } of play(readFileSync(new URL(file, TRACES), 'utf8')).steps) {
@@ -91,7 +92,7 @@ export const askedActionsText = (): string => {
     return [line.length <= LINE_MAX ? line : `  '${id}':\n    '${types}',`];
   });
   return [
-    '/** What each arrow of the table asks for, by its id. `npm run update` writes it from the golden traces. */',
+    '/** What each arrow of the table asks for, by its id. Made from the golden traces. */',
     'export const askedActions: Readonly<Record<string, string>> = {',
     ...lines,
     '};',

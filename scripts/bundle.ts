@@ -6,7 +6,15 @@
  * 3. A file is replaced as a whole and only when it changed: a program that runs meanwhile is not disturbed.
  */
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { builtinModules } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -86,7 +94,8 @@ const lateTables: Plugin = {
     builder.onLoad({ filter: /pi-tui\/dist\/utils\.js$/ }, ({ path: file }) => {
       let contents = readFileSync(file, 'utf8');
       for (const [atOnce, late] of MADE_LATE) {
-        if (!contents.includes(atOnce)) throw new Error(`${file} is without the line \`${atOnce}\``);
+        if (!contents.includes(atOnce))
+          throw new Error(`${file} is without the line \`${atOnce}\``);
         contents = contents.replace(atOnce, () => late);
       }
       return { contents };
@@ -113,7 +122,13 @@ const common = (root: string) =>
     lineLimit: 160,
     external: EXTERNAL,
     inject: LEAN.filter((file) => existsSync(path.join(root, file))),
-    plugins: [workspacePackages(root), inlineShellScripts, requireBuiltins, englishOnly, lateTables],
+    plugins: [
+      workspacePackages(root),
+      inlineShellScripts,
+      requireBuiltins,
+      englishOnly,
+      lateTables,
+    ],
     metafile: true as const,
     write: false as const,
     logLevel: 'silent',
@@ -264,7 +279,8 @@ export const bundle = async (root: string): Promise<readonly string[]> => {
   const kept = new Set(files.map((file) => file.path));
   removeStale(path.join(root, DIST), kept);
   removeStale(path.join(root, DIST, 'chunks'), kept);
-  for (const folder of ['environments', 'shell']) removeAllStale(path.join(root, DIST, folder), kept);
+  for (const folder of ['environments', 'shell'])
+    removeAllStale(path.join(root, DIST, folder), kept);
   replaceFile(
     path.join(root, 'THIRD-PARTY.md'),
     thirdParty(root, [
@@ -276,7 +292,9 @@ export const bundle = async (root: string): Promise<readonly string[]> => {
   );
   return [
     ...(program.length === 0 ? ['dist/cli.cjs: not built'] : []),
-    ...program.map((file) => `dist/${path.basename(file.path)}: ${kilobytes(file.contents.length)}`),
+    ...program.map(
+      (file) => `dist/${path.basename(file.path)}: ${kilobytes(file.contents.length)}`,
+    ),
     ...account(
       metafile,
       presentEntries(root).map(([name]) => name),

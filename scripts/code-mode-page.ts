@@ -9,14 +9,27 @@ import { fenced, splice } from './diagram.js';
 export const codeModePage = 'docs/seeds/recursive.md';
 
 const edgeOf = ({ from, event, when, to, action }: SeedEdge) =>
-  ({ id: `${from}/${event}/${to}`, from, event, when, to, as: '', then: action, kind: 'go' }) as const;
+  ({
+    id: `${from}/${event}/${to}`,
+    from,
+    event,
+    when,
+    to,
+    as: '',
+    then: action,
+    kind: 'go',
+  }) as const;
 
 const seedMachine: MachineDescription = { ...codeMode, edges: seedEdges.map(edgeOf), ignored: [] };
 
 /** The page with everything that comes from the tables put in anew. Throws when it has no place for it. */
 export const fillCodeModePage = (text: string): string =>
   splice(
-    splice(splice(text, 'diagram', fenced(mermaid(seedMachine))), 'words', markdownTable(seedMachine)),
+    splice(
+      splice(text, 'diagram', fenced(mermaid(seedMachine))),
+      'words',
+      markdownTable(seedMachine),
+    ),
     'table',
     markdownTable(codeMode),
   );

@@ -57,9 +57,12 @@ const row = (setting: Setting): string => {
 };
 
 const table = (list: readonly Setting[]): string =>
-  ['| key | value | flag | variable | a project may | |', '|---|---|---|---|---|---|', ...list.map(row)].join(
-    '\n',
-  );
+  [
+    '| key | value | flag | variable | a project may | |',
+    '|---|---|---|---|---|---|',
+    ...list.map(row),
+  ].join('\n');
 
 /** The page with its table made anew. */
-export const fillConfigurationPage = (page: string): string => splice(page, 'settings', table(settings));
+export const fillConfigurationPage = (page: string): string =>
+  splice(page, 'settings', table(settings));

@@ -1,6 +1,14 @@
 /** Puts generated content into documents, between markers. */
 
-type Part = 'diagram' | 'table' | 'words' | 'deep' | 'settings' | 'providers' | 'answers' | 'example';
+type Part =
+  | 'diagram'
+  | 'table'
+  | 'words'
+  | 'deep'
+  | 'settings'
+  | 'providers'
+  | 'answers'
+  | 'example';
 
 const marks = (part: Part): { readonly begin: string; readonly end: string } => ({
   begin: `<!-- ${part}:begin -->`,
@@ -8,7 +16,10 @@ const marks = (part: Part): { readonly begin: string; readonly end: string } => 
 });
 
 /** Where the part stands in `text`, without its markers; null when the markers are not there, in this order. */
-const placeOf = (text: string, part: Part): { readonly from: number; readonly to: number } | null => {
+const placeOf = (
+  text: string,
+  part: Part,
+): { readonly from: number; readonly to: number } | null => {
   const { begin, end } = marks(part);
   const from = text.indexOf(begin);
   const to = text.indexOf(end, from);
@@ -25,7 +36,8 @@ export const cutOut = (text: string, part: Part): string | null => {
 export const splice = (text: string, part: Part, content: string): string => {
   const place = placeOf(text, part);
   const { begin, end } = marks(part);
-  if (place === null) throw new Error(`the document has no place for the ${part}: add ${begin} and ${end}`);
+  if (place === null)
+    throw new Error(`the document has no place for the ${part}: add ${begin} and ${end}`);
   return `${text.slice(0, place.from)}\n${content.trim()}\n${text.slice(place.to)}`;
 };
 

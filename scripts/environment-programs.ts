@@ -18,7 +18,11 @@ const copied = (root: string): Programs['files'] =>
     .filter((entry) => entry.isFile() && !entry.name.endsWith('.ts'))
     .map((entry) => path.join(entry.parentPath, entry.name))
     .map((file) => ({
-      path: path.join(root, 'packages/pawl/dist/environments', path.relative(path.join(root, SOURCES), file)),
+      path: path.join(
+        root,
+        'packages/pawl/dist/environments',
+        path.relative(path.join(root, SOURCES), file),
+      ),
       contents: readFileSync(file),
     }));
 
@@ -28,13 +32,14 @@ export const environmentPrograms = async (
   common: BuildOptions & { readonly write: false; readonly metafile: true },
 ): Promise<Programs> => {
   if (!existsSync(path.join(root, WORKER))) return { files: [], inputs: [] };
-  const { outputFiles, metafile }: { outputFiles: Programs['files']; metafile: Metafile } = await build({
-    ...common,
-    entryPoints: [WORKER],
-    outfile: 'packages/pawl/dist/environments/quickjs-worker.js',
-    format: 'esm',
-    keepNames: false,
-    inject: [],
-  });
+  const { outputFiles, metafile }: { outputFiles: Programs['files']; metafile: Metafile } =
+    await build({
+      ...common,
+      entryPoints: [WORKER],
+      outfile: 'packages/pawl/dist/environments/quickjs-worker.js',
+      format: 'esm',
+      keepNames: false,
+      inject: [],
+    });
   return { files: [...outputFiles, ...copied(root)], inputs: Object.keys(metafile.inputs) };
 };

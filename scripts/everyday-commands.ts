@@ -70,7 +70,10 @@ const commandsOf = (lines: readonly string[]): readonly string[] => {
 };
 
 const filled = (command: string): string =>
-  PLACEHOLDERS.reduce((text, [pattern, words]) => text.replace(pattern, words), command.replace(/^\$ /, ''));
+  PLACEHOLDERS.reduce(
+    (text, [pattern, words]) => text.replace(pattern, words),
+    command.replace(/^\$ /, ''),
+  );
 
 const programOf = (command: string): string =>
   command.split(/\s+/).find((word) => !/^[A-Za-z_]\w*=/.test(word)) ?? '';
@@ -102,7 +105,11 @@ const main = (folders: readonly string[]): void => {
   console.error(`${distinct.length} commands, ${COUNT} chosen`);
   const chosen = shuffled(distinct).slice(0, COUNT).sort();
   console.log(
-    JSON.stringify({ sources: SOURCES, seed: SEED, programs: [...programs], commands: chosen }, null, 2),
+    JSON.stringify(
+      { sources: SOURCES, seed: SEED, programs: [...programs], commands: chosen },
+      null,
+      2,
+    ),
   );
 };
 

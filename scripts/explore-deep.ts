@@ -19,7 +19,15 @@ const DOCUMENT = path.join(fileURLToPath(import.meta.url), '../../docs/explorati
 const STATES_MAX = 20_000_000;
 const STATES_WANTED = 1_000_000;
 
-const bounds = { ...defaultBounds, reads: 3, edits: 1, retries: 3, steers: 3, followUps: 3, budgetStops: 2 };
+const bounds = {
+  ...defaultBounds,
+  reads: 3,
+  edits: 1,
+  retries: 3,
+  steers: 3,
+  followUps: 3,
+  budgetStops: 2,
+};
 
 const count = (amount: number): string => amount.toLocaleString('en-US');
 
@@ -31,7 +39,8 @@ const pageOf = (check: CheckResult, seconds: number): string => {
     )
     .map(([name, value]) => `${name}=${value}`);
   const rows = check.configurations.map(
-    ({ name, states, steps, depth }) => `| ${name} | ${count(states)} | ${count(steps)} | ${depth} |`,
+    ({ name, states, steps, depth }) =>
+      `| ${name} | ${count(states)} | ${count(steps)} | ${depth} |`,
   );
   const day = new Date().toISOString().slice(0, 10);
   return [
@@ -55,6 +64,8 @@ if (isSound(check) && check.states >= STATES_WANTED) {
   const page = pageOf(check, (Date.now() - startedAtMs) / 1000);
   writeFileSync(DOCUMENT, splice(readFileSync(DOCUMENT, 'utf8'), 'deep', page));
 } else {
-  console.log(`nothing is written: the check is not sound, or has fewer than ${count(STATES_WANTED)} states`);
+  console.log(
+    `nothing is written: the check is not sound, or has fewer than ${count(STATES_WANTED)} states`,
+  );
   process.exitCode = 1;
 }

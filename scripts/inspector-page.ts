@@ -10,7 +10,8 @@ import { workspacePackages } from './workspace-packages.js';
 const FOLDER = 'packages/inspector/src/page';
 export const PAGE_FILE = 'packages/pawl/dist/inspector.html';
 
-const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+const hashOf = (text: string): string =>
+  `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
 /** The rules without the names of their tests: the page shows only their words. */
 const rulesInPage = (root: string): string =>

@@ -3,7 +3,9 @@ import { fileURLToPath } from 'node:url';
 import { toJsonSchema } from '@valibot/to-json-schema';
 import { recordSchema } from '../packages/pawl/src/headless/record-schema.js';
 
-export const schemaFile = fileURLToPath(new URL('../docs/json-stream.schema.json', import.meta.url));
+export const schemaFile = fileURLToPath(
+  new URL('../docs/json-stream.schema.json', import.meta.url),
+);
 
 /** Our tests are strict; readers must not be: fields may be added within a version. */
 const withoutClosedObjects = (name: string, value: unknown): unknown =>

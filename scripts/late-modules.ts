@@ -20,8 +20,10 @@ const LATE = [
 export const lateBuiltins: Plugin = {
   name: 'late-builtins',
   setup(builder) {
-    builder.onResolve({ filter: new RegExp(`^node:(${LATE.join('|')})$`) }, ({ path: name, kind }) =>
-      kind === 'import-statement' ? { path: name, namespace: 'late-builtin' } : undefined,
+    builder.onResolve(
+      { filter: new RegExp(`^node:(${LATE.join('|')})$`) },
+      ({ path: name, kind }) =>
+        kind === 'import-statement' ? { path: name, namespace: 'late-builtin' } : undefined,
     );
     builder.onLoad({ filter: /./, namespace: 'late-builtin' }, ({ path: name }) => ({
       contents: `for (const key of ${JSON.stringify(Object.getOwnPropertyNames(process.getBuiltinModule(name) ?? {}))})
@@ -52,7 +54,9 @@ export const LATE_INSIDE = ['acorn'];
 const importedFrom = (text: string, name: string): readonly string[] => {
   const names = [...text.matchAll(/\bimport\s*\{([^}]*)\}\s*from\s*"([^"]*)"/g)]
     .filter(([, , from]) => from === name)
-    .flatMap(([, inside = '']) => inside.split(',').map((one) => one.trim().replace(/\s+as\s.*$/s, '')));
+    .flatMap(([, inside = '']) =>
+      inside.split(',').map((one) => one.trim().replace(/\s+as\s.*$/s, '')),
+    );
   return [...new Set(names)];
 };
 
@@ -86,8 +90,10 @@ export const latePackages = (own: string): Plugin => ({
 export const packagesLateInside = (own: string): Plugin => ({
   name: 'packages-late-inside',
   setup(builder) {
-    builder.onResolve({ filter: new RegExp(`^(${LATE_INSIDE.join('|')})$`) }, ({ path: name, kind }) =>
-      kind === 'import-statement' ? { path: name, namespace: 'late-inside' } : undefined,
+    builder.onResolve(
+      { filter: new RegExp(`^(${LATE_INSIDE.join('|')})$`) },
+      ({ path: name, kind }) =>
+        kind === 'import-statement' ? { path: name, namespace: 'late-inside' } : undefined,
     );
     builder.onLoad({ filter: /./, namespace: 'late-inside' }, ({ path: name }) => ({
       contents: `for (const key of ${JSON.stringify(importedFrom(own, name))})
@@ -116,7 +122,10 @@ const usedPackages = (own: string): Plugin => ({
  * Bundles the packages into their file, which most runs never read. It is one file, since they share a third of their
  * code; each of them runs on its own first use. Null if the program uses none of them.
  */
-export const buildProtocols = async (own: string, options: BuildOptions & { readonly write: false }) => {
+export const buildProtocols = async (
+  own: string,
+  options: BuildOptions & { readonly write: false },
+) => {
   const used = LATE_PACKAGES.filter((name) => importedFrom(own, name).length > 0);
   if (used.length === 0) return null;
   const { outputFiles, metafile } = await build({
@@ -135,6 +144,7 @@ export const buildProtocols = async (own: string, options: BuildOptions & { read
     plugins: [usedPackages(own), ...(options.plugins ?? [])],
   });
   const [output] = outputFiles;
-  if (output === undefined) throw new Error('esbuild gave no file for the packages of the protocols');
+  if (output === undefined)
+    throw new Error('esbuild gave no file for the packages of the protocols');
   return { path: output.path, contents: output.contents, metafile };
 };

@@ -20,7 +20,8 @@ const readNames = (list: string): readonly string[] | 'every' =>
 
 const readTests = (list: string): DocumentedRule['tests'] => {
   const tests: Record<string, string[]> = {};
-  for (const [, title = '', file = ''] of list.matchAll(TEST)) tests[file] = [...(tests[file] ?? []), title];
+  for (const [, title = '', file = ''] of list.matchAll(TEST))
+    tests[file] = [...(tests[file] ?? []), title];
   return tests;
 };
 

@@ -32,7 +32,16 @@ const EXPORTED = new Set([
     'CallTraits',
     'CallVerdict',
   ],
-  ...['Event', 'JsonObject', 'Limits', 'Message', 'ModelError', 'Prices', 'RequestedLimit', 'Settings'],
+  ...[
+    'Event',
+    'JsonObject',
+    'Limits',
+    'Message',
+    'ModelError',
+    'Prices',
+    'RequestedLimit',
+    'Settings',
+  ],
   ...['StopReason', 'Usage', 'UserEvent'],
 ]);
 /** Shapes with another name than their type. */
@@ -49,7 +58,8 @@ const SHAPE_NAMES: Readonly<Record<string, string>> = {
 };
 const shapeName = (type: string): string =>
   SHAPE_NAMES[type] ?? `${type[0]?.toLowerCase()}${type.slice(1)}Shape`;
-const headOf = (type: string): string => `${EXPORTED.has(type) ? 'export ' : ''}const ${shapeName(type)}`;
+const headOf = (type: string): string =>
+  `${EXPORTED.has(type) ? 'export ' : ''}const ${shapeName(type)}`;
 
 /** Types with a shape of the kernel. */
 const KERNEL_SHAPES: Readonly<Record<string, string>> = {
@@ -67,12 +77,18 @@ type SpecialShape = {
 
 /** Shapes that no type tells. */
 const SPECIAL_SHAPES: Readonly<Record<string, SpecialShape>> = {
-  JsonObject: { text: ' = jsonObject<JsonObject>();', kernel: ['jsonObject', 'type JsonObject'], types: [] },
+  JsonObject: {
+    text: ' = jsonObject<JsonObject>();',
+    kernel: ['jsonObject', 'type JsonObject'],
+    types: [],
+  },
   TokenCount: { text: ' = countTo(1_000_000_000);', kernel: ['countTo'], types: [] },
   Message: {
     text: `: Shape<Message> = {
   check: (value) =>
-    (isRecord(value) && value.role === 'assistant' ? assistantShape : userMessageShape).check(value),
+    (isRecord(value) && value.role === 'assistant' ? assistantShape : userMessageShape).check(
+      value,
+    ),
 };`,
     kernel: ['isRecord', 'type Shape'],
     types: ['AssistantMessage', 'UserMessage'],
@@ -133,7 +149,11 @@ const sortNames = (names: Iterable<string>): readonly string[] => {
   return [...names].sort((one, other) => (key(one) < key(other) ? -1 : 1));
 };
 
-const importText = (kind: 'import' | 'import type', names: Iterable<string>, from: string): string => {
+const importText = (
+  kind: 'import' | 'import type',
+  names: Iterable<string>,
+  from: string,
+): string => {
   const sorted = sortNames(names);
   const line = `${kind} { ${sorted.join(', ')} } from '${from}';`;
   if (line.length <= LINE_MAX) return line;
@@ -190,7 +210,11 @@ const allOf = <T>(values: readonly (T | null)[]): readonly T[] | null => {
 };
 
 /** The time that every event has. */
-const AT: Field = { name: 'at', isOptional: false, type: { type: 'TSNumberKeyword', start: 0, end: 0 } };
+const AT: Field = {
+  name: 'at',
+  isOptional: false,
+  type: { type: 'TSNumberKeyword', start: 0, end: 0 },
+};
 
 class ShapeWriter {
   readonly #types = readTypes();
@@ -205,7 +229,8 @@ class ShapeWriter {
       const from = path.posix.relative('machine', file);
       return importText('import type', names, `${from.startsWith('.') ? from : `./${from}`}.js`);
     });
-    const order = (line: string): string => (/'(.*)'/.exec(line)?.[1] ?? '').replace(/^\.\.\//, ' ');
+    const order = (line: string): string =>
+      (/'(.*)'/.exec(line)?.[1] ?? '').replace(/^\.\.\//, ' ');
     return [
       importText('import', this.#kernel, KERNEL),
       ...imports.sort((one, other) => (order(one) < order(other) ? -1 : 1)),
@@ -260,7 +285,8 @@ class ShapeWriter {
 
   #import(name: string): string {
     const file = this.#types.get(name)?.file;
-    if (file !== undefined) this.#imports.set(file, (this.#imports.get(file) ?? new Set()).add(name));
+    if (file !== undefined)
+      this.#imports.set(file, (this.#imports.get(file) ?? new Set()).add(name));
     return name;
   }
 
@@ -284,7 +310,10 @@ class ShapeWriter {
       case 'TSNumberKeyword':
         return this.#use('finite');
       case 'TSTypeOperator':
-        return this.#call('list', this.#shape(childOf(childOf(type, 'typeAnnotation'), 'elementType'), null));
+        return this.#call(
+          'list',
+          this.#shape(childOf(childOf(type, 'typeAnnotation'), 'elementType'), null),
+        );
       case 'TSLiteralType':
         return this.#oneOf([literalOf(type) ?? ''], null);
       case 'TSUnionType':
@@ -318,7 +347,8 @@ class ShapeWriter {
     if (this.#members(type) !== null) return this.#object(type, name);
     const [other] = parts.filter((part) => this.#texts(part) === null);
     const literals = parts.flatMap((part) => this.#texts(part) ?? []);
-    if (other === undefined || literals.length !== parts.length - 1) throw new Error('an unknown union');
+    if (other === undefined || literals.length !== parts.length - 1)
+      throw new Error('an unknown union');
     return this.#call('either', this.#shape(other, null), this.#oneOf(literals, null));
   }
 
@@ -386,7 +416,8 @@ class ShapeWriter {
       case 'TSIntersectionType': {
         const parts = allOf(childrenOf(type, 'types').map((part) => this.#members(part)));
         return (
-          parts?.reduce((all, part) => all.flatMap((one) => part.map((two) => [...one, ...two]))) ?? null
+          parts?.reduce((all, part) => all.flatMap((one) => part.map((two) => [...one, ...two]))) ??
+          null
         );
       }
       case 'TSTypeReference': {

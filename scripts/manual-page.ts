@@ -1,6 +1,9 @@
 import { providers } from '../packages/agent/src/models/provider-table.js';
 import { buildProgram } from '../packages/pawl/src/commands/command-line.js';
-import { type DescribedFlag, describeProgram } from '../packages/pawl/src/commands/shell-completion.js';
+import {
+  type DescribedFlag,
+  describeProgram,
+} from '../packages/pawl/src/commands/shell-completion.js';
 import { exitCodes } from '../packages/pawl/src/process/exit-codes.js';
 import { settings } from '../packages/pawl/src/settings/setting-table.js';
 
@@ -16,7 +19,11 @@ const plain = (text: string): string =>
     .replaceAll('’', "'")
     .replace(/^([.'])/, '\\&$1');
 
-const item = (term: string, text: string): readonly string[] => ['.TP', `.B ${plain(term)}`, plain(text)];
+const item = (term: string, text: string): readonly string[] => [
+  '.TP',
+  `.B ${plain(term)}`,
+  plain(text),
+];
 
 const flagItems = (flags: readonly DescribedFlag[]): readonly string[] =>
   flags.flatMap(({ written, help }) => item(written, help));
@@ -47,7 +54,9 @@ const environmentItems = (): readonly string[] => [
   ]),
   ...settings
     .filter(({ variable }) => variable.startsWith('PAWL_'))
-    .flatMap(({ variable, help, key }) => item(variable, `the same as ${key} in config.toml: ${help}`)),
+    .flatMap(({ variable, help, key }) =>
+      item(variable, `the same as ${key} in config.toml: ${help}`),
+    ),
   ...item(
     'XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_CACHE_HOME',
     'where settings, sessions and compiled code are kept',
@@ -80,13 +89,18 @@ export const manualText = (): string => {
     ...commands.flatMap((command) => [
       `.SS ${plain([command.name, command.words].filter(Boolean).join(' '))}`,
       plain(command.help),
-      ...flagItems(command.flags.filter(({ written, help: text }) => !known.has(`${written} ${text}`))),
+      ...flagItems(
+        command.flags.filter(({ written, help: text }) => !known.has(`${written} ${text}`)),
+      ),
     ]),
     '.SH ENVIRONMENT',
     ...environmentItems(),
     '.SH FILES',
     ...item('~/.config/pawl/config.toml', 'your settings: pawl config lists them'),
-    ...item('.pawl/config.toml', 'the settings of a project, which may only be stricter than yours'),
+    ...item(
+      '.pawl/config.toml',
+      'the settings of a project, which may only be stricter than yours',
+    ),
     ...item('~/.local/state/pawl/sessions', 'the journals of sessions'),
     ...item('AGENTS.md', 'what the model is told about the project'),
     '.SH EXIT STATUS',

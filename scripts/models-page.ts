@@ -1,4 +1,8 @@
-import { type Provider, providers, serversWithOwnKey } from '../packages/agent/src/models/provider-table.js';
+import {
+  type Provider,
+  providers,
+  serversWithOwnKey,
+} from '../packages/agent/src/models/provider-table.js';
 import { splice } from './diagram.js';
 
 /** The table of providers in docs/models.md. */
@@ -18,11 +22,18 @@ const keyOf = ({ key, keyVariables, address }: Provider): string => {
 };
 
 const addressOf = ({ urlVariable, address }: Provider): string =>
-  address === null ? `${code(urlVariable)} or ${code('--base-url')}` : `${address}, or ${code(urlVariable)}`;
+  address === null
+    ? `${code(urlVariable)} or ${code('--base-url')}`
+    : `${address}, or ${code(urlVariable)}`;
 
 const row = (provider: Provider): string => {
   const { name, wire, documentation } = provider;
-  const cells = [code(`${name}/NAME`), `[${wire}](${documentation})`, keyOf(provider), addressOf(provider)];
+  const cells = [
+    code(`${name}/NAME`),
+    `[${wire}](${documentation})`,
+    keyOf(provider),
+    addressOf(provider),
+  ];
   return `| ${cells.join(' | ')} |`;
 };
 

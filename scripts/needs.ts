@@ -38,7 +38,11 @@ const NEEDS: readonly Need[] = [
   { program: 'make', words: ['--version'], debian: 'make' },
   { program: 'gcc', words: ['--version'], debian: 'gcc' },
   // It has the headers of C too.
-  { program: 'gcc', words: ['-E', '-include', 'stdio.h', '-x', 'c', '/dev/null'], debian: 'libc6-dev' },
+  {
+    program: 'gcc',
+    words: ['-E', '-include', 'stdio.h', '-x', 'c', '/dev/null'],
+    debian: 'libc6-dev',
+  },
   // The inspector's page is tested in the first of these that is there (test/inspector/browser.ts).
   {
     program: 'sh',
@@ -46,7 +50,9 @@ const NEEDS: readonly Need[] = [
     debian: 'chromium',
   },
   // Where the tests run as root they make an ordinary user.
-  ...(process.getuid?.() === 0 ? [{ program: 'useradd', words: ['--help'], debian: 'passwd' }] : []),
+  ...(process.getuid?.() === 0
+    ? [{ program: 'useradd', words: ['--help'], debian: 'passwd' }]
+    : []),
 ];
 
 const works = ({ program, words }: Need): boolean =>
@@ -58,8 +64,12 @@ const canInstall = (): boolean =>
 /** Runs a command, and shows its output if it fails. */
 const aptGet = (words: readonly string[]): boolean => {
   const environment = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  const { status, stdout, stderr } = spawnSync('apt-get', words, { encoding: 'utf8', env: environment });
-  if (status !== 0) console.error(`apt-get ${words.join(' ')} failed:\n${stdout ?? ''}${stderr ?? ''}`);
+  const { status, stdout, stderr } = spawnSync('apt-get', words, {
+    encoding: 'utf8',
+    env: environment,
+  });
+  if (status !== 0)
+    console.error(`apt-get ${words.join(' ')} failed:\n${stdout ?? ''}${stderr ?? ''}`);
   return status === 0;
 };
 

@@ -9,7 +9,11 @@ import { type Garden, openGarden } from './plant/garden.js';
 
 const firstLine = (text: string): string => text.trim().split('\n')[0] ?? '';
 
-const tellOne = async (garden: Garden, fault: (typeof faults)[number], all: boolean): Promise<boolean> => {
+const tellOne = async (
+  garden: Garden,
+  fault: (typeof faults)[number],
+  all: boolean,
+): Promise<boolean> => {
   const plant = await garden.grow(fault);
   if (all) {
     const found = await allCatchers(plant);
@@ -27,7 +31,8 @@ const words = process.argv.slice(2);
 const all = words.includes('--all');
 const chosen = words.filter((word) => word !== '--all');
 const wanted = faults.filter(
-  ({ name }) => chosen.length === 0 || chosen.some((word) => name.toLowerCase().includes(word.toLowerCase())),
+  ({ name }) =>
+    chosen.length === 0 || chosen.some((word) => name.toLowerCase().includes(word.toLowerCase())),
 );
 const garden = await openGarden();
 let caughtCount = 0;

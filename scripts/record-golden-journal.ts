@@ -19,7 +19,8 @@ import type { Tool } from '../packages/agent/src/ports/tool.js';
 import { openSession } from '../packages/agent/src/session/create-agent.js';
 
 const [name = ''] = process.argv.slice(2);
-if (!/^[\w.-]+$/.test(name)) throw new Error('Give the golden journal a name, for example: format-2');
+if (!/^[\w.-]+$/.test(name))
+  throw new Error('Give the golden journal a name, for example: format-2');
 const golden = fileURLToPath(new URL('../test/journal/golden', import.meta.url));
 
 const place = mkdtempSync(join(tmpdir(), 'pawl-golden-'));
@@ -119,7 +120,11 @@ const hooked = await openSession({
     replies: [
       {
         calls: [
-          { tool: 'bash', callId: 'job', input: { command: 'echo in the background', background: true } },
+          {
+            tool: 'bash',
+            callId: 'job',
+            input: { command: 'echo in the background', background: true },
+          },
           { tool: 'todo', callId: 'todo', input: { items: [{ text: 'look', status: 'open' }] } },
           { tool: 'read', callId: 'hidden', input: { path: 'hidden.txt' } },
         ],
@@ -150,7 +155,13 @@ const serverTool: Tool = {
   judge: (input) => ({
     kind: 'ok',
     input,
-    facts: { argv: [], paths: [], hosts: [], shape: 'search', mcp: { server: 'tickets', tool: 'search' } },
+    facts: {
+      argv: [],
+      paths: [],
+      hosts: [],
+      shape: 'search',
+      mcp: { server: 'tickets', tool: 'search' },
+    },
   }),
   run: async () => ({ status: 'failed', text: 'the server is busy' }),
 };

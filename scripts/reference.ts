@@ -28,7 +28,11 @@ type Declared = {
 type Parsed = {
   readonly text: string;
   readonly body: readonly Node[];
-  readonly comments: readonly { readonly value: string; readonly start: number; readonly end: number }[];
+  readonly comments: readonly {
+    readonly value: string;
+    readonly start: number;
+    readonly end: number;
+  }[];
 };
 
 const parse = (file: string): Parsed => {
@@ -50,7 +54,9 @@ const proseOf = (comment: string): string =>
 
 /** The name that a declaration gives to something; constants are declared one at a time. */
 const declaredName = (declaration: Node): string | undefined => {
-  const [first] = Array.isArray(declaration.declarations) ? declaration.declarations.filter(isNode) : [];
+  const [first] = Array.isArray(declaration.declarations)
+    ? declaration.declarations.filter(isNode)
+    : [];
   return nameOf((first ?? declaration).id);
 };
 
@@ -146,7 +152,9 @@ const typesBehind = (declared: readonly Declared[]): readonly Declared[] => {
 };
 
 const sourceOf = (statement: Node): string | null =>
-  isNode(statement.source) && typeof statement.source.value === 'string' ? statement.source.value : null;
+  isNode(statement.source) && typeof statement.source.value === 'string'
+    ? statement.source.value
+    : null;
 
 /** The name that a statement declares and exports. */
 const ownExport = (statement: Node): readonly string[] => {
@@ -187,13 +195,18 @@ const linksTo = (declared: readonly Declared[], page = ''): string =>
   declared.map((one) => `[${one.name}](${page}#${addressOf(one)})`).join(' · ');
 
 /** Types that are no exports of a page: those of `elsewhere` are linked, the others explained. */
-const namedPart = (declared: readonly Declared[], elsewhere: readonly Declared[]): readonly string[] => {
+const namedPart = (
+  declared: readonly Declared[],
+  elsewhere: readonly Declared[],
+): readonly string[] => {
   const isElsewhere = new Set(elsewhere.map(({ file, name }) => `${file} ${name}`));
   const named = byName(typesBehind(declared));
   const others = named.filter(({ file, name }) => isElsewhere.has(`${file} ${name}`));
   const own = named.filter((one) => !others.includes(one));
   return [
-    ...(others.length === 0 ? [] : ['## Types of `pawl/machine`', '', linksTo(others, 'machine.md'), '']),
+    ...(others.length === 0
+      ? []
+      : ['## Types of `pawl/machine`', '', linksTo(others, 'machine.md'), '']),
     ...(own.length === 0
       ? []
       : [
@@ -206,7 +219,11 @@ const namedPart = (declared: readonly Declared[], elsewhere: readonly Declared[]
   ];
 };
 
-const pageOf = ({ name }: Face, declared: readonly Declared[], elsewhere: readonly Declared[]): string => {
+const pageOf = (
+  { name }: Face,
+  declared: readonly Declared[],
+  elsewhere: readonly Declared[],
+): string => {
   const sorted = byName(declared);
   const [values, types] = [sorted.filter((one) => !one.isType), sorted.filter((one) => one.isType)];
   return [

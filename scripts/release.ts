@@ -33,7 +33,9 @@ const faults = releaseFaults({
   changes: existsSync('.git') ? run('git', ['status', '--porcelain']) : '',
 });
 
-console.log(describePackage(run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], PACKAGE)));
+console.log(
+  describePackage(run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], PACKAGE)),
+);
 for (const fault of faults) console.error(`✖ ${fault}`);
 if (faults.length > 0) process.exitCode = 1;
 else if (values.publish) {

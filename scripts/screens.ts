@@ -28,7 +28,12 @@ const findChromium = (): string | null => {
   return null;
 };
 
-const photograph = async (chromium: string, page: string, columns: number, rows: number): Promise<void> => {
+const photograph = async (
+  chromium: string,
+  page: string,
+  columns: number,
+  rows: number,
+): Promise<void> => {
   const width = Math.ceil(columns * FONT_PIXELS * SIGN_WIDTH) + 2 * EDGE_PIXELS;
   const height = rows * LINE_PIXELS + 2 * EDGE_PIXELS;
   await promisify(execFile)(chromium, [
@@ -44,7 +49,8 @@ const folder = path.resolve(given);
 mkdirSync(folder, { recursive: true });
 const chromium = findChromium();
 if (chromium === null) console.log('No Chromium is installed: HTML only.');
-const isWanted = (name: string): boolean => names.length === 0 || names.some((part) => name.includes(part));
+const isWanted = (name: string): boolean =>
+  names.length === 0 || names.some((part) => name.includes(part));
 for (const scene of scenes) {
   for (const columns of WIDTHS) {
     for (const theme of ['dark', 'light'] as const) {

@@ -16,7 +16,8 @@ export const shellGrammar = (
   readonly files: readonly { readonly path: string; readonly contents: Uint8Array }[];
   readonly inputs: readonly string[];
 } => {
-  if (!existsSync(path.join(root, 'packages/agent/src/policy/shell'))) return { files: [], inputs: [] };
+  if (!existsSync(path.join(root, 'packages/agent/src/policy/shell')))
+    return { files: [], inputs: [] };
   const inputs = FILES.map((file) => path.join('node_modules', file));
   const files = inputs.map((input) => ({
     path: path.join(root, 'packages/pawl/dist/shell', path.basename(input)),

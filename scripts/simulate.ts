@@ -6,7 +6,10 @@
 import { spawnSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import type { SimulationFailure, SimulationReport } from '../packages/verify/src/simulation/report-types.js';
+import type {
+  SimulationFailure,
+  SimulationReport,
+} from '../packages/verify/src/simulation/report-types.js';
 import { plantedFaults } from '../test/simulation/planted-faults.js';
 import { runWorkers } from './simulation/run-workers.js';
 
@@ -25,7 +28,9 @@ const threads = Number(values.threads);
 
 /** Unknown outside of a git repository. */
 const commit = (): string => {
-  const { stdout, status } = spawnSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' });
+  const { stdout, status } = spawnSync('git', ['rev-parse', '--short', 'HEAD'], {
+    encoding: 'utf8',
+  });
   return status === 0 ? stdout.trim() : 'unknown';
 };
 
@@ -64,7 +69,9 @@ const runAll = async (): Promise<boolean> => {
   });
   const rows = Object.entries(report.situations).toSorted(([, one], [, other]) => one - other);
   for (const [situation, count] of rows) console.log(`${String(count).padStart(8)}  ${situation}`);
-  console.log(`${rate(report, startedAt)}; ${report.events} events; seeds from ${seed}, commit ${commit()}`);
+  console.log(
+    `${rate(report, startedAt)}; ${report.events} events; seeds from ${seed}, commit ${commit()}`,
+  );
   if (report.failure !== null) console.log(describeFailure(report.failure));
   const missing = rows.filter(([, count]) => count === 0).length;
   if (missing > 0) console.log(`${missing} situations never occurred: run more sessions`);
@@ -75,7 +82,13 @@ const findPlanted = async (): Promise<boolean> => {
   let found = 0;
   const chosen = plantedFaults.filter(({ name }) => name.includes(values.only));
   for (const fault of chosen) {
-    const { failure, sessions: ran } = await runWorkers({ seed, sessions, threads, fault, isShrunk: false });
+    const { failure, sessions: ran } = await runWorkers({
+      seed,
+      sessions,
+      threads,
+      fault,
+      isShrunk: false,
+    });
     if (failure !== null) found += 1;
     const after = failure === null ? `not found in ${ran}` : `${failure.seed - seed + 1}`;
     console.log(`${after.padStart(8)}  ${failure?.checker ?? ''}  ${fault.name}`);

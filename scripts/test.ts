@@ -141,7 +141,8 @@ const runTests = async (
     process.stdout.write(describeFile(result));
     return result;
   };
-  const unitJob = async (): Promise<void> => void results.push(...(await runUnitsOf(units, compiled)));
+  const unitJob = async (): Promise<void> =>
+    void results.push(...(await runUnitsOf(units, compiled)));
   const testJobs = files.map((file) => async () => {
     if (failedChecks.length === 0) results.push(await runAndDescribe(file));
   });
@@ -165,7 +166,9 @@ const endOnSignal = (compiled: CompiledTests): void => {
   }
 };
 
-const spentSince = (startedAtMs: number): { readonly durationMs: number; readonly cpuMs: number } => ({
+const spentSince = (
+  startedAtMs: number,
+): { readonly durationMs: number; readonly cpuMs: number } => ({
   durationMs: performance.now() - startedAtMs,
   cpuMs: spentCpuMs(),
 });
@@ -183,7 +186,9 @@ const run = async (files: readonly string[], extent: Extent): Promise<boolean> =
   if (compiled === null || failedBuilds.length > 0) {
     compiled?.remove();
     const failed = [...failedBuilds, ...(compiled === null ? ['test files compiled'] : [])];
-    process.stdout.write(describeEnd({ results: [], unsteady: [] }, failed, spentSince(startedAtMs)));
+    process.stdout.write(
+      describeEnd({ results: [], unsteady: [] }, failed, spentSince(startedAtMs)),
+    );
     return false;
   }
   endOnSignal(compiled);
@@ -193,8 +198,11 @@ const run = async (files: readonly string[], extent: Extent): Promise<boolean> =
   const started = new Set(ran.results.map(({ file }) => file));
   const left = plan.files.filter((file) => !started.has(file)).length;
   if (left > 0)
-    console.log(`✖ ${left} of ${plan.files.length} test files were not started: a check had failed`);
-  if (extent === 'all') console.log('ℹ restate/ has tests of its own: cd restate && npm ci && npm test');
+    console.log(
+      `✖ ${left} of ${plan.files.length} test files were not started: a check had failed`,
+    );
+  if (extent === 'all')
+    console.log('ℹ restate/ has tests of its own: cd restate && npm ci && npm test');
   process.stdout.write(describeEnd(ran, failedChecks, spentSince(startedAtMs)));
   return failedChecks.length === 0 && !ran.results.some(hasFailed);
 };
@@ -223,7 +231,8 @@ const main = async (words: readonly string[]): Promise<void> => {
   shareSeed();
   console.log(`ℹ temporary files in ${tmpdir()}`);
   const whole: Extent = flags.includes('--fast') ? 'fast' : 'all';
-  const passed = paths.length === 0 ? await run(allTests(root), whole) : await run(chosen.files, 'chosen');
+  const passed =
+    paths.length === 0 ? await run(allTests(root), whole) : await run(chosen.files, 'chosen');
   if (passed) process.exitCode = 0;
 };
 

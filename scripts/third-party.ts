@@ -32,7 +32,8 @@ const read = (folder: string): Bundled => {
   };
   const { name, version, license: licence, repository } = manifest;
   const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
-  const text = file === undefined ? keptText(name) : readFileSync(path.join(folder, file), 'utf8').trim();
+  const text =
+    file === undefined ? keptText(name) : readFileSync(path.join(folder, file), 'utf8').trim();
   const url = typeof repository === 'string' ? repository : (repository?.url ?? '');
   return { name, version, licence, repository: url.replace(/^git\+|\.git$/g, ''), text };
 };
@@ -60,6 +61,7 @@ export const thirdParty = (root: string, inputs: readonly string[]): string => {
     (one) =>
       `## ${one.name} ${one.version} (${one.licence})\n\n\`\`\`text\n${textOf(one, packages)}\n\`\`\`\n`,
   );
-  const head = '# Third-party software\n\nPawl is bundled with these packages. Written by `npm run build`.\n';
+  const head =
+    '# Third-party software\n\nPawl is bundled with these packages. Written by `npm run build`.\n';
   return [head, ...sections].join('\n');
 };

@@ -52,13 +52,15 @@ const filesOfFolder = (root: string): readonly string[] => {
 /** Files of the project, relative to `root`. */
 const filesOf = (root: string): readonly string[] =>
   (filesOfGit(root) ?? filesOfFolder(root)).filter(
-    (file) => file !== '' && existsSync(path.join(root, file)) && statSync(path.join(root, file)).isFile(),
+    (file) =>
+      file !== '' && existsSync(path.join(root, file)) && statSync(path.join(root, file)).isFile(),
   );
 
 const isBinary = (text: string): boolean => text.slice(0, 8000).includes('\0');
 
 /** Our own code. The demo's sample project is a stranger's: it is meant to be imperfect. */
-const isOurs = (file: string): boolean => /^(packages|test|scripts|examples|bench)\/.*\.ts$/.test(file);
+const isOurs = (file: string): boolean =>
+  /^(packages|test|scripts|examples|bench)\/.*\.ts$/.test(file);
 
 /** The package of the engine: its sizes and its types are looked at. */
 const isOfEnginePackage = (file: string): boolean => /^restate\/(src|scripts)\/.*\.ts$/.test(file);
@@ -68,7 +70,9 @@ export const tidy = (root: string): readonly Fault[] => {
   const texts = filesOf(root)
     .map((file) => ({ file, text: readFileSync(path.join(root, file), 'utf8') }))
     .filter(({ text }) => !isBinary(text));
-  const sources = texts.filter(({ file }) => isOurs(file)).map(({ file, text }) => parse(file, text));
+  const sources = texts
+    .filter(({ file }) => isOurs(file))
+    .map(({ file, text }) => parse(file, text));
   const inEnginePackage = texts
     .filter(({ file }) => isOfEnginePackage(file))
     .map(({ file, text }) => parse(file, text));
@@ -83,7 +87,9 @@ export const tidy = (root: string): readonly Fault[] => {
   );
   const faults = [
     ...texts.flatMap(({ file, text }) => textFaults(file, text)),
-    ...sources.flatMap(({ file, text }) => codeInStringFaults(file, text, (imported) => files.has(imported))),
+    ...sources.flatMap(({ file, text }) =>
+      codeInStringFaults(file, text, (imported) => files.has(imported)),
+    ),
     ...sources.flatMap((source) => fileNameFaults(source, names)),
     ...wallFaults(inSrc, manifests),
     ...inSrc.flatMap(purityFaults),

@@ -33,7 +33,8 @@ const only = process.env.PAWL_TORTURE_ONLY ?? '';
 const endings = endingWords.split(',').filter((word): word is Ending => word in ENDINGS);
 
 const counts = new Map<string, number>();
-const add = (name: string, count = 1): void => void counts.set(name, (counts.get(name) ?? 0) + count);
+const add = (name: string, count = 1): void =>
+  void counts.set(name, (counts.get(name) ?? 0) + count);
 
 const watch = ({ trial, end }: Outcome): void => {
   add('trials');

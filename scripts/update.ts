@@ -60,7 +60,8 @@ const updatePictures = async (): Promise<void> => {
   mkdirSync(inRoot('docs/pictures'), { recursive: true });
   const charts = await layOutAll(agent);
   rewrite('packages/inspector/src/charts/charts.json', chartsText(charts));
-  if (charts.resting === undefined) throw new Error('the chart of the resting states was not laid out');
+  if (charts.resting === undefined)
+    throw new Error('the chart of the resting states was not laid out');
   const pictures = machinePictures(agent, charts.resting);
   for (const theme of ['dark', 'light'] as const) {
     rewrite(`docs/pictures/machine-${theme}.svg`, pictures[theme]);
@@ -72,7 +73,8 @@ const updatePictures = async (): Promise<void> => {
 const updateSeedPages = (): void => {
   for (const view of projections) {
     const file = seedPage(view);
-    if (existsSync(inRoot(file))) rewrite(file, fillSeedPage(readFileSync(inRoot(file), 'utf8'), view));
+    if (existsSync(inRoot(file)))
+      rewrite(file, fillSeedPage(readFileSync(inRoot(file), 'utf8'), view));
   }
   rewrite(codeModePage, fillCodeModePage(readFileSync(inRoot(codeModePage), 'utf8')));
 };
@@ -84,7 +86,10 @@ const updateByTests = (): boolean => {
     .map((file) => inRoot(path.join('test', file)));
   const words = ['--import', 'tsx', '--test', ...files];
   const environment = { ...process.env, UPDATE: '1' };
-  return spawnSync(process.execPath, words, { cwd: root, env: environment, stdio: 'inherit' }).status === 0;
+  return (
+    spawnSync(process.execPath, words, { cwd: root, env: environment, stdio: 'inherit' }).status ===
+    0
+  );
 };
 
 console.log((await bundle(root)).join('\n'));

@@ -6,7 +6,13 @@ import {
   type MoveResult,
   type StateOf,
 } from '../../packages/machine/src/kernel/table.js';
-import { type ChartAction, type ChartEvent, type ChartMessage, type PlayTurn, retriesMax } from './chart.js';
+import {
+  type ChartAction,
+  type ChartEvent,
+  type ChartMessage,
+  type PlayTurn,
+  retriesMax,
+} from './chart.js';
 
 /** The chart on our kernel: the table, with path and diagnostics in every step. */
 
@@ -41,7 +47,10 @@ const showDelta = (state: In<'CallingLlm'>, event: On<'TextDelta'>): To<'Calling
   state,
   actions: [{ type: 'DisplayText', text: event.text }],
 });
-const readReply = (state: In<'CallingLlm'>, event: On<'LlmCompleted'>): To<'ProcessingLlmResponse'> => ({
+const readReply = (
+  state: In<'CallingLlm'>,
+  event: On<'LlmCompleted'>,
+): To<'ProcessingLlmResponse'> => ({
   state: {
     name: 'ProcessingLlmResponse',
     messages: state.messages.append({ role: 'assistant', text: event.text }),
@@ -60,14 +69,21 @@ const giveUp = (state: In<'CallingLlm'>, event: On<'LlmFailed'>): To<'WaitingFor
 });
 const hasCalls = (state: In<'ProcessingLlmResponse'>): boolean => state.calls.length > 0;
 const startTools = (state: In<'ProcessingLlmResponse'>): To<'ExecutingTools'> => ({
-  state: { name: 'ExecutingTools', messages: state.messages, calls: state.calls, done: [], mutated: false },
+  state: {
+    name: 'ExecutingTools',
+    messages: state.messages,
+    calls: state.calls,
+    done: [],
+    mutated: false,
+  },
   actions: [{ type: 'ExecuteTools', calls: state.calls }],
 });
 const endTurn = (state: In<'ProcessingLlmResponse'>): To<'WaitingForUserInput'> => ({
   state: { name: 'WaitingForUserInput', messages: state.messages },
   actions: [{ type: 'PromptForInput' }],
 });
-const isLast = (state: In<'ExecutingTools'>): boolean => state.done.length + 1 === state.calls.length;
+const isLast = (state: In<'ExecutingTools'>): boolean =>
+  state.done.length + 1 === state.calls.length;
 const isLastAndMutated = (state: In<'ExecutingTools'>, event: On<'ToolCompleted'>): boolean =>
   isLast(state) && (state.mutated || event.mutated);
 const record = (state: In<'ExecutingTools'>, event: On<'ToolCompleted'>): To<'ExecutingTools'> => ({
@@ -78,11 +94,17 @@ const record = (state: In<'ExecutingTools'>, event: On<'ToolCompleted'>): To<'Ex
   },
   actions: NONE,
 });
-const settled = (state: In<'ExecutingTools'>, event: On<'ToolCompleted'>): AppendList<ChartMessage> => {
+const settled = (
+  state: In<'ExecutingTools'>,
+  event: On<'ToolCompleted'>,
+): AppendList<ChartMessage> => {
   const done = [...state.done, { callId: event.callId, text: event.text }];
   let { messages } = state;
   for (const callId of state.calls) {
-    messages = messages.append({ role: 'tool', text: done.find((one) => one.callId === callId)?.text ?? '' });
+    messages = messages.append({
+      role: 'tool',
+      text: done.find((one) => one.callId === callId)?.text ?? '',
+    });
   }
   return messages;
 };

@@ -1,4 +1,10 @@
-import { type ChartAction, type ChartEvent, type ChartMessage, type PlayTurn, retriesMax } from './chart.js';
+import {
+  type ChartAction,
+  type ChartEvent,
+  type ChartMessage,
+  type PlayTurn,
+  retriesMax,
+} from './chart.js';
 
 /** The floor: a switch written by hand over a union of states, immutable, no table, no path, no diagnostics. */
 
@@ -23,12 +29,18 @@ const call = (messages: readonly ChartMessage[], attempt: number): Step => ({
   actions: [{ type: 'SendLlmRequest', length: messages.length }],
 });
 
-const whileCalling = (state: Extract<State, { readonly name: 'CallingLlm' }>, event: ChartEvent): Step => {
+const whileCalling = (
+  state: Extract<State, { readonly name: 'CallingLlm' }>,
+  event: ChartEvent,
+): Step => {
   switch (event.type) {
     case 'TextDelta':
       return { state, actions: [{ type: 'DisplayText', text: event.text }] };
     case 'LlmCompleted': {
-      const messages: readonly ChartMessage[] = [...state.messages, { role: 'assistant', text: event.text }];
+      const messages: readonly ChartMessage[] = [
+        ...state.messages,
+        { role: 'assistant', text: event.text },
+      ];
       if (event.calls.length === 0) {
         return {
           state: { name: 'WaitingForUserInput', messages },
@@ -58,7 +70,10 @@ const whileCalling = (state: Extract<State, { readonly name: 'CallingLlm' }>, ev
 
 const step = (state: State, event: ChartEvent): Step => {
   if (event.type === 'ShutdownRequested') {
-    return { state: { name: 'ShuttingDown', messages: state.messages }, actions: [{ type: 'Shutdown' }] };
+    return {
+      state: { name: 'ShuttingDown', messages: state.messages },
+      actions: [{ type: 'Shutdown' }],
+    };
   }
   switch (state.name) {
     case 'WaitingForUserInput':
@@ -68,12 +83,15 @@ const step = (state: State, event: ChartEvent): Step => {
     case 'CallingLlm':
       return whileCalling(state, event);
     case 'Error':
-      return event.type === 'TimerFired' ? call(state.messages, state.attempt + 1) : { state, actions: NONE };
+      return event.type === 'TimerFired'
+        ? call(state.messages, state.attempt + 1)
+        : { state, actions: NONE };
     case 'ExecutingTools': {
       if (event.type !== 'ToolCompleted') return { state, actions: NONE };
       const done = [...state.done, { callId: event.callId, text: event.text }];
       const mutated = state.mutated || event.mutated;
-      if (done.length < state.calls.length) return { state: { ...state, done, mutated }, actions: NONE };
+      if (done.length < state.calls.length)
+        return { state: { ...state, done, mutated }, actions: NONE };
       const results = state.calls.map((callId): ChartMessage => {
         return { role: 'tool', text: done.find((one) => one.callId === callId)?.text ?? '' };
       });

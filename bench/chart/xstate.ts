@@ -1,4 +1,12 @@
-import { assign, createActor, emit, enqueueActions, initialTransition, setup, transition } from 'xstate';
+import {
+  assign,
+  createActor,
+  emit,
+  enqueueActions,
+  initialTransition,
+  setup,
+  transition,
+} from 'xstate';
 import { type ChartEvent, type ChartMessage, type PlayTurn, retriesMax } from './chart.js';
 
 /** The chart in XState 5, as its documentation writes such machines: context by assign, wishes as emitted events. */
@@ -24,7 +32,11 @@ const settle = (
 };
 
 const chart = setup({
-  types: { context: {} as Context, events: {} as ChartEvent, emitted: {} as { readonly type: string } },
+  types: {
+    context: {} as Context,
+    events: {} as ChartEvent,
+    emitted: {} as { readonly type: string },
+  },
 }).createMachine({
   id: 'chart',
   initial: 'WaitingForUserInput',
@@ -86,7 +98,8 @@ const chart = setup({
         ToolCompleted: [
           {
             guard: ({ context, event }) =>
-              context.done.length + 1 === context.calls.length && (context.mutated || event.mutated),
+              context.done.length + 1 === context.calls.length &&
+              (context.mutated || event.mutated),
             target: 'PostToolsHook',
             actions: [
               assign(({ context, event }) => ({ messages: settle(context, event) })),

@@ -112,7 +112,8 @@ export const drawEdit = (
   const first = random.below(all.length - count);
   const oldLines = all.slice(first, first + count);
   const [head = '', tail = ''] = [oldLines[0], oldLines.at(-1)];
-  if (head.trim() === '' || tail.trim() === '' || !occursOnce(text, oldLines.join(ending))) return null;
+  if (head.trim() === '' || tail.trim() === '' || !occursOnce(text, oldLines.join(ending)))
+    return null;
   const filled = oldLines.flatMap((line, index) => (line.trim().length > 2 ? [index] : []));
   if (filled.length === 0) return null;
   const newLines = change(oldLines, random.pick(filled), random);

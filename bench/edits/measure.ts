@@ -66,7 +66,9 @@ const isInBlock = ({ text, oldLines, first, ending }: TrueEdit, after: string): 
     .slice(first + oldLines.length)
     .map((line) => ending + line)
     .join('');
-  return after.startsWith(head) && after.endsWith(tail) && after.length >= head.length + tail.length;
+  return (
+    after.startsWith(head) && after.endsWith(tail) && after.length >= head.length + tail.length
+  );
 };
 
 const fateOf = (edit: TrueEdit, after: string): Fate => {
@@ -75,7 +77,10 @@ const fateOf = (edit: TrueEdit, after: string): Fate => {
 };
 
 /** The lines that a refusal shows or names. */
-const namedIn = (edit: TrueEdit, refusal: string): { readonly lines: boolean; readonly block: boolean } => {
+const namedIn = (
+  edit: TrueEdit,
+  refusal: string,
+): { readonly lines: boolean; readonly block: boolean } => {
   const numbers = [...refusal.matchAll(/^(\d+)\t/gm)].map(([, digits]) => Number(digits));
   const [from, until] = [edit.first + 1, edit.first + edit.oldLines.length];
   return {
@@ -137,7 +142,8 @@ const draw = (files: readonly string[], kind: Kind, random: Random): Tried => {
       joined: edit.ending,
       newJoined: edit.ending,
     };
-    for (const mistake of kind.mistakes) texts = texts === null ? null : mistake(texts, edit, random);
+    for (const mistake of kind.mistakes)
+      texts = texts === null ? null : mistake(texts, edit, random);
     if (texts !== null && !standsElsewhere(edit, texts, kind))
       return tryEdit(edit, texts, kind.name, random.below(2) === 0 && edit.wanted !== '');
   }
@@ -148,7 +154,9 @@ export const measureEdits = (ofKind: number, ofMixture: number, seed: number): r
   const random = createRandom(seed);
   const files = corpusFiles();
   const tried: Tried[] = [];
-  for (const kind of kinds) for (let at = 0; at < ofKind; at++) tried.push(draw(files, kind, random));
-  for (const kind of mixtures) for (let at = 0; at < ofMixture; at++) tried.push(draw(files, kind, random));
+  for (const kind of kinds)
+    for (let at = 0; at < ofKind; at++) tried.push(draw(files, kind, random));
+  for (const kind of mixtures)
+    for (let at = 0; at < ofMixture; at++) tried.push(draw(files, kind, random));
   return tried;
 };

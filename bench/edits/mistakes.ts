@@ -44,25 +44,34 @@ const otherEndings: Mistake = (texts, { ending }) => {
 
 const indentedMore: Mistake = (texts, edit, random) => {
   const more = usesTabs(edit) ? '\t\t' : '  ';
-  return both(texts, random, (lines) => lines.map((line) => (filled(line) ? `${more}${line}` : line)));
+  return both(texts, random, (lines) =>
+    lines.map((line) => (filled(line) ? `${more}${line}` : line)),
+  );
 };
 
 const dedented: Mistake = (texts, _edit, random) => {
-  const depths = [...texts.oldLines, ...texts.newLines].filter(filled).map((line) => indentOf(line).length);
+  const depths = [...texts.oldLines, ...texts.newLines]
+    .filter(filled)
+    .map((line) => indentOf(line).length);
   const most = Math.min(...depths);
   const less = random.below(2) === 0 ? most : Math.min(most, 2);
   return less === 0
     ? null
-    : both(texts, random, (lines) => lines.map((line) => line.slice(Math.min(less, indentOf(line).length))));
+    : both(texts, random, (lines) =>
+        lines.map((line) => line.slice(Math.min(less, indentOf(line).length))),
+      );
 };
 
 const unitOf = (text: string): number => {
-  const depths = text.split('\n').flatMap((line) => (/^ +[^ *]/.test(line) ? [indentOf(line).length] : []));
+  const depths = text
+    .split('\n')
+    .flatMap((line) => (/^ +[^ *]/.test(line) ? [indentOf(line).length] : []));
   return depths.length > 0 && depths.every((depth) => depth % 4 === 0) ? 4 : 2;
 };
 
 const otherBlanks: Mistake = (texts, edit, random) => {
-  if (!texts.oldLines.some((line) => indentOf(line).length > 1 || line.startsWith('\t'))) return null;
+  if (!texts.oldLines.some((line) => indentOf(line).length > 1 || line.startsWith('\t')))
+    return null;
   const unit = usesTabs(edit) ? random.pick([2, 4]) : unitOf(edit.text);
   const swap = (line: string): string => {
     const indent = indentOf(line);
@@ -90,7 +99,9 @@ const curlyQuotes: Mistake = (texts, _edit, random) => {
 const lineNumbers: Mistake = (texts, { first }, random) => {
   const arrow = random.below(3) === 0;
   const number = (line: string, index: number): string =>
-    arrow ? `${String(first + index + 1).padStart(6)}\u2192${line}` : `${first + index + 1}\t${line}`;
+    arrow
+      ? `${String(first + index + 1).padStart(6)}\u2192${line}`
+      : `${first + index + 1}\t${line}`;
   return both(texts, random, (lines) => lines.map(number));
 };
 
@@ -98,25 +109,37 @@ const LETTERS = 'abcdefghijklmnopqrstuvwxyz';
 
 /** In a line that both texts have, if there is one. */
 const oneCharacter: Mistake = (texts, { text }, random) => {
-  const shared = texts.oldLines.filter((line) => texts.newLines.includes(line) && /[a-z]{3}/.test(line));
-  const line = shared.length > 0 ? random.pick(shared) : texts.oldLines.find((one) => /[a-z]{3}/.test(one));
+  const shared = texts.oldLines.filter(
+    (line) => texts.newLines.includes(line) && /[a-z]{3}/.test(line),
+  );
+  const line =
+    shared.length > 0 ? random.pick(shared) : texts.oldLines.find((one) => /[a-z]{3}/.test(one));
   if (line === undefined) return null;
   const at = random.pick([...line.matchAll(/[a-z]/g)].map(({ index }) => index));
   const letter = LETTERS[(LETTERS.indexOf(line[at] ?? 'a') + 1 + random.below(25)) % 26] ?? 'q';
   const wrong = line.slice(0, at) + letter + line.slice(at + 1);
   const replace = (lines: readonly string[]): readonly string[] =>
     lines.map((one) => (one === line ? wrong : one));
-  const changed = { ...texts, oldLines: replace(texts.oldLines), newLines: replace(texts.newLines) };
+  const changed = {
+    ...texts,
+    oldLines: replace(texts.oldLines),
+    newLines: replace(texts.newLines),
+  };
   return text.includes(changed.oldLines.join('\n')) ? null : changed;
 };
 
 /** A line in the middle that both texts should have. */
 const lineLeftOut: Mistake = (texts, { text }, random) => {
-  const inner = texts.oldLines.slice(1, -1).filter((line) => filled(line) && texts.newLines.includes(line));
-  const unique = inner.filter((line) => texts.oldLines.indexOf(line) === texts.oldLines.lastIndexOf(line));
+  const inner = texts.oldLines
+    .slice(1, -1)
+    .filter((line) => filled(line) && texts.newLines.includes(line));
+  const unique = inner.filter(
+    (line) => texts.oldLines.indexOf(line) === texts.oldLines.lastIndexOf(line),
+  );
   if (unique.length === 0) return null;
   const left = random.pick(unique);
-  const drop = (lines: readonly string[]): readonly string[] => lines.filter((line) => line !== left);
+  const drop = (lines: readonly string[]): readonly string[] =>
+    lines.filter((line) => line !== left);
   const changed = { ...texts, oldLines: drop(texts.oldLines), newLines: drop(texts.newLines) };
   return text.includes(changed.oldLines.join('\n')) ? null : changed;
 };
@@ -139,7 +162,8 @@ const existingCode: Mistake = (texts, { file }, random) => {
   let before = 0;
   while (before < oldLines.length && oldLines[before] === newLines[before]) before += 1;
   let after = 0;
-  while (after < oldLines.length - before && oldLines.at(-1 - after) === newLines.at(-1 - after)) after += 1;
+  while (after < oldLines.length - before && oldLines.at(-1 - after) === newLines.at(-1 - after))
+    after += 1;
   const marker = markerFor(file, random);
   const third = Math.floor(oldLines.length / 3);
   const cut = (from: number, until: number, shift: number): Texts | null => {

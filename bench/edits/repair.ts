@@ -48,7 +48,9 @@ const unescapeText = (text: string): string => {
 
 /** For each line of one list the index of its line in the other, in order, as many as possible. */
 const align = (one: readonly string[], other: readonly string[]): readonly (number | null)[] => {
-  const lengths = Array.from({ length: one.length + 1 }, () => new Array<number>(other.length + 1).fill(0));
+  const lengths = Array.from({ length: one.length + 1 }, () =>
+    new Array<number>(other.length + 1).fill(0),
+  );
   const at = (row: number, column: number): number => lengths[row]?.[column] ?? 0;
   for (let row = one.length - 1; row >= 0; row--) {
     for (let column = other.length - 1; column >= 0; column--) {
@@ -63,7 +65,11 @@ const align = (one: readonly string[], other: readonly string[]): readonly (numb
   const aligned: (number | null)[] = [];
   let column = 0;
   for (let row = 0; row < one.length; row++) {
-    while (column < other.length && one[row] !== other[column] && at(row, column + 1) >= at(row + 1, column))
+    while (
+      column < other.length &&
+      one[row] !== other[column] &&
+      at(row, column + 1) >= at(row + 1, column)
+    )
       column += 1;
     if (column < other.length && one[row] === other[column]) aligned.push(column++);
     else aligned.push(null);
@@ -72,7 +78,10 @@ const align = (one: readonly string[], other: readonly string[]): readonly (numb
 };
 
 /** Fills gaps of equal length on both sides: lines that differ stand for one another. */
-const pairGaps = (aligned: readonly (number | null)[], count: number): readonly (number | null)[] => {
+const pairGaps = (
+  aligned: readonly (number | null)[],
+  count: number,
+): readonly (number | null)[] => {
   const paired = [...aligned];
   let row = 0;
   while (row < paired.length) {
@@ -105,7 +114,8 @@ const applyToLine = (oldLine: string, newLine: string, there: string): string =>
   const shift = body.length - oldLine.length;
   const at = [before, before + shift].find((one) => one >= 0 && body.startsWith(gone, one));
   return (
-    indent + (at === undefined ? newLine.trim() : body.slice(0, at) + come + body.slice(at + gone.length))
+    indent +
+    (at === undefined ? newLine.trim() : body.slice(0, at) + come + body.slice(at + gone.length))
   );
 };
 
@@ -187,9 +197,13 @@ export const repair = (
   if (group === undefined) return null;
   const oldLines = bodyOf(oldText);
   const marked = oldLines.some(isMarker);
-  const shown = marked ? group.filter(({ number }) => number >= line && number < line + count) : group;
+  const shown = marked
+    ? group.filter(({ number }) => number >= line && number < line + count)
+    : group;
   const there = shown.map(({ text }) => text);
-  const [before, after] = marked ? writeOut(oldLines, bodyOf(newText), there) : [oldLines, bodyOf(newText)];
+  const [before, after] = marked
+    ? writeOut(oldLines, bodyOf(newText), there)
+    : [oldLines, bodyOf(newText)];
   const changed = applyChange(before, after, there);
   return { oldText: there.join('\n'), newText: changed.join('\n') };
 };

@@ -63,7 +63,12 @@ export const askAbout = async (
     const journals = fileAskJournals({ folder });
     const asker = createAsker({ model: rootModel(sent), subModel: readerModel(sent), journals });
     const startedAt = performance.now();
-    const run = await asker.ask({ question, contexts: [{ path: file }], workspace: folder, environment });
+    const run = await asker.ask({
+      question,
+      contexts: [{ path: file }],
+      workspace: folder,
+      environment,
+    });
     const outcome = await run.outcome;
     const wallMs = performance.now() - startedAt;
     await run.close();

@@ -98,7 +98,11 @@ print(candidate)`,
 const languages: Readonly<Record<Language, Programs>> = { javascript, python };
 
 /** The programs that answer a task, in order. `harbour`: the one that is asked about, of `find`. */
-export const programsFor = (task: TaskName, language: Language, harbour: string): readonly string[] => {
+export const programsFor = (
+  task: TaskName,
+  language: Language,
+  harbour: string,
+): readonly string[] => {
   const { look, find, classify, submit, ...last } = languages[language];
   const middle = task === 'find' ? find(harbour) : [...classify, last[task]];
   return [look, ...middle, submit];

@@ -27,7 +27,9 @@ const forms: Readonly<Record<ClassName, readonly string[]>> = {
 };
 const subjects = ['the chess champion', 'the painter', 'the founder of the mill', 'the singer'];
 const pool = classNames.flatMap((name, place) =>
-  forms[name].flatMap((form) => subjects.map((subject) => ({ text: form.replace('*', subject), place }))),
+  forms[name].flatMap((form) =>
+    subjects.map((subject) => ({ text: form.replace('*', subject), place })),
+  ),
 );
 
 const harbours = ['Lisbon', 'Antwerp', 'Trieste', 'Bergen', 'Riga', 'Cadiz', 'Odessa', 'Tunis'];
@@ -44,7 +46,8 @@ const sizesOf = (lines: number): { readonly users: number; readonly days: number
 const countPairs = (met: ReadonlyMap<number, ReadonlySet<number>>, users: number): number => {
   const marks = new Uint8Array(users * users);
   for (const group of met.values()) {
-    for (const one of group) for (const other of group) if (one < other) marks[one * users + other] = 1;
+    for (const one of group)
+      for (const other of group) if (one < other) marks[one * users + other] = 1;
   }
   return marks.reduce((sum, mark) => sum + mark, 0);
 };
@@ -87,7 +90,12 @@ const questions: Readonly<Record<TaskName, string>> = {
 };
 
 /** Writes an input of about `characters` characters and gives what is asked about it, with the answer. */
-export const writeTask = (name: TaskName, characters: number, file: string, seed = 1): ShapeTask => {
+export const writeTask = (
+  name: TaskName,
+  characters: number,
+  file: string,
+  seed = 1,
+): ShapeTask => {
   const random = seeded(seed);
   const lines = Math.floor(characters / LINE_LENGTH);
   const { users, days } = sizesOf(lines);
@@ -111,7 +119,8 @@ export const writeTask = (name: TaskName, characters: number, file: string, seed
   writer.close();
   const answers: Readonly<Record<TaskName, () => string>> = {
     find: () => needles.wanted,
-    aggregate: () => classNames.map((className, place) => `${className}: ${counts[place]}`).join(', '),
+    aggregate: () =>
+      classNames.map((className, place) => `${className}: ${counts[place]}`).join(', '),
     pairs: () => String(countPairs(met, users)),
   };
   return { question: questions[name], answer: answers[name]() };

@@ -83,7 +83,10 @@ const measureInterrupts = async (cluster: Cluster): Promise<void> => {
 };
 
 /** A long session, made by events that the machine accepts at rest. */
-const measureColdOpen = async ({ runtime, engine, folder }: Cluster, count: number): Promise<void> => {
+const measureColdOpen = async (
+  { runtime, engine, folder }: Cluster,
+  count: number,
+): Promise<void> => {
   const settings = storySettings(folder, { model: 'scripted/cluster' });
   const id = await runtime.create({ settings, instructions: 'Be brief.' });
   const patch = { maxRetries: 3 };
@@ -131,7 +134,9 @@ const measureIdle = async (cluster: Cluster, count: number): Promise<void> => {
     console.log(`${when}: ${texts.join('; ')}`);
   };
   const startedAt = performance.now();
-  const ids = await Promise.all(Array.from({ length: 20 }, (_, index) => openSession(cluster, -index))); // they load what is needed
+  const ids = await Promise.all(
+    Array.from({ length: 20 }, (_, index) => openSession(cluster, -index)),
+  ); // they load what is needed
   const isEmpty = async (): Promise<boolean> =>
     (await figures()).every(({ states, workers }) => states + workers === 0);
   while (!(await isEmpty())) await pause(1_000);
@@ -139,7 +144,9 @@ const measureIdle = async (cluster: Cluster, count: number): Promise<void> => {
   print(`nodes before ${count} sessions`, before);
   for (let made = 0; made < count; made += 20)
     ids.push(
-      ...(await Promise.all(Array.from({ length: 20 }, (_, index) => openSession(cluster, made + index)))),
+      ...(await Promise.all(
+        Array.from({ length: 20 }, (_, index) => openSession(cluster, made + index)),
+      )),
     );
   print('right after one turn each', await figures());
   const restsAt = performance.now();

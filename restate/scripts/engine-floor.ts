@@ -22,14 +22,17 @@ const floor = restate.object({
 
 /** Starts the object, and returns one call of it. */
 export const startFloor = async ({ ingressUrl, adminUrl }: Engine) => {
-  const server = createServer(restate.createEndpointHandler({ services: [floor], logger: () => undefined }));
+  const server = createServer(
+    restate.createEndpointHandler({ services: [floor], logger: () => undefined }),
+  );
   server.on('connection', (socket) => socket.setNoDelay(true));
   await once(server.listen(0, '127.0.0.1'), 'listening');
   await register(adminUrl, `http://127.0.0.1:${(server.address() as AddressInfo).port}`); // it listens on a port
   const store = new SessionStore(ingressUrl);
   const key = randomUUID();
   return {
-    call: (value: number) => store.call({ service: 'Floor', handler: 'set', key, parameter: value }, true),
+    call: (value: number) =>
+      store.call({ service: 'Floor', handler: 'set', key, parameter: value }, true),
     stop: () => server.close(),
   };
 };

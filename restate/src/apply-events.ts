@@ -1,4 +1,7 @@
-/** The events of one invocation, applied by the machine, and the work that its actions start and stop: pure. */
+/**
+ * The events of one invocation, applied by the machine, and the work that its actions start and
+ * stop: pure.
+ */
 
 import {
   type Action,
@@ -10,8 +13,8 @@ import {
   step,
 } from 'pawl/engine';
 
-// The events of one invocation, applied by the machine: pure. The same state and events give the same result, so an
-// invocation that is repeated on another node starts the same work.
+// The events of one invocation, applied by the machine: pure. The same state and events give the
+// same result, so an invocation that is repeated on another node starts the same work.
 
 /** Result of one event. `refused`: why it has no effect and no entry. */
 export type AppliedEvent =
@@ -21,13 +24,18 @@ export type AppliedEvent =
 export type AppliedEvents = {
   readonly entries: readonly Entry[];
   readonly state: State;
-  /** To be performed once the entries are durable. `ExecuteTools` names only calls whose start is among them. */
+  /**
+   * To be performed once the entries are durable. `ExecuteTools` names only calls whose start is
+   * among them.
+   */
   readonly actions: readonly Action[];
   /** One for each posted event, in order. */
   readonly results: readonly AppliedEvent[];
 };
 
-/** A call whose file is looked at before it starts: its node posts ToolStarted, with what it saw. */
+/**
+ * A call whose file is looked at before it starts: its node posts ToolStarted, with what it saw.
+ */
 const startsOnItsNode = ({ traits }: JudgedCall): boolean => traits.effect === 'probeable';
 
 type Queued = { readonly event: Event; readonly isPosted: boolean };
@@ -56,13 +64,15 @@ class Application {
     }
     const seq = this.#firstSeq + this.entries.length;
     const accepted = state !== this.state;
-    // The engine can't take a timer back, so one that nobody waits for any more is as if it had been.
+    // The engine can't take a timer back, so one that nobody waits for any more is as if it had
+    // been.
     if (event.type === 'TimerFired' && !accepted) return [];
     this.entries.push({ seq, event });
     this.state = state;
     this.actions.push(...actions);
     if (isPosted) this.results.push({ seq, accepted });
-    if (event.type === 'ToolStarted' && accepted) this.#started.add(`${event.batchId} ${event.callId}`);
+    if (event.type === 'ToolStarted' && accepted)
+      this.#started.add(`${event.batchId} ${event.callId}`);
     return actions.flatMap((action) => startEvents(action, event.at));
   }
 
@@ -71,8 +81,12 @@ class Application {
     return this.actions.map((action) => {
       if (action.type !== 'ExecuteTools') return action;
       const { batchId } = action;
-      const isStarted = (call: JudgedCall): boolean => this.#started.has(`${batchId} ${call.callId}`);
-      return { ...action, calls: action.calls.filter((call) => startsOnItsNode(call) || isStarted(call)) };
+      const isStarted = (call: JudgedCall): boolean =>
+        this.#started.has(`${batchId} ${call.callId}`);
+      return {
+        ...action,
+        calls: action.calls.filter((call) => startsOnItsNode(call) || isStarted(call)),
+      };
     });
   }
 }
@@ -82,20 +96,31 @@ const startEvents = (action: Action, at: number): readonly Queued[] => {
   const { batchId, calls } = action;
   return calls
     .filter((call) => !startsOnItsNode(call))
-    .map(({ callId }) => ({ event: { type: 'ToolStarted', at, batchId, callId }, isPosted: false }));
+    .map(({ callId }) => ({
+      event: { type: 'ToolStarted', at, batchId, callId },
+      isPosted: false,
+    }));
 };
 
 /** `seq`: number of the last entry before these events. */
 export const applyEvents = (seq: number, state: State, events: readonly Event[]): AppliedEvents => {
   const application = new Application(seq, state);
   const queue: Queued[] = events.map((event) => ({ event, isPosted: true }));
-  for (const queued of queue) queue.push(...application.apply(queued)); // the loop visits what is pushed
+  // the loop visits what is pushed
+  for (const queued of queue) queue.push(...application.apply(queued));
   const { entries, results } = application;
   return { entries, state: application.state, actions: application.startable(), results };
 };
 
-/** Stamps the time: never before that of the entry before it, whatever the clock of the computer that posted it says. */
-export const stampTimes = (posted: readonly Posted[], at: number, lastAt: number): readonly Event[] => {
+/**
+ * Stamps the time: never before that of the entry before it, whatever the clock of the computer
+ * that posted it says.
+ */
+export const stampTimes = (
+  posted: readonly Posted[],
+  at: number,
+  lastAt: number,
+): readonly Event[] => {
   const time = Math.max(at, lastAt);
   return posted.map((event) => ({ ...event, at: time }));
 };
@@ -176,7 +201,10 @@ export const endedWork = (event: Event | Posted): string | null => {
   }
 };
 
-/** The action that stops the work. Only calls know two ways: with their outcome, or at once and without a word. */
+/**
+ * The action that stops the work. Only calls know two ways: with their outcome, or at once and
+ * without a word.
+ */
 export const stoppingAction = (action: Action, force: boolean): Action | null => {
   switch (action.type) {
     case 'SendLlmRequest':

@@ -5,8 +5,8 @@ import type { Entry, Event } from 'pawl/engine';
 import type { ShownText } from './session-records.js';
 
 /**
- * The channel of messages that are not stored: text as it streams, output of running commands, notice of new entries. Lost
- * messages are read from the engine later, so nothing depends on them.
+ * The channel of messages that are not stored: text as it streams, output of running commands,
+ * notice of new entries. Lost messages are read from the engine later, so nothing depends on them.
  */
 export type LiveMessage =
   | { readonly kind: 'delta'; readonly event: Event }
@@ -66,7 +66,8 @@ export const localLive = (): LiveChannel => {
   };
 };
 
-// The live channel between processes: each node answers by HTTP, and whoever watches a session listens to all nodes.
+// The live channel between processes: each node answers by HTTP, and whoever watches a session
+// listens to all nodes.
 
 export type HttpLiveOptions = {
   /** The addresses of the other nodes, for example `http://n2:7401`. */
@@ -77,7 +78,10 @@ export type HttpLiveOptions = {
   readonly listen?: { readonly host?: string; readonly port: number };
 };
 
-/** A reader that is this far behind is sent away; it comes again and reads what it missed from the engine. */
+/**
+ * A reader that is this far behind is sent away; it comes again and reads what it missed from the
+ * engine.
+ */
 const BEHIND_MAX = 4_000_000;
 const ASK_MS = 250;
 const AGAIN_MS = 500;
@@ -104,7 +108,9 @@ const answerWith = (subscribers: Subscribers, find: FindShown, token: string) =>
       response.writeHead(401).end('the token is wrong');
       return;
     }
-    const [, what, sessionId = '', requestId = ''] = (request.url ?? '').split('/').map(decodeURIComponent);
+    const [, what, sessionId = '', requestId = ''] = (request.url ?? '')
+      .split('/')
+      .map(decodeURIComponent);
     if (what === 'live') stream(response, subscribers, sessionId);
     else if (what === 'shown') {
       response.writeHead(200, { 'content-type': 'application/json' });
@@ -121,7 +127,9 @@ async function* messagesIn(body: AsyncIterable<Uint8Array>): AsyncGenerator<Live
     text += decoder.decode(chunk, { stream: true });
     const whole = text.split('\n\n');
     text = whole.pop() ?? '';
-    for (const one of whole) if (one.startsWith('data: ')) yield JSON.parse(one.slice(6)) as LiveMessage; // written by `stream`
+    // written by `stream`
+    for (const one of whole)
+      if (one.startsWith('data: ')) yield JSON.parse(one.slice(6)) as LiveMessage;
   }
 }
 
@@ -135,7 +143,10 @@ const pause = (ms: number, signal: AbortSignal): Promise<void> =>
     });
   });
 
-/** Listens to one node until the signal, again after each interruption. Missed messages are read from the engine. */
+/**
+ * Listens to one node until the signal, again after each interruption. Missed messages are read
+ * from the engine.
+ */
 const listenTo = async (
   peer: string,
   sessionId: string,
@@ -159,14 +170,21 @@ const listenTo = async (
 const askPeer = async (peer: string, path: string, token: string): Promise<ShownText | null> => {
   try {
     const headers = { authorization: `Bearer ${token}` };
-    const response = await fetch(`${peer}${path}`, { headers, signal: AbortSignal.timeout(ASK_MS) });
-    return response.ok ? ((await response.json()) as ShownText | null) : null; // written by `answerWith`
+    const response = await fetch(`${peer}${path}`, {
+      headers,
+      signal: AbortSignal.timeout(ASK_MS),
+    });
+    // written by `answerWith`
+    return response.ok ? ((await response.json()) as ShownText | null) : null;
   } catch {
     return null; // a node that is gone shows nothing any more
   }
 };
 
-const open = async (server: Server, { host = '127.0.0.1', port }: NonNullable<HttpLiveOptions['listen']>) => {
+const open = async (
+  server: Server,
+  { host = '127.0.0.1', port }: NonNullable<HttpLiveOptions['listen']>,
+) => {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, resolve);

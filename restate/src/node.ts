@@ -1,4 +1,7 @@
-/** A node on the engine: it checks the engine, serves the calls of sessions, is registered, and uses their runtime. */
+/**
+ * A node on the engine: it checks the engine, serves the calls of sessions, is registered, and uses
+ * their runtime.
+ */
 
 import './polyfill.js';
 import { createServer, type Http2Server, type ServerHttp2Session } from 'node:http2';
@@ -24,7 +27,10 @@ import { createToolsService, modelService } from './work-services.js';
 
 export type EngineNode = {
   readonly runtime: RestateRuntime;
-  /** Stops the work here; the engine lets the sessions go on, here after the next start, or on other nodes. */
+  /**
+   * Stops the work here; the engine lets the sessions go on, here after the next start, or on other
+   * nodes.
+   */
   stop(): Promise<void>;
 };
 
@@ -43,7 +49,8 @@ const listening = async <T>(port: number, start: () => Promise<T>): Promise<T> =
   if (!('code' in fault) || fault.code !== 'EADDRINUSE') throw fault;
   throw new NodeStartError(
     'portTaken',
-    `The port ${port} of the node, or one of the two after it, is taken. Choose three others: --node-ports FIRST.`,
+    `The port ${port} of the node, or one of the two after it, is taken. Choose three ` +
+      'others: --node-ports FIRST.',
   );
 };
 
@@ -61,26 +68,37 @@ const openBlobs = async ({ blobs: place }: EngineNodeOptions): Promise<Blobs> =>
   const blobs = s3Blobs(place);
   const checked = await attempt(() => checkBlobs(blobs));
   if (checked.kind === 'done') return blobs;
-  throw new NodeStartError('unreachable', `The store for blobs can't be used: ${checked.fault.message}`);
+  throw new NodeStartError(
+    'unreachable',
+    `The store for blobs can't be used: ${checked.fault.message}`,
+  );
 };
 
 const registerAt = async (adminUrl: string, url: string): Promise<void> => {
   const registered = await attempt(() => register(adminUrl, url));
   if (registered.kind === 'done') return;
-  const how = 'The engine must reach the node there: --node-address names this computer, --nodes all nodes.';
+  const how =
+    'The engine must reach the node there: --node-address names this computer, --nodes all nodes.';
   throw new NodeStartError('unreachable', `${capital(registered.fault.message.trim())}. ${how}`);
 };
 
 const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
-/** Starts the node and tells the engine of it. Rejects with a NodeStartError if the surroundings are wrong. */
+/**
+ * Starts the node and tells the engine of it. Rejects with a NodeStartError if the surroundings are
+ * wrong.
+ */
 export const startEngineNode = async (options: EngineNodeOptions): Promise<EngineNode> => {
-  const { name, ingressUrl, adminUrl, address, firstPort, sharedUrl, identityKeys, report } = options;
+  const { name, ingressUrl, adminUrl, address, firstPort, sharedUrl, identityKeys, report } =
+    options;
   await checkEngine(ingressUrl, adminUrl);
   const blobs = await openBlobs(options);
   const host = LOOPBACK.includes(address) ? address : '0.0.0.0';
   const live = await listening(firstPort, () => openLive(options, host));
-  const opened: { node: PawlNode | null; runtime: RestateRuntime | null } = { node: null, runtime: null };
+  const opened: { node: PawlNode | null; runtime: RestateRuntime | null } = {
+    node: null,
+    runtime: null,
+  };
   const stop = async (): Promise<void> => {
     await opened.runtime?.disconnect();
     await opened.node?.stop();
@@ -113,11 +131,16 @@ export const startEngineNode = async (options: EngineNodeOptions): Promise<Engin
 };
 
 export type NodeOptions = {
-  /** The name of the node. Sessions whose workspace is here name it, so it stays the same for ever. Letters, digits, `-`. */
+  /**
+   * The name of the node. Sessions whose workspace is here name it, so it stays the same for ever.
+   * Letters, digits, `-`.
+   */
   readonly name: string;
   /** Where the engine takes calls, for example `http://127.0.0.1:8080`. */
   readonly ingressUrl: string;
-  /** The address to listen on; the engine must reach it, and nobody else should. Default 127.0.0.1. */
+  /**
+   * The address to listen on; the engine must reach it, and nobody else should. Default 127.0.0.1.
+   */
   readonly host?: string;
   /** The port of what any node can do: sessions and models. 0, the default, takes a free one. */
   readonly sharedPort?: number;
@@ -128,9 +151,15 @@ export type NodeOptions = {
   /** All nodes must have the same. */
   readonly blobs: Blobs;
   readonly live: LiveChannel;
-  /** How long a session that rests stays in memory. Default: one minute. It is read from the engine when it is needed. */
+  /**
+   * How long a session that rests stays in memory. Default: one minute. It is read from the engine
+   * when it is needed.
+   */
   readonly idleMs?: number;
-  /** Public keys of the engine (`publickeyv1_…`); without them whoever reaches the ports can give orders. */
+  /**
+   * Public keys of the engine (`publickeyv1_…`); without them whoever reaches the ports can give
+   * orders.
+   */
   readonly identityKeys?: readonly string[];
   readonly report?: (fault: Error) => void;
 };
@@ -166,7 +195,8 @@ const listen = async (
   });
   const server: Http2Server = createServer(handler);
   const sessions = new Set<ServerHttp2Session>();
-  server.on('connection', (socket) => socket.setNoDelay(true)); // small messages, one waits for the other
+  // small messages, one waits for the other
+  server.on('connection', (socket) => socket.setNoDelay(true));
   server.on('session', (session) => {
     sessions.add(session);
     session.on('close', () => sessions.delete(session));
@@ -189,7 +219,8 @@ const listen = async (
 /** One node: a process that runs sessions for the engine. */
 export const startNode = async (options: NodeOptions): Promise<PawlNode> => {
   const { name, ingressUrl, sharedPort = 0, ownPort = 0, blobs, live } = options;
-  if (!NAME.test(name)) throw new TypeError(`a node is named with letters, digits and "-", not "${name}"`);
+  if (!NAME.test(name))
+    throw new TypeError(`a node is named with letters, digits and "-", not "${name}"`);
   const report = options.report ?? ((fault: Error) => process.emitWarning(fault));
   const store = new SessionStore(ingressUrl);
   const { idleMs = IDLE_MS } = options;
@@ -233,7 +264,10 @@ export const startNode = async (options: NodeOptions): Promise<PawlNode> => {
   };
 };
 
-/** Why a node can't start. `unreachable`: the engine or a node does not answer; `wrongEngine`: another program, or too old. */
+/**
+ * Why a node can't start. `unreachable`: the engine or a node does not answer; `wrongEngine`:
+ * another program, or too old.
+ */
 export class NodeStartError extends Error {
   override readonly name = 'NodeStartError';
   readonly kind: 'unreachable' | 'wrongEngine' | 'portTaken';
@@ -276,14 +310,18 @@ const isOldOrUnknown = (version: string): boolean => {
 };
 
 /**
- * Whether the engine can be used, before a node starts: it answers, it is Restate, and it is new enough.
+ * Whether the engine can be used, before a node starts: it answers, it is Restate, and it is new
+ * enough.
  *
  * Throws a NodeStartError.
  */
 const checkEngine = async (ingressUrl: string, adminUrl: string): Promise<void> => {
   const health = `${ingressUrl}/restate/health`;
   const noRestate = (url: string, which: string): NodeStartError =>
-    new NodeStartError('wrongEngine', `What answers at ${url} is not ${which} of a Restate server.`);
+    new NodeStartError(
+      'wrongEngine',
+      `What answers at ${url} is not ${which} of a Restate server.`,
+    );
   const services = await askEngine(
     health,
     'Start its server, or name the port where it takes calls (8080 by default).',
@@ -299,7 +337,8 @@ const checkEngine = async (ingressUrl: string, adminUrl: string): Promise<void> 
   if (isOldOrUnknown(version))
     throw new NodeStartError(
       'wrongEngine',
-      `The engine is Restate ${version}; a node needs ${VERSION_MIN.join('.')} or a later 1.x (tested with ${TESTED}). Install one of these.`,
+      `The engine is Restate ${version}; a node needs ${VERSION_MIN.join('.')} or a later ` +
+        `1.x (tested with ${TESTED}). Install one of these.`,
     );
 };
 
@@ -309,9 +348,9 @@ const checkEngine = async (ingressUrl: string, adminUrl: string): Promise<void> 
 export const version = '0.1.0';
 
 /**
- * The address under which the engine knows the services of this version. The path means nothing to a node: it makes a
- * deployment of its own of each version. So the engine continues each call where it began, and an
- * update never replaces a deployment.
+ * The address under which the engine knows the services of this version. The path means nothing to
+ * a node: it makes a deployment of its own of each version. So the engine continues each call where
+ * it began, and an update never replaces a deployment.
  */
 export const deploymentAddress = (uri: string): string =>
   `${uri.replace(/\/$/, '')}/pawl-${version}-machine-${agentMachine.version}`;

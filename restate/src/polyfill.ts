@@ -1,4 +1,7 @@
-/** The engine's SDK calls `Promise.withResolvers`, which Node 20 lacks. Import this file before the SDK. */
+/**
+ * The engine's SDK calls `Promise.withResolvers`, which Node 20 lacks. Import this file before the
+ * SDK.
+ */
 type Resolvers<T> = {
   promise: Promise<T>;
   resolve: (value: T | PromiseLike<T>) => void;
@@ -14,4 +17,5 @@ const withResolvers = <T>(): Resolvers<T> => {
   return resolvers as Resolvers<T>; // the executor has run
 };
 
-if (!('withResolvers' in Promise)) Object.defineProperty(Promise, 'withResolvers', { value: withResolvers });
+if (!('withResolvers' in Promise))
+  Object.defineProperty(Promise, 'withResolvers', { value: withResolvers });

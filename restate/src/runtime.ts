@@ -1,4 +1,7 @@
-/** Sessions on the engine, behind the interface that sessions in one process have too: sent to, followed and read. */
+/**
+ * Sessions on the engine, behind the interface that sessions in one process have too: sent to,
+ * followed and read.
+ */
 
 import './polyfill.js';
 import {
@@ -31,7 +34,10 @@ export type RestateRuntimeOptions = {
   placeOn(session: NewSession): string;
   /** The same as that of the nodes, or one that reaches all of them. */
   readonly live: LiveChannel;
-  /** Told of faults that stop nothing: a watcher that threw, or a session that can't be reached for now. */
+  /**
+   * Told of faults that stop nothing: a watcher that threw, or a session that can't be reached for
+   * now.
+   */
   readonly report?: (fault: Error) => void;
 };
 
@@ -39,8 +45,9 @@ export type RestateRuntime = Runtime & {
   /** Goes on with a session that was closed, or with a fork. */
   open(sessionId: string): Promise<void>;
   /**
-   * Ends what runs of the session and closes it, and its tools run on another node from now on, in the folder of the same
-   * name there, which must exist. Nothing that the old node still has to do for it is done when it comes back.
+   * Ends what runs of the session and closes it, and its tools run on another node from now on, in
+   * the folder of the same name there, which must exist. Nothing that the old node still has to do
+   * for it is done when it comes back.
    */
   move(sessionId: string, node: string): Promise<void>;
   /** Whether the node works. The answer may be some seconds old. */
@@ -70,7 +77,10 @@ class EngineSessions implements RestateRuntime {
   readonly #states: SessionStates;
   readonly #followers = new Map<string, Follower>();
   readonly #queues = new Map<string, SendQueue>();
-  readonly #answers = new Map<string, { readonly askedAt: number; readonly answer: Promise<boolean> }>();
+  readonly #answers = new Map<
+    string,
+    { readonly askedAt: number; readonly answer: Promise<boolean> }
+  >();
   /** Sessions that were created here and have no follower yet: it begins with their first entry. */
   readonly #created = new Map<string, Header>();
 
@@ -90,7 +100,12 @@ class EngineSessions implements RestateRuntime {
       parameter: { ...session, sessionId },
     });
     await this.#store.call(
-      { service: 'Session', handler: 'create', key: sessionId, parameter: { ...created, node, title: null } },
+      {
+        service: 'Session',
+        handler: 'create',
+        key: sessionId,
+        parameter: { ...created, node, title: null },
+      },
       true,
     );
     this.#created.set(sessionId, created.header);
@@ -101,7 +116,8 @@ class EngineSessions implements RestateRuntime {
     const follower = this.#followers.get(sessionId);
     await follower?.ready;
     const queue =
-      this.#queues.get(sessionId) ?? new SendQueue((inputs) => this.#store.input(sessionId, inputs));
+      this.#queues.get(sessionId) ??
+      new SendQueue((inputs) => this.#store.input(sessionId, inputs));
     this.#queues.set(sessionId, queue);
     const sent = await queue.add(input).finally(() => {
       if (queue.isIdle) this.#queues.delete(sessionId);
@@ -174,7 +190,10 @@ class EngineSessions implements RestateRuntime {
 
   async fork(sessionId: string, seq: number): Promise<string> {
     const parameter = { newSessionId: newSessionId(systemClock), seq, at: Date.now() };
-    return this.#store.call({ service: 'Session', handler: 'fork', key: sessionId, parameter }, true);
+    return this.#store.call(
+      { service: 'Session', handler: 'fork', key: sessionId, parameter },
+      true,
+    );
   }
 
   async *list(): ReturnType<Runtime['list']> {
@@ -189,7 +208,10 @@ class EngineSessions implements RestateRuntime {
     await this.#whenEnded(sessionId);
   }
 
-  /** Resolves with the last entry's number when the hooks about the end of a closed session have ended. */
+  /**
+   * Resolves with the last entry's number when the hooks about the end of a closed session have
+   * ended.
+   */
   async #whenEnded(sessionId: string): Promise<number> {
     const until = performance.now() + END_MS;
     for (let pauseMs = 5; ; pauseMs = Math.min(2 * pauseMs, 500)) {
@@ -205,12 +227,18 @@ class EngineSessions implements RestateRuntime {
 
   async open(sessionId: string): Promise<void> {
     const parameter = { at: Date.now() };
-    await this.#store.call({ service: 'Session', handler: 'open', key: sessionId, parameter }, true);
+    await this.#store.call(
+      { service: 'Session', handler: 'open', key: sessionId, parameter },
+      true,
+    );
   }
 
   async move(sessionId: string, node: string): Promise<void> {
     const parameter = { node, at: Date.now() };
-    await this.#store.call({ service: 'Session', handler: 'move', key: sessionId, parameter }, true);
+    await this.#store.call(
+      { service: 'Session', handler: 'move', key: sessionId, parameter },
+      true,
+    );
   }
 
   async answers(node: string): Promise<boolean> {
@@ -292,9 +320,11 @@ const isOfOtherReply = (event: Event, state: State): boolean =>
 /**
  * Follows one session for its watchers and readers in this process.
  *
- * 1. Entries are read from the engine, or come by the live channel; each is seen once and in order. A gap is read.
- * 2. Deltas are shown as they come, by a state that is dropped with the next entry. One that is faster than the entry that
- *    its work began with waits for it. A delta whose reply has ended already is not shown: the whole text is in the entry.
+ * 1. Entries are read from the engine, or come by the live channel; each is seen once and in order.
+ *    A gap is read.
+ * 2. Deltas are shown as they come, by a state that is dropped with the next entry. One that is
+ *    faster than the entry that its work began with waits for it. A delta whose reply has ended
+ *    already is not shown: the whole text is in the entry.
  */
 export class Follower {
   readonly #sessionId: string;
@@ -316,14 +346,19 @@ export class Follower {
   /** The state with the deltas since the last entry. */
   #shown: State;
   #showed = false;
-  /** Deltas that came before the entry that explains them, or too late; they wait until what is stored now is read. */
+  /**
+   * Deltas that came before the entry that explains them, or too late; they wait until what is
+   * stored now is read.
+   */
   #early: Event[] = [];
   #reading: Promise<void> | null = null;
   #isReady = false;
   #isLost = false;
   #isStopped = false;
 
-  /** `begun`: the state that is known already; otherwise it begins with the session's current one. */
+  /**
+   * `begun`: the state that is known already; otherwise it begins with the session's current one.
+   */
   constructor(
     sessionId: string,
     parts: {
@@ -342,7 +377,8 @@ export class Follower {
     this.#store = store;
     this.#report = report;
     this.#seq = 0;
-    this.#state = agentMachine.initialState((header?.settings ?? {}) as Header['settings']); // replaced before use if unknown
+    // replaced before use if unknown
+    this.#state = agentMachine.initialState((header?.settings ?? {}) as Header['settings']);
     this.#shown = this.#state;
     this.#isReady = header !== null;
     this.ready = header === null ? this.#begin(parts.now) : Promise.resolve();
@@ -404,7 +440,10 @@ export class Follower {
     );
   }
 
-  /** Tells watchers once that a session with calls to do, of which nothing new has come, waits for a node that is gone. */
+  /**
+   * Tells watchers once that a session with calls to do, of which nothing new has come, waits for a
+   * node that is gone.
+   */
   async #lookForNode(): Promise<void> {
     const isQuiet = this.#seq === this.#polledSeq;
     this.#polledSeq = this.#seq;
@@ -413,7 +452,9 @@ export class Follower {
     const isNew = node !== null && node !== this.#toldMissing;
     this.#toldMissing = node;
     if (!isNew || this.#isStopped || this.#state.name !== 'ExecutingTools') return;
-    const text = `The node ${node} has the workspace and does not answer. The session waits for it, or can be moved to another node.`;
+    const text =
+      `The node ${node} has the workspace and does not answer. The session waits for it, or ` +
+      'can be moved to another node.';
     this.#report(new Error(`session ${this.#sessionId}: ${text}`));
     const { batchId, calls } = this.#state;
     const call = calls.find(({ status }) => status === 'running');
@@ -454,7 +495,8 @@ export class Follower {
     this.#state = stepped.state;
     for (const reader of this.#readers) reader(entry);
     const isText = TEXTS.has(entry.event.type);
-    // The text before an interruption was shown piece by piece; a watcher that missed the pieces sees it as one.
+    // The text before an interruption was shown piece by piece; a watcher that missed the pieces
+    // sees it as one.
     if (!isText) this.#tell({ seq: entry.seq, event: entry.event, ...stepped });
     else if (!this.#showed) this.#tell({ seq: null, event: entry.event, ...stepped });
     this.#showed = false;
@@ -506,12 +548,18 @@ type Waiting = {
 };
 
 const TOGETHER_MAX = 64;
-/** Characters of texts that go together. The engine has a limit for one message, and each input below it must pass. */
+/**
+ * Characters of texts that go together. The engine has a limit for one message, and each input
+ * below it must pass.
+ */
 const TOGETHER_LENGTH_MAX = 1_000_000;
 
 const textLength = (input: Input): number => (input.type === 'UserInput' ? input.text.length : 0);
 
-/** Sends the inputs of one session in the order in which they came: those that wait for an answer go together. */
+/**
+ * Sends the inputs of one session in the order in which they came: those that wait for an answer go
+ * together.
+ */
 export class SendQueue {
   readonly #send: (inputs: readonly Input[]) => Promise<readonly AppliedEvent[]>;
   readonly #waiting: Waiting[] = [];

@@ -1,11 +1,13 @@
 /**
  * Texts as objects of an S3-compatible store, named by their sha256.
  *
- * 1. A text has one name and a name one text, so two nodes that store the same text at once do no harm.
+ * 1. A text has one name and a name one text, so two nodes that store the same text at once do no
+ *    harm.
  * 2. Content is compared with its name: a damaged object is an error, and never a text.
- * 3. The library repeats a request that failed for a passing reason. A body that breaks off is asked for again here,
- *    since the library has let go of the request by then.
- * 4. Credentials are those of the environment, of the shared configuration files, or of the computer's role.
+ * 3. The library repeats a request that failed for a passing reason. A body that breaks off is
+ *    asked for again here, since the library has let go of the request by then.
+ * 4. Credentials are those of the environment, of the shared configuration files, or of the
+ *    computer's role.
  */
 
 import { createHash } from 'node:crypto';
@@ -64,7 +66,8 @@ class S3Blobs implements Blobs {
     if (hashBytes(bytes) === sha256) return bytes.toString();
     const { Key } = this.#object(sha256);
     throw new BlobStoreError(
-      `The object ${Key} in the ${this.#where} is damaged: its content does not fit its name. Put it back from a backup.`,
+      `The object ${Key} in the ${this.#where} is damaged: its content does not fit its ` +
+        'name. Put it back from a backup.',
     );
   }
 
@@ -89,7 +92,9 @@ class S3Blobs implements Blobs {
   async #ask(sha256: string, signal: AbortSignal): Promise<GetObjectCommandOutput | null> {
     const { library, client } = await this.#open();
     try {
-      return await client.send(new library.GetObjectCommand(this.#object(sha256)), { abortSignal: signal });
+      return await client.send(new library.GetObjectCommand(this.#object(sha256)), {
+        abortSignal: signal,
+      });
     } catch (error) {
       if (isMissing(error)) return null;
       throw error;
@@ -104,14 +109,18 @@ class S3Blobs implements Blobs {
     } catch (error) {
       if (signal.aborted)
         throw new BlobStoreError(
-          `${what} took longer than ${deadlineMs / 1_000} s at the ${this.#where}. Look whether the store is overloaded.`,
+          `${what} took longer than ${deadlineMs / 1_000} s at the ${this.#where}. Look ` +
+            'whether the store is overloaded.',
           true,
         );
       throw inWords(error, what, this.#where);
     }
   }
 
-  /** The library is loaded with the first text. Its search for credentials fails in many ways, all with one meaning. */
+  /**
+   * The library is loaded with the first text. Its search for credentials fails in many ways, all
+   * with one meaning.
+   */
   async #open(): Promise<Opened> {
     this.#opened ??= import('@aws-sdk/client-s3').then((library) => ({
       library,
@@ -139,17 +148,26 @@ const readObject = async (
   const chunks: Buffer[] = [];
   for await (const chunk of addAbortSignal(signal, Body)) chunks.push(chunk);
   const bytes = Buffer.concat(chunks);
-  if (ContentLength !== undefined && bytes.length !== ContentLength) throw new Error('the body broke off');
+  if (ContentLength !== undefined && bytes.length !== ContentLength)
+    throw new Error('the body broke off');
   return bytes;
 };
 
-const clientSettings = ({ endpoint, region, silenceMs = SILENCE_MS }: S3BlobsOptions): S3ClientConfig => {
+const clientSettings = ({
+  endpoint,
+  region,
+  silenceMs = SILENCE_MS,
+}: S3BlobsOptions): S3ClientConfig => {
   const { AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL } = process.env;
   const isOther = (endpoint ?? AWS_ENDPOINT_URL_S3 ?? AWS_ENDPOINT_URL) !== undefined;
   return {
     ...(endpoint === null ? {} : { endpoint }),
     // Stores beside Amazon's have no regions; the name is a part of the signature only.
-    ...(region !== null ? { region } : isOther && !process.env.AWS_REGION ? { region: 'us-east-1' } : {}),
+    ...(region !== null
+      ? { region }
+      : isOther && !process.env.AWS_REGION
+        ? { region: 'us-east-1' }
+        : {}),
     forcePathStyle: isOther,
     maxAttempts: ATTEMPTS,
     requestHandler: {
@@ -167,15 +185,18 @@ const clientSettings = ({ endpoint, region, silenceMs = SILENCE_MS }: S3BlobsOpt
 /** All nodes must name the same bucket and prefix. */
 export const s3Blobs = (options: S3BlobsOptions): Blobs => new S3Blobs(options);
 
-/** Stores a text and reads it again, so that a wrong bucket or key is found now and not by the first session. */
+/**
+ * Stores a text and reads it again, so that a wrong bucket or key is found now and not by the first
+ * session.
+ */
 export const checkBlobs = async (blobs: Blobs): Promise<void> => {
   const sha256 = await blobs.put('A node of Pawl has looked whether it can store texts here.\n');
   if ((await blobs.get(sha256)) === undefined)
     throw new BlobStoreError('The store for blobs does not find the text that it has just taken.');
 };
 
-// Errors of a store in words. Only the code and the status of an answer are repeated: its message belongs to the
-// store, and may repeat a part of what was sent.
+// Errors of a store in words. Only the code and the status of an answer are repeated: its message
+// belongs to the store, and may repeat a part of what was sent.
 
 /** `isPassing`: the same request may work a moment later. */
 export class BlobStoreError extends Error {
@@ -221,10 +242,14 @@ const SIGNATURES = [
 
 const noCredentials = (where: string): BlobStoreError =>
   new BlobStoreError(
-    `There are no credentials for ${where}. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or give the computer a role.`,
+    `There are no credentials for ${where}. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, ` +
+      'AWS_PROFILE, or give the computer a role.',
   );
 
-/** The words for an error of the library. `what`: the request that failed; `where`: the bucket and its store. */
+/**
+ * The words for an error of the library. `what`: the request that failed; `where`: the bucket and
+ * its store.
+ */
 const inWords = (error: unknown, what: string, where: string): BlobStoreError => {
   if (error instanceof BlobStoreError) return error;
   const { code, status } = readFailure(error);
@@ -237,11 +262,17 @@ const inWords = (error: unknown, what: string, where: string): BlobStoreError =>
     );
   if (status === 403)
     return new BlobStoreError(
-      `${what} is not allowed at ${where} (${answer}). The credentials need s3:GetObject, s3:PutObject and s3:ListBucket there.`,
+      `${what} is not allowed at ${where} (${answer}). The credentials need s3:GetObject, ` +
+        's3:PutObject and s3:ListBucket there.',
     );
   if (code === 'PermanentRedirect' || code === 'AuthorizationHeaderMalformed')
-    return new BlobStoreError(`The ${where} is in another region (${answer}). Name it: ?region=REGION.`);
+    return new BlobStoreError(
+      `The ${where} is in another region (${answer}). Name it: ?region=REGION.`,
+    );
   if (status !== null && status < 500 && status !== 429 && status !== 408)
     return new BlobStoreError(`${what} was refused at ${where} (${answer}).`);
-  return new BlobStoreError(`${what} failed at ${where} (${answer}), also when it was tried again.`, true);
+  return new BlobStoreError(
+    `${what} failed at ${where} (${answer}), also when it was tried again.`,
+    true,
+  );
 };

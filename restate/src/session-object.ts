@@ -1,4 +1,7 @@
-/** A session on the engine: one virtual object. Each call applies the events that arrive together and starts what follows. */
+/**
+ * A session on the engine: one virtual object. Each call applies the events that arrive together
+ * and starts what follows.
+ */
 
 import * as restate from '@restatedev/restate-sdk';
 import {
@@ -45,7 +48,12 @@ import {
   type Work,
   withEntries,
 } from './session-records.js';
-import { NewerMachineError, refuseNewer, type SessionStates, takeOverEvents } from './session-states.js';
+import {
+  NewerMachineError,
+  refuseNewer,
+  type SessionStates,
+  takeOverEvents,
+} from './session-states.js';
 import { chunkCall, indexCall, pageCall, RETRYING, titleIn } from './stored-objects.js';
 
 type SessionObjectParts = ArrivalParts & {
@@ -77,8 +85,14 @@ const refuse = (status: number, message: string): never => {
 const readHead = async (ctx: SharedContext): Promise<Head> =>
   (await ctx.get<Head>(HEAD)) ?? refuse(404, `there is no session ${ctx.key}`);
 
-/** The session's own entries from `from` on, as many as fit into one page. Those of a chunk may come a moment later. */
-const entriesPage = async (ctx: SharedContext, { from }: { readonly from: number }): Promise<EntriesPage> => {
+/**
+ * The session's own entries from `from` on, as many as fit into one page. Those of a chunk may come
+ * a moment later.
+ */
+const entriesPage = async (
+  ctx: SharedContext,
+  { from }: { readonly from: number },
+): Promise<EntriesPage> => {
   const { seq, over, tail } = await readHead(ctx);
   const first = tail[0]?.seq ?? seq + 1;
   if (from >= first) return { entries: tail.filter((entry) => entry.seq >= from), seq, over };
@@ -87,7 +101,10 @@ const entriesPage = async (ctx: SharedContext, { from }: { readonly from: number
   return { entries: next === first ? [...entries, ...tail] : entries, seq, over };
 };
 
-const create = async (ctx: Context, { header, bound, node, title }: CreateRequest): Promise<void> => {
+const create = async (
+  ctx: Context,
+  { header, bound, node, title }: CreateRequest,
+): Promise<void> => {
   if ((await ctx.get<Header>(HEADER)) !== null) refuse(409, `session ${ctx.key} exists already`);
   const { parent, createdAt } = header;
   ctx.set(HEADER, header);
@@ -112,7 +129,10 @@ const fork = async (ctx: Context, { newSessionId, seq, at }: ForkRequest): Promi
   const head = await readHead(ctx);
   const header = await ctx.get<Header>(HEADER);
   if (header === null || !Number.isInteger(seq) || seq < 0 || seq > head.seq)
-    return refuse(400, `session ${ctx.key} has the entries 1 to ${head.seq}, so it has no entry ${seq}`);
+    return refuse(
+      400,
+      `session ${ctx.key} has the entries 1 to ${head.seq}, so it has no entry ${seq}`,
+    );
   const known = await ctx.get<StoredTitle>(TITLE);
   const title = known !== null && known.seq <= seq ? known : null;
   const request: CreateRequest = {
@@ -125,8 +145,15 @@ const fork = async (ctx: Context, { newSessionId, seq, at }: ForkRequest): Promi
   return newSessionId;
 };
 
-/** The old node may be gone, so nothing is asked of it: what ran there counts as unknown, and it runs no hooks of the end. */
-const move = async (ctx: Context, parts: SessionObjectParts, { node, at }: MoveRequest): Promise<void> => {
+/**
+ * The old node may be gone, so nothing is asked of it: what ran there counts as unknown, and it
+ * runs no hooks of the end.
+ */
+const move = async (
+  ctx: Context,
+  parts: SessionObjectParts,
+  { node, at }: MoveRequest,
+): Promise<void> => {
   const { bound, ...head } = await readHead(ctx);
   await withdrawWork(ctx);
   const closed = head.over
@@ -144,7 +171,10 @@ const checked = (value: Input): CheckedInput => {
 
 type FoundPrices = { readonly prices: Header['prices'] } | { readonly refused: string };
 
-/** Whether it must be applied by itself: its completion depends on the inputs before it, or the session ends with it. */
+/**
+ * Whether it must be applied by itself: its completion depends on the inputs before it, or the
+ * session ends with it.
+ */
 const isAlone = (one: CheckedInput): boolean =>
   'refused' in one ||
   one.input.type === 'ShutdownRequested' ||
@@ -171,7 +201,10 @@ const complete = async (
   return 'refused' in answer ? answer : { input: { ...input, prices: answer.prices } };
 };
 
-/** Inputs that came together are applied together where they can be. After the end of the session they have no result. */
+/**
+ * Inputs that came together are applied together where they can be. After the end of the session
+ * they have no result.
+ */
 const input = async (ctx: Context, parts: SessionObjectParts, { inputs, at }: InputRequest) => {
   let head = await readHead(ctx);
   if (head.over) return refuse(409, `session ${ctx.key} is closed: open it first`);
@@ -196,7 +229,10 @@ const input = async (ctx: Context, parts: SessionObjectParts, { inputs, at }: In
   return results;
 };
 
-/** A sender of inputs gets the refusal of a node that is too old. Reports of work wait for a newer node. */
+/**
+ * A sender of inputs gets the refusal of a node that is too old. Reports of work wait for a newer
+ * node.
+ */
 const telling = async <T>(work: () => Promise<T>): Promise<T> => {
   try {
     return await work();
@@ -215,7 +251,8 @@ const event = async (
   const head = await readHead(ctx);
   if (!head.over) return (await arrive(ctx, parts, head, arrival)).results;
   // While a session ends, its hooks are the only ones that are still heard.
-  const posted = head.ending === true ? arrival.posted.filter(({ type }) => type === 'UserHooksRan') : [];
+  const posted =
+    head.ending === true ? arrival.posted.filter(({ type }) => type === 'UserHooksRan') : [];
   if (posted.length === 0) return [];
   return (await arrive(ctx, parts, head, { posted, at: arrival.at }, 'end')).results;
 };
@@ -228,11 +265,13 @@ const ended = async (ctx: Context, parts: SessionObjectParts, arrival: Arrival):
 };
 
 /**
- * A session on the engine: one virtual object. Each call applies the events that arrive together and starts what follows.
+ * A session on the engine: one virtual object. Each call applies the events that arrive together
+ * and starts what follows.
  *
- * 1. A call is quick: it never waits for a model or a tool, so the next event, an interrupt for example, is next.
- * 2. The requests of this call to the engine follow only from its parameters, the stored values and recorded
- *    results: a call that is repeated on another node asks for the same.
+ * 1. A call is quick: it never waits for a model or a tool, so the next event, an interrupt for
+ *    example, is next.
+ * 2. The requests of this call to the engine follow only from its parameters, the stored values and
+ *    recorded results: a call that is repeated on another node asks for the same.
  * 3. Entries are durable before anybody sees them and before the work they start.
  *
  * Names and options of the engine: docs/many-machines.md says why each is as it is.
@@ -260,29 +299,34 @@ export const sessionObject = (parts: SessionObjectParts) =>
       timer: async (ctx: Context, { timerId }: { readonly timerId: string }) => {
         const head = await readHead(ctx);
         const at = await ctx.date.now();
-        if (!head.over) await arrive(ctx, parts, head, { posted: [{ type: 'TimerFired', timerId }], at });
+        if (!head.over)
+          await arrive(ctx, parts, head, { posted: [{ type: 'TimerFired', timerId }], at });
       },
       open: async (ctx: Context, { at }: { readonly at: number }) => {
         const head = await readHead(ctx);
-        if (head.over || head.isFork) await telling(() => arrive(ctx, parts, head, { posted: [], at }));
+        if (head.over || head.isFork)
+          await telling(() => arrive(ctx, parts, head, { posted: [], at }));
       },
       /** The session has hooks or servers since it was created. */
       bind: async (ctx: Context, bound: Bound) => {
         ctx.set(HEAD, { ...(await readHead(ctx)), bound });
       },
       move: (ctx: Context, request: MoveRequest) => telling(() => move(ctx, parts, request)),
-      session: restate.handlers.object.shared(async (ctx: SharedContext): Promise<StoredSession> => {
-        const { seq, over, node, ending = false } = await readHead(ctx);
-        const header = await ctx.get<Header>(HEADER);
-        if (header === null) return refuse(404, `there is no session ${ctx.key}`);
-        return { header, seq, over, node, ending };
-      }),
+      session: restate.handlers.object.shared(
+        async (ctx: SharedContext): Promise<StoredSession> => {
+          const { seq, over, node, ending = false } = await readHead(ctx);
+          const header = await ctx.get<Header>(HEADER);
+          if (header === null) return refuse(404, `there is no session ${ctx.key}`);
+          return { header, seq, over, node, ending };
+        },
+      ),
       entries: restate.handlers.object.shared(entriesPage),
     },
   });
 
-// Applies the events that arrive at a session together. Each answer of the engine that this waits for costs a millisecond
-// or more, so it waits for as few as it can: for the head (its caller), and for one proof that the entries are stored.
+// Applies the events that arrive at a session together. Each answer of the engine that this waits
+// for costs a millisecond or more, so it waits for as few as it can: for the head (its caller), and
+// for one proof that the entries are stored.
 
 type ArrivalParts = { readonly states: SessionStates; readonly live: LiveChannel };
 
@@ -300,7 +344,9 @@ const lackingText = (shown: ShownText | null, journaled: Head['kept']): Posted |
   return { type: 'TextDelta', requestId: shown.requestId, text: shown.text.slice(known) };
 };
 
-/** The text that was shown of the running reply, so that the journal has it before any other event. */
+/**
+ * The text that was shown of the running reply, so that the journal has it before any other event.
+ */
 const shownBefore = async (
   ctx: Context,
   { posted, shown }: Arrival,
@@ -313,7 +359,10 @@ const shownBefore = async (
   return ctx.run('shown text', () => live.shownText(ctx.key, requestId));
 };
 
-/** A fork was cut off somewhere, and a closed session has ended: both go on as after an interruption. */
+/**
+ * A fork was cut off somewhere, and a closed session has ended: both go on as after an
+ * interruption.
+ */
 const resumption = (head: Head, state: State, upgrade: MachineUpgrade | null): Posted => ({
   type: 'Resumed',
   epoch: state.session.epoch + 1,
@@ -326,7 +375,8 @@ const isEnding = ({ over, ending = false, bound }: Head): boolean =>
   over ? ending : bound !== undefined && bound.moments.length > 0;
 
 const nextHead = (head: Head, { entries, state }: AppliedEvents, shown: ShownText | null): Head => {
-  const journaled = shown === null ? head.kept : { requestId: shown.requestId, length: shown.text.length };
+  const journaled =
+    shown === null ? head.kept : { requestId: shown.requestId, length: shown.text.length };
   const still = state.name === 'CallingLlm' && journaled?.requestId === state.requestId;
   return {
     ...head,
@@ -350,8 +400,9 @@ const keepEntries = (ctx: Context, head: Head, entries: AppliedEvents['entries']
 };
 
 /**
- * Tells the list of sessions that this one was used or closed. Only the call that brings the title is waited for: nobody
- * looks for a session without one, and the time of the last use may come a moment later.
+ * Tells the list of sessions that this one was used or closed. Only the call that brings the title
+ * is waited for: nobody looks for a session without one, and the time of the last use may come a
+ * moment later.
  */
 const tellList = (
   ctx: Context,
@@ -374,8 +425,8 @@ const tellList = (
 type Arrived = { readonly head: Head; readonly results: readonly AppliedEvent[] };
 
 /**
- * `head`: as the engine has it now; each question for it is a round trip. A session that is over goes on with the events,
- * unless they are about its `end`.
+ * `head`: as the engine has it now; each question for it is a round trip. A session that is over
+ * goes on with the events, unless they are about its `end`.
  */
 export const arrive = async (
   ctx: Context,
@@ -406,7 +457,8 @@ export const arrive = async (
   if (goesOn) startHooks(ctx, next, { moment: 'session-start', source: 'resume' });
   const recovered = goesOn ? findRunningCalls(before, state) : [];
   const hasAnswered = await startWork(ctx, next, [...recovered, ...actions], recovered.length);
-  // Entries are durable before anybody sees them: any answer of the engine to what came after the entries proves that it has them.
+  // Entries are durable before anybody sees them: any answer of the engine to what came after the
+  // entries proves that it has them.
   if (listed !== null) await listed;
   else if (entries.length > 0 && !hasAnswered) await ctx.run('stored', () => null);
   if (state.name === 'ShuttingDown' && end === null) await stopAllWork(ctx, next);
@@ -419,11 +471,19 @@ export const arrive = async (
 
 export const toolsService = (node: string): string => `Tools-${node}`;
 
-/** The signals to running work: end with your outcome, and: end at once, nobody waits for it any more. */
+/**
+ * The signals to running work: end with your outcome, and: end at once, nobody waits for it any
+ * more.
+ */
 export const STOP = 'stop';
 export const FORCE = 'force';
 
-const sendWork = (ctx: Context, head: Head, { workId, place, action }: StartedWork, isRecovered: boolean) => {
+const sendWork = (
+  ctx: Context,
+  head: Head,
+  { workId, place, action }: StartedWork,
+  isRecovered: boolean,
+) => {
   const { seq, node } = head;
   const isBound = head.bound !== undefined;
   const machineVersion = agentMachine.version;
@@ -452,15 +512,20 @@ const scheduleTimer = (
 };
 
 /** Starts hooks of the user, if there are any for the moment. Nobody waits for them here. */
-const startHooks = (ctx: Context, { seq, node, bound }: Head, about: HooksRequest['about']): void => {
+const startHooks = (
+  ctx: Context,
+  { seq, node, bound }: Head,
+  about: HooksRequest['about'],
+): void => {
   if (bound?.moments.includes(about.moment) !== true && about.moment !== 'session-end') return;
   const parameter: HooksRequest = { sessionId: ctx.key, seq, node, about };
   ctx.genericSend(jsonCall(toolsService(node), 'hooks', parameter));
 };
 
 /**
- * The first `recovered` actions go on with what an interruption has left. All work is begun before the first answer is
- * waited for, so that many calls cost one round trip. Returns whether the engine has answered.
+ * The first `recovered` actions go on with what an interruption has left. All work is begun before
+ * the first answer is waited for, so that many calls cost one round trip. Returns whether the
+ * engine has answered.
  */
 const startWork = async (
   ctx: Context,
@@ -489,8 +554,8 @@ const startWork = async (
 };
 
 /**
- * Withdraws all work, whether it runs or waits for a node that is gone: there it is not done when the node is back. What
- * runs is not told, so the session's end must follow.
+ * Withdraws all work, whether it runs or waits for a node that is gone: there it is not done when
+ * the node is back. What runs is not told, so the session's end must follow.
  */
 const withdrawWork = async (ctx: Context): Promise<void> => {
   for (const name of await ctx.stateKeys()) {
@@ -521,7 +586,10 @@ const runningIn = (state: State) =>
 /** How long the end of a session waits for the node with its workspace. */
 const STOPPING_MS = 3_000;
 
-/** Stops calls first, so that the model gets their outcomes. Empty: there are none, or their node is gone. */
+/**
+ * Stops calls first, so that the model gets their outcomes. Empty: there are none, or their node is
+ * gone.
+ */
 const stoppedBy = async (
   ctx: restate.ObjectContext,
   { node }: Head,
@@ -534,12 +602,15 @@ const stoppedBy = async (
   try {
     return await stopping.orTimeout(STOPPING_MS);
   } catch (error) {
-    if (error instanceof restate.TimeoutError) return []; // then the machine says that their outcome is unknown
+    // then the machine says that their outcome is unknown
+    if (error instanceof restate.TimeoutError) return [];
     throw error;
   }
 };
 
-/** The calls that ran before the session went on, and still do: each gets its outcome from its tool. */
+/**
+ * The calls that ran before the session went on, and still do: each gets its outcome from its tool.
+ */
 const findRunningCalls = (before: State, after: State): readonly Action[] => {
   if (before.name !== 'ExecutingTools' || after.name !== 'ExecutingTools') return [];
   const { batchId } = after;
@@ -547,5 +618,7 @@ const findRunningCalls = (before: State, after: State): readonly Action[] => {
   const calls = runningIn(after)
     .map(({ judged }) => judged)
     .filter(({ callId }) => known.has(callId));
-  return before.batchId !== batchId || calls.length === 0 ? [] : [{ type: 'ExecuteTools', batchId, calls }];
+  return before.batchId !== batchId || calls.length === 0
+    ? []
+    : [{ type: 'ExecuteTools', batchId, calls }];
 };

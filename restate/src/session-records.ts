@@ -19,7 +19,9 @@ export type Head = {
   readonly tail: readonly Entry[];
   /** The node with the session's workspace. */
   readonly node: string;
-  /** The text of the current reply that is in the journal already, although the reply has not ended. */
+  /**
+   * The text of the current reply that is in the journal already, although the reply has not ended.
+   */
   readonly kept: { readonly requestId: string; readonly length: number } | null;
   /** Whether the session was shut down. */
   readonly over: boolean;
@@ -33,7 +35,10 @@ export type Head = {
   readonly ending?: boolean;
 };
 
-/** The parts of a session that work only on the node with its workspace, so that its models are called there too. */
+/**
+ * The parts of a session that work only on the node with its workspace, so that its models are
+ * called there too.
+ */
 export type Bound = {
   /** The moments of hooks that are no part of other work. */
   readonly moments: readonly HookMoment[];
@@ -142,13 +147,17 @@ export const jsonCall = <Answer = unknown>(
 const json = <T>(): Serde<T> => ({
   contentType: 'application/json',
   serialize: (value) => new TextEncoder().encode(JSON.stringify(value ?? null)),
-  deserialize: (bytes) => (bytes.length === 0 ? undefined : JSON.parse(new TextDecoder().decode(bytes))) as T, // written by `serialize`
+  deserialize: (bytes) =>
+    // written by `serialize`
+    (bytes.length === 0 ? undefined : JSON.parse(new TextDecoder().decode(bytes))) as T,
 });
 
 // The shards of the list of sessions.
 
 const SHARDS = 16;
-export const allShards: readonly string[] = Array.from({ length: SHARDS }, (_, shard) => String(shard));
+export const allShards: readonly string[] = Array.from({ length: SHARDS }, (_, shard) =>
+  String(shard),
+);
 
 export const findShard = (sessionId: string): string => {
   let sum = 0;

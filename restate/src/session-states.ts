@@ -1,6 +1,7 @@
 /**
- * States of sessions by the number of an entry, kept while they are used. A state follows from the entries before it, so
- * a state in memory decides the same as one that is computed again: nothing depends on whether it is here.
+ * States of sessions by the number of an entry, kept while they are used. A state follows from the
+ * entries before it, so a state in memory decides the same as one that is computed again: nothing
+ * depends on whether it is here.
  */
 
 import {
@@ -31,7 +32,10 @@ type Fold = {
   usedAt: number;
 };
 
-/** The entries are of a later machine. The engine tries again, until a node of that version takes the call. */
+/**
+ * The entries are of a later machine. The engine tries again, until a node of that version takes
+ * the call.
+ */
 export class NewerMachineError extends Error {
   override readonly name = 'NewerMachineError';
 }
@@ -39,7 +43,10 @@ export class NewerMachineError extends Error {
 type PastFiles = ReturnType<Fold['past']['past']>;
 
 type SessionAt = { readonly header: Header; readonly seq: number; readonly state: State };
-/** `upgrade`: what a session of an earlier machine needs to go on here; null for one of this machine. */
+/**
+ * `upgrade`: what a session of an earlier machine needs to go on here; null for one of this
+ * machine.
+ */
 type ExactSession = SessionAt & { readonly upgrade: MachineUpgrade | null };
 
 const KEPT_MAX = 256;
@@ -141,7 +148,8 @@ export class SessionStates {
     const state = agentMachine.initialState(header.settings);
     const version = versionIn(header);
     refuseNewer(sessionId, version);
-    const carrier = version < agentMachine.version ? (agentMachine.carry?.(header.settings) ?? null) : null;
+    const carrier =
+      version < agentMachine.version ? (agentMachine.carry?.(header.settings) ?? null) : null;
     return { header, seq: 0, state, before: null, past, version, carrier, usedAt: Date.now() };
   }
 
@@ -164,14 +172,17 @@ export class SessionStates {
         await running;
         continue;
       }
-      const catching = this.#read(sessionId, fold, seq).finally(() => this.#catching.delete(sessionId));
+      const catching = this.#read(sessionId, fold, seq).finally(() =>
+        this.#catching.delete(sessionId),
+      );
       this.#catching.set(sessionId, catching);
       await catching;
     }
   }
 
   async #read(sessionId: string, fold: Fold, seq: number): Promise<void> {
-    for await (const entry of this.#store.entries(sessionId, fold.seq + 1, seq)) this.#see(fold, [entry]);
+    for await (const entry of this.#store.entries(sessionId, fold.seq + 1, seq))
+      this.#see(fold, [entry]);
     if (fold.seq < seq) throw new Error(`session ${sessionId} has no entry ${seq} yet`);
   }
 
@@ -198,10 +209,14 @@ export class SessionStates {
 
 // A session of an earlier machine on a node of this one.
 //
-// 1. At rest it is taken over: `Resumed` says so, with all that the present machine can't read from the entries.
-// 2. In the middle of a turn that the present machine follows, the turn goes on. The session is taken over at rest.
-// 3. A turn that it can't follow is cancelled. Calls that run are asked for their outcome; none is started.
-// 4. A session of a later machine is refused in words. Nothing that arrives for it is lost: the engine asks again.
+// 1. At rest it is taken over: `Resumed` says so, with all that the present machine can't read from
+//    the entries.
+// 2. In the middle of a turn that the present machine follows, the turn goes on. The session is
+//    taken over at rest.
+// 3. A turn that it can't follow is cancelled. Calls that run are asked for their outcome; none is
+//    started.
+// 4. A session of a later machine is refused in words. Nothing that arrives for it is lost: the
+//    engine asks again.
 
 /** Calls that have not started don't start: the turn is cancelled. */
 const withoutWaitingCalls = (session: CarriedSession): CarriedSession => {
@@ -225,7 +240,8 @@ export const takeOverEvents = (
   if (upgrade === null) return [];
   const epoch = state.session.epoch + 1;
   const { session } = upgrade;
-  const isRunning = turnRuns(state) || session?.work.kind === 'calls' || session?.work.kind === 'request';
+  const isRunning =
+    turnRuns(state) || session?.work.kind === 'calls' || session?.work.kind === 'request';
   if (!isRunning) return [{ type: 'Resumed', epoch, upgrade }];
   if (session === undefined) return [];
   const carried = { ...upgrade, session: withoutWaitingCalls(session) };
@@ -236,4 +252,5 @@ export const takeOverEvents = (
 const explainRefusal = (sessionId: string, version: number, nodeVersion: number): string | null =>
   version <= nodeVersion
     ? null
-    : `session ${sessionId} is used by a newer Pawl (state machine of version ${version}, that of this node has version ${nodeVersion}): update this node`;
+    : `session ${sessionId} is used by a newer Pawl (state machine of version ${version}, that ` +
+      `of this node has version ${nodeVersion}): update this node`;

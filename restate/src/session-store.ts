@@ -11,7 +11,12 @@ import {
   type SessionInfo,
 } from 'pawl/engine';
 import type { AppliedEvent } from './apply-events.js';
-import { type Arrival, type EntriesPage, findShard, type StoredSession } from './session-records.js';
+import {
+  type Arrival,
+  type EntriesPage,
+  findShard,
+  type StoredSession,
+} from './session-records.js';
 
 /** Limit of one call: the engine itself would wait for ever for a node that is gone. */
 const TIMEOUT_MS = 30_000;
@@ -40,7 +45,10 @@ type Call = {
   readonly timeoutMs?: number;
 };
 
-/** A question to a node that is gone waits in the engine until it is back, so at most one is asked in this time. */
+/**
+ * A question to a node that is gone waits in the engine until it is back, so at most one is asked
+ * in this time.
+ */
 const PING_MS = 10_000;
 const PING_ANSWER_MS = 2_000;
 
@@ -70,9 +78,14 @@ const MESSAGE_BYTES_MAX = 32 * 1024 * 1024;
 const isLarge = (parameter: unknown): boolean =>
   Buffer.byteLength(JSON.stringify(parameter) ?? '') > MESSAGE_BYTES_MAX;
 
-/** The engine cuts a message off that is too large, and its answer may be lost with the connection. */
+/**
+ * The engine cuts a message off that is too large, and its answer may be lost with the connection.
+ */
 const tooLarge = (): EngineError =>
-  new EngineError(413, 'the engine has cut the message off: it takes 32 MB unless its operator changed it');
+  new EngineError(
+    413,
+    'the engine has cut the message off: it takes 32 MB unless its operator changed it',
+  );
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -131,7 +144,12 @@ export class SessionStore {
 
   metadata(sessionId: string): Promise<unknown> {
     const parameter = { sessionId };
-    return this.call({ service: 'SessionMetadata', handler: 'get', key: findShard(sessionId), parameter });
+    return this.call({
+      service: 'SessionMetadata',
+      handler: 'get',
+      key: findShard(sessionId),
+      parameter,
+    });
   }
 
   /** Of one shard. */
@@ -168,11 +186,20 @@ export class SessionStore {
 
   /** The session's own entries from `from` on, at most one page. */
   #page(sessionId: string, from: number): Promise<EntriesPage> {
-    return this.call({ service: 'Session', handler: 'entries', key: sessionId, parameter: { from } });
+    return this.call({
+      service: 'Session',
+      handler: 'entries',
+      key: sessionId,
+      parameter: { from },
+    });
   }
 
   /** The entries from `from` to `to`. Those before a fork are read from its parent. */
-  async *entries(sessionId: string, from: number, to = Number.POSITIVE_INFINITY): AsyncGenerator<Entry> {
+  async *entries(
+    sessionId: string,
+    from: number,
+    to = Number.POSITIVE_INFINITY,
+  ): AsyncGenerator<Entry> {
     const { parent } = await this.header(sessionId);
     let next = from;
     if (parent !== null && next <= parent.seq) {

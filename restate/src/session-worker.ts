@@ -34,7 +34,10 @@ import type { SessionStore } from './session-store.js';
 export class Workers {
   readonly #world: WorkerWorld;
   /** `node`: where the session's workspace was when its worker was made. */
-  readonly #workers = new Map<string, { readonly node: string; readonly opening: Promise<SessionWorker> }>();
+  readonly #workers = new Map<
+    string,
+    { readonly node: string; readonly opening: Promise<SessionWorker> }
+  >();
   readonly #open = new Map<string, SessionWorker>();
   readonly #idleMs: number;
   readonly #sweeping: NodeJS.Timeout;
@@ -82,7 +85,8 @@ export class Workers {
 
   #endMoved(sessionId: string, opening: Promise<SessionWorker>): void {
     this.#forget(sessionId);
-    void attempt(async () => (await opening).end()); // one that could not be opened has nothing to end
+    // one that could not be opened has nothing to end
+    void attempt(async () => (await opening).end());
   }
 
   async stop(): Promise<void> {
@@ -111,7 +115,10 @@ export class Workers {
 
 /** The facts that the dependencies of a session may depend on. */
 export type EquippedSession = Pick<Header, 'settings' | 'sessionId' | 'startedBy'> & {
-  /** A new session declares the tools that it is equipped with; one that goes on may have declared any of them. */
+  /**
+   * A new session declares the tools that it is equipped with; one that goes on may have declared
+   * any of them.
+   */
   readonly isNew: boolean;
   /** Whether the session's workspace is on this node; if not, only models are called here. */
   readonly isHere: boolean;
@@ -127,7 +134,10 @@ export type WorkerWorld = {
   report(fault: Error): void;
 };
 
-/** An engine that was away asks again for work that has ended here, so a result stays this long if nobody took it. */
+/**
+ * An engine that was away asks again for work that has ended here, so a result stays this long if
+ * nobody took it.
+ */
 export const RESULT_KEPT_MS = 600_000;
 /** Entries among which those of the last batch are. */
 const BATCH_ENTRIES = 200;
@@ -159,7 +169,10 @@ const lostSummary = (compactionId: string): Posted => ({
   usage: null,
 });
 
-/** The dependencies of one session in this process, and its work here. Made again from the journal whenever it is needed. */
+/**
+ * The dependencies of one session in this process, and its work here. Made again from the journal
+ * whenever it is needed.
+ */
 class SessionWorker {
   readonly sessionId: string;
   readonly #world: WorkerWorld;
@@ -172,7 +185,11 @@ class SessionWorker {
   readonly #hooks: SessionHooks;
   usedAt = Date.now();
 
-  private constructor(sessionId: string, world: WorkerWorld, { equipment, taken, state }: OpenedWorker) {
+  private constructor(
+    sessionId: string,
+    world: WorkerWorld,
+    { equipment, taken, state }: OpenedWorker,
+  ) {
     this.sessionId = sessionId;
     this.#world = world;
     this.#equipment = equipment;
@@ -199,7 +216,9 @@ class SessionWorker {
       world.blobs.get(header.tools),
     ]);
     if (instructions === null || tools === null)
-      throw new Error(`the instructions of session ${sessionId} are not in the blob store of this node`);
+      throw new Error(
+        `the instructions of session ${sessionId} are not in the blob store of this node`,
+      );
     const { stoppingPolicy = null } = needs;
     const runtimeParts = { clock: systemClock, random: Math.random, stoppingPolicy };
     const gathered = gatherEquipment(needs, { instructions, tools }, runtimeParts);
@@ -224,7 +243,9 @@ class SessionWorker {
     return !works && this.#equipment.jobs.list().length === 0;
   }
 
-  /** The run of an invocation: the running one, or a new one. `isAgain`: another process began it. */
+  /**
+   * The run of an invocation: the running one, or a new one. `isAgain`: another process began it.
+   */
   async run(invocationId: string, work: Work, isAgain: boolean): Promise<WorkRun> {
     this.usedAt = Date.now();
     const going = this.#runs.get(invocationId) ?? this.#beginning.get(invocationId);
@@ -327,7 +348,8 @@ class SessionWorker {
   }
 
   sweep(now: number): void {
-    for (const [id, run] of this.#runs) if (run.isForgotten(now, RESULT_KEPT_MS)) this.#runs.delete(id);
+    for (const [id, run] of this.#runs)
+      if (run.isForgotten(now, RESULT_KEPT_MS)) this.#runs.delete(id);
   }
 
   async *#lastEntries(seq: number): AsyncGenerator<Entry> {
@@ -348,10 +370,14 @@ class SessionWorker {
     else run.begin();
   }
 
-  async #interrupted(action: Extract<Action, { readonly type: 'RunHook' }>, seq: number): Promise<Action> {
+  async #interrupted(
+    action: Extract<Action, { readonly type: 'RunHook' }>,
+    seq: number,
+  ): Promise<Action> {
     const effects: NonNullable<typeof action.interrupted>[number][] = [];
     for await (const { event } of this.#lastEntries(seq))
-      if (event.type === 'HookPrepared' && event.hookId === action.hookId) effects.push(event.effect);
+      if (event.type === 'HookPrepared' && event.hookId === action.hookId)
+        effects.push(event.effect);
     return { ...action, interrupted: effects };
   }
 
@@ -363,9 +389,12 @@ class SessionWorker {
     const running = calls.filter(
       (call) =>
         state.name === 'ExecutingTools' &&
-        state.calls.some(({ judged, status }) => judged.callId === call.callId && status === 'running'),
+        state.calls.some(
+          ({ judged, status }) => judged.callId === call.callId && status === 'running',
+        ),
     );
-    if (running.length === 0) return run.begin(); // its start is not in the journal, so it has not begun
+    // its start is not in the journal, so it has not begun
+    if (running.length === 0) return run.begin();
     const journal = { read: () => this.#lastEntries(run.work.seq), seq: run.work.seq };
     const started = running.map((call) => ({ batchId, call }));
     recoverCalls(started, journal, run.performers.tools, { known: past, takingOver: this.#taken });
@@ -387,7 +416,9 @@ type WorkNeeds = {
   readonly userHooks: UserHookRuns | null;
   state(): State;
   /** Sends an event to the session at once and waits until it is durable. */
-  postNow(event: Posted): Promise<{ readonly applied: AppliedEvent | undefined; readonly state: State }>;
+  postNow(
+    event: Posted,
+  ): Promise<{ readonly applied: AppliedEvent | undefined; readonly state: State }>;
   /** Shows an event that is not journaled. */
   show(event: Event): void;
   report(fault: Error): void;
@@ -408,7 +439,10 @@ const wait = (ms: number): Promise<void> =>
     setTimeout(resolve, ms).unref();
   });
 
-/** One piece of work while this process does it: an action with performers of its own, and the events they post. */
+/**
+ * One piece of work while this process does it: an action with performers of its own, and the
+ * events they post.
+ */
 class WorkRun {
   readonly work: Work;
   readonly #needs: WorkNeeds;
@@ -495,7 +529,12 @@ class WorkRun {
 
   async #silence(): Promise<void> {
     const { models, compactions, hooks, tools } = this.#performers;
-    const all = Promise.all([models.stopAll(), compactions.stopAll(), hooks.stopAll(), tools.stopAll()]);
+    const all = Promise.all([
+      models.stopAll(),
+      compactions.stopAll(),
+      hooks.stopAll(),
+      tools.stopAll(),
+    ]);
     await Promise.race([all, wait(LATE_MS)]);
   }
 
@@ -563,7 +602,10 @@ type HooksWorld = {
 
 const STOPPING_MS = 1_000;
 
-/** The user's hooks of one session in this process. They are shared by all work, since they remember more than one piece. */
+/**
+ * The user's hooks of one session in this process. They are shared by all work, since they remember
+ * more than one piece.
+ */
 class SessionHooks {
   readonly runs: UserHookRuns | null;
   readonly #world: HooksWorld;
@@ -594,7 +636,11 @@ class SessionHooks {
     try {
       if (about.moment === 'ask-user')
         await this.runs?.asked(about.action, await this.#world.stateAfter(seq));
-      else await this.runs?.begin(about.source, (await this.#world.stateAfter(seq)).session.settings.model);
+      else
+        await this.runs?.begin(
+          about.source,
+          (await this.#world.stateAfter(seq)).session.settings.model,
+        );
     } finally {
       this.#running -= 1;
     }

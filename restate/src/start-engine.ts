@@ -1,4 +1,7 @@
-/** Starts the engine's own server for tests and measurements: one process with its files in a folder. */
+/**
+ * Starts the engine's own server for tests and measurements: one process with its files in a
+ * folder.
+ */
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -25,7 +28,8 @@ export const serverProgram = (platform = `${process.platform}-${process.arch}`):
     return createRequire(import.meta.url).resolve(`${name}/bin/restate-server`);
   } catch {
     throw new Error(
-      `the engine's server is not installed. Install it in restate/ with: npm install --no-save ${name}@${VERSION}`,
+      `the engine's server is not installed. Install it in restate/ with: npm install ` +
+        `--no-save ${name}@${VERSION}`,
     );
   }
 };
@@ -90,10 +94,14 @@ export const startEngine = async (folder: string): Promise<Engine> => {
   };
   let text = '';
   const launch = async (): Promise<ChildProcess> => {
-    const started = spawn(program, ['--base-dir', folder, '--node-name', 'n1', '--listen-mode', 'tcp'], {
-      env: environment,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
+    const started = spawn(
+      program,
+      ['--base-dir', folder, '--node-name', 'n1', '--listen-mode', 'tcp'],
+      {
+        env: environment,
+        stdio: ['ignore', 'pipe', 'pipe'],
+      },
+    );
     const hear = (chunk: Buffer): void => {
       text = `${text}${chunk.toString()}`.slice(-20_000);
     };

@@ -1,4 +1,7 @@
-/** The other objects of the engine: older entries, the list of sessions, and what nodes keep with sessions. */
+/**
+ * The other objects of the engine: older entries, the list of sessions, and what nodes keep with
+ * sessions.
+ */
 
 import * as restate from '@restatedev/restate-sdk';
 import { type Entry, type Header, type SessionInfo, summarise, titleFrom } from 'pawl/engine';
@@ -17,7 +20,10 @@ type PageRequest = { readonly from: number };
 
 const PAGE_BYTES_MAX = 4_000_000;
 
-/** The call that stores a chunk. Nobody waits for it: until then a reader sees the end of the journal later. */
+/**
+ * The call that stores a chunk. Nobody waits for it: until then a reader sees the end of the
+ * journal later.
+ */
 export const chunkCall = (sessionId: string, chunk: readonly Entry[]) =>
   jsonCall(SERVICE, 'keep', chunk, sessionId);
 
@@ -30,7 +36,10 @@ const keep = async (ctx: restate.ObjectContext, chunk: readonly Entry[]): Promis
 };
 
 /** The entries from `from` on, without a gap, as many as fit into one page. */
-const page = async (ctx: restate.ObjectSharedContext, { from }: PageRequest): Promise<readonly Entry[]> => {
+const page = async (
+  ctx: restate.ObjectSharedContext,
+  { from }: PageRequest,
+): Promise<readonly Entry[]> => {
   const names = [...(await ctx.stateKeys())].sort();
   const begin = Math.max(
     0,
@@ -48,7 +57,10 @@ const page = async (ctx: restate.ObjectSharedContext, { from }: PageRequest): Pr
   return gap === -1 ? entries : entries.slice(0, gap);
 };
 
-/** A node may be gone for long, and what it owes waits for it: the engine never gives up, and asks often. */
+/**
+ * A node may be gone for long, and what it owes waits for it: the engine never gives up, and asks
+ * often.
+ */
 export const RETRYING = {
   retryPolicy: {
     initialInterval: 50,
@@ -59,8 +71,9 @@ export const RETRYING = {
 } as const;
 
 /**
- * The older entries of a session, in chunks. They have an object of their own because the engine sends all values of an
- * object with each call of it: a session with a long history would become slow.
+ * The older entries of a session, in chunks. They have an object of their own because the engine
+ * sends all values of an object with each call of it: a session with a long history would become
+ * slow.
  */
 export const entriesObject = restate.object({
   name: SERVICE,
@@ -108,8 +121,10 @@ export const indexObject = restate.object({
 
 type MetadataRequest = { readonly sessionId: string; readonly value: unknown };
 
-const putValue = async (ctx: restate.ObjectContext, { sessionId, value }: MetadataRequest): Promise<void> =>
-  ctx.set(sessionId, value);
+const putValue = async (
+  ctx: restate.ObjectContext,
+  { sessionId, value }: MetadataRequest,
+): Promise<void> => ctx.set(sessionId, value);
 
 const getValue = async (
   ctx: restate.ObjectSharedContext,
@@ -122,7 +137,10 @@ const allValues = async (ctx: restate.ObjectSharedContext): Promise<readonly unk
   return values;
 };
 
-/** Data of nodes about sessions, such as whose they are: plain JSON by session, in the shards of the list. */
+/**
+ * Data of nodes about sessions, such as whose they are: plain JSON by session, in the shards of the
+ * list.
+ */
 export const metadataObject = restate.object({
   name: 'SessionMetadata',
   options: { ...RETRYING, journalRetention: 0 },

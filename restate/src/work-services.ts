@@ -1,11 +1,13 @@
 /**
- * The services that do the work of sessions: `Model` on any node, `Tools-<node>` where a workspace is.
+ * The services that do the work of sessions: `Model` on any node, `Tools-<node>` where a workspace
+ * is.
  *
  * 1. The work itself runs inside one recorded step, whose result is sent to the session as events.
- * 2. The process that begins it is recorded first. If another one finds the step unfinished, the work was interrupted,
- *    and is found or given up instead of being repeated (SessionWorker).
- * 3. If only the connection to the engine broke, the work goes on here, and the repeated call joins it. A result that
- *    the engine has not taken is kept; once it is dropped, the work counts as interrupted.
+ * 2. The process that begins it is recorded first. If another one finds the step unfinished, the
+ *    work was interrupted, and is found or given up instead of being repeated (SessionWorker).
+ * 3. If only the connection to the engine broke, the work goes on here, and the repeated call joins
+ *    it. A result that the engine has not taken is kept; once it is dropped, the work counts as
+ *    interrupted.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -32,7 +34,12 @@ import {
   type Work,
 } from './session-records.js';
 import { refuseNewer } from './session-states.js';
-import { RESULT_KEPT_MS, type Workers, type WorkerWorld, type WorkResult } from './session-worker.js';
+import {
+  RESULT_KEPT_MS,
+  type Workers,
+  type WorkerWorld,
+  type WorkResult,
+} from './session-worker.js';
 import { RETRYING } from './stored-objects.js';
 
 type ServiceParts = { readonly workers: Workers; readonly world: WorkerWorld };
@@ -54,7 +61,9 @@ const failedWork = ({ action }: Work, why: string): readonly Posted[] => {
       return [{ type: 'LlmFailed', requestId: action.requestId, error, usage: null, jitter: 0 }];
     }
     case 'StartCompaction':
-      return [{ type: 'CompactionFailed', compactionId: action.compactionId, message, usage: null }];
+      return [
+        { type: 'CompactionFailed', compactionId: action.compactionId, message, usage: null },
+      ];
     case 'RunHook':
       return [{ type: 'HookFailed', hookId: action.hookId, message }];
     case 'PreviewCall': {
@@ -85,9 +94,14 @@ const findBound = ({
   return { moments };
 };
 
-/** The failure of a request that must be made again where the session's hooks run; null: the work is there already. */
+/**
+ * The failure of a request that must be made again where the session's hooks run; null: the work is
+ * there already.
+ */
 const againOnItsNode = ({ action, node }: Work): readonly Posted[] | null => {
-  const message = `the session has hooks or servers since it was created. Its models are called on its node ${node} from now on`;
+  const message =
+    'the session has hooks or servers since it was created. Its models are called on its node ' +
+    `${node} from now on`;
   if (action.type === 'StartCompaction')
     return [{ type: 'CompactionFailed', compactionId: action.compactionId, message, usage: null }];
   if (action.type !== 'SendLlmRequest') return null;
@@ -105,7 +119,12 @@ const doWork = async (
     const worker = await workers.of(work.sessionId, work.seq, work.node);
     const bound = findBound(worker.equipment);
     if (!work.isBound && bound !== undefined) {
-      await world.store.call({ service: 'Session', handler: 'bind', key: work.sessionId, parameter: bound });
+      await world.store.call({
+        service: 'Session',
+        handler: 'bind',
+        key: work.sessionId,
+        parameter: bound,
+      });
       const posted = againOnItsNode(work);
       if (posted !== null) return { posted, at: Date.now(), isOpen: false };
     }
@@ -157,7 +176,12 @@ const perform = async (ctx: restate.Context, parts: ServiceParts, work: Work): P
 };
 
 /** Only passes the signal on; a process that does not do the work has nothing to stop. */
-const stopHere = ({ workers }: ServiceParts, sessionId: string, id: string, signalled: string): void =>
+const stopHere = (
+  { workers }: ServiceParts,
+  sessionId: string,
+  id: string,
+  signalled: string,
+): void =>
   workers
     .known(sessionId)
     ?.find(id)
@@ -224,7 +248,8 @@ export const createToolsService = (parts: ServiceParts) =>
     options: OPTIONS,
     handlers: {
       perform: (ctx: restate.Context, work: Work) => perform(ctx, parts, work),
-      // Recorded, since another attempt at the same call must return the same: a header has its time in it.
+      // Recorded, since another attempt at the same call must return the same: a header has its
+      // time in it.
       begin: (ctx: restate.Context, request: BeginRequest) =>
         ctx.run('begin', () => answer(() => begin(parts, request))),
       judge: (ctx: restate.Context, request: JudgeRequest) =>
@@ -283,9 +308,9 @@ const runHooks = async (
 const running = new Map<string, Promise<readonly Posted[]>>();
 
 /**
- * Hooks of the user that are no part of other work: about the start and the end of a session, and about questions to the
- * user. They run in one recorded step, whose result is what they say. If their process dies, they are not run again:
- * their session gets a notice.
+ * Hooks of the user that are no part of other work: about the start and the end of a session, and
+ * about questions to the user. They run in one recorded step, whose result is what they say. If
+ * their process dies, they are not run again: their session gets a notice.
  */
 const performHooks = async (
   ctx: restate.Context,
@@ -309,8 +334,8 @@ const performHooks = async (
 const PROCESS_ID = randomUUID();
 
 /**
- * Records the process that begins a call, before its work. Returns whether the call was begun by another one, or so long
- * ago that this one has forgotten it.
+ * Records the process that begins a call, before its work. Returns whether the call was begun by
+ * another one, or so long ago that this one has forgotten it.
  */
 const isBegunElsewhere = async (ctx: restate.Context): Promise<boolean> => {
   const born = await ctx.run('born in', () => ({ processId: PROCESS_ID, at: performance.now() }));

@@ -2,7 +2,13 @@ import '../src/polyfill.js';
 import { mkdtempSync, realpathSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { agentOnEngine, fileBlobs, lastingSessions, type NewSession, type Runtime } from 'pawl/engine';
+import {
+  agentOnEngine,
+  fileBlobs,
+  lastingSessions,
+  type NewSession,
+  type Runtime,
+} from 'pawl/engine';
 import { createFileMemory } from '../../packages/agent/src/tools/file-change.js';
 import { createJobs } from '../../packages/agent/src/tools/jobs.js';
 import type { ContractWorld, MakeRuntime } from '../../test/contract/runtime-under-test.js';
@@ -71,7 +77,9 @@ const stuckAt = async (adminUrl: string): Promise<readonly string[]> => {
     headers: { 'content-type': 'application/json', accept: 'application/json' },
     body: JSON.stringify({ query }),
   });
-  const { rows } = (await response.json()) as { readonly rows: readonly { readonly target: string }[] };
+  const { rows } = (await response.json()) as {
+    readonly rows: readonly { readonly target: string }[];
+  };
   return rows.map(({ target }) => target);
 };
 
@@ -114,7 +122,8 @@ export const engineUnderTest = async (scope: TestScope): Promise<EngineUnderTest
     report: (fault) => console.error(fault),
   });
   atEnd(scope, () => node.stop());
-  for (const port of [node.sharedPort, node.ownPort]) await register(adminUrl, `http://127.0.0.1:${port}`);
+  for (const port of [node.sharedPort, node.ownPort])
+    await register(adminUrl, `http://127.0.0.1:${port}`);
   return {
     make: async (world) => {
       const runtime = createRestateRuntime({ ingressUrl, live, placeOn: () => NODE });

@@ -8,7 +8,8 @@ import { Follower } from '../src/runtime.js';
 const settings = storySettings('/work');
 const header = { settings } as NonNullable<ConstructorParameters<typeof Follower>[1]['header']>; // all that is used of it
 const hello: Entry = { seq: 1, event: { type: 'UserInput', at: 1, mode: 'steer', text: 'hello' } };
-const delta = (requestId: string, text: string) => ({ type: 'TextDelta', at: 2, requestId, text }) as const;
+const delta = (requestId: string, text: string) =>
+  ({ type: 'TextDelta', at: 2, requestId, text }) as const;
 
 test('a delta that is faster than the entry that its reply began with is shown after it, and one that is late is not', async () => {
   const live = localLive();
@@ -34,7 +35,10 @@ test('a delta that is faster than the entry that its reply began with is shown a
   await follower.catchUp();
   await follower.catchUp();
   live.publish('s1', { kind: 'delta', event: delta('req-1', ' Three.') });
-  const texts = seen.map(({ seq, event }) => [seq, event.type === 'TextDelta' ? event.text : event.type]);
+  const texts = seen.map(({ seq, event }) => [
+    seq,
+    event.type === 'TextDelta' ? event.text : event.type,
+  ]);
   assert.deepEqual(texts, [
     [1, 'UserInput'],
     [null, 'One '],

@@ -41,7 +41,8 @@ test('a command whose node is killed is reported as lost, and is not run again',
   const { id, home, session } = await begin();
   await session.say('session long');
   await session.until(event('ToolStarted'));
-  while (linesWith('commands', 'session long') === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+  while (linesWith('commands', 'session long') === 0)
+    await new Promise((resolve) => setTimeout(resolve, 10));
   await home.kill();
   await home.start();
   await session.rest();
@@ -60,7 +61,10 @@ test('a model call whose node is killed is made again under a new id, and the jo
   for (const node of nodes) await node.kill();
   for (const node of nodes) await node.start();
   const failed = await session.until(event('LlmFailed'));
-  assert.match(failed.event.type === 'LlmFailed' ? failed.event.error.message : '', /node .* has stopped/);
+  assert.match(
+    failed.event.type === 'LlmFailed' ? failed.event.error.message : '',
+    /node .* has stopped/,
+  );
   await session.until(({ actions }) => actions.some((one) => one.type === 'SendLlmRequest'));
   await session.send({ type: 'CancelTurn' });
   await session.rest();
@@ -113,7 +117,13 @@ test('sessions survive random kills: none is lost or stuck, nothing is repeated 
     engineEvery: 4,
   });
   assert.deepEqual(
-    [figures.finished, figures.stuck, figures.inputsLost, figures.commandsTwice, figures.silentCalls],
+    [
+      figures.finished,
+      figures.stuck,
+      figures.inputsLost,
+      figures.commandsTwice,
+      figures.silentCalls,
+    ],
     [6, [], [], [], []],
     JSON.stringify(figures),
   );

@@ -7,7 +7,12 @@ import { BUCKET, credentials, startS3 } from './blobs/s3-server.js';
 
 /** Blobs in an S3-compatible store, against a strict one on loopback. */
 
-const NAMES = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_EC2_METADATA_DISABLED', 'AWS_PROFILE'];
+const NAMES = [
+  'AWS_ACCESS_KEY_ID',
+  'AWS_SECRET_ACCESS_KEY',
+  'AWS_EC2_METADATA_DISABLED',
+  'AWS_PROFILE',
+];
 const before = NAMES.map((name) => [name, process.env[name]] as const);
 
 beforeEach(() => {
@@ -68,7 +73,10 @@ test('a store that is busy, silent or cuts answers off is asked again', async (c
   );
   store.troubles.push('silent');
   const started = performance.now();
-  await refuses(at(store.endpoint, { deadlineMs: 100, silenceMs: 60_000 }).put('text'), /longer than 0\.1 s/);
+  await refuses(
+    at(store.endpoint, { deadlineMs: 100, silenceMs: 60_000 }).put('text'),
+    /longer than 0\.1 s/,
+  );
   assert.ok(performance.now() - started < 5_000);
 });
 
@@ -89,7 +97,10 @@ test('what is wrong with bucket, rights, credentials and address is said, withou
     checkBlobs(at(store.endpoint, { bucket: 'other-bucket' })),
     /There is no bucket other-bucket of http/,
   );
-  await refuses(at(store.endpoint, { bucket: 'other-bucket' }).get('0'.repeat(64)), /There is no bucket/);
+  await refuses(
+    at(store.endpoint, { bucket: 'other-bucket' }).get('0'.repeat(64)),
+    /There is no bucket/,
+  );
   store.troubles.push('denied');
   await refuses(blobs.put('text'), /Writing is not allowed .*403 AccessDenied.*s3:PutObject/);
   await refuses(at('http://127.0.0.1:9').put('text'), /Writing failed at bucket .*ECONNREFUSED/);
@@ -104,7 +115,13 @@ test('what is wrong with bucket, rights, credentials and address is said, withou
 
 test('the address of a bucket is read, and a wrong one is refused without its text', () => {
   assert.deepEqual(readS3Place('s3://my-bucket/a/b?endpoint=http://minio:9000/&region=eu-1'), {
-    place: { kind: 's3', bucket: 'my-bucket', prefix: 'a/b/', endpoint: 'http://minio:9000', region: 'eu-1' },
+    place: {
+      kind: 's3',
+      bucket: 'my-bucket',
+      prefix: 'a/b/',
+      endpoint: 'http://minio:9000',
+      region: 'eu-1',
+    },
   });
   assert.deepEqual(readS3Place('s3://my-bucket'), {
     place: { kind: 's3', bucket: 'my-bucket', prefix: '', endpoint: null, region: null },

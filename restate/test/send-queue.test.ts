@@ -9,7 +9,9 @@ const lengthsSent = async (lengths: readonly number[]): Promise<readonly (readon
     return inputs.map((_, index) => ({ seq: index + 1, accepted: true }));
   });
   await Promise.all(
-    lengths.map((length) => queue.add({ type: 'UserInput', text: 'x'.repeat(length), mode: 'steer' })),
+    lengths.map((length) =>
+      queue.add({ type: 'UserInput', text: 'x'.repeat(length), mode: 'steer' }),
+    ),
   );
   return sent;
 };

@@ -5,7 +5,15 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { after, test } from 'node:test';
 import type { EnginePackage } from '../../packages/pawl/src/commands/serve-engine.js';
-import { bin, expectCode, makePlace, makeServed, type Place, start, until } from '../../test/e2e/pawl.js';
+import {
+  bin,
+  expectCode,
+  makePlace,
+  makeServed,
+  type Place,
+  start,
+  until,
+} from '../../test/e2e/pawl.js';
 import { call, message, text } from '../../test/e2e/wire-words.js';
 import { plainScript } from '../../test/mcp/test-servers.js';
 import { isEntry, NodeClient, rests } from '../../test/serve/node-client.js';
@@ -31,8 +39,22 @@ const engineWords = (): readonly string[] => [
 ];
 
 const serve = async (place: Place, firstPort: number) => {
-  const words = ['serve', ...engineWords(), '--node', 'n1', '--node-ports', String(firstPort), '--port', '0'];
-  const running = start(place, process.execPath, [program, ...words, '--folder', place.workspace], null);
+  const words = [
+    'serve',
+    ...engineWords(),
+    '--node',
+    'n1',
+    '--node-ports',
+    String(firstPort),
+    '--port',
+    '0',
+  ];
+  const running = start(
+    place,
+    process.execPath,
+    [program, ...words, '--folder', place.workspace],
+    null,
+  );
   atEnd(scope, () => void running.child.kill('SIGKILL'));
   const address = await until(
     () => `the address: ${running.stderr()}`,
@@ -174,7 +196,10 @@ test('hooks and MCP servers run on the node, and a kill while one of them works 
   const reader = await first.client.events(id);
   await first.client.send(id, { text: 'note it' });
   await reader.until('the end of the turn', rests);
-  assert.match(JSON.stringify(reader.entries), /session-start.*staging is down.*noted.*the note is long/);
+  assert.match(
+    JSON.stringify(reader.entries),
+    /session-start.*staging is down.*noted.*the note is long/,
+  );
 
   await first.client.send(id, { text: 'hang' });
   await until('the server works', () => linesOf('calls').includes('hang'));
@@ -203,7 +228,10 @@ test('hooks and MCP servers run on the node, and a kill while one of them works 
     'the answer',
     (one) => isEntry('LlmCompleted')(one) && JSON.stringify(one).includes('Still here.'),
   );
-  assert.match(JSON.stringify(last.entries), /"LlmFailed".*has stopped, and its reply is lost.*Still here/);
+  assert.match(
+    JSON.stringify(last.entries),
+    /"LlmFailed".*has stopped, and its reply is lost.*Still here/,
+  );
   assert.deepEqual(linesOf('hooks').slice(before), ['request', 'request']);
   assert.deepEqual(
     place.server.requests.map(({ fault }) => fault),
@@ -249,7 +277,13 @@ test('what is missing or wrong is refused in words', async (t) => {
       78,
       /needs the package @pawl\/restate, which is not installed beside Pawl: npm install -g pawl@\S+ @pawl\/restate@/,
     ],
-    [withOlder, bin, engineWords(), 78, /version 0\.0\.9, and this is Pawl .*Install the same of both/],
+    [
+      withOlder,
+      bin,
+      engineWords(),
+      78,
+      /version 0\.0\.9, and this is Pawl .*Install the same of both/,
+    ],
     [
       place,
       program,
@@ -257,7 +291,13 @@ test('what is missing or wrong is refused in words', async (t) => {
       69,
       /does not answer at http:\/\/127\.0\.0\.1:\d+\/restate\/health/,
     ],
-    [place, program, ['--engine', `restate://${other}`], 78, /is not the port for calls of a Restate server/],
+    [
+      place,
+      program,
+      ['--engine', `restate://${other}`],
+      78,
+      /is not the port for calls of a Restate server/,
+    ],
     [
       place,
       program,
@@ -272,7 +312,13 @@ test('what is missing or wrong is refused in words', async (t) => {
       78,
       /The port \d+ of the node.*is taken/,
     ],
-    [place, program, [...engineWords(), '--node-address', '192.0.2.1'], 2, /--engine-key publickeyv1_/],
+    [
+      place,
+      program,
+      [...engineWords(), '--node-address', '192.0.2.1'],
+      2,
+      /--engine-key publickeyv1_/,
+    ],
     [place, program, [...engineWords(), '--peer', 'http://n2:9412'], 2, /PAWL_NODE_TOKEN/],
     [
       place,
@@ -281,7 +327,13 @@ test('what is missing or wrong is refused in words', async (t) => {
       69,
       /The store for blobs can't be used: There are no credentials for bucket blobs/,
     ],
-    [place, program, [...engineWords(), '--blobs', 's3://id:word@blobs'], 2, /has credentials in it/],
+    [
+      place,
+      program,
+      [...engineWords(), '--blobs', 's3://id:word@blobs'],
+      2,
+      /has credentials in it/,
+    ],
     [place, program, ['--blobs', '.'], 2, /--blobs is for nodes on an engine/],
   ];
   for (const [where, path_, words, code, said] of cases) {

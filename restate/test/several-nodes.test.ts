@@ -20,8 +20,18 @@ const { engine } = await startTestEngine(scope);
 const program = await installPawl(temporaryFolder(scope, 'installed'));
 
 const git = (folder: string, ...words: readonly string[]): void => {
-  const own = ['-c', 'user.name=Test', '-c', 'user.email=test@example.com', '-c', 'init.defaultBranch=main'];
-  const { status, stderr } = spawnSync('git', [...own, ...words], { cwd: folder, encoding: 'utf8' });
+  const own = [
+    '-c',
+    'user.name=Test',
+    '-c',
+    'user.email=test@example.com',
+    '-c',
+    'init.defaultBranch=main',
+  ];
+  const { status, stderr } = spawnSync('git', [...own, ...words], {
+    cwd: folder,
+    encoding: 'utf8',
+  });
   assert.equal(status, 0, stderr);
 };
 
@@ -63,7 +73,14 @@ const startNode = async (place: Place, name: 'n1' | 'n2', ports: Ports, nodesPor
     '--engine-admin',
     engine.adminUrl,
   ];
-  const node = ['--node', name, '--node-ports', String(own), '--nodes', `http://127.0.0.1:${nodesPort}`];
+  const node = [
+    '--node',
+    name,
+    '--node-ports',
+    String(own),
+    '--nodes',
+    `http://127.0.0.1:${nodesPort}`,
+  ];
   const peer = ['--peer', `http://127.0.0.1:${other + 2}`, '--port', '0'];
   const repository = ['--repository', `api=${path.join(place.folder, 'api')}`];
   const all = [program, 'serve', ...words, ...node, ...peer, ...repository];
@@ -119,11 +136,18 @@ test('a session whose node was killed says so on another node, is moved there, a
   first.running.child.kill('SIGKILL');
   await first.running.ended;
   const { batchId, callId } = approval;
-  const answer = { type: 'ApprovalAnswered', batchId, callId, answer: { kind: 'allow' }, scope: 'once' };
+  const answer = {
+    type: 'ApprovalAnswered',
+    batchId,
+    callId,
+    answer: { kind: 'allow' },
+    scope: 'once',
+  };
   await second.client.send(id, answer);
   await reader.until(
     'word that the node is gone',
-    ({ event, content }) => event === 'delta' && /node n1 .* does not answer/.test(JSON.stringify(content)),
+    ({ event, content }) =>
+      event === 'delta' && /node n1 .* does not answer/.test(JSON.stringify(content)),
   );
   const { workspace: gone } = await second.client.describe(id);
   assert.deepEqual([gone?.node, gone?.isPresent], ['n1', false]);

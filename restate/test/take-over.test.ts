@@ -45,7 +45,13 @@ const at = async (version: number, events: readonly Event[]) => {
   }
 };
 
-const usage = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0, costUsd: 0 };
+const usage = {
+  inputTokens: 1,
+  outputTokens: 1,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  costUsd: 0,
+};
 const says = (requestId: string): Event => ({
   type: 'LlmCompleted',
   at: 3,
@@ -74,7 +80,11 @@ test('a session of an earlier version is taken over at rest, in a turn it goes o
   assert.deepEqual(takeOverEvents(inTurn.state, inTurn.upgrade, 2), []);
   const atRest = await at(OLD, [...begun, says('req-1')]);
   const [resumed] = takeOverEvents(atRest.state, atRest.upgrade, 3);
-  assert.deepEqual(resumed, { type: 'Resumed', epoch: 1, upgrade: { from: OLD, to: agentMachine.version } });
+  assert.deepEqual(resumed, {
+    type: 'Resumed',
+    epoch: 1,
+    upgrade: { from: OLD, to: agentMachine.version },
+  });
 });
 
 test('what this machine misses is carried, and a turn that it can not follow is cancelled', async () => {

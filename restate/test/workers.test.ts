@@ -40,7 +40,10 @@ test('work that waits for the engine while its session counts as idle is begun o
   const answered = new Promise<void>((resolve) => {
     answer = resolve;
   });
-  const entry: Entry = { seq: 1, event: { type: 'SettingsChanged', at: 1, patch: { maxRetries: 2 } } };
+  const entry: Entry = {
+    seq: 1,
+    event: { type: 'SettingsChanged', at: 1, patch: { maxRetries: 2 } },
+  };
   const store = {
     header: async () => header,
     forgetHeader: () => undefined,

@@ -20,7 +20,10 @@ const files = ROOMS.flatMap((room) =>
     .filter((file) => file.endsWith('.test.ts') && !LEFT_OUT.test(file))
     .sort(),
 );
-const ordered = [...files.filter((file) => !LAST.test(file)), ...files.filter((file) => LAST.test(file))];
+const ordered = [
+  ...files.filter((file) => !LAST.test(file)),
+  ...files.filter((file) => LAST.test(file)),
+];
 const standIn = path.join(root, 'scripts/mutation/one-by-one.ts');
 
 /** Each file keeps its own address, for the golden files that lie beside it; test files say when they are loaded. */
@@ -52,9 +55,10 @@ const ownTest: Plugin = {
 await build({
   absWorkingDir: root,
   stdin: {
-    contents: [...ordered.map((file) => `import './${file}';`), `export { tests } from '${standIn}';`].join(
-      '\n',
-    ),
+    contents: [
+      ...ordered.map((file) => `import './${file}';`),
+      `export { tests } from '${standIn}';`,
+    ].join('\n'),
     resolveDir: root,
   },
   bundle: true,

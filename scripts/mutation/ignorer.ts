@@ -28,4 +28,6 @@ const neverReached = {
     isImpossible(node) ? 'the compiler proves that this is never reached' : undefined,
 };
 
-export const strykerPlugins = [{ kind: PluginKind.Ignore, name: 'never-reached', value: neverReached }];
+export const strykerPlugins = [
+  { kind: PluginKind.Ignore, name: 'never-reached', value: neverReached },
+];

@@ -11,7 +11,11 @@ type Body = (context: Context) => unknown;
 export type Place = { file: string };
 declare const placeOnTest: Place;
 
-export type Test = { readonly file: string; readonly title: string; readonly run: () => Promise<void> };
+export type Test = {
+  readonly file: string;
+  readonly title: string;
+  readonly run: () => Promise<void>;
+};
 
 export const tests: Test[] = [];
 

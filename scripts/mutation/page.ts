@@ -51,7 +51,8 @@ const hanging = (mutations: readonly Mutation[]): readonly string[] =>
   mutations
     .filter(({ status }) => status === 'Timeout')
     .map(
-      ({ file, was, becomes }) => `| ${file.replace('packages/', '')} | ${code(was)} | ${code(becomes)} |`,
+      ({ file, was, becomes }) =>
+        `| ${file.replace('packages/', '')} | ${code(was)} | ${code(becomes)} |`,
     );
 
 export const page = ({ at, minutes, again, mutations, scores, survivors }: Run): string => {

@@ -86,7 +86,9 @@ const measure = async (id: string, test: Test): Promise<TestResult> => {
 /** Gives each test what its file reached while it loaded. */
 const shareOut = ({ static: always, perTest }: MutantCoverage, tests: Tests): MutantCoverage => ({
   static: always,
-  perTest: Object.fromEntries([...tests].map(([id, { file }]) => [id, { ...perTest[file], ...perTest[id] }])),
+  perTest: Object.fromEntries(
+    [...tests].map(([id, { file }]) => [id, { ...perTest[file], ...perTest[id] }]),
+  ),
 });
 
 class SuiteRunner implements TestRunner {
@@ -117,16 +119,26 @@ class SuiteRunner implements TestRunner {
       },
     };
     const tests = testsOf(compile(this.#text), place, NONE, () => true);
-    const results: TestResult[] = [{ id: LOADS, name: LOADS, status: TestStatus.Success, timeSpentMs: 0 }];
+    const results: TestResult[] = [
+      { id: LOADS, name: LOADS, status: TestStatus.Success, timeSpentMs: 0 },
+    ];
     for (const [id, test] of tests) {
       instruments.currentTestId = id;
       results.push(await measure(id, test));
     }
     const { mutantCoverage = { static: {}, perTest: {} } } = instruments;
-    return { status: DryRunStatus.Complete, tests: results, mutantCoverage: shareOut(mutantCoverage, tests) };
+    return {
+      status: DryRunStatus.Complete,
+      tests: results,
+      mutantCoverage: shareOut(mutantCoverage, tests),
+    };
   }
 
-  async mutantRun({ activeMutant, testFilter, hitLimit }: MutantRunOptions): Promise<MutantRunResult> {
+  async mutantRun({
+    activeMutant,
+    testFilter,
+    hitLimit,
+  }: MutantRunOptions): Promise<MutantRunResult> {
     let hits = 0;
     const hangs = (): boolean => hitLimit !== undefined && hits > hitLimit;
     const hit = (): true => {
@@ -160,4 +172,6 @@ class SuiteRunner implements TestRunner {
   }
 }
 
-export const strykerPlugins = [{ kind: PluginKind.TestRunner, name: 'suite', injectableClass: SuiteRunner }];
+export const strykerPlugins = [
+  { kind: PluginKind.TestRunner, name: 'suite', injectableClass: SuiteRunner },
+];

@@ -61,7 +61,8 @@ export const scoresOf = (mutations: readonly Mutation[]): readonly Score[] =>
     };
   });
 
-const sum = (counts: readonly number[]): number => counts.reduce((total, count) => total + count, 0);
+const sum = (counts: readonly number[]): number =>
+  counts.reduce((total, count) => total + count, 0);
 
 export const totalOf = (scores: readonly Score[]): Score => ({
   file: 'in all',
@@ -87,12 +88,19 @@ const sentence = ({ file, mutator, was, becomes }: Change, said: string): string
   `${file}: ${mutator} '${was}' -> '${becomes}' ${said}`;
 
 /** Faults of a run: mutants that could not be tried, survivors without a reason, reasons without a survivor. */
-export const faultsOf = (mutations: readonly Mutation[], listed: readonly Survivor[]): readonly string[] => {
+export const faultsOf = (
+  mutations: readonly Mutation[],
+  listed: readonly Survivor[],
+): readonly string[] => {
   const alive = group(mutations.filter(isAlive));
   const known = new Map(listed.map((survivor) => [keyOf(survivor), survivor]));
   const untried = mutations
-    .filter((mutation) => !isAlive(mutation) && !isCaught(mutation) && mutation.status !== 'Ignored')
-    .map((mutation) => sentence(mutation, `could not be tried: ${mutation.status} ${mutation.why}`));
+    .filter(
+      (mutation) => !isAlive(mutation) && !isCaught(mutation) && mutation.status !== 'Ignored',
+    )
+    .map((mutation) =>
+      sentence(mutation, `could not be tried: ${mutation.status} ${mutation.why}`),
+    );
   const unlisted = [...alive].flatMap(([key, same]) => {
     const [first] = same;
     const survivor = known.get(key);

@@ -7,7 +7,13 @@ import type { Survivor } from './survivors/survivor.js';
 import { views } from './survivors/views.js';
 
 /** Mutants that no test catches, each with its reason. */
-export const survivors: readonly Survivor[] = [...kernel, ...rules, ...moves, ...views, ...exploration];
+export const survivors: readonly Survivor[] = [
+  ...kernel,
+  ...rules,
+  ...moves,
+  ...views,
+  ...exploration,
+];
 
 /** Those of the samples beyond the machine. */
 export const sampledSurvivors: readonly Survivor[] = samples;

@@ -57,7 +57,8 @@ export const mutateMachine = async (root: string, words: readonly string[]): Pro
   const last = words.includes('--page') ? readLastRun() : await tryMutants(root, chosen);
   const { mutations } = last;
   if (isWhole) writeFileSync(LAST_RUN, JSON.stringify(last));
-  else if (existsSync(LAST_RUN)) writeFileSync(LAST_RUN, JSON.stringify(correct(readLastRun(), last)));
+  else if (existsSync(LAST_RUN))
+    writeFileSync(LAST_RUN, JSON.stringify(correct(readLastRun(), last)));
   const scores = scoresOf(mutations);
   const tried = new Set(mutations.map(({ file }) => file));
   const faults = [

@@ -1,4 +1,9 @@
-import type { Chart, ChartArrow, ChartName, LabelLine } from '../../packages/inspector/src/model/chart.js';
+import type {
+  Chart,
+  ChartArrow,
+  ChartName,
+  LabelLine,
+} from '../../packages/inspector/src/model/chart.js';
 import type { Edge, MachineDescription } from '../../packages/machine/src/kernel/table.js';
 import { projections } from '../../packages/verify/src/projections/all-projections.js';
 import type { Projection } from '../../packages/verify/src/projections/projection.js';
@@ -25,7 +30,10 @@ const causeLines = (causes: readonly string[]): readonly LabelLine[] => {
 const restingLabel = ({ kind, causes, ways }: RestingArrow): readonly LabelLine[] => {
   if (kind !== 'onward') return [];
   const [way = []] = ways.length === 1 ? ways : [];
-  return [...causeLines(causes), ...way.map((text) => ({ text: `· ${text}`, kind: 'passed' as const }))];
+  return [
+    ...causeLines(causes),
+    ...way.map((text) => ({ text: `· ${text}`, kind: 'passed' as const })),
+  ];
 };
 
 /** The chart of README: states in which the machine waits. */
@@ -56,7 +64,12 @@ const arrowsBetween = (
   }
   return [...pairs.values()].map(({ arrow, causes }) => {
     const kind = kindOf(arrow);
-    return { from: arrow.from, to: arrow.to, kind, label: kind === 'onward' ? causeLines([...causes]) : [] };
+    return {
+      from: arrow.from,
+      to: arrow.to,
+      kind,
+      label: kind === 'onward' ? causeLines([...causes]) : [],
+    };
   });
 };
 
@@ -79,7 +92,11 @@ const wholePlan = (machine: MachineDescription): ChartPlan => {
 const projectionPlan = ({ states, edges, ends }: Projection): ChartPlan => ({
   states: Object.keys(states).map((name) => ({ name, about: '' })),
   arrows: arrowsBetween(
-    edges.map(({ from, to, event, when }) => ({ from, to, cause: event ?? (when === '' ? '' : when) })),
+    edges.map(({ from, to, event, when }) => ({
+      from,
+      to,
+      cause: event ?? (when === '' ? '' : when),
+    })),
     ({ to }) => (ends.includes(to) ? 'closed' : 'onward'),
   ),
 });
@@ -92,7 +109,9 @@ export const chartPlans = (
   ...projections.map((view) => [view.name, projectionPlan(view)] as const),
 ];
 
-export const layOutAll = async (machine: MachineDescription): Promise<Readonly<Record<string, Chart>>> => {
+export const layOutAll = async (
+  machine: MachineDescription,
+): Promise<Readonly<Record<string, Chart>>> => {
   const charts: [string, Chart][] = [];
   for (const [name, plan] of chartPlans(machine)) charts.push([name, await layOut(plan)]);
   return Object.fromEntries(charts);

@@ -58,7 +58,8 @@ const wrap = (text: string): readonly string[] => {
   return lines;
 };
 
-const widest = (lines: readonly string[]): number => Math.max(0, ...lines.map(({ length }) => length));
+const widest = (lines: readonly string[]): number =>
+  Math.max(0, ...lines.map(({ length }) => length));
 
 const boxSize = (name: string, lines: readonly string[]) => ({
   width: Math.ceil(
@@ -106,7 +107,8 @@ export const layOut = async (plan: ChartPlan): Promise<Chart> => {
     lines: (placed.edges ?? []).map(({ sections = [], labels: [label] = [] }, index) => {
       const arrow = plan.arrows[index];
       const [section] = sections;
-      if (arrow === undefined || section === undefined) throw new Error(`arrow ${index} was not laid out`);
+      if (arrow === undefined || section === undefined)
+        throw new Error(`arrow ${index} was not laid out`);
       const points = [section.startPoint, ...(section.bendPoints ?? []), section.endPoint];
       return {
         ...arrow,

@@ -41,7 +41,8 @@ const PALETTES: Readonly<Record<Theme, Palette>> = {
   },
 };
 
-const SANS = 'ui-sans-serif,system-ui,-apple-system,Segoe UI,Helvetica,Arial,DejaVu Sans,sans-serif';
+const SANS =
+  'ui-sans-serif,system-ui,-apple-system,Segoe UI,Helvetica,Arial,DejaVu Sans,sans-serif';
 const MONO = 'ui-monospace,SFMono-Regular,Menlo,Consolas,DejaVu Sans Mono,monospace';
 
 const rounded = (value: number): string => String(Math.round(value * 10) / 10);
@@ -56,7 +57,10 @@ const describeArrows = (machine: MachineDescription): ReadonlyMap<string, string
     }),
   );
 
-const lineSvg = ({ from, to, kind, points }: ChartLine, about: ReadonlyMap<string, string>): string =>
+const lineSvg = (
+  { from, to, kind, points }: ChartLine,
+  about: ReadonlyMap<string, string>,
+): string =>
   `<path class="${kind}" data-from="${from}" data-to="${to}" d="${svgPath(points)}" marker-end="url(#${kind})"><title>${escapeXml(about.get(`${from} ${to} ${kind}`) ?? '')}</title></path>`;
 
 const labelSvg = ({ label, at }: ChartLine): string => {

@@ -24,7 +24,11 @@ export const restingStates = ({ states, transient }: MachineDescription): readon
 const causeOf = ({ event, when }: Edge): string => event ?? (when === '' ? '' : `[${when}]`);
 
 /** Every resting state that is reached from `state`, which is one itself or is passed. A path visits a state once. */
-const waysFrom = (machine: MachineDescription, state: string, passed: readonly string[]): readonly Way[] => {
+const waysFrom = (
+  machine: MachineDescription,
+  state: string,
+  passed: readonly string[],
+): readonly Way[] => {
   if (!machine.transient.includes(state)) return [{ to: state, passed }];
   if (passed.includes(state)) return [];
   return machine.edges

@@ -15,7 +15,9 @@ type Recording = {
 export const encodeRecording = ({ columns, rows, outputs }: Recording): string =>
   [
     JSON.stringify({ version: 2, width: columns, height: rows }),
-    ...outputs.map(([seconds, text]) => JSON.stringify([Math.round(seconds * 1000) / 1000, 'o', text])),
+    ...outputs.map(([seconds, text]) =>
+      JSON.stringify([Math.round(seconds * 1000) / 1000, 'o', text]),
+    ),
     '',
   ].join('\n');
 
@@ -31,8 +33,14 @@ const decodeRecording = (text: string): Recording => {
 
 /** The screen at the end, from the first row that contains `from`. */
 const play = async ({ columns, rows, outputs }: Recording, from: string): Promise<Shot> => {
-  const terminal = new xterm.Terminal({ cols: columns, rows, scrollback: 1_000, allowProposedApi: true });
-  for (const [, text] of outputs) await new Promise<void>((resolve) => terminal.write(text, resolve));
+  const terminal = new xterm.Terminal({
+    cols: columns,
+    rows,
+    scrollback: 1_000,
+    allowProposedApi: true,
+  });
+  for (const [, text] of outputs)
+    await new Promise<void>((resolve) => terminal.write(text, resolve));
   const shot = shotOf(terminal, rows);
   terminal.dispose();
   const first = shot.rows.findIndex((row) =>
@@ -106,7 +114,11 @@ const runSvg = ({ start, cells }: Run, top: number, theme: Theme): string => {
 };
 
 /** A picture of a terminal's window, in which the session has just ended its turn. */
-const sessionPicture = async (recording: Recording, theme: Theme, from: string): Promise<string> => {
+const sessionPicture = async (
+  recording: Recording,
+  theme: Theme,
+  from: string,
+): Promise<string> => {
   const { rows, cursor } = await play(recording, from);
   const { paper, ink } = palettes[theme];
   const frame = FRAMES[theme];

@@ -47,14 +47,23 @@ export const walk = (): string | null =>
     return null;
   });
 
-export const configurations = (): readonly string[] => createConfigurations(bounds).map(({ name }) => name);
+export const configurations = (): readonly string[] =>
+  createConfigurations(bounds).map(({ name }) => name);
 
 /** The finding of the explorer in a configuration; null if there is none. */
 export const explore = (name: string): string | null => {
   const configuration = createConfigurations(bounds).find((one) => one.name === name);
   if (configuration === undefined) throw new Error(`there is no configuration '${name}'`);
   return said(() => {
-    const { violation } = exploreOne(configuration, agent, projections, STATES_MAX, () => undefined);
-    return violation === null ? null : `${violation.faults.join('; ')}, after ${violation.events} events`;
+    const { violation } = exploreOne(
+      configuration,
+      agent,
+      projections,
+      STATES_MAX,
+      () => undefined,
+    );
+    return violation === null
+      ? null
+      : `${violation.faults.join('; ')}, after ${violation.events} events`;
   });
 };

@@ -13,7 +13,7 @@ export type Fault = {
   readonly name: string;
   /** In packages/agent/src/machine. */
   readonly file: string;
-  /** Exact texts, each of which stands in the file once. */
+  /** Texts, each of which stands in the file once, whatever its line breaks are. */
   readonly edits: readonly { readonly from: string; readonly to: string }[];
   /** The consequence. */
   readonly why: string;
@@ -36,4 +36,29 @@ export const wordsOf = (catcher: Catcher): string => {
     default:
       return catcher satisfies never;
   }
+};
+
+/**
+ * Finds a text of TypeScript in a file however the formatter has broken its lines: white space may
+ * differ, and a list may end with a comma. Matches all places.
+ */
+const sourcePattern = (source: string): RegExp => {
+  const tokens = source.match(/\w+|[^\w\s]/gu) ?? [];
+  const escaped = tokens.map((token) => {
+    const literal = /\w/.test(token) ? token : `\\u{${token.codePointAt(0)?.toString(16)}}`;
+    return /[)\]}]/.test(token) ? `(?:,\\s*)?${literal}` : literal;
+  });
+  return new RegExp(escaped.join('\\s*'), 'gu');
+};
+
+/** Replaces a text of TypeScript, which must stand in `source` once. Throws if it does not. */
+export const replaceSource = (
+  source: string,
+  { from, to }: { readonly from: string; readonly to: string },
+  whose: string,
+): string => {
+  const pattern = sourcePattern(from);
+  const places = [...source.matchAll(pattern)].length;
+  if (places !== 1) throw new Error(`${whose}: its text stands there ${places} times: ${from}`);
+  return source.replace(pattern, () => to);
 };

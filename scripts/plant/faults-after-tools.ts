@@ -26,7 +26,9 @@ export const faultsAfterTools: readonly Fault[] = [
   {
     name: 'what a hook has to say is not told to the model',
     file: 'packages/agent/src/machine/moves/hooks.ts',
-    edits: [{ from: "event.note.trim() === '' ? booked :", to: 'event.note.length >= 0 ? booked :' }],
+    edits: [
+      { from: "event.note.trim() === '' ? booked :", to: 'event.note.length >= 0 ? booked :' },
+    ],
     why: 'the next edit fails on text that the formatter has changed',
     caughtBy: byCase(
       'rules-hooks',

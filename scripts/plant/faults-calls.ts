@@ -5,7 +5,9 @@ export const faultsInCalls: readonly Fault[] = [
   {
     name: 'one retry too many',
     file: 'packages/agent/src/machine/moves/retry.ts',
-    edits: [{ from: 'attempt <= settings.maxRetries &&', to: 'attempt <= settings.maxRetries + 1 &&' }],
+    edits: [
+      { from: 'attempt <= settings.maxRetries &&', to: 'attempt <= settings.maxRetries + 1 &&' },
+    ],
     why: 'a limit that was set is not kept',
     caughtBy: explorer('everything'),
   },
@@ -74,7 +76,10 @@ export const faultsInCalls: readonly Fault[] = [
     name: 'half an answer that failed stays on the screen',
     file: 'packages/agent/src/machine/moves/retry.ts',
     edits: [
-      { from: '=> retractPartial(state.requestId, state.partial);', to: "=> retract(state.requestId, '');" },
+      {
+        from: '=> retractPartial(state.requestId, state.partial);',
+        to: "=> retract(state.requestId, '');",
+      },
     ],
     why: 'the user reads the beginning twice',
     caughtBy: byCase('cases-errors', 'streamed-text: text streamed before a failure is retracted'),
@@ -125,7 +130,12 @@ export const faultsInCalls: readonly Fault[] = [
   {
     name: 'calls of a reply that was cut off are run',
     file: 'packages/agent/src/machine/moves/start-calls.ts',
-    edits: [{ from: "  if (isCut) return endedAtOnce(judged, at, 'truncated', truncatedText);\n", to: '' }],
+    edits: [
+      {
+        from: "  if (isCut) return endedAtOnce(judged, at, 'truncated', truncatedText);\n",
+        to: '',
+      },
+    ],
     why: 'a file is written with half of its text',
     caughtBy: byCase('cases-tools', 'cut-reply: no call of a reply that was cut off is executed'),
   },
@@ -133,7 +143,10 @@ export const faultsInCalls: readonly Fault[] = [
     name: 'calls of a reply that was cancelled are run',
     file: 'packages/agent/src/machine/moves/stop.ts',
     edits: [
-      { from: 'return state.reply.draining;', to: "return state.reply.draining === 'time' ? 'time' : null;" },
+      {
+        from: 'return state.reply.draining;',
+        to: "return state.reply.draining === 'time' ? 'time' : null;",
+      },
     ],
     why: 'a turn goes on that the user has stopped',
     caughtBy: explorer('drain'),

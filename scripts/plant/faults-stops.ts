@@ -43,7 +43,9 @@ export const faultsInStops: readonly Fault[] = [
   {
     name: 'a second cancel kills nothing',
     file: 'packages/agent/src/machine/moves/batch-events.ts',
-    edits: [{ from: '...cancelCalls(state, open, true),', to: '...cancelCalls(state, open, false),' }],
+    edits: [
+      { from: '...cancelCalls(state, open, true),', to: '...cancelCalls(state, open, false),' },
+    ],
     why: 'a process outlives the turn',
     caughtBy: walks,
   },
@@ -113,7 +115,10 @@ export const faultsInStops: readonly Fault[] = [
     name: 'the timer of a cancel outlives its batch',
     file: 'packages/agent/src/machine/moves/batch-events.ts',
     edits: [
-      { from: 'cancelTimer(call.graceTimerId)), ...ofBatch];', to: 'cancelTimer(call.graceTimerId))];' },
+      {
+        from: 'cancelTimer(call.graceTimerId)), ...ofBatch];',
+        to: 'cancelTimer(call.graceTimerId))];',
+      },
     ],
     why: 'a timer rings for what is long over',
     caughtBy: walks,

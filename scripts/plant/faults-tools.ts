@@ -6,7 +6,10 @@ export const faultsInTools: readonly Fault[] = [
     name: 'a call with bad arguments is run',
     file: 'packages/agent/src/machine/moves/start-calls.ts',
     edits: [
-      { from: "if (judged.verdict.kind === 'invalid') {", to: "if (judged.verdict.kind === 'noSuchTool') {" },
+      {
+        from: "if (judged.verdict.kind === 'invalid') {",
+        to: "if (judged.verdict.kind === 'noSuchTool') {",
+      },
     ],
     why: 'a command is executed with half of its arguments',
     caughtBy: byCase(
@@ -34,7 +37,10 @@ export const faultsInTools: readonly Fault[] = [
     file: 'packages/agent/src/policy/grants.ts',
     edits: [{ from: "    case 'once':\n      return null;", to: "    case 'once':" }],
     why: 'commands run that nobody was asked about',
-    caughtBy: byCase('rules-policy', 'answered-approval: allowing once does not cover the next call'),
+    caughtBy: byCase(
+      'rules-policy',
+      'answered-approval: allowing once does not cover the next call',
+    ),
   },
   {
     name: 'nobody to ask, and the turn goes on',
@@ -153,7 +159,10 @@ export const faultsInTools: readonly Fault[] = [
       },
     ],
     why: 'a file is read before the edit that was asked for first',
-    caughtBy: byCase('cases-tools', 'call-order: an edit between reads holds back what comes after it'),
+    caughtBy: byCase(
+      'cases-tools',
+      'call-order: an edit between reads holds back what comes after it',
+    ),
   },
   {
     name: 'a call overtakes one that waits for an answer',

@@ -35,7 +35,10 @@ export const faultsInTurns: readonly Fault[] = [
       },
     ],
     why: 'the model leaves its work for what was to be done afterwards',
-    caughtBy: byCase('cases-budget', 'steering-joins-results: a follow-up does not join the results'),
+    caughtBy: byCase(
+      'cases-budget',
+      'steering-joins-results: a follow-up does not join the results',
+    ),
   },
   {
     name: 'messages that steer are told and stay in the queue',
@@ -143,7 +146,10 @@ export const faultsInTurns: readonly Fault[] = [
     name: 'a queue that is released is not sent',
     file: 'packages/agent/src/machine/moves/turn.ts',
     edits: [
-      { from: "queue.length > 0 ? 'sendQueue' : 'sendAgain'", to: "queue.length > 0 ? 'rest' : 'sendAgain'" },
+      {
+        from: "queue.length > 0 ? 'sendQueue' : 'sendAgain'",
+        to: "queue.length > 0 ? 'rest' : 'sendAgain'",
+      },
     ],
     why: 'what was typed meanwhile waits for ever',
     caughtBy: explorer('everything'),

@@ -6,7 +6,7 @@ import { context, type Plugin } from 'esbuild';
 import type { Test } from '../mutation/one-by-one.js';
 import { workspacePackages } from '../workspace-packages.js';
 import type * as checks from './checks.js';
-import type { Fault } from './fault.js';
+import { type Fault, replaceSource } from './fault.js';
 
 /** Copies of the machine in memory, each with at most one fault, bundled with everything that looks at it. */
 
@@ -33,11 +33,7 @@ export type Plant = typeof checks & {
 
 /** The text of a file with a fault in it. Throws if the fault does not fit the file any more. */
 export const planted = (text: string, { name, file, edits }: Fault): string =>
-  edits.reduce((left, { from, to }) => {
-    const places = left.split(from).length - 1;
-    if (places !== 1) throw new Error(`'${name}' does not apply: its text stands in ${file} ${places} times`);
-    return left.replace(from, () => to);
-  }, text);
+  edits.reduce((left, edit) => replaceSource(left, edit, `'${name}' does not fit ${file}`), text);
 
 export type Garden = {
   /** The machine with a fault, or as it is. Throws if the fault does not apply, or what comes of it does not run. */

@@ -10,18 +10,29 @@ export type Release = {
   readonly changes: string;
 };
 
-type Manifest = { readonly version?: string; readonly repository?: unknown; readonly private?: boolean };
+type Manifest = {
+  readonly version?: string;
+  readonly repository?: unknown;
+  readonly private?: boolean;
+};
 
 const VERSION = /^\d+\.\d+\.\d+(-[\w.]+)?$/;
 
 /** The text below the heading "## NAME", up to the next one; null without such a heading. */
 const sectionOf = (changelog: string, name: string): string | null => {
   const sections = changelog.split(/^## /m).slice(1);
-  const found = sections.find((section) => section.slice(0, section.indexOf('\n')).split(' ')[0] === name);
+  const found = sections.find(
+    (section) => section.slice(0, section.indexOf('\n')).split(' ')[0] === name,
+  );
   return found === undefined ? null : found.slice(found.indexOf('\n')).trim();
 };
 
-export const releaseFaults = ({ manifest, changelog, tag, changes }: Release): readonly string[] => {
+export const releaseFaults = ({
+  manifest,
+  changelog,
+  tag,
+  changes,
+}: Release): readonly string[] => {
   const { version = '', repository, private: isPrivate } = JSON.parse(manifest) as Manifest; // npm checks its shape
   const notes = sectionOf(changelog, version);
   const faults = [

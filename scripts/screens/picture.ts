@@ -4,7 +4,10 @@ import type { Cell, Colour, Shot } from './window.js';
 /** A screen as a page of HTML, in the colours of a usual dark or light terminal. */
 
 export const palettes: Readonly<
-  Record<Theme, { readonly paper: string; readonly ink: string; readonly sixteen: readonly string[] }>
+  Record<
+    Theme,
+    { readonly paper: string; readonly ink: string; readonly sixteen: readonly string[] }
+  >
 > = {
   dark: {
     paper: '#1e1e1e',
@@ -41,7 +44,10 @@ const escaped = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
 /** Colours and style of a cell. */
-export const coloursOf = (cell: Cell, theme: Theme): { readonly front: string; readonly back: string } => {
+export const coloursOf = (
+  cell: Cell,
+  theme: Theme,
+): { readonly front: string; readonly back: string } => {
   const { paper, ink, sixteen } = palettes[theme];
   const shown = (colour: Colour, own: string): string => {
     if (colour === null) return own;
@@ -55,7 +61,9 @@ export const coloursOf = (cell: Cell, theme: Theme): { readonly front: string; r
 const styleOf = (cell: Cell, theme: Theme): string => {
   const { paper, ink } = palettes[theme];
   const { front, back } = coloursOf(cell, theme);
-  const lines = [cell.underline ? 'underline' : '', cell.struck ? 'line-through' : ''].join(' ').trim();
+  const lines = [cell.underline ? 'underline' : '', cell.struck ? 'line-through' : '']
+    .join(' ')
+    .trim();
   return [
     front === ink ? '' : `color:${front}`,
     back === paper ? '' : `background:${back}`,

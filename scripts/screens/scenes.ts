@@ -11,7 +11,9 @@ export type Scene = {
   play(window: Window): Promise<void>;
 };
 
-const usage = (inputTokens: number, outputTokens: number) => ({ usage: { inputTokens, outputTokens } });
+const usage = (inputTokens: number, outputTokens: number) => ({
+  usage: { inputTokens, outputTokens },
+});
 const call = (tool: string, input: object) => ({ tool, input });
 
 const CODE_ANSWER = `A bill is split in whole cents, so **something is left over**: up to \`people - 1\` cents. The usual repair gives one more cent to the first shares:
@@ -47,7 +49,8 @@ const newText = [
 
 const repair: readonly object[] = [
   {
-    reasoning: 'The tests fail because cents get lost. I should look at the split first, then at its tests.',
+    reasoning:
+      'The tests fail because cents get lost. I should look at the split first, then at its tests.',
     text: 'I look at the code and its tests.',
     calls: [call('read', { path: 'src/split.js' }), call('search', { pattern: 'splitBill' })],
     ...usage(5_200, 90),
@@ -128,7 +131,10 @@ export const scenes: readonly Scene[] = [
     name: '06-retry',
     flags: AUTO,
     replies: [
-      { text: 'I read the', fail: { kind: 'overloaded', message: 'Overloaded', retryAfterMs: 20_000 } },
+      {
+        text: 'I read the',
+        fail: { kind: 'overloaded', message: 'Overloaded', retryAfterMs: 20_000 },
+      },
       { text: 'done' },
     ],
     async play(window) {
@@ -154,7 +160,9 @@ export const scenes: readonly Scene[] = [
         ],
         ...usage(5_400, 120),
       },
-      { calls: [call('bash', { command: 'for n in 1 2 3; do echo "step $n of 3"; sleep 4; done' })] },
+      {
+        calls: [call('bash', { command: 'for n in 1 2 3; do echo "step $n of 3"; sleep 4; done' })],
+      },
       { text: 'done' },
     ],
     async play(window) {

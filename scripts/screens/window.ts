@@ -91,8 +91,19 @@ export const shotOf = ({ buffer: { active }, cols }: xterm.Terminal, rowsMax: nu
   return { rows, cursor: { row: cursorRow - start, column: active.cursorX } };
 };
 
-export const openWindow = ({ columns, rows, folder, environment, program }: WindowOptions): Window => {
-  const terminal = new xterm.Terminal({ cols: columns, rows, scrollback: 2_000, allowProposedApi: true });
+export const openWindow = ({
+  columns,
+  rows,
+  folder,
+  environment,
+  program,
+}: WindowOptions): Window => {
+  const terminal = new xterm.Terminal({
+    cols: columns,
+    rows,
+    scrollback: 2_000,
+    allowProposedApi: true,
+  });
   const [first = '', ...words] = program;
   const child = spawn(first, words, { cols: columns, rows, cwd: folder, env: environment });
   let living = true;
@@ -110,7 +121,10 @@ export const openWindow = ({ columns, rows, folder, environment, program }: Wind
   });
   const buffer = () => terminal.buffer.active;
   const lines = (): readonly string[] =>
-    Array.from({ length: buffer().length }, (_, row) => buffer().getLine(row)?.translateToString(true) ?? '');
+    Array.from(
+      { length: buffer().length },
+      (_, row) => buffer().getLine(row)?.translateToString(true) ?? '',
+    );
 
   return {
     press: (keys) => child.write(keys),
@@ -119,7 +133,8 @@ export const openWindow = ({ columns, rows, folder, environment, program }: Wind
       for (;;) {
         const text = lines().join('\n');
         if (typeof wanted === 'string' ? text.includes(wanted) : wanted.test(text)) return;
-        if (Date.now() > endsAt) throw new Error(`waited in vain for ${wanted} in\n${text.trimEnd()}`);
+        if (Date.now() > endsAt)
+          throw new Error(`waited in vain for ${wanted} in\n${text.trimEnd()}`);
         await pause(POLL_MS);
       }
     },

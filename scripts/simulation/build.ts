@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { replaceSource } from '../plant/fault.js';
 import { workspacePackages } from '../workspace-packages.js';
 
 /** Builds the simulator, with the production code as it is or with a planted fault. The checkout is not touched. */
@@ -11,7 +12,7 @@ export type PlantedFault = {
   readonly name: string;
   /** In packages/. */
   readonly file: string;
-  /** Exact texts, each of which stands in the file once. */
+  /** Texts, each of which stands in the file once, whatever its line breaks are. */
   readonly edits: readonly { readonly from: string; readonly to: string }[];
 };
 
@@ -19,12 +20,8 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const FOLDER = path.join(root, 'node_modules/.cache/pawl-simulation');
 
 /** The text of a file with the fault in it. Throws if the fault does not fit the file any more. */
-const planted = (text: string, { name, file, edits }: PlantedFault): string =>
-  edits.reduce((left, { from, to }) => {
-    const places = left.split(from).length - 1;
-    if (places !== 1) throw new Error(`'${name}' does not apply: its text stands in ${file} ${places} times`);
-    return left.replace(from, () => to);
-  }, text);
+export const planted = (text: string, { name, file, edits }: PlantedFault): string =>
+  edits.reduce((left, edit) => replaceSource(left, edit, `'${name}' does not fit ${file}`), text);
 
 /** Writes a program for one worker (see worker.ts); returns its path. */
 export const buildWorker = async (name: string, fault: PlantedFault | null): Promise<string> => {

@@ -2,7 +2,11 @@ import { spawn } from 'node:child_process';
 import path from 'node:path';
 
 /** A step that is a program: what it prints is shown when it has ended, so that steps can run at the same time. */
-export type Check = { readonly title: string; readonly program: string; readonly words: readonly string[] };
+export type Check = {
+  readonly title: string;
+  readonly program: string;
+  readonly words: readonly string[];
+};
 
 const ownBin = (name: string): string => path.join('node_modules', '.bin', name);
 const script = (file: string): readonly string[] => ['--import', 'tsx', `scripts/${file}`];
@@ -25,7 +29,11 @@ export const CHECKS: readonly Check[] = [
     program: ownBin('tsc'),
     words: ['-p', 'packages/inspector/src/page/tsconfig.json', ...ONE_CHECKER],
   },
-  { title: 'format and lint', program: ownBin('biome'), words: ['check', '--error-on-warnings', '.'] },
+  {
+    title: 'format and lint',
+    program: ownBin('biome'),
+    words: ['check', '--error-on-warnings', '.'],
+  },
   { title: 'house rules', program: process.execPath, words: script('tidy.ts') },
   { title: 'dead exports', program: ownBin('knip'), words: ['--no-progress', '--no-config-hints'] },
 ];
@@ -36,12 +44,14 @@ export const runCheck = (root: string, { title, program, words }: Check): Promis
     const startedAtMs = performance.now();
     const child = spawn(program, words, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
     const printed: Buffer[] = [];
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (bytes) => printed.push(bytes));
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', (bytes) => printed.push(bytes));
     const end = (code: number | null, why = ''): void => {
       const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1);
       process.stdout.write(Buffer.concat(printed));
       console.log(`${code === 0 ? '✔' : '✖'} ${title}: ${seconds} s${why}`);
-      if (code !== 0) console.log(`'${title}' failed: ${path.relative(root, program)} ${words.join(' ')}`);
+      if (code !== 0)
+        console.log(`'${title}' failed: ${path.relative(root, program)} ${words.join(' ')}`);
       resolve(code === 0);
     };
     child.once('error', (error) => end(null, `, ${error.message}`));

@@ -41,7 +41,8 @@ const filesOf = (root: string, word: string): readonly string[] | string => {
   const file = path.relative(root, path.resolve(word)).replaceAll(path.sep, '/');
   if (!existsSync(word)) return `there is no ${word}`;
   if (file.startsWith('..')) return `${word} is not in ${root}`;
-  if (!statSync(word).isDirectory()) return file.endsWith('.ts') ? [file] : `${word} is not a test file`;
+  if (!statSync(word).isDirectory())
+    return file.endsWith('.ts') ? [file] : `${word} is not a test file`;
   const files = testsIn(root, file);
   return files.length > 0 ? files : `there is no test file in ${word}`;
 };

@@ -105,7 +105,10 @@ const removeAbandoned = (root: string): void => {
 };
 
 /** Compiles these test files, relative to `root`, into a folder of this process. Throws where one does not compile. */
-export const compileTests = async (root: string, files: readonly string[]): Promise<CompiledTests> => {
+export const compileTests = async (
+  root: string,
+  files: readonly string[],
+): Promise<CompiledTests> => {
   removeAbandoned(root);
   const folder = path.join(root, CACHE, String(process.pid));
   mkdirSync(folder, { recursive: true });

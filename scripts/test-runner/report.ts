@@ -13,7 +13,8 @@ export type Counts = {
 
 const indent = (text: string): string => text.replace(/^(?=.)/gm, '  ');
 
-const withNewline = (text: string): string => (text === '' || text.endsWith('\n') ? text : `${text}\n`);
+const withNewline = (text: string): string =>
+  text === '' || text.endsWith('\n') ? text : `${text}\n`;
 
 const countsOf = ({ tests, suites, fault }: FileResult): Counts => {
   const count = (type: string): number => tests.filter((test) => test.type === type).length;
@@ -49,7 +50,8 @@ const describeFailures = ({ file, tests, fault }: FileResult): string =>
 
 const seconds = (durationMs: number): string => `${(durationMs / 1000).toFixed(1)} s`;
 
-const times = ({ durationMs, cpuMs }: FileResult): string => `${seconds(durationMs)}, CPU ${seconds(cpuMs)}`;
+const times = ({ durationMs, cpuMs }: FileResult): string =>
+  `${seconds(durationMs)}, CPU ${seconds(cpuMs)}`;
 
 const EXPENSIVE = 10;
 
@@ -86,7 +88,8 @@ export const describeUnits = (results: readonly FileResult[], whole: FileResult)
   const all = [...results, whole];
   const { passed, failed } = addCounts(all);
   const slowest = results.toSorted((one, other) => other.durationMs - one.durationMs)[0];
-  const longest = slowest === undefined ? '' : `, longest ${slowest.file} ${seconds(slowest.durationMs)}`;
+  const longest =
+    slowest === undefined ? '' : `, longest ${slowest.file} ${seconds(slowest.durationMs)}`;
   return [
     withNewline(whole.printed),
     ...results.flatMap(leftOut),
@@ -107,7 +110,9 @@ export const describeEnd = (
   const failed = counts.failed + failedChecks.length;
   const failedFiles = results.filter(hasFailed);
   return [
-    ...unsteady.map((first) => `${describeFailures(first)}⚠ ${first.file} is unsteady: it passed alone\n`),
+    ...unsteady.map(
+      (first) => `${describeFailures(first)}⚠ ${first.file} is unsteady: it passed alone\n`,
+    ),
     ...failedFiles.map(describeFailures),
     ...[...failedChecks.toSorted(), ...failedFiles.map(({ file }) => file).toSorted()].map(
       (name) => `✖ ${name}\n`,

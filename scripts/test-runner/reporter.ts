@@ -16,7 +16,10 @@ const describeError = (error: unknown): string => {
 const failureOf = (details: Ended['data']['details']): string =>
   'error' in details ? describeError(details.error) : '';
 
-const kindOf = ({ type, data: { skip, todo } }: Ended): 'passed' | 'failed' | 'skipped' | 'todo' => {
+const kindOf = ({
+  type,
+  data: { skip, todo },
+}: Ended): 'passed' | 'failed' | 'skipped' | 'todo' => {
   if (skip !== undefined && skip !== false) return 'skipped';
   if (todo !== undefined && todo !== false) return 'todo';
   return type === 'test:pass' ? 'passed' : 'failed';

@@ -51,7 +51,10 @@ const linesOf = (root: string, file: string): readonly OutcomeLine[] => {
 };
 
 export const isTest = (line: OutcomeLine): line is TestOutcome =>
-  line.type === 'passed' || line.type === 'failed' || line.type === 'skipped' || line.type === 'todo';
+  line.type === 'passed' ||
+  line.type === 'failed' ||
+  line.type === 'skipped' ||
+  line.type === 'todo';
 
 export const faultOf = (
   lines: readonly OutcomeLine[],

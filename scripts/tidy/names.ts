@@ -4,7 +4,9 @@ import { type Fault, isNode, nameOf, type Source, walk } from './source.js';
 /** File names are kebab-case. */
 export const nameFaults = ({ file }: Source): readonly Fault[] => {
   const name = path.posix.basename(file).replace(/(\.test|\.d)?\.ts$/, '');
-  return /^[a-z0-9]+(-[a-z0-9]+)*$/.test(name) ? [] : [{ file, line: 1, text: 'file names are kebab-case' }];
+  return /^[a-z0-9]+(-[a-z0-9]+)*$/.test(name)
+    ? []
+    : [{ file, line: 1, text: 'file names are kebab-case' }];
 };
 
 const TYPES = new Set(['TSTypeAliasDeclaration', 'TSInterfaceDeclaration', 'ClassDeclaration']);
@@ -16,12 +18,19 @@ export const typeNameFaults = (sources: readonly Source[]): readonly Fault[] => 
   for (const { file, program, lineOf } of sources) {
     walk(program, (node) => {
       const type =
-        node.type === 'ExportNamedDeclaration' && isNode(node.declaration) ? node.declaration : null;
+        node.type === 'ExportNamedDeclaration' && isNode(node.declaration)
+          ? node.declaration
+          : null;
       const name = type !== null && TYPES.has(type.type) ? nameOf(type.id) : undefined;
       if (name === undefined) return;
       const first = firstOf.get(name);
       if (first === undefined) firstOf.set(name, file);
-      else faults.push({ file, line: lineOf(node.start), text: `'${name}' is also a type of ${first}` });
+      else
+        faults.push({
+          file,
+          line: lineOf(node.start),
+          text: `'${name}' is also a type of ${first}`,
+        });
     });
   }
   return faults;
@@ -61,7 +70,11 @@ export const vagueWordFaults = (sources: readonly Source[]): readonly Fault[] =>
   const isVague = vague > VAGUE_FREE && (1000 * vague) / lines > VAGUE_PER_1000_LINES_MAX;
   return [
     ...(isVague
-      ? [fault(`${((1000 * vague) / lines).toFixed(1)} of the words of ${VAGUE.source} in 1,000 lines`)]
+      ? [
+          fault(
+            `${((1000 * vague) / lines).toFixed(1)} of the words of ${VAGUE.source} in 1,000 lines`,
+          ),
+        ]
       : []),
     ...(names.length > OF_NAMES_MAX
       ? [fault(`${names.length} functions named xOf, at most ${OF_NAMES_MAX}`)]

@@ -1,7 +1,26 @@
-import { childrenOf, type Fault, isNode, type Node, nameOf, type Source, stringOf, walk } from './source.js';
+import {
+  childrenOf,
+  type Fault,
+  isNode,
+  type Node,
+  nameOf,
+  type Source,
+  stringOf,
+  walk,
+} from './source.js';
 
 /** The tools' names. Each stands in its own file, and in builtin-tools.ts. */
-const TOOL_NAMES = new Set(['read', 'list', 'find', 'search', 'edit', 'write', 'bash', 'todo', 'fetch']);
+const TOOL_NAMES = new Set([
+  'read',
+  'list',
+  'find',
+  'search',
+  'edit',
+  'write',
+  'bash',
+  'todo',
+  'fetch',
+]);
 /** Fields of the tools' inputs. A tool gives its title, summary and preview itself, so that nobody else reads them. */
 const INPUT_FIELDS = new Set([
   ...['path', 'edits', 'content', 'oldText', 'newText', 'glob', 'pattern', 'url', 'items'],
@@ -12,9 +31,12 @@ const UNMISTAKABLE = 'bash';
 
 /** The last name of `a.b.tool`, `tool`, or a key. */
 const lastName = (node: unknown): string =>
-  isNode(node) ? (nameOf(node) ?? nameOf(node.property) ?? nameOf(node.key) ?? nameOf(node.id) ?? '') : '';
+  isNode(node)
+    ? (nameOf(node) ?? nameOf(node.property) ?? nameOf(node.key) ?? nameOf(node.id) ?? '')
+    : '';
 
-const speaksOfTools = (node: unknown): boolean => /^tool(Name)?$|Tools?$|^tools$/.test(lastName(node));
+const speaksOfTools = (node: unknown): boolean =>
+  /^tool(Name)?$|Tools?$|^tools$/.test(lastName(node));
 
 /** `spawn('bash', …)` and `find('bash')` mean the shell. */
 const startsProgram = (parent: Node): boolean =>
@@ -27,7 +49,8 @@ const startsProgram = (parent: Node): boolean =>
 const meansTool = (literal: Node, parent: Node | null, ancestors: readonly Node[]): boolean => {
   if (parent === null) return false;
   if (literal.value === UNMISTAKABLE) return !startsProgram(parent);
-  if (parent.type === 'BinaryExpression') return speaksOfTools(parent.left) || speaksOfTools(parent.right);
+  if (parent.type === 'BinaryExpression')
+    return speaksOfTools(parent.left) || speaksOfTools(parent.right);
   if (parent.type === 'Property') return speaksOfTools(parent);
   if (parent.type === 'SwitchCase') {
     const decision = ancestors.at(-2);
@@ -71,7 +94,9 @@ const retries = (name: string): boolean => /retr(y|ies)/i.test(name) && !/retryA
 
 /** The edges to the world, where trying again would be easy. The runtime performs the machine's retry, the cli shows it. */
 const isEdge = (file: string): boolean =>
-  /^packages\/agent\/src\/(models|tools|journal|session\/prompt|command\/sandbox|workspace)\//.test(file);
+  /^packages\/agent\/src\/(models|tools|journal|session\/prompt|command\/sandbox|workspace)\//.test(
+    file,
+  );
 
 /** A function that tries again, or a library that is allowed to. */
 const retryFault = (node: Node, file: string): string | null => {

@@ -1,4 +1,13 @@
-import { childrenOf, type Fault, isNode, type Node, nameOf, type Source, stringOf, walk } from './source.js';
+import {
+  childrenOf,
+  type Fault,
+  isNode,
+  type Node,
+  nameOf,
+  type Source,
+  stringOf,
+  walk,
+} from './source.js';
 
 /** The only files that may write to the descriptors 1 and 2, and the only ones that may compose control sequences. */
 const WRITERS = new Set(['packages/terminal/src/write.ts']);
@@ -37,8 +46,11 @@ const isStream = (node: Node): boolean =>
 
 const streamFault = (node: Node, parent: Node | null): string | null => {
   if (!isStream(node) || parent === null) return null;
-  if (parent.type === 'MemberExpression' && LOOKED_AT.has(nameOf(parent.property) ?? '')) return null;
-  return parent.type === 'CallExpression' && LOOKING.has(calleeOf(parent)) ? null : 'a stream of the process';
+  if (parent.type === 'MemberExpression' && LOOKED_AT.has(nameOf(parent.property) ?? ''))
+    return null;
+  return parent.type === 'CallExpression' && LOOKING.has(calleeOf(parent))
+    ? null
+    : 'a stream of the process';
 };
 
 /** `const { stdout } = process`, `import { stderr } from 'node:process'`. */
@@ -47,13 +59,16 @@ const boundFault = (node: Node, parent: Node | null): string | null => {
     (node.type === 'ObjectPattern' && nameOf(parent?.init) === 'process') ||
     (node.type === 'ImportDeclaration' && /^(node:)?process$/.test(stringOf(node.source) ?? ''));
   if (!isOfProcess) return null;
-  return childrenOf(node).some((child) => STREAMS.has(nameOf(child.key) ?? nameOf(child.imported) ?? ''))
+  return childrenOf(node).some((child) =>
+    STREAMS.has(nameOf(child.key) ?? nameOf(child.imported) ?? ''),
+  )
     ? 'a stream of the process'
     : null;
 };
 
 const callFault = (node: Node): string | null => {
-  if (node.type === 'NewExpression' && calleeOf(node) === 'WriteStream') return 'a stream to a descriptor';
+  if (node.type === 'NewExpression' && calleeOf(node) === 'WriteStream')
+    return 'a stream to a descriptor';
   if (node.type !== 'CallExpression') return null;
   const name = calleeOf(node);
   const [first, ...rest] = elementsOf(node.arguments);
@@ -63,7 +78,9 @@ const callFault = (node: Node): string | null => {
   const saysWhere = rest.some(
     (one) => isNode(one) && childrenOf(one).some((child) => nameOf(child.key) === 'stdio'),
   );
-  return LOUD_UNLESS_TOLD.has(name) && !saysWhere ? `${name} without stdio, which prints errors` : null;
+  return LOUD_UNLESS_TOLD.has(name) && !saysWhere
+    ? `${name} without stdio, which prints errors`
+    : null;
 };
 
 const propertyFault = (node: Node): string | null => {
@@ -72,7 +89,9 @@ const propertyFault = (node: Node): string | null => {
   if (key === 'fd' && isOutput(node.value)) return 'a stream to a descriptor';
   if (key !== 'stdio' || !isNode(node.value)) return null;
   const given = [node.value, ...elementsOf(node.value.elements)];
-  return given.some((one) => literalOf(one) === 'inherit' || isOutput(one)) ? 'a child that inherits' : null;
+  return given.some((one) => literalOf(one) === 'inherit' || isOutput(one))
+    ? 'a child that inherits'
+    : null;
 };
 
 const forkFault = (node: Node): string | null =>
@@ -96,14 +115,17 @@ const sequenceFault = (node: Node): string | null =>
     : null;
 
 const consoleFault = (node: Node, parent: Node | null, field: string): string | null =>
-  nameOf(node) === 'console' && parent !== null && field !== 'property' && field !== 'key' ? 'console' : null;
+  nameOf(node) === 'console' && parent !== null && field !== 'property' && field !== 'key'
+    ? 'console'
+    : null;
 
 /** Nothing writes to a terminal but the one module that makes it safe. For the sources of packages. */
 export const outputFaults = (source: Source): readonly Fault[] => {
   const { file } = source;
   const faults: Fault[] = [];
   walk(source.program, (node, parent, field) => {
-    const add = (text: string): void => void faults.push({ file, line: source.lineOf(node.start), text });
+    const add = (text: string): void =>
+      void faults.push({ file, line: source.lineOf(node.start), text });
     const sequence = COMPOSERS.has(file) ? null : sequenceFault(node);
     if (sequence !== null) add(sequence);
     if (WRITERS.has(file)) return;

@@ -17,7 +17,8 @@ const PASSING_ON = new Set([
 const importsTypesOnly = (node: Node): boolean => {
   const names = Array.isArray(node.specifiers) ? node.specifiers.filter(isNode) : [];
   return (
-    node.importKind === 'type' || (names.length > 0 && names.every((name) => name.importKind === 'type'))
+    node.importKind === 'type' ||
+    (names.length > 0 && names.every((name) => name.importKind === 'type'))
   );
 };
 
@@ -26,7 +27,8 @@ const processFault = (node: Node, file: string): string | null => {
   if (MODULE.test(specifier) && !importsTypesOnly(node) && file !== STARTER)
     return `processes are started in ${STARTER} only: use what it exports`;
   const type = isNode(node.typeAnnotation) ? node.typeAnnotation : null;
-  const isClaim = node.type === 'TSAsExpression' && type !== null && nameOf(type.typeName) === JUDGED;
+  const isClaim =
+    node.type === 'TSAsExpression' && type !== null && nameOf(type.typeName) === JUDGED;
   return isClaim && !JUDGES.includes(file) && !PASSING_ON.has(file)
     ? `a ${JUDGED} comes from ${JUDGES.join(' and ')} only: nobody else may say that a program is safe to start`
     : null;

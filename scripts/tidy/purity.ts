@@ -2,11 +2,24 @@ import { type Fault, type Node, nameOf, type Source, walk } from './source.js';
 
 /** Names that bring time, chance or the world into the pure core. */
 const IMPURE = new Set([
-  ...['Date', 'process', 'fetch', 'console', 'crypto', 'performance', 'globalThis', 'require', 'Buffer'],
+  ...[
+    'Date',
+    'process',
+    'fetch',
+    'console',
+    'crypto',
+    'performance',
+    'globalThis',
+    'require',
+    'Buffer',
+  ],
   ...['setTimeout', 'setInterval', 'setImmediate', 'queueMicrotask', 'Promise', 'structuredClone'],
 ]);
 /** The parts of the machine kit that drive a machine, and may await and throw. */
-const DRIVERS = new Set(['packages/machine/src/builder/drive.ts', 'packages/machine/src/builder/builder.ts']);
+const DRIVERS = new Set([
+  'packages/machine/src/builder/drive.ts',
+  'packages/machine/src/builder/builder.ts',
+]);
 const DRIVING = new Set(['Promise', 'async', 'await', 'throw']);
 
 const isPure = (file: string): boolean =>
@@ -45,7 +58,11 @@ export const purityFaults = (source: Source): readonly Fault[] => {
   walk(source.program, (node, parent, field) => {
     const word = impureWord(node, parent, field);
     if (word === null || (DRIVERS.has(source.file) && DRIVING.has(word))) return;
-    faults.push({ file: source.file, line: source.lineOf(node.start), text: `'${word}' in the pure core` });
+    faults.push({
+      file: source.file,
+      line: source.lineOf(node.start),
+      text: `'${word}' in the pure core`,
+    });
   });
   return faults;
 };

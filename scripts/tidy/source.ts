@@ -25,7 +25,9 @@ export type Look = (node: Node, parent: Node | null, field: string) => void;
 
 export const isNode = (value: unknown): value is Node =>
   // Any object can be asked for a field.
-  typeof value === 'object' && value !== null && typeof (value as { type?: unknown }).type === 'string';
+  typeof value === 'object' &&
+  value !== null &&
+  typeof (value as { type?: unknown }).type === 'string';
 
 /** The nodes right below, in the order of the text. */
 export const childrenOf = (node: Node): readonly Node[] => {
@@ -63,16 +65,21 @@ const listNodes = (top: Node): readonly Visited[] => {
 
 /** Shows every node once, parents first. */
 export const walk = (top: Node, look: Look): void => {
-  for (const { node, parent, field } of visited.get(top) ?? listNodes(top)) look(node, parent, field);
+  for (const { node, parent, field } of visited.get(top) ?? listNodes(top))
+    look(node, parent, field);
 };
 
 /** The text of an identifier, or of a key that is one; undefined of anything else. */
 export const nameOf = (value: unknown): string | undefined =>
-  isNode(value) && value.type === 'Identifier' && typeof value.name === 'string' ? value.name : undefined;
+  isNode(value) && value.type === 'Identifier' && typeof value.name === 'string'
+    ? value.name
+    : undefined;
 
 /** The value of a string literal; undefined of anything else. */
 export const stringOf = (value: unknown): string | undefined =>
-  isNode(value) && value.type === 'Literal' && typeof value.value === 'string' ? value.value : undefined;
+  isNode(value) && value.type === 'Literal' && typeof value.value === 'string'
+    ? value.value
+    : undefined;
 
 const lineFinder = (text: string): ((offset: number) => number) => {
   const ends = [...text.matchAll(/\n/g)].map((match) => match.index);
@@ -105,5 +112,12 @@ export const parse = (file: string, text: string): Source => {
   if (first) throw new Error(`${file}: ${first.message}`);
   // The parser's own types name each node; the rules here look at fields only, with a check at each.
   const tree = program as unknown as Node;
-  return { file, text, program: tree, imports: importsOf(tree), comments, lineOf: lineFinder(text) };
+  return {
+    file,
+    text,
+    program: tree,
+    imports: importsOf(tree),
+    comments,
+    lineOf: lineFinder(text),
+  };
 };

@@ -2,8 +2,14 @@ import type { Fault, Source } from './source.js';
 
 /** Texts that belong to one machine only, such as absolute paths. */
 const PLACES: readonly { readonly found: RegExp; readonly text: string }[] = [
-  { found: /https?:\/\/registry\./, text: 'names a registry host: packages are named, not addressed' },
-  { found: /(?:^|[\s'"`(=:[])\/(?:root|work|home\/\w+|Users\/\w+)\//, text: 'names a folder of one machine' },
+  {
+    found: /https?:\/\/registry\./,
+    text: 'names a registry host: packages are named, not addressed',
+  },
+  {
+    found: /(?:^|[\s'"`(=:[])\/(?:root|work|home\/\w+|Users\/\w+)\//,
+    text: 'names a folder of one machine',
+  },
   { found: /\.\.\/shared\b/, text: 'names a folder outside the repository' },
   {
     found: /"resolved":\s*"http/,
@@ -30,7 +36,11 @@ export const textFaults = (file: string, text: string): readonly Fault[] => {
   );
   const limit = LENGTHS.find((one) => one.file.test(file));
   if (limit && lines.length > limit.linesMax) {
-    faults.push({ file, line: limit.linesMax + 1, text: `${lines.length} lines, at most ${limit.linesMax}` });
+    faults.push({
+      file,
+      line: limit.linesMax + 1,
+      text: `${lines.length} lines, at most ${limit.linesMax}`,
+    });
   }
   return faults;
 };
@@ -47,7 +57,11 @@ export const fileNameFaults = (
     [...value.matchAll(SOURCE_NAME)]
       .map(([name]) => name)
       .filter((name) => !names.has(name))
-      .map((name) => ({ file, line: lineOf(start), text: `a comment names ${name}: there is no such file` })),
+      .map((name) => ({
+        file,
+        line: lineOf(start),
+        text: `a comment names ${name}: there is no such file`,
+      })),
   );
 
 /** The import of a program in a string, which a test bundles with the root as its folder. */

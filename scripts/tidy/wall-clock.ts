@@ -29,7 +29,8 @@ const ALLOWED: ReadonlySet<string> = new Set([
 const asksNoClock = (node: Node, parent: Node, field: string): boolean => {
   if (parent.type === 'NewExpression')
     return field === 'callee' && Array.isArray(parent.arguments) && parent.arguments.length > 0;
-  if (parent.type === 'BinaryExpression') return parent.operator === 'instanceof' && parent.right === node;
+  if (parent.type === 'BinaryExpression')
+    return parent.operator === 'instanceof' && parent.right === node;
   if (parent.type === 'MemberExpression' && field === 'object')
     return parent.computed !== true && ['parse', 'UTC'].includes(nameOf(parent.property) ?? '');
   return false;

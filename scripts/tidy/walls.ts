@@ -58,7 +58,9 @@ const resolve = (file: string, specifier: string, manifests: Manifests): string 
     return path.posix.join(path.posix.dirname(file), specifier).replace(/\.js$/, '.ts');
   const { name, inside } = splitSpecifier(specifier);
   const folder = [...manifests].find(([, manifest]) => manifest.name === name)?.[0];
-  return folder === undefined ? null : `packages/${folder}/src/${inside === '' ? 'index' : inside}.ts`;
+  return folder === undefined
+    ? null
+    : `packages/${folder}/src/${inside === '' ? 'index' : inside}.ts`;
 };
 
 const importFault = (file: string, specifier: string, manifests: Manifests): string | null => {
@@ -76,11 +78,15 @@ const importFault = (file: string, specifier: string, manifests: Manifests): str
   const { name } = splitSpecifier(specifier);
   if (name.startsWith('node:')) return null;
   if (name === manifest.name) return `a package never imports itself by its name ('${specifier}')`;
-  return manifest.dependencies.has(name) ? null : `packages/${here}/package.json does not name ${name}`;
+  return manifest.dependencies.has(name)
+    ? null
+    : `packages/${here}/package.json does not name ${name}`;
 };
 
 /** Groups of nodes that reach each other, each in the order in which its nodes were met. */
-const circlesOf = (edges: ReadonlyMap<string, ReadonlySet<string>>): readonly (readonly string[])[] => {
+const circlesOf = (
+  edges: ReadonlyMap<string, ReadonlySet<string>>,
+): readonly (readonly string[])[] => {
   const low = new Map<string, number>();
   const index = new Map<string, number>();
   const waiting: string[] = [];
@@ -187,7 +193,8 @@ const smallFileFaults = (sources: readonly Source[], manifests: Manifests): read
     const [importer, ...others] = importers.get(file) ?? [];
     const isSmall = text.split('\n').length <= SMALL_LINES;
     const isFace = path.posix.basename(file) === 'index.ts';
-    if (!isSmall || isFace || importer === undefined || others.length > 0 || loadedLate.has(file)) return [];
+    if (!isSmall || isFace || importer === undefined || others.length > 0 || loadedLate.has(file))
+      return [];
     return [{ file, line: 1, text: `a small file that only ${importer} imports: put it there` }];
   });
 };

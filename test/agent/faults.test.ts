@@ -54,7 +54,7 @@ describe('the list', () => {
     test(`refuses a fault that does not fit '${text}'`, () =>
       assert.throws(
         () => planted(text, fault),
-        /'two for one' does not apply: its text stands in one\.ts [02] times/,
+        /'two for one' does not fit one\.ts: its text stands there [02] times/,
       ));
   }
 });

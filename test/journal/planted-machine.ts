@@ -12,6 +12,7 @@ import type {
 import { MACHINE_VERSION } from '../../packages/agent/src/machine/machine.js';
 import type { scriptedModel } from '../../packages/agent/src/models/scripted-model.js';
 import type { openSession } from '../../packages/agent/src/session/create-agent.js';
+import { replaceSource } from '../../scripts/plant/fault.js';
 import { workspacePackages } from '../../scripts/workspace-packages.js';
 
 /** Another version of Pawl: this one with edits in its machine, compiled and loaded beside it. */
@@ -34,13 +35,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const edited = (file: string, edits: readonly Edit[]): string =>
   edits
     .filter((edit) => path.join(root, 'packages', edit.file) === file)
-    .reduce(
-      (text, { from, to }) => {
-        if (text.split(from).length !== 2) throw new Error(`does not stand in ${file} once: ${from}`);
-        return text.replace(from, () => to);
-      },
-      readFileSync(file, 'utf8'),
-    );
+    .reduce((text, edit) => replaceSource(text, edit, file), readFileSync(file, 'utf8'));
 
 const plant = (edits: readonly Edit[]): Plugin => ({
   name: 'plant',

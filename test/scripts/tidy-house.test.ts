@@ -54,14 +54,25 @@ const names: readonly Row[] = [
 const shapes: readonly Row[] = [
   { title: 'a file may be long', given: { 'packages/pawl/src/a.ts': many(900) }, then: [] },
   {
-    title: 'the table of the agent has at most 430 lines',
-    given: { 'packages/agent/src/machine/table.ts': many(431), 'packages/ask/src/run/table.ts': many(431) },
-    then: ['packages/agent/src/machine/table.ts:431 431 lines'],
+    title: 'the table of the agent has at most 500 lines',
+    given: { 'packages/agent/src/machine/table.ts': many(501), 'packages/ask/src/run/table.ts': many(501) },
+    then: ['packages/agent/src/machine/table.ts:501 501 lines'],
   },
   {
-    title: 'an example has at most 40 lines',
-    given: { 'examples/01-a.ts': many(41) },
-    then: ['examples/01-a.ts:41 41'],
+    title: 'an example has at most 46 lines',
+    given: { 'examples/01-a.ts': many(47) },
+    then: ['examples/01-a.ts:47 47'],
+  },
+  {
+    title: 'a line of a package has at most 100 columns, unless a text or a pattern stands in it',
+    given: {
+      'packages/pawl/src/a.ts': `export const a = [${'1, '.repeat(27)}1];\n`,
+      'packages/pawl/src/b.ts': `export const b = [${'1, '.repeat(26)}1];\n`,
+      'packages/pawl/src/c.ts': `export const c = '${'long '.repeat(30)}';\n`,
+      'packages/pawl/src/d.ts': `export const d = /${'long'.repeat(30)}/;\n`,
+      'packages/pawl/src/e.ts': `/** ${'long '.repeat(30)}*/\nexport const e = 1;\n`,
+    },
+    then: ['packages/pawl/src/a.ts:1 102 columns', 'packages/pawl/src/e.ts:1 156 columns'],
   },
   {
     title: 'a function has at most 70 lines',

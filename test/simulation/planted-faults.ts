@@ -73,7 +73,10 @@ const earlierFaults: readonly PlantedFault[] = [
 ];
 
 const journalFaults: readonly PlantedFault[] = [
-  fault('a write is acknowledged without a sync', WRITER, ['    await this.#handle.datasync();\n  }', '  }']),
+  fault('a write is acknowledged without a sync', WRITER, [
+    'this.#size + written);\n    }\n    await this.#handle.datasync();',
+    'this.#size + written);\n    }',
+  ]),
   fault('a sync that failed in another thread counts as done', WRITER, [
     'error === null ? resolve() : reject(error)',
     'error === null ? resolve() : resolve(void reject)',

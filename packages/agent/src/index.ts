@@ -1,4 +1,7 @@
-/** The agent as a library: agents, their sessions, and tools of your own. Models, journals and ports have files of their own. */
+/**
+ * The agent as a library: agents, their sessions, and tools of your own. Models, journals and ports
+ * have files of their own.
+ */
 
 export type { ApprovalQuestion, ApprovalReply, OnApproval } from './session/approvals.js';
 export {

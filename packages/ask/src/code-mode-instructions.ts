@@ -39,7 +39,10 @@ const words: Readonly<Record<CodeModeFacts['language'], Words>> = {
 const fenced = (code: string): string => `\`\`\`repl\n${code}\n\`\`\``;
 
 const recursion: Readonly<Record<CodeModeFacts['recursive'], string>> = {
-  yes: '- rlm_query(prompt), rlm_query_batched(prompts): as above, but each prompt goes to one like you, with an environment whose `context` is that prompt. For parts that are too large or too hard for one reading; slower and dearer.',
+  yes:
+    '- rlm_query(prompt), rlm_query_batched(prompts): as above, but each prompt goes to one ' +
+    'like you, with an environment whose `context` is that prompt. For parts that are too ' +
+    'large or too hard for one reading; slower and dearer.',
   no: '- rlm_query and rlm_query_batched do the same here.',
 };
 
@@ -55,7 +58,10 @@ const recordAnswer = (submit: string): Answering => ({
 });
 
 const finalAnswer: Answering = {
-  how: '- Your answer is no variable: FINAL(text) in your reply, at the start of a line and outside of a fence, is the answer; FINAL_VAR(name) answers with a variable. The run ends with that reply, after its program.',
+  how:
+    '- Your answer is no variable: FINAL(text) in your reply, at the start of a line and ' +
+    'outside of a fence, is the answer; FINAL_VAR(name) answers with a variable. The run ends ' +
+    'with that reply, after its program.',
   where: 'Give it in the next reply:',
   example: 'FINAL_VAR(result)',
 };
@@ -94,4 +100,6 @@ If iterations run out, submit the best that you have.
 
 /** Instructions for a plain sub-call: a model that gets one prompt and no environment. */
 export const subcallInstructions =
-  'A program asks you, and a program reads your reply. Do what the prompt says, with what is in it, and reply with just what it asks for, in the form it asks for: no greeting, no explanation, no questions. If the prompt lacks what is needed, say so in one line.\n';
+  'A program asks you, and a program reads your reply. Do what the prompt says, with what is ' +
+  'in it, and reply with just what it asks for, in the form it asks for: no greeting, no ' +
+  'explanation, no questions. If the prompt lacks what is needed, say so in one line.\n';

@@ -45,11 +45,15 @@ const loadEnvironments = async (): Promise<EnvironmentKinds> => {
 
 type Chosen = { readonly kind: EnvironmentKind; readonly note: string | null };
 
-const refuseUnpriced = (models: readonly Model[], { limits }: Pick<CodeSettings, 'limits'>): void => {
+const refuseUnpriced = (
+  models: readonly Model[],
+  { limits }: Pick<CodeSettings, 'limits'>,
+): void => {
   const unknown = models.find(({ facts }) => facts.prices === null);
   if (unknown === undefined || !isLimited(limits.usd)) return;
   throw new Error(
-    `a limit in dollars can't be kept: the price of ${unknown.id} is not known. Set a limit in tokens, iterations or minutes instead.`,
+    `a limit in dollars can't be kept: the price of ${unknown.id} is not known. Set a limit ` +
+      'in tokens, iterations or minutes instead.',
   );
 };
 
@@ -108,7 +112,10 @@ class Askers implements Asker {
     return this.#start(opened, chosen, instructions, options);
   }
 
-  async resume(sessionId: string, watcherOrOptions: Watcher<AskTypes> | ResumeOptions = {}): Promise<AskRun> {
+  async resume(
+    sessionId: string,
+    watcherOrOptions: Watcher<AskTypes> | ResumeOptions = {},
+  ): Promise<AskRun> {
     const options: ResumeOptions =
       typeof watcherOrOptions === 'function' ? { watcher: watcherOrOptions } : watcherOrOptions;
     const { watcher, limits } = options;
@@ -121,7 +128,10 @@ class Askers implements Asker {
       if (goesOn) await verifyInputs(settings.files, this.#options.journals.blobs);
       const chosen = await this.#chooseAgain(settings, goesOn);
       const instructions = (await journal.frozen()).instructions;
-      return this.#start(opened, chosen, instructions, { watcher, limits: goesOn ? limits : undefined });
+      return this.#start(opened, chosen, instructions, {
+        watcher,
+        limits: goesOn ? limits : undefined,
+      });
     });
     if (started.kind === 'done') return started.value;
     // Report the first failure; a second one, from closing the journal, is ignored.
@@ -136,10 +146,15 @@ class Askers implements Asker {
   async #choose(name: EnvironmentName | null): Promise<Chosen> {
     const choice = await chooseEnvironment(name, await this.#environments());
     if (choice.status === 'chosen') return choice;
-    throw new EnvironmentUnavailable(`There is no environment for the model's programs. ${choice.why}`);
+    throw new EnvironmentUnavailable(
+      `There is no environment for the model's programs. ${choice.why}`,
+    );
   }
 
-  /** A resumed run keeps its environment: another one can't rebuild its variables. A finished run needs no probe. */
+  /**
+   * A resumed run keeps its environment: another one can't rebuild its variables. A finished run
+   * needs no probe.
+   */
   async #chooseAgain({ environment }: AskSettings, goesOn: boolean): Promise<Chosen> {
     if (goesOn) return this.#choose(environment);
     return { kind: (await this.#environments())[environment], note: null };
@@ -148,7 +163,10 @@ class Askers implements Asker {
   async #settingsFor(options: AskOptions, kind: EnvironmentKind): Promise<AskSettings> {
     const { model, subModel = model, policy } = this.#options;
     const { workspace } = options;
-    const inputs = await measureInputs(options.contexts, { workspace, blobs: this.#options.journals.blobs });
+    const inputs = await measureInputs(options.contexts, {
+      workspace,
+      blobs: this.#options.journals.blobs,
+    });
     const settings: AskSettings = {
       ...defaultCodeSettings,
       ...defaults,
@@ -177,13 +195,25 @@ class Askers implements Asker {
     {
       watcher,
       limits,
-    }: { readonly watcher?: Watcher<AskTypes> | undefined; readonly limits?: ChangedLimits | undefined },
+    }: {
+      readonly watcher?: Watcher<AskTypes> | undefined;
+      readonly limits?: ChangedLimits | undefined;
+    },
   ): Promise<AskRun> {
     const report = reportThrough(this.#options.report ?? ((fault) => process.emitWarning(fault)));
-    const tree = new LiveTree(journal, state, this.#equip(kind, instructions), report, limits ?? null);
+    const tree = new LiveTree(
+      journal,
+      state,
+      this.#equip(kind, instructions),
+      report,
+      limits ?? null,
+    );
     if (watcher !== undefined) tree.watch(watcher);
     await tree.start(past?.lastAt ?? null);
-    const outcome = tree.outcome.then((ended) => ({ ...ended, pieces: piecesOf(tree.state.pieces) }));
+    const outcome = tree.outcome.then((ended) => ({
+      ...ended,
+      pieces: piecesOf(tree.state.pieces),
+    }));
     // Avoids an unhandled rejection, which would end the process; awaiting `outcome` still rejects.
     outcome.catch(() => undefined);
     return {
@@ -222,7 +252,10 @@ class Askers implements Asker {
   }
 }
 
-/** Creates an asker, which answers questions about large inputs: one model, one journal store, any number of runs. */
+/**
+ * Creates an asker, which answers questions about large inputs: one model, one journal store, any
+ * number of runs.
+ */
 export const createAsker = (options: AskerOptions): Asker => new Askers(options);
 
 /** The types of code mode as a library. */
@@ -242,7 +275,8 @@ export type AskerOptions = {
   /** How much the models should think. Default: `auto`, which leaves it to them. */
   readonly effort?: Effort;
   /**
-   * Secrets in addition to those in the environment. Each key is the name that models see in place of its value.
+   * Secrets in addition to those in the environment. Each key is the name that models see in place
+   * of its value.
    */
   readonly secrets?: Readonly<Record<string, string>>;
   /** Called before every model call, in addition to the limits. */
@@ -297,7 +331,9 @@ export type AskRun = {
   watch(watcher: Watcher<AskTypes>): () => void;
   /** Ends the run; `outcome` then has the status `cancelled`. */
   cancel(): Promise<void>;
-  /** Stops the run so that it can be resumed. The journal's lock is free when the promise resolves. */
+  /**
+   * Stops the run so that it can be resumed. The journal's lock is free when the promise resolves.
+   */
   close(): Promise<void>;
 };
 
@@ -316,7 +352,10 @@ export type ResumeOptions = {
   readonly watcher?: Watcher<AskTypes>;
   /** New limits; a missing one stays as it was. 0 means no limit; `timeMs` counts from now. */
   readonly limits?: ChangedLimits;
-  /** Resume the run even if another process may have it open. That process stops before it writes again. */
+  /**
+   * Resume the run even if another process may have it open. That process stops before it writes
+   * again.
+   */
   readonly takeOver?: boolean;
 };
 
@@ -332,7 +371,11 @@ const MILLION = 1_000_000;
 type TokenCosts = { readonly input: number; readonly output: number };
 
 /** The rate of a call with a fixed number of tokens in addition to the characters of its prompt. */
-const estimateRate = (fixed: TokenCosts, tokensPerCharacter: number, dollars: TokenCosts): Rate => ({
+const estimateRate = (
+  fixed: TokenCosts,
+  tokensPerCharacter: number,
+  dollars: TokenCosts,
+): Rate => ({
   callUsd: (fixed.input * dollars.input + fixed.output * dollars.output) / MILLION,
   callTokens: fixed.input + fixed.output,
   characterUsd: (tokensPerCharacter * dollars.input) / MILLION,
@@ -340,8 +383,9 @@ const estimateRate = (fixed: TokenCosts, tokensPerCharacter: number, dollars: To
 });
 
 /**
- * The expected and the worst-case cost of a call to the most expensive of the models. Worst case: each character is a
- * token, the whole input is written to a cache, and the reply has the maximum length.
+ * The expected and the worst-case cost of a call to the most expensive of the models. Worst case:
+ * each character is a token, the whole input is written to a cache, and the reply has the maximum
+ * length.
  */
 const estimateReserve = (models: readonly Model[]): Reserve => {
   const most = (read: (model: Model) => number | undefined): number =>
@@ -354,8 +398,14 @@ const estimateReserve = (models: readonly Model[]): Reserve => {
   );
   const longest = most(({ facts }) => facts.outputTokensMax);
   return {
-    expected: estimateRate({ input: 0, output: REPLY_TOKENS }, 1 / CHARACTERS_PER_TOKEN, { input, output }),
-    worst: estimateRate({ input: INSTRUCTION_TOKENS, output: longest }, 1, { input: written, output }),
+    expected: estimateRate({ input: 0, output: REPLY_TOKENS }, 1 / CHARACTERS_PER_TOKEN, {
+      input,
+      output,
+    }),
+    worst: estimateRate({ input: INSTRUCTION_TOKENS, output: longest }, 1, {
+      input: written,
+      output,
+    }),
     basis: 'estimated',
   };
 };
@@ -377,8 +427,8 @@ const probeEnvironment = async (kind: EnvironmentKind): Promise<EnvironmentChoic
 };
 
 /**
- * Chooses the environment of a recursive run: the one that the user names, else `javascript`, else `quickjs` with a
- * note. `python` is used only by name.
+ * Chooses the environment of a recursive run: the one that the user names, else `javascript`, else
+ * `quickjs` with a note. `python` is used only by name.
  */
 export const chooseEnvironment = async (
   name: EnvironmentName | null,

@@ -29,9 +29,16 @@ export type ExploreNeeds = {
 };
 
 /** An unfinished run, its limits and its usage so far. */
-type UnfinishedRun = { readonly id: string; readonly limits: RunLimits; readonly spent: UsageTotals };
+type UnfinishedRun = {
+  readonly id: string;
+  readonly limits: RunLimits;
+  readonly spent: UsageTotals;
+};
 
-/** The unfinished run of the same question about the same files, or null: a repeated call resumes it. */
+/**
+ * The unfinished run of the same question about the same files, or null: a repeated call resumes
+ * it.
+ */
 const findUnfinished = async (
   { journals }: ExploreNeeds,
   question: string,
@@ -117,7 +124,11 @@ const toToolOutcome = (outcome: Outcome, usage: Usage): ToolOutcome => {
     case 'failed':
       return { status: 'failed', text: withPartial(outcome.message, outcome.partial), usage };
     case 'cancelled':
-      return { status: 'cancelled', text: withPartial('the run was cancelled', outcome.partial), usage };
+      return {
+        status: 'cancelled',
+        text: withPartial('the run was cancelled', outcome.partial),
+        usage,
+      };
     default:
       return outcome satisfies never;
   }
@@ -147,7 +158,8 @@ export const explore = async (
     if (allowed.kind === 'elsewhere') return { status: 'failed', text: allowed.why };
   }
   const limits = limitsFrom(context.left());
-  if (limits === null) return { status: 'failed', text: 'not run: the limit of the session is used up' };
+  if (limits === null)
+    return { status: 'failed', text: 'not run: the limit of the session is used up' };
   const run = await begin(needs, input, context, limits);
   const unwatch = tell(run, context);
   const cancel = (): void => void attempt(() => run.cancel());

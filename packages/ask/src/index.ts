@@ -1,4 +1,7 @@
-/** How the library offers ask: everything in `ask/` is loaded with the first call of a method, not with the package. */
+/**
+ * How the library offers ask: everything in `ask/` is loaded with the first call of a method, not
+ * with the package.
+ */
 
 import type { FileJournalOptions } from '@pawl/agent/journal/file-store';
 import { listSessions } from '@pawl/agent/journal/list';
@@ -31,7 +34,9 @@ export const createAsker = (options: AskerOptions): Asker => {
 
 /** Runs of code mode as files under `folder`, beside the agent's sessions. */
 export const fileAskJournals = (options: FileJournalOptions): InspectableStore<AskTypes> => {
-  const load = once(async () => (await import('./journaled-ask-machine.js')).fileAskJournals(options));
+  const load = once(async () =>
+    (await import('./journaled-ask-machine.js')).fileAskJournals(options),
+  );
   return {
     blobs: fileBlobs(options.folder),
     list: () => listSessions(options.folder),

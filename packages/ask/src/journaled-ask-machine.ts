@@ -20,10 +20,16 @@ const collectPast = (): { see(event: AskTypes['event']): void; past(): PastFiles
   };
 };
 
-/** As MACHINE_VERSION of the agent. Runs of an earlier version go on; their recorded hashes are not compared. */
+/**
+ * As MACHINE_VERSION of the agent. Runs of an earlier version go on; their recorded hashes are not
+ * compared.
+ */
 const ASK_VERSION = 1;
 
-/** Returns a hash function for the states of one tree; it caches the serialization of shared objects. */
+/**
+ * Returns a hash function for the states of one tree; it caches the serialization of shared
+ * objects.
+ */
 export const createTreeCheck = (): ((tree: Tree) => string) => {
   const written = new WeakMap<object, string>();
   const write = (value: unknown): string => {
@@ -59,15 +65,20 @@ export const askMachine: JournaledMachine<AskTypes> = {
   createCheck: createTreeCheck,
 };
 
-/** A store that keeps the journals of code mode as files under `folder`, beside the agent's sessions. */
+/**
+ * A store that keeps the journals of code mode as files under `folder`, beside the agent's
+ * sessions.
+ */
 export const fileAskJournals = (options: FileJournalOptions): InspectableStore<AskTypes> =>
   machineFileJournals(askMachine, options);
 
 /**
  * Hashes the states of a tree of runs, incrementally.
  *
- * 1. A state shares nearly all of its objects with the one before, and objects never change: each is serialized once.
- * 2. An object with a long serialization is represented by its hash in its parent, so no text is hashed twice.
+ * 1. A state shares nearly all of its objects with the one before, and objects never change: each
+ *    is serialized once.
+ * 2. An object with a long serialization is represented by its hash in its parent, so no text is
+ *    hashed twice.
  * 3. Keys are sorted, so the insertion order of fields does not matter.
  */
 const SUMMED_FROM = 512;

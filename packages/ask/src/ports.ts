@@ -1,4 +1,7 @@
-/** The ports of a recursive run: environments for the model's code, and the types of its journal. Types only. */
+/**
+ * The ports of a recursive run: environments for the model's code, and the types of its journal.
+ * Types only.
+ */
 
 import type { TreeAction } from './run/action.js';
 import type { CellReport } from './run/cell-types.js';
@@ -19,7 +22,10 @@ export type Subcall = {
   readonly model?: string;
 };
 
-/** Answers a sub-call with one text per prompt, in prompt order; a failed slot holds a text that begins `Error: `. */
+/**
+ * Answers a sub-call with one text per prompt, in prompt order; a failed slot holds a text that
+ * begins `Error: `.
+ */
 export type SubcallAnswerer = (subcall: Subcall) => Promise<readonly string[]>;
 
 export type Cell = {
@@ -32,16 +38,24 @@ export type Cell = {
 
 /** A process or worker with variables that persist from cell to cell. Runs one cell at a time. */
 export type Environment = {
-  /** A failure of the code is part of the report. Rejects only if the environment itself is broken. */
+  /**
+   * A failure of the code is part of the report. Rejects only if the environment itself is broken.
+   */
   run(cell: Cell, answer: SubcallAnswerer): Promise<CellReport>;
-  /** The value of a variable as text (a string without quotes), for FINAL_VAR; null if there is no such variable. */
+  /**
+   * The value of a variable as text (a string without quotes), for FINAL_VAR; null if there is no
+   * such variable.
+   */
   read(name: string): Promise<string | null>;
   /** Ends the environment and its process. Never rejects. */
   close(): Promise<void>;
 };
 
 export type EnvironmentOptions = {
-  /** Real paths of the inputs, UTF-8 text files. `context` is the text of a single input, or a list of texts. */
+  /**
+   * Real paths of the inputs, UTF-8 text files. `context` is the text of a single input, or a list
+   * of texts.
+   */
   readonly contexts: readonly string[];
   /** Unique names of the inputs, in the same order. The variable `names` maps each to its text. */
   readonly names: readonly string[];
@@ -61,7 +75,9 @@ export type EnvironmentKind = {
 
 // ---- Journal ----
 
-/** An input as it was when the run began. Files are not copied, so a resume requires them unchanged. */
+/**
+ * An input as it was when the run began. Files are not copied, so a resume requires them unchanged.
+ */
 export type InputFile = {
   /** Real absolute path; null for a text from memory, which is a blob of the journal. */
   readonly path: string | null;

@@ -21,7 +21,10 @@ export type SpanOptions = {
   readonly sessionId: string;
   /** The span or trace that the turns belong to. Default: each turn begins a new trace. */
   readonly parent?: Context;
-  /** Prompts, replies, arguments and results are part of the spans, with secrets replaced. Default: none of them is. */
+  /**
+   * Prompts, replies, arguments and results are part of the spans, with secrets replaced. Default:
+   * none of them is.
+   */
   readonly content?: Redact | null;
   /** The provider's server, if it is known. */
   readonly serverOf?: (model: string) => { readonly address: string; readonly port: number } | null;
@@ -52,7 +55,10 @@ const added = (before: Usage | null, usage: Usage): Usage => ({
   outputTokens: (before?.outputTokens ?? 0) + usage.outputTokens,
   cacheReadTokens: (before?.cacheReadTokens ?? 0) + usage.cacheReadTokens,
   cacheWriteTokens: (before?.cacheWriteTokens ?? 0) + usage.cacheWriteTokens,
-  costUsd: usage.costUsd === null || before?.costUsd === null ? null : (before?.costUsd ?? 0) + usage.costUsd,
+  costUsd:
+    usage.costUsd === null || before?.costUsd === null
+      ? null
+      : (before?.costUsd ?? 0) + usage.costUsd,
 });
 
 /** Why a turn did not end with an answer, in one word; null if it did. */
@@ -71,10 +77,11 @@ const fail = (span: Span, errorType: string): void => {
 };
 
 /**
- * Makes the spans of one session from its steps: `invoke_agent` for a turn, in it `chat` for each call of the model with
- * its retries, and `execute_tool` for each call of a tool.
+ * Makes the spans of one session from its steps: `invoke_agent` for a turn, in it `chat` for each
+ * call of the model with its retries, and `execute_tool` for each call of a tool.
  *
- * 1. Only what happens while it watches has spans: a session that is opened again has none for its past.
+ * 1. Only what happens while it watches has spans: a session that is opened again has none for its
+ *    past.
  * 2. Open spans end when the session closes, as `interrupted`.
  * 3. Times are those of the events.
  */
@@ -129,7 +136,11 @@ export class SessionSpans {
   #start(name: string, kind: SpanKind, attributes: Attributes): Span {
     const { sessionId, tracer } = this.#options;
     const all = { [genAi.conversation]: sessionId, [genAi.agentName]: 'pawl', ...attributes };
-    return tracer.startSpan(name, { kind, attributes: all, startTime: this.#time() }, this.#within());
+    return tracer.startSpan(
+      name,
+      { kind, attributes: all, startTime: this.#time() },
+      this.#within(),
+    );
   }
 
   #beginTurn(state: State): void {
@@ -165,14 +176,19 @@ export class SessionSpans {
   }
 
   #begin(activity: Activity, state: State): void {
-    if (activity.kind === 'request' || activity.kind === 'compaction') this.#beginChat(activity, state);
+    if (activity.kind === 'request' || activity.kind === 'compaction')
+      this.#beginChat(activity, state);
     if (activity.kind === 'tool' && !this.#tools.has(activity.id)) this.#beginTool(activity, state);
   }
 
   #beginChat({ kind, id, name }: Activity, state: State): void {
     if (this.#chat?.id === id) return;
     if (this.#chat !== null && kind === 'request') {
-      this.#chat = Object.assign(this.#chat, { id, sentAt: this.#at, attempts: this.#chat.attempts + 1 });
+      this.#chat = Object.assign(this.#chat, {
+        id,
+        sentAt: this.#at,
+        attempts: this.#chat.attempts + 1,
+      });
       return;
     }
     const { provider, model } = splitModelId(name);
@@ -203,7 +219,11 @@ export class SessionSpans {
       chat.span.setAttribute(genAi.timeToFirstChunk, seconds);
     }
     if (event.type === 'LlmFailed')
-      chat.span.addEvent(pawlNames.attemptFailed, { [genAi.errorType]: event.error.kind }, this.#time());
+      chat.span.addEvent(
+        pawlNames.attemptFailed,
+        { [genAi.errorType]: event.error.kind },
+        this.#time(),
+      );
     if (event.type !== 'LlmCompleted') return;
     const { message, stopReason } = event;
     chat.span.setAttribute(genAi.finishReasons, [finishReasons[stopReason] ?? stopReason]);
@@ -217,7 +237,9 @@ export class SessionSpans {
   #isOver({ state, path, event }: Stepped, { id }: OpenChat): boolean {
     if (state.name === 'Compacting') return state.compactionId !== id;
     if (event.type === 'Resumed') return false;
-    const hasMovedOn = path.some(({ kind, to }) => kind === 'go' && to !== 'CallingLlm' && to !== 'Error');
+    const hasMovedOn = path.some(
+      ({ kind, to }) => kind === 'go' && to !== 'CallingLlm' && to !== 'Error',
+    );
     return hasMovedOn || (state.name !== 'CallingLlm' && state.name !== 'Error');
   }
 
@@ -226,7 +248,8 @@ export class SessionSpans {
     const { span, id, attempts, usage } = this.#chat;
     this.#chat = null;
     span.setAttribute(pawlNames.attempts, attempts);
-    if (usage !== null) span.setAttributes({ ...tokenAttributes(usage), ...costAttributes(usage.costUsd) });
+    if (usage !== null)
+      span.setAttributes({ ...tokenAttributes(usage), ...costAttributes(usage.costUsd) });
     const answers = getRequestId(event) === id;
     if (event.type === 'LlmFailed' && answers) fail(span, event.error.kind);
     else if (event.type === 'CompactionFailed' && answers) fail(span, 'compaction');
@@ -278,7 +301,8 @@ export class SessionSpans {
 /** The id of the request or compaction that an event answers. */
 const getRequestId = (event: Event): string | null => {
   if (event.type === 'LlmCompleted' || event.type === 'LlmFailed') return event.requestId;
-  if (event.type === 'CompactionCompleted' || event.type === 'CompactionFailed') return event.compactionId;
+  if (event.type === 'CompactionCompleted' || event.type === 'CompactionFailed')
+    return event.compactionId;
   return null;
 };
 
@@ -289,7 +313,10 @@ const CHARACTERS_MAX = 32_768;
 /** Replaces secrets in a text. */
 type Redact = (text: string) => string;
 
-/** The beginning of a long text: collectors refuse large attributes. Redacted first, so that no cut divides a secret. */
+/**
+ * The beginning of a long text: collectors refuse large attributes. Redacted first, so that no cut
+ * divides a secret.
+ */
 const shownText = (text: string, redact: Redact): string => {
   const clean = redact(text);
   return clean.length <= CHARACTERS_MAX ? clean : `${clean.slice(0, CHARACTERS_MAX)}…`;
@@ -325,12 +352,16 @@ const newMessages = ({ session }: State): readonly Message[] => {
 /** Whether a summary replaced the beginning of the conversation. */
 const isCompacted = ({ session: { conversation } }: State): boolean => {
   const first = conversation.closed.at(0) ?? conversation.open;
-  return first?.role === 'user' && first.parts.some((part) => 'origin' in part && part.origin === 'summary');
+  return (
+    first?.role === 'user' &&
+    first.parts.some((part) => 'origin' in part && part.origin === 'summary')
+  );
 };
 
 /**
- * Names of OpenTelemetry's conventions for generative AI, as @opentelemetry/semantic-conventions 1.45.0 publishes them:
- * backends know these. They are in development and may change; this file is the only place that knows them.
+ * Names of OpenTelemetry's conventions for generative AI, as @opentelemetry/semantic-conventions
+ * 1.45.0 publishes them: backends know these. They are in development and may change; this file is
+ * the only place that knows them.
  */
 export const genAi = {
   operation: 'gen_ai.operation.name',

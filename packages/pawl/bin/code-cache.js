@@ -63,7 +63,11 @@ const cacheFile = (content) => {
   if (caches === null || !path.isAbsolute(caches)) return null;
   const [, , word = ''] = process.argv;
   const command = /^[a-z]{1,20}$/.test(word) ? word : 'any';
-  return path.join(caches, 'pawl', `${PREFIX}${content}-${process.version}-${process.arch}-${command}`);
+  return path.join(
+    caches,
+    'pawl',
+    `${PREFIX}${content}-${process.version}-${process.arch}-${command}`,
+  );
 };
 
 /** @param {fs.Stats} status */
@@ -79,7 +83,8 @@ const readKept = (file) => {
   let handle = null;
   try {
     handle = fs.openSync(file, 'r');
-    if (!isOurs(fs.fstatSync(handle)) || !isOurs(fs.lstatSync(path.dirname(file)))) return undefined;
+    if (!isOurs(fs.fstatSync(handle)) || !isOurs(fs.lstatSync(path.dirname(file))))
+      return undefined;
     const isNew = Date.now() - fs.fstatSync(handle).mtimeMs < NEW_MS;
     const bytes = fs.readFileSync(handle);
     const kept = bytes.subarray(SUM_BYTES);
@@ -123,7 +128,9 @@ exports.runCached = (program) => {
   const script = new vm.Script(Module.wrap(source), { filename: program, cachedData: kept?.code });
   // The code itself is not held: it is 2 MB.
   const before =
-    kept === undefined ? null : { compiled: kept.compiled, looks: kept.isNew || Math.random() < LOOKS };
+    kept === undefined
+      ? null
+      : { compiled: kept.compiled, looks: kept.isNew || Math.random() < LOOKS };
   // At the end, so that what this run compiled on the way is kept, too.
   process.once('exit', (exitCode) => {
     if (file === null || exitCode === REFUSED) return;

@@ -26,12 +26,19 @@ if (major < MAJOR_MIN || (major === MAJOR_MIN && minor < MINOR_MIN)) {
   refuse(
     `Node ${MAJOR_MIN}.${MINOR_MIN} or newer is needed; this is ${process.version} (${process.execPath}).`,
   );
-} else if (process.argv.length === 3 && (process.argv[2] === '--version' || process.argv[2] === '-V')) {
+} else if (
+  process.argv.length === 3 &&
+  (process.argv[2] === '--version' || process.argv[2] === '-V')
+) {
   // Answered before anything else is loaded: it costs what Node itself costs.
   process.stdout.on('error', () => process.exit(CLOSED_PIPE));
-  process.stdout.write(`${JSON.parse(readFileSync(path.join(home, 'package.json'), 'utf8')).version}\n`);
+  process.stdout.write(
+    `${JSON.parse(readFileSync(path.join(home, 'package.json'), 'utf8')).version}\n`,
+  );
 } else if (!existsSync(program)) {
-  refuse(`this copy is not built: dist/cli.cjs is missing. Run \`npm ci\` or \`npm run build\` in ${home}`);
+  refuse(
+    `this copy is not built: dist/cli.cjs is missing. Run \`npm ci\` or \`npm run build\` in ${home}`,
+  );
 } else {
   const { runCached } = require('./code-cache.js');
   runCached(program);

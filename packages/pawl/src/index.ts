@@ -1,4 +1,7 @@
-/** The library: an agent that lives in your program. `pawl/machine` is the core alone, `pawl/testing` is for tests. */
+/**
+ * The library: an agent that lives in your program. `pawl/machine` is the core alone,
+ * `pawl/testing` is for tests.
+ */
 
 export {
   type Agent,
@@ -57,7 +60,12 @@ export type {
   AskRun,
   ResumeOptions,
 } from '@pawl/ask/create-asker';
-export type { Environment, EnvironmentKind, EnvironmentName, EnvironmentOptions } from '@pawl/ask/ports';
+export type {
+  Environment,
+  EnvironmentKind,
+  EnvironmentName,
+  EnvironmentOptions,
+} from '@pawl/ask/ports';
 export { EnvironmentUnavailable, seedParity } from '@pawl/ask/run/eager-values';
 export type { Outcome } from '@pawl/ask/run/state';
 export type { InputSource } from '@pawl/ask/runtime/measure-inputs';

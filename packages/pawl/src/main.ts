@@ -10,7 +10,8 @@ import { exitCodes, exitOnSignals } from './process/exit-codes.js';
 if (isMainThread) hideEnvironment();
 routeStrayOutput();
 exitOnSignals();
-// Errors outside of any await: in timers, streams, unhandled promises. Those of a worker go to its parent.
+// Errors outside of any await: in timers, streams, unhandled promises. Those of a worker go to its
+// parent.
 if (isMainThread) process.on('uncaughtException', (error) => process.exit(reportError(error)));
 // The last line always exits. If the event loop empties before, some promise can never settle.
 process.once('beforeExit', () => {

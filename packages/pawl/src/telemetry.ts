@@ -1,4 +1,7 @@
-/** `pawl/telemetry`: spans of OpenTelemetry for sessions of the library. It needs the package `@opentelemetry/api`. */
+/**
+ * `pawl/telemetry`: spans of OpenTelemetry for sessions of the library. It needs the package
+ * `@opentelemetry/api`.
+ */
 
 import type { Context, Tracer } from '@opentelemetry/api';
 import type { Runtime } from '@pawl/agent/ports/session';
@@ -10,13 +13,16 @@ export type TelemetryOptions = {
   readonly tracer: Tracer;
   /** The context that the turns belong to. Default: each turn begins a trace of its own. */
   readonly parent?: Context;
-  /** `with`: prompts, replies, arguments and results are part of the spans, with secrets replaced. Default: `without`. */
+  /**
+   * `with`: prompts, replies, arguments and results are part of the spans, with secrets replaced.
+   * Default: `without`.
+   */
   readonly content?: 'with' | 'without';
 };
 
 /**
- * Makes spans of all that the session does from now on: turns, calls of the model, calls of tools. The returned function
- * ends what is open and stops; the end of the session does so too.
+ * Makes spans of all that the session does from now on: turns, calls of the model, calls of tools.
+ * The returned function ends what is open and stops; the end of the session does so too.
  */
 export const traceSession = (
   session: Pick<Session, 'id' | 'watch' | 'redact' | 'ended'>,
@@ -38,8 +44,9 @@ export const traceSession = (
 };
 
 /**
- * The same for a session of any runtime, such as one on an engine, in the process that watches it. The spans hold nothing of
- * what was said: which values are secret is known only where the session works.
+ * The same for a session of any runtime, such as one on an engine, in the process that watches it.
+ * The spans hold nothing of what was said: which values are secret is known only where the session
+ * works.
  */
 export const traceRuntimeSession = (
   runtime: Pick<Runtime, 'watch'>,

@@ -4,7 +4,11 @@ import type { Clock } from '@pawl/agent/platform/clock';
 import type { SimulationOptions, SimulationReport } from '@pawl/verify/simulation/report-types';
 
 export { memoryJournals } from '@pawl/agent/journal/memory-store';
-export { type Script, type ScriptedOptions, scriptedModel } from '@pawl/agent/models/scripted-model';
+export {
+  type Script,
+  type ScriptedOptions,
+  scriptedModel,
+} from '@pawl/agent/models/scripted-model';
 export type {
   SimulationFailure,
   SimulationOptions,
@@ -21,7 +25,10 @@ export type FakeClock = Clock & {
 
 type Alarm = { readonly dueAt: number; readonly ring: () => void };
 
-/** `startAt` is in ms since 1970. A timer that is set while another fires can still fire in the same `advance`. */
+/**
+ * `startAt` is in ms since 1970. A timer that is set while another fires can still fire in the same
+ * `advance`.
+ */
 export const fakeClock = (startAt = 1_000_000): FakeClock => {
   let time = startAt;
   const alarms = new Set<Alarm>();
@@ -53,10 +60,11 @@ export const fakeClock = (startAt = 1_000_000): FakeClock => {
 };
 
 /**
- * Runs sessions of the real runtime and journal on a simulated computer: their disk, processes, clock, model, tools and
- * user follow from the seed, with many more faults and crashes than in life. Every step is checked; the first session
- * that breaks a promise ends the run. Until it resolves, the process has simulated files below `/@pawl/`, simulated local
- * sockets and clocks: run nothing else beside it.
+ * Runs sessions of the real runtime and journal on a simulated computer: their disk, processes,
+ * clock, model, tools and user follow from the seed, with many more faults and crashes than in
+ * life. Every step is checked; the first session that breaks a promise ends the run. Until it
+ * resolves, the process has simulated files below `/@pawl/`, simulated local sockets and clocks:
+ * run nothing else beside it.
  */
 export const simulate = async (options: SimulationOptions): Promise<SimulationReport> => {
   const { simulate: run } = await import('@pawl/verify/simulation/simulate');

@@ -1,6 +1,6 @@
 /**
- * Faults of the HTTP API. Each is one JSON shape, `{ "error": { "code", "message" } }`: the code is for programs, the
- * message says what happened and what to do.
+ * Faults of the HTTP API. Each is one JSON shape, `{ "error": { "code", "message" } }`: the code is
+ * for programs, the message says what happened and what to do.
  */
 
 const statuses = {
@@ -40,7 +40,10 @@ export class ApiFault extends Error {
   }
 }
 
-/** Kinds of errors of journals that a client can cause or repair. Compared by name: the store is not loaded for it. */
+/**
+ * Kinds of errors of journals that a client can cause or repair. Compared by name: the store is not
+ * loaded for it.
+ */
 const journalFaults: Readonly<Record<string, ApiFaultCode>> = {
   notFound: 'notFound',
   outOfRange: 'badRequest',
@@ -51,7 +54,9 @@ const journalFaults: Readonly<Record<string, ApiFaultCode>> = {
 };
 
 const journalKind = (error: Error): string =>
-  error.name === 'JournalError' && 'kind' in error && typeof error.kind === 'string' ? error.kind : '';
+  error.name === 'JournalError' && 'kind' in error && typeof error.kind === 'string'
+    ? error.kind
+    : '';
 
 /** The same for a runtime on an engine: by the status of the engine's answer. */
 const engineFaults: ReadonlyMap<unknown, ApiFaultCode> = new Map([
@@ -80,12 +85,15 @@ const engineFault = (error: Error): ApiFault | null => {
   if (code !== undefined) return createFault(code, error.message);
   return new ApiFault(
     'unavailable',
-    'The engine that keeps the sessions does not answer this node. Look into the events, then send the request again.',
+    'The engine that keeps the sessions does not answer this node. Look into the events, ' +
+      'then send the request again.',
     ENGINE_RETRY_SECONDS,
   );
 };
 
-/** The fault that an error of a runtime means for the client; null if it is one of the node's own. */
+/**
+ * The fault that an error of a runtime means for the client; null if it is one of the node's own.
+ */
 export const toApiFault = (error: unknown): ApiFault | null => {
   if (error instanceof ApiFault) return error;
   if (!(error instanceof Error)) return null;

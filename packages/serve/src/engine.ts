@@ -1,6 +1,7 @@
 /**
- * `pawl/engine`: the parts of a runtime that keeps its sessions elsewhere. The machine decides, performers do what it asks
- * for, and whoever uses them keeps the entries and calls the machine once for each event.
+ * `pawl/engine`: the parts of a runtime that keeps its sessions elsewhere. The machine decides,
+ * performers do what it asks for, and whoever uses them keeps the entries and calls the machine
+ * once for each event.
  */
 
 export { forkHeader } from '@pawl/agent/journal/fork';
@@ -18,10 +19,21 @@ export { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 export { systemClock } from '@pawl/agent/platform/clock';
 export type { JudgedCall } from '@pawl/agent/policy/judged-call';
 export type { HookMoment } from '@pawl/agent/ports/hooks';
-export type { Blobs, Entry, FrozenPrompt, Header, SessionInfo, StartedBy } from '@pawl/agent/ports/journal';
+export type {
+  Blobs,
+  Entry,
+  FrozenPrompt,
+  Header,
+  SessionInfo,
+  StartedBy,
+} from '@pawl/agent/ports/journal';
 export type { Input, NewSession, Runtime, Stepped, Watcher } from '@pawl/agent/ports/session';
 export type { Judgement, Tool } from '@pawl/agent/ports/tool';
-export { agentOnEngine, type EngineAgent, type EngineAgentOptions } from '@pawl/agent/session/create-agent';
+export {
+  agentOnEngine,
+  type EngineAgent,
+  type EngineAgentOptions,
+} from '@pawl/agent/session/create-agent';
 export {
   beginHeader,
   type Equipment,

@@ -35,7 +35,10 @@ type NodeServer = {
   readonly address: string;
   /** Requests that are being answered. */
   readonly active: () => number;
-  /** Takes no new connections. Resolves when all requests are answered; after `graceMs` the rest is cut off. */
+  /**
+   * Takes no new connections. Resolves when all requests are answered; after `graceMs` the rest is
+   * cut off.
+   */
   close(graceMs: number): Promise<void>;
 };
 
@@ -54,7 +57,9 @@ const sendJson = (
   outgoing.end(`${JSON.stringify(body)}\n`);
 };
 
-/** A body that is not read to its end would stand before the next request, so the connection ends. */
+/**
+ * A body that is not read to its end would stand before the next request, so the connection ends.
+ */
 const sendFault = (incoming: IncomingMessage, outgoing: ServerResponse, fault: ApiFault): void => {
   const { status, code, message, retryAfter } = fault;
   const isUnread = !incoming.complete;
@@ -132,7 +137,8 @@ class Answers {
       outgoing.destroy();
       return;
     }
-    const internal = 'The node failed to answer; its log says why. Try again, or tell the operator.';
+    const internal =
+      'The node failed to answer; its log says why. Try again, or tell the operator.';
     sendFault(incoming, outgoing, fault ?? new ApiFault('internal', internal));
   }
 }
@@ -252,7 +258,10 @@ const findRoute = (method: string, requestPath: string): RouteMatch => {
   const methods = ['POST', 'GET'].filter((one) => Object.hasOwn(routes, `${one} ${path}`));
   throw methods.length > 0
     ? new ApiFault('wrongMethod', `This address takes ${methods.join(' or ')}.`)
-    : new ApiFault('notFound', 'There is nothing at this address. docs/serve.md lists the requests.');
+    : new ApiFault(
+        'notFound',
+        'There is nothing at this address. docs/serve.md lists the requests.',
+      );
 };
 
 const DEPTH_MAX = 100;
@@ -261,7 +270,8 @@ const tooLarge = (bytesMax: number): ApiFault => {
   const megabytes = Math.round((bytesMax / 1024 / 1024) * 10) / 10;
   return new ApiFault(
     'tooLarge',
-    `The body is larger than ${megabytes} MB, the limit of this key. Put the text into a file of the workspace, and name the file.`,
+    `The body is larger than ${megabytes} MB, the limit of this key. Put the text into a ` +
+      'file of the workspace, and name the file.',
   );
 };
 
@@ -277,8 +287,8 @@ const readBytes = async (incoming: IncomingMessage, bytesMax: number): Promise<B
 };
 
 /**
- * The body as JSON, within the limit of the key; an empty body is an empty object. A client that waits for the word to go on
- * (`Expect`) gets it first.
+ * The body as JSON, within the limit of the key; an empty body is an empty object. A client that
+ * waits for the word to go on (`Expect`) gets it first.
  */
 const readBody = async ({ incoming, outgoing, key }: ApiExchange): Promise<unknown> => {
   const { headers } = incoming;
@@ -288,10 +298,14 @@ const readBody = async ({ incoming, outgoing, key }: ApiExchange): Promise<unkno
   const text = (await readBytes(incoming, bytesMax)).toString('utf8');
   if (text.trim() === '') return {};
   if (!/^application\/json\s*(;|$)/i.test(headers['content-type'] ?? ''))
-    throw new ApiFault('wrongType', 'The body must be JSON. Send the header Content-Type: application/json.');
+    throw new ApiFault(
+      'wrongType',
+      'The body must be JSON. Send the header Content-Type: application/json.',
+    );
   const parsed = parseBounded(text, { depthMax: DEPTH_MAX, charactersMax: bytesMax });
   if (parsed.kind === 'ok') return parsed.value;
-  const why = parsed.why === 'tooDeep' ? `it nests deeper than ${DEPTH_MAX} levels` : 'it is not JSON';
+  const why =
+    parsed.why === 'tooDeep' ? `it nests deeper than ${DEPTH_MAX} levels` : 'it is not JSON';
   throw new ApiFault(
     'badRequest',
     `The body can't be read: ${why}. docs/serve.md has an example of each request.`,
@@ -308,7 +322,8 @@ type NodeAddress = {
 
 const EVERY_ADDRESS = ['0.0.0.0', '::'];
 
-export const isLoopback = (host: string): boolean => ['127.0.0.1', 'localhost', '::1'].includes(host);
+export const isLoopback = (host: string): boolean =>
+  ['127.0.0.1', 'localhost', '::1'].includes(host);
 
 const inAddress = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
@@ -322,13 +337,17 @@ const acceptedHosts = ({ host, port, names }: NodeAddress): readonly string[] | 
   ];
 };
 
-/** Host and Origin must be ours: no web page reaches the node under a foreign name or from a browser. */
+/**
+ * Host and Origin must be ours: no web page reaches the node under a foreign name or from a
+ * browser.
+ */
 const checkPlace = (headers: IncomingHttpHeaders, address: NodeAddress): void => {
   const foreign = foreignHeader(headers, acceptedHosts(address));
   if (foreign === 'host')
     throw new ApiFault(
       'notAllowed',
-      'The Host of this request is not a name of this node. Start it with --name for the name that you use.',
+      'The Host of this request is not a name of this node. Start it with --name for the ' +
+        'name that you use.',
     );
   if (foreign === 'origin')
     throw new ApiFault(
@@ -338,7 +357,11 @@ const checkPlace = (headers: IncomingHttpHeaders, address: NodeAddress): void =>
 };
 
 /** Every request but /health needs the token of a key, and stays within its limit on requests. */
-const admitKey = (headers: IncomingHttpHeaders, keys: readonly ServeKey[], use: KeyUse): ServeKey => {
+const admitKey = (
+  headers: IncomingHttpHeaders,
+  keys: readonly ServeKey[],
+  use: KeyUse,
+): ServeKey => {
   const key = findKey(keys, headers.authorization);
   if (key === null)
     throw new ApiFault(
@@ -349,7 +372,8 @@ const admitKey = (headers: IncomingHttpHeaders, keys: readonly ServeKey[], use: 
   if (waitSeconds > 0)
     throw new ApiFault(
       'tooManyRequests',
-      `The key ${key.name} may send ${key.limits.requestsPerMinute} requests a minute. Try again in ${waitSeconds} s.`,
+      `The key ${key.name} may send ${key.limits.requestsPerMinute} requests a minute. Try ` +
+        `again in ${waitSeconds} s.`,
       waitSeconds,
     );
   return key;

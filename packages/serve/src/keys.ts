@@ -97,7 +97,9 @@ export const readKeys = (text: string): ReadKeys => {
     digest: tokenDigest(text),
     limits,
   }));
-  const twice = keys.find(({ name }, index) => keys.findIndex((other) => other.name === name) !== index);
+  const twice = keys.find(
+    ({ name }, index) => keys.findIndex((other) => other.name === name) !== index,
+  );
   if (twice !== undefined)
     return invalid(`two keys have the name ${twice.name}: their sessions would be shared`);
   const same = keys.find(
@@ -111,12 +113,19 @@ export const readKeys = (text: string): ReadKeys => {
 /** The only key of a node whose token is in a variable. */
 export const keyOfToken = (text: string): ReadKeys => {
   const parsed = v.safeParse(token, text);
-  if (!parsed.success) return invalid(`the token ${firstIssue(parsed.issues).replace(/^the file: /, '')}`);
-  return { kind: 'ok', keys: [{ name: 'default', digest: tokenDigest(text), limits: defaultKeyLimits }] };
+  if (!parsed.success)
+    return invalid(`the token ${firstIssue(parsed.issues).replace(/^the file: /, '')}`);
+  return {
+    kind: 'ok',
+    keys: [{ name: 'default', digest: tokenDigest(text), limits: defaultKeyLimits }],
+  };
 };
 
 /** The key of an `Authorization: Bearer` header. Takes as long for every token, right or wrong. */
-export const findKey = (keys: readonly ServeKey[], authorization: string | undefined): ServeKey | null => {
+export const findKey = (
+  keys: readonly ServeKey[],
+  authorization: string | undefined,
+): ServeKey | null => {
   const digest = tokenDigest(/^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1] ?? '');
   let match: ServeKey | null = null;
   for (const key of keys) if (timingSafeEqual(digest, key.digest)) match = key;
@@ -156,14 +165,17 @@ export class KeyUse {
     return 0;
   }
 
-  /** Reserves a place for a session during `work`. `open`: the sessions of the key that are open. */
+  /**
+   * Reserves a place for a session during `work`. `open`: the sessions of the key that are open.
+   */
   async withPlace<T>(key: ServeKey, open: number, work: () => Promise<T>): Promise<T> {
     const use = this.#of(key);
     const { sessions } = key.limits;
     if (open + use.creating >= sessions)
       throw new ApiFault(
         'tooManySessions',
-        `The key ${key.name} has ${sessions} sessions open, its limit. Close one: POST /v1/sessions/ID/close.`,
+        `The key ${key.name} has ${sessions} sessions open, its limit. Close one: POST ` +
+          '/v1/sessions/ID/close.',
       );
     use.creating += 1;
     try {
@@ -179,7 +191,8 @@ export class KeyUse {
     if (use.streams >= key.limits.streams)
       throw new ApiFault(
         'tooManyStreams',
-        `The key ${key.name} reads ${key.limits.streams} streams, its limit. End one of them first.`,
+        `The key ${key.name} reads ${key.limits.streams} streams, its limit. End one of them ` +
+          'first.',
       );
     use.streams += 1;
     let isOpen = true;

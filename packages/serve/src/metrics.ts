@@ -1,6 +1,7 @@
 /**
- * The figures of a node as OpenMetrics text, under OpenTelemetry's names where its conventions have one
- * (`http.server.request.duration`, `gen_ai.client.token.usage`, …), written as Prometheus writes them.
+ * The figures of a node as OpenMetrics text, under OpenTelemetry's names where its conventions have
+ * one (`http.server.request.duration`, `gen_ai.client.token.usage`, …), written as Prometheus
+ * writes them.
  */
 
 import { turnRuns } from '@pawl/agent/machine/state';
@@ -42,7 +43,12 @@ class Family {
 
   observe(labels: Labels, seconds: number): void {
     const key = labelsText(labels);
-    const histogram = this.#histograms.get(key) ?? { labels, counts: SECONDS.map(() => 0), count: 0, sum: 0 };
+    const histogram = this.#histograms.get(key) ?? {
+      labels,
+      counts: SECONDS.map(() => 0),
+      count: 0,
+      sum: 0,
+    };
     this.#histograms.set(key, histogram);
     histogram.count += 1;
     histogram.sum += seconds;
@@ -55,7 +61,9 @@ class Family {
   }
 
   #countersText(): string {
-    return [...this.#counters].map(([labels, value]) => `${this.#name}_total${labels} ${value}\n`).join('');
+    return [...this.#counters]
+      .map(([labels, value]) => `${this.#name}_total${labels} ${value}\n`)
+      .join('');
   }
 
   #histogramsText(): string {
@@ -85,8 +93,13 @@ type NodeGauges = {
   readonly residentBytes: number;
 };
 
-const gaugeText = (name: string, help: string, values: readonly (readonly [Labels, number])[]): string =>
-  `# TYPE ${name} gauge\n# HELP ${name} ${help}\n${values.map(([labels, value]) => `${name}${labelsText(labels)} ${value}\n`).join('')}`;
+const gaugeText = (
+  name: string,
+  help: string,
+  values: readonly (readonly [Labels, number])[],
+): string =>
+  `# TYPE ${name} gauge\n# HELP ${name} ` +
+  `${help}\n${values.map(([labels, value]) => `${name}${labelsText(labels)} ${value}\n`).join('')}`;
 
 const tokenKinds = [
   ['inputTokens', 'input'],
@@ -108,14 +121,26 @@ export class NodeMetrics {
     'Streams of events that ended, by reason.',
   );
   readonly #turns = new Family('pawl_turns', 'counter', 'Turns that ended, by what ended them.');
-  readonly #tools = new Family('pawl_tool_calls', 'counter', 'Calls of tools that ended, by status.');
-  readonly #tokens = new Family('gen_ai_client_token_usage', 'counter', 'Tokens of answered model calls.');
+  readonly #tools = new Family(
+    'pawl_tool_calls',
+    'counter',
+    'Calls of tools that ended, by status.',
+  );
+  readonly #tokens = new Family(
+    'gen_ai_client_token_usage',
+    'counter',
+    'Tokens of answered model calls.',
+  );
   readonly #cost = new Family(
     'pawl_cost_usd',
     'counter',
     'Dollars that answered model calls cost, as far as prices are known.',
   );
-  readonly #failures = new Family('pawl_model_failures', 'counter', 'Model calls that failed, by kind.');
+  readonly #failures = new Family(
+    'pawl_model_failures',
+    'counter',
+    'Model calls that failed, by kind.',
+  );
 
   requestEnded(method: string, route: string, status: number, seconds: number): void {
     const labels = {
@@ -135,13 +160,19 @@ export class NodeMetrics {
     const { model } = state.session.settings;
     if (event.type === 'LlmCompleted') {
       for (const [field, kind] of tokenKinds)
-        this.#tokens.add({ gen_ai_token_type: kind, gen_ai_request_model: model }, event.usage[field]);
-      if (event.usage.costUsd !== null) this.#cost.add({ gen_ai_request_model: model }, event.usage.costUsd);
+        this.#tokens.add(
+          { gen_ai_token_type: kind, gen_ai_request_model: model },
+          event.usage[field],
+        );
+      if (event.usage.costUsd !== null)
+        this.#cost.add({ gen_ai_request_model: model }, event.usage.costUsd);
     }
     if (event.type === 'LlmFailed') this.#failures.add({ error_type: event.error.kind });
     if (event.type === 'ToolCompleted') this.#tools.add({ status: event.outcome.status });
     if (wasRunning && !turnRuns(state))
-      this.#turns.add({ end: state.name === 'WaitingForUserInput' ? state.reason.kind : 'shutdown' });
+      this.#turns.add({
+        end: state.name === 'WaitingForUserInput' ? state.reason.kind : 'shutdown',
+      });
   }
 
   text({ sessions, streams, bufferedBytes, requests, residentBytes }: NodeGauges): string {
@@ -156,9 +187,11 @@ export class NodeMetrics {
     ];
     return [
       ...families.map((family) => family.text()),
-      gaugeText('http_server_active_requests', 'Requests that are being answered, streams among them.', [
-        [{}, requests],
-      ]),
+      gaugeText(
+        'http_server_active_requests',
+        'Requests that are being answered, streams among them.',
+        [[{}, requests]],
+      ),
       gaugeText('pawl_sessions', 'Sessions that are open on this node, by whether they work.', [
         [{ state: 'busy' }, sessions.busy],
         [{ state: 'idle' }, sessions.open - sessions.busy],

@@ -1,4 +1,7 @@
-/** The runtime behind a node, in its process or on an engine, and what the node remembers of each session. */
+/**
+ * The runtime behind a node, in its process or on an engine, and what the node remembers of each
+ * session.
+ */
 
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -35,7 +38,9 @@ export type NodeRuntime = Omit<Runtime, 'create'> & {
   create(wish: NodeSessionWish): Promise<string>;
   /** Opens a stored session, so that it takes inputs; does nothing if it is open. */
   open(sessionId: string): Promise<void>;
-  /** Its sessions run in this process and are closed with the node. Otherwise they go on elsewhere. */
+  /**
+   * Its sessions run in this process and are closed with the node. Otherwise they go on elsewhere.
+   */
   readonly endsWithNode: boolean;
   /** Absent: all workspaces are on this node. */
   readonly places?: SessionPlaces;
@@ -90,7 +95,11 @@ export const lastingSessions = (runtime: LastingRuntime, prepare: Prepare): Node
 });
 
 /** The same for a node that serves its sessions together with others. */
-export const sharedSessions = (runtime: SharedRuntime, prepare: Prepare, node: string): NodeRuntime => ({
+export const sharedSessions = (
+  runtime: SharedRuntime,
+  prepare: Prepare,
+  node: string,
+): NodeRuntime => ({
   ...lastingSessions(runtime, prepare),
   places: sessionPlaces(runtime, node),
   records: sharedRecords(runtime),
@@ -159,16 +168,24 @@ export class SessionRecords implements RecordStore {
     this.#folder = folder;
   }
 
-  /** Reads all records. `report` gets the ones that can't be read: their sessions are unknown to every key. */
+  /**
+   * Reads all records. `report` gets the ones that can't be read: their sessions are unknown to
+   * every key.
+   */
   static async open(folder: string, report: (fault: Error) => void): Promise<SessionRecords> {
     const records = new SessionRecords(folder);
     const names = await readdir(folder).catch(() => []); // none yet
     for (const name of names.filter((one) => one.endsWith('.json'))) {
       const file = path.join(folder, name);
       const record = parseRecord(await readTextOrEmpty(file, BYTES_MAX));
-      if (record !== null && name === `${record.sessionId}.json`) records.#all.set(record.sessionId, record);
+      if (record !== null && name === `${record.sessionId}.json`)
+        records.#all.set(record.sessionId, record);
       else
-        report(new Error(`${file} is no record of a session, and is left out: no key can use the session.`));
+        report(
+          new Error(
+            `${file} is no record of a session, and is left out: no key can use the session.`,
+          ),
+        );
     }
     return records;
   }
@@ -211,8 +228,8 @@ export type EngineNodeOptions = {
   /** A name or an address by which the engine and the other nodes reach this computer. */
   readonly address: string;
   /**
-   * The first of three ports: of what any node can do, of what only this one can do, of the live channel. They stay the
-   * same, since the engine continues its calls there.
+   * The first of three ports: of what any node can do, of what only this one can do, of the live
+   * channel. They stay the same, since the engine continues its calls there.
    */
   readonly firstPort: number;
   /** Reaches the first port of all nodes; null: this is the only node. */
@@ -228,7 +245,8 @@ export type EngineNodeOptions = {
   report(fault: Error): void;
 };
 
-// Where the nodes on an engine keep long texts: a folder that all of them reach, or a bucket of an S3-compatible store.
+// Where the nodes on an engine keep long texts: a folder that all of them reach, or a bucket of an
+// S3-compatible store.
 
 export type S3Place = {
   readonly kind: 's3';
@@ -244,11 +262,14 @@ export type S3Place = {
 export type BlobPlace = { readonly kind: 'folder'; readonly path: string } | S3Place;
 
 const S3_FORM =
-  's3://BUCKET/PREFIX?endpoint=http://HOST:PORT&region=REGION, of which all after BUCKET may be left out';
+  's3://BUCKET/PREFIX?endpoint=http://HOST:PORT&region=REGION, of which all after BUCKET may ' +
+  'be left out';
 
 const isEndpoint = (text: string): boolean => {
   const url = URL.canParse(text) ? new URL(text) : null;
-  return url !== null && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.search === '';
+  return (
+    url !== null && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.search === ''
+  );
 };
 
 const s3Fault = (url: URL): string | null => {
@@ -257,25 +278,32 @@ const s3Fault = (url: URL): string | null => {
   if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(url.host)) return 'it names no bucket';
   if (!/^(\/[\w.-]+)*\/?$/.test(url.pathname))
     return 'its prefix may have letters, digits, "-", "_", "." and "/" only';
-  const wrong = [...url.searchParams.keys()].find((name) => name !== 'endpoint' && name !== 'region');
+  const wrong = [...url.searchParams.keys()].find(
+    (name) => name !== 'endpoint' && name !== 'region',
+  );
   if (wrong !== undefined) return `it has the unknown parameter ${wrong}`;
   const endpoint = url.searchParams.get('endpoint');
   if (endpoint === null || isEndpoint(endpoint)) {
     const { username = '', password = '' } = endpoint === null ? {} : new URL(endpoint);
     return username + password === ''
       ? null
-      : 'its endpoint has credentials in it. Put them into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY';
+      : 'its endpoint has credentials in it. Put them into AWS_ACCESS_KEY_ID and ' +
+          'AWS_SECRET_ACCESS_KEY';
   }
   return 'its endpoint is not http://HOST:PORT or https://HOST:PORT';
 };
 
 type ReadS3Place = { readonly place: S3Place } | { readonly fault: string };
 
-/** Reads `s3://BUCKET/PREFIX?endpoint=…&region=…`. The fault does not repeat the text, which may hold a secret. */
+/**
+ * Reads `s3://BUCKET/PREFIX?endpoint=…&region=…`. The fault does not repeat the text, which may
+ * hold a secret.
+ */
 export const readS3Place = (text: string): ReadS3Place => {
   const url = URL.canParse(text) ? new URL(text) : null;
   const fault = url === null ? 'it is no address' : s3Fault(url);
-  if (url === null || fault !== null) return { fault: `it can't be used: ${fault}. The form is ${S3_FORM}.` };
+  if (url === null || fault !== null)
+    return { fault: `it can't be used: ${fault}. The form is ${S3_FORM}.` };
   const prefix = url.pathname.replace(/^\//, '');
   return {
     place: {

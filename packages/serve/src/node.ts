@@ -1,9 +1,10 @@
 /**
  * A node: runs sessions for others over HTTP.
  *
- * Draining loses nothing: the node takes no new sessions and inputs, waits for running turns up to a deadline, interrupts
- * the rest, closes the sessions and ends the streams with a last event. Every event was in the journal before. Sessions
- * that don't end with the node are neither interrupted nor closed.
+ * Draining loses nothing: the node takes no new sessions and inputs, waits for running turns up to
+ * a deadline, interrupts the rest, closes the sessions and ends the streams with a last event.
+ * Every event was in the journal before. Sessions that don't end with the node are neither
+ * interrupted nor closed.
  */
 
 import { attempt } from '@pawl/agent/platform/attempt';
@@ -12,7 +13,12 @@ import { type ApiExchange, openNodeServer } from './http.js';
 import { KeyUse, type ServeKey } from './keys.js';
 import { NodeMetrics } from './metrics.js';
 import { type NodeRuntime, type RecordStore, SessionRecords } from './node-runtime.js';
-import { defaultStreamLimits, EventStream, OpenSessions, type StreamLimits } from './open-sessions.js';
+import {
+  defaultStreamLimits,
+  EventStream,
+  OpenSessions,
+  type StreamLimits,
+} from './open-sessions.js';
 import { ServedSessions } from './served-sessions.js';
 import { NodeWorkspaces, type WorkspaceOptions } from './workspaces.js';
 
@@ -35,8 +41,8 @@ export type NodeOptions = {
 export type ServingNode = {
   readonly address: string;
   /**
-   * Ends the node. `deadlineMs`: how long running turns may take; the signal ends the wait. Resolves when every session
-   * that ends with the node is closed, and every connection has ended.
+   * Ends the node. `deadlineMs`: how long running turns may take; the signal ends the wait.
+   * Resolves when every session that ends with the node is closed, and every connection has ended.
    */
   drain(deadlineMs: number, signal?: AbortSignal): Promise<void>;
 };
@@ -52,7 +58,10 @@ const readLastSeq = ({ incoming }: ApiExchange): number => {
   const value = incoming.headers['last-event-id'] ?? query.get('after') ?? '0';
   const seq = /^\d{1,15}$/.test(String(value)) ? Number(value) : Number.NaN;
   if (Number.isSafeInteger(seq)) return seq;
-  throw new ApiFault('badRequest', 'Last-Event-ID must be the seq of an entry, or 0 for all entries.');
+  throw new ApiFault(
+    'badRequest',
+    'Last-Event-ID must be the seq of an entry, or 0 for all entries.',
+  );
 };
 
 class Node {
@@ -71,7 +80,13 @@ class Node {
     this.#use = new KeyUse(now);
     this.#open = new OpenSessions(runtime, this.#metrics, report);
     const workspaces = new NodeWorkspaces(options.workspaces);
-    this.#sessions = new ServedSessions({ runtime, records, workspaces, open: this.#open, use: this.#use });
+    this.#sessions = new ServedSessions({
+      runtime,
+      records,
+      workspaces,
+      open: this.#open,
+      use: this.#use,
+    });
   }
 
   async start(): Promise<ServingNode> {
@@ -94,7 +109,10 @@ class Node {
             sessions: this.#open.count,
             streams: this.#streams.size,
             requests: server.active(),
-            bufferedBytes: [...this.#streams].reduce((sum, stream) => sum + stream.bufferedBytes, 0),
+            bufferedBytes: [...this.#streams].reduce(
+              (sum, stream) => sum + stream.bufferedBytes,
+              0,
+            ),
             residentBytes: process.memoryUsage.rss(),
           }),
       },
@@ -115,7 +133,8 @@ class Node {
   #refuseWhileDraining(): void {
     if (!this.#isDraining) return;
     const why =
-      'This node shuts down and takes no new work. Send the request again, to this node or another one.';
+      'This node shuts down and takes no new work. Send the request again, to this node or ' +
+      'another one.';
     throw new ApiFault('draining', why, RETRY_AFTER_SECONDS);
   }
 

@@ -1,4 +1,7 @@
-/** The sessions that are open on this node, the feed of each, and the streams by which clients read it. */
+/**
+ * The sessions that are open on this node, the feed of each, and the streams by which clients read
+ * it.
+ */
 
 import type { ServerResponse } from 'node:http';
 import { type State, turnRuns } from '@pawl/agent/machine/state';
@@ -88,7 +91,8 @@ export class OpenSessions {
     this.#feeds.set(sessionId, feed);
     void feed.ended.then((fault) => {
       if (this.#feeds.get(sessionId) === feed) this.#feeds.delete(sessionId);
-      if (fault !== null) this.#report(new Error(`session ${sessionId} was stopped: ${fault.message}`));
+      if (fault !== null)
+        this.#report(new Error(`session ${sessionId} was stopped: ${fault.message}`));
     });
     return feed;
   }
@@ -102,8 +106,9 @@ export class OpenSessions {
   }
 
   /**
-   * Lets go of sessions that rest and that nobody reads, if they go on without this node: one that is followed costs
-   * memory here, and questions to the engine. Called from time to time; one that is quiet at two calls is left.
+   * Lets go of sessions that rest and that nobody reads, if they go on without this node: one that
+   * is followed costs memory here, and questions to the engine. Called from time to time; one that
+   * is quiet at two calls is left.
    */
   sweep(): void {
     if (this.#runtime.endsWithNode) return;
@@ -127,7 +132,9 @@ export class OpenSessions {
   }
 }
 
-/** One message of a stream as it is sent. `seq`: of a journaled entry; null for deltas and states. */
+/**
+ * One message of a stream as it is sent. `seq`: of a journaled entry; null for deltas and states.
+ */
 type StreamMessage = { readonly seq: number | null; readonly text: string };
 
 type FeedReader = {
@@ -162,9 +169,11 @@ export const isBusyIn = (state: State, approvals: readonly Approval[]): boolean 
 };
 
 /**
- * One open session as its readers see it: its new entries, read once for all of them, and what is not journaled.
+ * One open session as its readers see it: its new entries, read once for all of them, and what is
+ * not journaled.
  *
- * 1. A reader can't hold the session or another reader: it is offered everything and keeps nothing here.
+ * 1. A reader can't hold the session or another reader: it is offered everything and keeps nothing
+ *    here.
  * 2. It ends with the session.
  */
 class SessionFeed {
@@ -216,7 +225,8 @@ class SessionFeed {
   /** Lets go of a session that goes on elsewhere. */
   leave(): void {
     this.#unwatch();
-    void attempt(async () => this.#entries.return?.()); // its reader has no use for a fault any more
+    // its reader has no use for a fault any more
+    void attempt(async () => this.#entries.return?.());
   }
 
   join(reader: FeedReader): () => void {
@@ -264,7 +274,8 @@ class SessionFeed {
     if (state === before || (seq === null && state.name === before.name)) return;
     const approvals = approvalsIn(state, this.#diffs);
     if (approvals.length === 0) this.#diffs.clear();
-    const isNew = state.name !== before.name || approvalIds(approvals) !== approvalIds(this.#approvals);
+    const isNew =
+      state.name !== before.name || approvalIds(approvals) !== approvalIds(this.#approvals);
     this.#approvals = approvals;
     if (isNew) this.#offer(otherMessage('state', { ...this.status, seq: seq ?? this.#seq }));
   }
@@ -281,7 +292,10 @@ const approvalIds = (approvals: readonly Approval[]): string =>
 type Approval = ApprovalDescription & { readonly batchId: string; readonly callId: string };
 
 /** The calls that wait in this state. `diffs`: the previews that are known, by batch and call. */
-export const approvalsIn = (state: State, diffs: ReadonlyMap<string, string>): readonly Approval[] => {
+export const approvalsIn = (
+  state: State,
+  diffs: ReadonlyMap<string, string>,
+): readonly Approval[] => {
   if (state.name !== 'ExecutingTools') return [];
   const { batchId, calls, session } = state;
   return calls.flatMap(({ status, judged: call }) => {
@@ -328,7 +342,9 @@ const endWords: Readonly<Record<Exclude<StreamEnd, 'gone'>, string>> = {
 
 /** A reader that takes nothing at all is disconnected after this time. */
 const LAST_WORD_MS = 2_000;
-/** A catch-up is paused at most this long before it begins again, since entries pile up behind it. */
+/**
+ * A catch-up is paused at most this long before it begins again, since entries pile up behind it.
+ */
 const PAUSE_MAX_MS = 500;
 
 export type StreamSource = {
@@ -343,8 +359,9 @@ export type StreamSource = {
  * One reader of a session's events, as server-sent events.
  *
  * 1. Each entry is sent once and in order; its id is its seq. Deltas and states have no id.
- * 2. At most `bufferBytes` and one entry wait for a reader in memory. If more come, they are dropped, and later read from
- *    the journal again, from the first entry that is missing. Deltas and states that come meanwhile are not sent.
+ * 2. At most `bufferBytes` and one entry wait for a reader in memory. If more come, they are
+ *    dropped, and later read from the journal again, from the first entry that is missing. Deltas
+ *    and states that come meanwhile are not sent.
  * 3. A reader that takes nothing for `patienceMs` loses the stream.
  * 4. The last event is `end`: why, and the last seq.
  */
@@ -419,7 +436,8 @@ export class EventStream {
 
   #offer(message: StreamMessage): void {
     if (!this.#isLive) return;
-    // The answer to an input can be faster than its entry, so a reader may begin after an entry that is still to come.
+    // The answer to an input can be faster than its entry, so a reader may begin after an entry
+    // that is still to come.
     if (message.seq !== null && message.seq <= this.#sent) return;
     if (this.#isFull) {
       this.#isLive = false;
@@ -440,7 +458,10 @@ export class EventStream {
     return this.#source.feed?.seq ?? this.#source.lastSeq;
   }
 
-  /** Sends what is missing from the journal. Goes live, or ends a stream that nothing more can come for, when all entries are sent. */
+  /**
+   * Sends what is missing from the journal. Goes live, or ends a stream that nothing more can come
+   * for, when all entries are sent.
+   */
   async #catchUp(): Promise<void> {
     while (this.#end === null) {
       if (this.#isFull && !(await this.#drained(this.#limits.patienceMs))) {
@@ -464,7 +485,10 @@ export class EventStream {
     this.#isLive = true;
   }
 
-  /** Whether the reader has taken what waits for it, within the time. False also if the stream has ended meanwhile. */
+  /**
+   * Whether the reader has taken what waits for it, within the time. False also if the stream has
+   * ended meanwhile.
+   */
   async #drained(patienceMs: number): Promise<boolean> {
     const outgoing = this.#outgoing;
     if (!outgoing.writableNeedDrain) return true;

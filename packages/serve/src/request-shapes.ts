@@ -10,7 +10,11 @@ import type { WantedWorkspace } from './workspaces.js';
 
 const TEXT_MAX = 4_096;
 const positive = v.pipe(v.number(), v.finite('must be a number'), v.gtValue(0, 'must be above 0'));
-const words = v.pipe(v.string(), v.minLength(1, 'must not be empty'), v.maxLength(TEXT_MAX, 'is too long'));
+const words = v.pipe(
+  v.string(),
+  v.minLength(1, 'must not be empty'),
+  v.maxLength(TEXT_MAX, 'is too long'),
+);
 
 const newSessionSchema = v.strictObject({
   workspace: v.union(
@@ -18,7 +22,10 @@ const newSessionSchema = v.strictObject({
     'must be { "folder": PATH } or { "repository": NAME, "commit": HASH }',
   ),
   preset: v.optional(
-    v.literal('plan', 'can only be "plan", which only reads; everything else is the choice of the operator'),
+    v.literal(
+      'plan',
+      'can only be "plan", which only reads; everything else is the choice of the operator',
+    ),
   ),
   limits: v.optional(
     v.strictObject({
@@ -48,8 +55,13 @@ const readWith = <S extends v.GenericSchema>(schema: S, body: unknown): v.InferO
   if (parsed.success) return parsed.output;
   const [issue] = parsed.issues;
   const field = issue.path?.map(({ key }) => String(key)).join('.') ?? 'the body';
-  const why = issue.message.startsWith('Invalid') ? `is not valid (${issue.message})` : issue.message;
-  throw new ApiFault('badRequest', `${field}: ${why}. docs/serve.md has an example of each request.`);
+  const why = issue.message.startsWith('Invalid')
+    ? `is not valid (${issue.message})`
+    : issue.message;
+  throw new ApiFault(
+    'badRequest',
+    `${field}: ${why}. docs/serve.md has an example of each request.`,
+  );
 };
 
 export const readNewSession = (body: unknown): NewSessionRequest => {
@@ -98,14 +110,22 @@ export const readInput = (body: unknown): Input => {
   const event = isShort ? { type: 'UserInput', mode: 'steer', ...body } : body;
   const type = inputType(event);
   if (!Object.hasOwn(inputRules, type)) {
-    const known = Object.entries(inputRules).flatMap(([name, rule]) => (rule === null ? [name] : []));
-    throw new ApiFault('badRequest', `type: must be one of ${known.join(', ')}, or send { "text": "…" }.`);
+    const known = Object.entries(inputRules).flatMap(([name, rule]) =>
+      rule === null ? [name] : [],
+    );
+    throw new ApiFault(
+      'badRequest',
+      `type: must be one of ${known.join(', ')}, or send { "text": "…" }.`,
+    );
   }
   const rule = inputRules[type as UserEvent['type']]; // it is one of the names
   if (rule !== null) throw new ApiFault('notAllowed', `A client may not send ${type}. ${rule}`);
   const input = refuseMalformed(event);
   if (input.type === 'UserInput' && (input.images ?? []).length > 0)
-    throw new ApiFault('badRequest', 'images: a node takes no pictures. Put the picture into the workspace.');
+    throw new ApiFault(
+      'badRequest',
+      'images: a node takes no pictures. Put the picture into the workspace.',
+    );
   return input;
 };
 
@@ -118,6 +138,8 @@ const refuseMalformed = (event: unknown): Input => {
   }
 };
 
-/** Whether an input helps a running turn to its end, so that a node that shuts down still takes it. */
+/**
+ * Whether an input helps a running turn to its end, so that a node that shuts down still takes it.
+ */
 export const endsTurns = ({ type }: Input): boolean =>
   type === 'CancelTurn' || type === 'CancelTool' || type === 'ApprovalAnswered';

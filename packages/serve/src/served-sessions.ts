@@ -1,8 +1,8 @@
 /**
  * The sessions of a node, for its keys.
  *
- * A key sees only the sessions that it created; others do not exist for it. If nodes share the sessions, each takes their
- * requests, but only the node with a session's workspace touches it.
+ * A key sees only the sessions that it created; others do not exist for it. If nodes share the
+ * sessions, each takes their requests, but only the node with a session's workspace touches it.
  */
 
 import { attempt } from '@pawl/agent/platform/attempt';
@@ -76,7 +76,9 @@ export class ServedSessions {
 
   /** The sessions of the key, the most recently changed first. */
   async list(key: ServeKey): Promise<readonly object[]> {
-    const records = new Map((await this.#recordsOf(key)).map((record) => [record.sessionId, record]));
+    const records = new Map(
+      (await this.#recordsOf(key)).map((record) => [record.sessionId, record]),
+    );
     const sessions: object[] = [];
     for await (const info of this.#runtime.list()) {
       const record = records.get(info.sessionId);
@@ -126,16 +128,24 @@ export class ServedSessions {
     };
   }
 
-  /** Resolves when the input is durable. An input to a closed session opens it; without its workspace it takes none. */
+  /**
+   * Resolves when the input is durable. An input to a closed session opens it; without its
+   * workspace it takes none.
+   */
   async send(key: ServeKey, sessionId: string, input: Input): Promise<{ readonly seq: number }> {
     await this.#makeReady(key, sessionId);
     const { notice } = await this.#record(key, sessionId);
     const withNotice =
-      notice !== '' && input.type === 'UserInput' ? { ...input, text: `${notice}\n\n${input.text}` } : null;
+      notice !== '' && input.type === 'UserInput'
+        ? { ...input, text: `${notice}\n\n${input.text}` }
+        : null;
     const sent = await attempt(() => this.#runtime.send(sessionId, withNotice ?? input));
     if (sent.kind === 'fault') {
       if (this.#open.feed(sessionId) !== null || toApiFault(sent.fault) !== null) throw sent.fault;
-      throw new ApiFault('conflict', 'The session was closed meanwhile. Send the input again to open it.');
+      throw new ApiFault(
+        'conflict',
+        'The session was closed meanwhile. Send the input again to open it.',
+      );
     }
     if (withNotice !== null) await this.#update(sessionId, { notice: '' });
     return sent.value;
@@ -148,15 +158,16 @@ export class ServedSessions {
       this.#inOrder(sessionId, workspace, async () => {
         await this.#restoreWorkspace(sessionId, (await this.#record(key, sessionId)).workspace);
         await this.#open.open(sessionId);
-        if (!(await this.#record(key, sessionId)).isOpen) await this.#update(sessionId, { isOpen: true });
+        if (!(await this.#record(key, sessionId)).isOpen)
+          await this.#update(sessionId, { isOpen: true });
       });
     if (isOpen) await open();
     else await this.#use.withPlace(key, await this.#countOpen(key), open);
   }
 
   /**
-   * Makes a worktree again that was removed with nothing lost, here, wherever it was. Throws if a workspace of this node is
-   * gone; one on another node is that node's.
+   * Makes a worktree again that was removed with nothing lost, here, wherever it was. Throws if a
+   * workspace of this node is gone; one on another node is that node's.
    */
   async #restoreWorkspace(sessionId: string, workspace: NodeWorkspace): Promise<void> {
     const otherNode = await this.#otherNode(sessionId);
@@ -183,8 +194,13 @@ export class ServedSessions {
     });
   }
 
-  /** Closes the session, and removes its worktree if nothing would be lost by it. Its journal stays. */
-  async close(key: ServeKey, sessionId: string): Promise<{ readonly workspace: ReleasedWorkspace }> {
+  /**
+   * Closes the session, and removes its worktree if nothing would be lost by it. Its journal stays.
+   */
+  async close(
+    key: ServeKey,
+    sessionId: string,
+  ): Promise<{ readonly workspace: ReleasedWorkspace }> {
     const record = await this.#record(key, sessionId);
     return this.#inOrder(sessionId, record.workspace, async () => {
       if ((await this.#record(key, sessionId)).isOpen) await this.#open.close(sessionId);
@@ -206,8 +222,8 @@ export class ServedSessions {
   }
 
   /**
-   * Gives a session whose worktree is gone a fresh one on this node, and tells what is lost. The session moves here if the
-   * node with its workspace does not answer.
+   * Gives a session whose worktree is gone a fresh one on this node, and tells what is lost. The
+   * session moves here if the node with its workspace does not answer.
    */
   async move(key: ServeKey, sessionId: string): Promise<object> {
     const { workspace } = await this.#record(key, sessionId);
@@ -215,7 +231,10 @@ export class ServedSessions {
       const record = await this.#record(key, sessionId);
       const { workspace: gone } = record;
       if (gone.kind !== 'worktree')
-        throw new ApiFault('conflict', 'Only a session in a worktree can be moved. Put its folder back.');
+        throw new ApiFault(
+          'conflict',
+          'Only a session in a worktree can be moved. Put its folder back.',
+        );
       const otherNode = await this.#otherNode(sessionId);
       if (await this.#hasWorkspace(record)) throw nothingToMove(gone.path, otherNode);
       if (otherNode === null && record.isOpen) await this.#open.close(sessionId);
@@ -242,7 +261,8 @@ export class ServedSessions {
     if (after > lastSeq)
       throw new ApiFault(
         'badRequest',
-        `Last-Event-ID ${after} is after the last entry, ${lastSeq}. Begin with 0, or with an entry that you have.`,
+        `Last-Event-ID ${after} is after the last entry, ${lastSeq}. Begin with 0, or with ` +
+          'an entry that you have.',
       );
     const feed = isOpen ? await this.#open.follow(sessionId) : this.#open.feed(sessionId);
     return { feed, lastSeq, read: (from) => this.#runtime.read(sessionId, from) };
@@ -268,7 +288,10 @@ export class ServedSessions {
     return (await this.#records.all()).filter(({ workspace }) => workspace.path === folder);
   }
 
-  async #update(sessionId: string, changes: Partial<NodeSessionRecord>): Promise<NodeSessionRecord> {
+  async #update(
+    sessionId: string,
+    changes: Partial<NodeSessionRecord>,
+  ): Promise<NodeSessionRecord> {
     const record = await this.#records.get(sessionId);
     if (record === undefined) throw new Error(`there is no record of session ${sessionId}`);
     const changed = { ...record, ...changes };

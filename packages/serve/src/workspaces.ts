@@ -52,8 +52,8 @@ const firstNames = (paths: readonly string[]): string =>
     : `${paths.slice(0, NAMED_MAX).join(', ')} and ${paths.length - NAMED_MAX} more`;
 
 /**
- * Where the sessions of a node work: in folders that the operator allowed, or in worktrees of repositories that the
- * operator offers, at the commit that the client names.
+ * Where the sessions of a node work: in folders that the operator allowed, or in worktrees of
+ * repositories that the operator offers, at the commit that the client names.
  */
 export class NodeWorkspaces {
   readonly #options: WorkspaceOptions;
@@ -62,12 +62,18 @@ export class NodeWorkspaces {
     this.#options = options;
   }
 
-  /** Prepares the workspace of a new session. Rejects with an ApiFault if the operator has not allowed it. */
+  /**
+   * Prepares the workspace of a new session. Rejects with an ApiFault if the operator has not
+   * allowed it.
+   */
   async prepare(request: WantedWorkspace): Promise<NodeWorkspace> {
     return 'folder' in request ? this.#folder(request.folder) : this.#newWorktree(request);
   }
 
-  /** Makes a worktree again that was removed with nothing lost. Rejects with an ApiFault if the workspace is gone. */
+  /**
+   * Makes a worktree again that was removed with nothing lost. Rejects with an ApiFault if the
+   * workspace is gone.
+   */
   async ensure(workspace: NodeWorkspace): Promise<NodeWorkspace> {
     if (workspace.kind === 'worktree' && workspace.state === 'removed') {
       await addWorktree(this.#place(workspace), workspace.commit);
@@ -76,9 +82,13 @@ export class NodeWorkspaces {
     if (await this.isPresent(workspace)) return workspace;
     const repair =
       workspace.kind === 'worktree'
-        ? 'Move the session to a fresh worktree: POST /v1/sessions/ID/move. What was not committed is lost.'
+        ? 'Move the session to a fresh worktree: POST /v1/sessions/ID/move. What was not ' +
+          'committed is lost.'
         : 'Put the folder back: only sessions in a worktree can be moved.';
-    throw new ApiFault('workspaceGone', `The workspace ${workspace.path} of this session is gone. ${repair}`);
+    throw new ApiFault(
+      'workspaceGone',
+      `The workspace ${workspace.path} of this session is gone. ${repair}`,
+    );
   }
 
   async isPresent({ kind, path: folder }: NodeWorkspace): Promise<boolean> {
@@ -92,7 +102,8 @@ export class NodeWorkspaces {
     const place = this.#place(workspace);
     const keep = (why: string): ReleasedWorkspace => ({ kind: 'kept', path: workspace.path, why });
     const looked = await attempt(() => inspectWorktree(place, workspace.commit));
-    if (looked.kind === 'fault') return keep(`git could not tell what is in it: ${looked.fault.message}`);
+    if (looked.kind === 'fault')
+      return keep(`git could not tell what is in it: ${looked.fault.message}`);
     const { changed, hasOwnCommits } = looked.value;
     if (changed.length > 0) return keep(`not committed: ${firstNames(changed)}`);
     if (hasOwnCommits) return keep('it holds commits that no branch has');
@@ -101,8 +112,8 @@ export class NodeWorkspaces {
   }
 
   /**
-   * A fresh worktree at the same path, in place of one that is gone. `commits`: those of the session. What still
-   * stands at the path is set aside and returned.
+   * A fresh worktree at the same path, in place of one that is gone. `commits`: those of the
+   * session. What still stands at the path is set aside and returned.
    */
   async renew(
     workspace: Worktree,
@@ -127,33 +138,52 @@ export class NodeWorkspaces {
   async #folder(folder: string): Promise<NodeWorkspace> {
     const real = path.isAbsolute(folder) ? await attempt(() => realpath(folder)) : null;
     const { folders } = this.#options;
-    const isAllowed = real?.kind === 'done' && folders.some((allowed) => isWithin(real.value, allowed));
+    const isAllowed =
+      real?.kind === 'done' && folders.some((allowed) => isWithin(real.value, allowed));
     if (!isAllowed)
       throw new ApiFault(
         'notAllowed',
-        `The operator of this node has not allowed the folder ${folder}. Allowed: ${listed(folders)}.`,
+        `The operator of this node has not allowed the folder ${folder}. Allowed: ` +
+          `${listed(folders)}.`,
       );
     if (!(await stat(real.value)).isDirectory())
       throw new ApiFault('badRequest', `${folder} is not a folder. Name the folder of a project.`);
     return { kind: 'folder', path: real.value };
   }
 
-  async #newWorktree({ repository, commit }: { repository: string; commit: string }): Promise<NodeWorkspace> {
+  async #newWorktree({
+    repository,
+    commit,
+  }: {
+    repository: string;
+    commit: string;
+  }): Promise<NodeWorkspace> {
     const { repositories, dataFolder } = this.#options;
     if (!repositories.has(repository))
       throw new ApiFault(
         'notAllowed',
-        `This node does not offer the repository ${repository}. It offers: ${listed(repositories.keys())}.`,
+        `This node does not offer the repository ${repository}. It offers: ` +
+          `${listed(repositories.keys())}.`,
       );
     await mkdir(dataFolder, { recursive: true, mode: 0o700 });
-    const folder = path.join(await realpath(dataFolder), `${repository}-${randomBytes(6).toString('hex')}`);
-    const worktree: Worktree = { kind: 'worktree', path: folder, repository, commit, state: 'present' };
+    const folder = path.join(
+      await realpath(dataFolder),
+      `${repository}-${randomBytes(6).toString('hex')}`,
+    );
+    const worktree: Worktree = {
+      kind: 'worktree',
+      path: folder,
+      repository,
+      commit,
+      state: 'present',
+    };
     const place = this.#place(worktree);
     const hash = await resolveCommit(place, commit);
     if (hash === null)
       throw new ApiFault(
         'badRequest',
-        `The repository ${repository} of this node has no commit ${commit}. Fetch it there first, or name another one.`,
+        `The repository ${repository} of this node has no commit ${commit}. Fetch it there ` +
+          'first, or name another one.',
       );
     await addWorktree(place, hash);
     return { ...worktree, commit: hash };
@@ -194,7 +224,8 @@ const collectCommands = () => {
       if (event.type === 'LlmCompleted') {
         judged.clear();
         for (const { callId, facts, traits } of event.calls)
-          if (facts.shell !== undefined && traits.effect !== 'pure') judged.set(callId, facts.shape);
+          if (facts.shell !== undefined && traits.effect !== 'pure')
+            judged.set(callId, facts.shape);
       } else if (event.type === 'ToolStarted') {
         const text = judged.get(event.callId);
         if (text !== undefined) started.push({ text, commits });
@@ -204,7 +235,10 @@ const collectCommands = () => {
 };
 
 /** Reads the entries up to `last`. */
-export const collectPastWork = async (entries: AsyncIterable<Entry>, last: number): Promise<PastWork> => {
+export const collectPastWork = async (
+  entries: AsyncIterable<Entry>,
+  last: number,
+): Promise<PastWork> => {
   const files = collectPastFiles();
   const commits: string[] = [];
   const commands = collectCommands();
@@ -236,8 +270,13 @@ const hashFile = async (file: string): Promise<string | null> => {
   return read.kind === 'done' ? read.value : null;
 };
 
-/** The files of the worktree that are not as the session last saw them, relative to it and sorted. */
-export const lostFiles = async ({ seen }: PastWork, worktree: string): Promise<readonly string[]> => {
+/**
+ * The files of the worktree that are not as the session last saw them, relative to it and sorted.
+ */
+export const lostFiles = async (
+  { seen }: PastWork,
+  worktree: string,
+): Promise<readonly string[]> => {
   const lost: string[] = [];
   for (const [file, sha256] of seen) {
     if (!isWithin(file, worktree) || (await hashFile(file)) === sha256) continue;
@@ -246,10 +285,18 @@ export const lostFiles = async ({ seen }: PastWork, worktree: string): Promise<r
   return lost.toSorted();
 };
 
-/** The commands that ran after the commit that the fresh worktree has: what they changed may be lost. */
-export const lostCommands = ({ commits, commands }: PastWork, commit: string): readonly string[] => {
+/**
+ * The commands that ran after the commit that the fresh worktree has: what they changed may be
+ * lost.
+ */
+export const lostCommands = (
+  { commits, commands }: PastWork,
+  commit: string,
+): readonly string[] => {
   const firstSince = commits.lastIndexOf(commit) + 1;
-  return [...new Set(commands.filter((command) => command.commits >= firstSince).map(({ text }) => text))];
+  return [
+    ...new Set(commands.filter((command) => command.commits >= firstSince).map(({ text }) => text)),
+  ];
 };
 
 type LostWork = {
@@ -278,7 +325,8 @@ const list = (texts: readonly string[]): readonly string[] => {
 /** Text for the model, before the next input. */
 export const moveNotice = ({ commit, files, commands }: LostWork): string =>
   [
-    `[The workspace was lost. It is now a fresh worktree at commit ${commit.slice(0, 12)}, at the same path.`,
+    `[The workspace was lost. It is now a fresh worktree at commit ${commit.slice(0, 12)}, ` +
+      'at the same path.',
     ...(files.length === 0
       ? ['No file that you read or wrote with a tool is lost.']
       : [
@@ -288,5 +336,6 @@ export const moveNotice = ({ commit, files, commands }: LostWork): string =>
     ...(commands.length === 0
       ? []
       : ['What these commands changed since that commit may be lost too:', ...list(commands)]),
-    'Ignored files such as installed packages are gone, and background commands have ended. Read files again before you rely on them.]',
+    'Ignored files such as installed packages are gone, and background commands have ended. ' +
+      'Read files again before you rely on them.]',
   ].join('\n');

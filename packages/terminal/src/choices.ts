@@ -33,8 +33,9 @@ export const stemAt = (text: string, cursor: number): CompletionStem | null => {
 const BOUNDARY = /[/\-_. :]/;
 
 /**
- * Score of `text` for a fuzzy search; null if `text` lacks the letters of `words` in this order. Higher for letters in a
- * row, letters at the start of a word and letters in the file's own name; lower for long texts.
+ * Score of `text` for a fuzzy search; null if `text` lacks the letters of `words` in this order.
+ * Higher for letters in a row, letters at the start of a word and letters in the file's own name;
+ * lower for long texts.
  */
 const scoreMatch = (words: string, text: string): number | null => {
   const [pattern, there] = [words.toLowerCase(), text.toLowerCase()];
@@ -88,7 +89,8 @@ export const completed = (
 ): { readonly text: string; readonly cursor: number } => {
   const word = choices[chosen]?.text ?? '';
   // A path that contains a quote can't be quoted.
-  const quote = stem.kind === 'file' && (stem.quoted || /\s/.test(word)) && !word.includes('"') ? '"' : '';
+  const quote =
+    stem.kind === 'file' && (stem.quoted || /\s/.test(word)) && !word.includes('"') ? '"' : '';
   const start = (stem.kind === 'command' ? '/' : '@') + quote + word;
   const rest = text.slice(cursor).slice(stem.quoted && text[cursor] === '"' ? 1 : 0);
   // After a folder the user types on, inside the quotes; after anything else comes a space.
@@ -116,7 +118,10 @@ export const offerRows = (
   const shown = choices
     .slice(first, first + ROWS_MAX)
     .map(({ text, about }) => ({ text: makeSafe(text), about: makeSafe(about) }));
-  const wide = Math.min(Math.max(...shown.map(({ text }) => text.length)), Math.max(10, columns - 4));
+  const wide = Math.min(
+    Math.max(...shown.map(({ text }) => text.length)),
+    Math.max(10, columns - 4),
+  );
   return shown.map(({ text, about }, index) => {
     const isChosen = first + index === chosen;
     // The end of a long path tells more than its beginning.
@@ -171,12 +176,15 @@ export const pick = (picker: Picker, pressed: Pressed): PickerResult => {
   if (name === 'up' || name === 'down')
     return { kind: 'open', picker: { ...picker, offer: chosenBy(offer, name === 'up' ? -1 : 1) } };
   const choice = offer.choices[offer.chosen];
-  return name === 'enter' && choice !== undefined ? { kind: 'taken', index: all.indexOf(choice) } : same;
+  return name === 'enter' && choice !== undefined
+    ? { kind: 'taken', index: all.indexOf(choice) }
+    : same;
 };
 
 export const pickerFrame = (picker: Picker, columns: number, mark: (row: Safe) => Safe): Frame => {
   const row = makeSafe(`${picker.title} ${picker.words}`);
-  const offered = picker.offer === null ? [safe`  nothing fits`] : offerRows(picker.offer, columns, mark);
+  const offered =
+    picker.offer === null ? [safe`  nothing fits`] : offerRows(picker.offer, columns, mark);
   const hint = safe`  ↑ ↓ move · type to filter · Enter selects · Escape closes`;
   return {
     rows: [row.slice(0, columns - 1), ...offered, hint.slice(0, columns - 1)],

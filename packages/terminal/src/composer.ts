@@ -19,20 +19,31 @@ import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 /** Source of completions. The composer drops results that no longer belong to the current text. */
 type Completer = {
   readonly commands: readonly Choice[];
-  /** Files that match. After `signal` is aborted the result is ignored, so it may come late or reject. */
+  /**
+   * Files that match. After `signal` is aborted the result is ignored, so it may come late or
+   * reject.
+   */
   files(words: string, signal: AbortSignal): Promise<readonly Choice[]>;
 };
 
 /** What a key asks for beyond editing the text. */
 export type ComposerResult =
-  | { readonly kind: 'submit'; readonly text: string; readonly shown: string; readonly mode: 'now' | 'later' }
+  | {
+      readonly kind: 'submit';
+      readonly text: string;
+      readonly shown: string;
+      readonly mode: 'now' | 'later';
+    }
   /** Insert the picture from the clipboard. Terminals can't paste pictures. */
   | { readonly kind: 'paste' }
   | { readonly kind: 'none' };
 
 const NONE: ComposerResult = { kind: 'none' };
 
-/** The word to insert for a paste, such as `@shot.png` for a path; null if there is none. `before`: text left of the cursor. */
+/**
+ * The word to insert for a paste, such as `@shot.png` for a path; null if there is none. `before`:
+ * text left of the cursor.
+ */
 export type NamePaste = (pasted: string, before: string) => string | null;
 
 type Search = { readonly words: string; readonly index: number | null; readonly before: Editor };
@@ -41,7 +52,8 @@ type Search = { readonly words: string; readonly index: number | null; readonly 
  * The input line: editor, history, history search, completion.
  *
  * 1. Text is only removed by Enter or by the user's own edits. Up brings back a sent text.
- * 2. Completion changes the text only on Tab, or on Enter if the selected word differs from the typed one.
+ * 2. Completion changes the text only on Tab, or on Enter if the selected word differs from the
+ *    typed one.
  */
 export class Composer {
   readonly #completer: Completer;
@@ -143,7 +155,8 @@ export class Composer {
 
   #paste(text: string): void {
     const word = this.#namePaste(text, this.#editor.text.slice(0, this.#editor.cursor));
-    this.#editor = word === null ? insertPaste(this.#editor, text) : insertPasteAs(this.#editor, text, word);
+    this.#editor =
+      word === null ? insertPaste(this.#editor, text) : insertPasteAs(this.#editor, text, word);
     this.#history = leaveHistory(this.#history);
   }
 
@@ -231,7 +244,11 @@ export class Composer {
       return false;
     }
     const words = key.name === 'backspace' ? search.words.slice(0, -1) : search.words + key.text;
-    const index = findBefore(this.#history, words, again && search.index !== null ? search.index : undefined);
+    const index = findBefore(
+      this.#history,
+      words,
+      again && search.index !== null ? search.index : undefined,
+    );
     const text = index === null ? undefined : this.#history.texts[index];
     this.#search = { ...search, words, index: index ?? (again ? search.index : null) };
     if (index !== null && text !== undefined) {
@@ -303,7 +320,10 @@ const addEarlier = (history: History, texts: readonly string[]): History => {
 
 type HistoryStep = { readonly history: History; readonly text: string };
 
-/** The text before or after the one on the screen; null if there is none. After the newest text comes the draft. */
+/**
+ * The text before or after the one on the screen; null if there is none. After the newest text
+ * comes the draft.
+ */
 const stepThrough = (history: History, by: -1 | 1, current: string): HistoryStep | null => {
   const shown = history.shown + by;
   if (shown < 0 || shown > history.texts.length) return null;
@@ -317,7 +337,11 @@ const stepThrough = (history: History, by: -1 | 1, current: string): HistoryStep
 const leaveHistory = (history: History): History => ({ ...history, shown: history.texts.length });
 
 /** Index of the newest text before `below` that contains `words`, or null. */
-const findBefore = (history: History, words: string, below = history.texts.length): number | null => {
+const findBefore = (
+  history: History,
+  words: string,
+  below = history.texts.length,
+): number | null => {
   if (words === '') return null;
   const pattern = words.toLowerCase();
   for (let index = Math.min(below, history.texts.length) - 1; index >= 0; index -= 1) {
@@ -350,7 +374,10 @@ export type Editor = {
 
 type Moment = { readonly text: string; readonly cursor: number };
 
-/** Noncharacters of Unicode: real text never contains them, and the cursor moves over one in a single step. */
+/**
+ * Noncharacters of Unicode: real text never contains them, and the cursor moves over one in a
+ * single step.
+ */
 const MARK_FIRST = 0xfdd0;
 const MARKS = 32;
 const MARK = /[\ufdd0-\ufdef]/g;
@@ -368,7 +395,8 @@ export const emptyEditor: Editor = {
   doing: 'other',
 };
 
-const foldAt = (editor: Editor, mark: string): string => editor.folds[mark.charCodeAt(0) - MARK_FIRST] ?? '';
+const foldAt = (editor: Editor, mark: string): string =>
+  editor.folds[mark.charCodeAt(0) - MARK_FIRST] ?? '';
 
 /** The text to send, with pastes in full. */
 export const wholeText = (editor: Editor): string =>
@@ -457,7 +485,10 @@ const wordRight: Change = (editor) => moved(editor, wordEnd(editor));
 const eraseLeft: Change = (editor) => cut(editor, before(editor), editor.cursor);
 const eraseRight: Change = (editor) => cut(editor, editor.cursor, after(editor));
 const killWord: Change = (editor) => kill(editor, wordStart(editor), editor.cursor);
-/** At the end of a line Ctrl-K removes the line break, so that pressing it again continues with the next line. */
+/**
+ * At the end of a line Ctrl-K removes the line break, so that pressing it again continues with the
+ * next line.
+ */
 const killRest: Change = (editor) =>
   kill(editor, editor.cursor, lineEnd(editor) === editor.cursor ? after(editor) : lineEnd(editor));
 
@@ -513,13 +544,19 @@ const withoutControls = (text: string): string =>
     .replace(/[^\P{Cc}\n\t]/gu, '')
     .replace(MARK, '\ufffd');
 
-/** The editor after a key; unchanged for unknown keys. The composer handles Enter, Escape, Tab, Up and Down. */
+/**
+ * The editor after a key; unchanged for unknown keys. The composer handles Enter, Escape, Tab, Up
+ * and Down.
+ */
 export const applyKey = (editor: Editor, key: Key): Editor => {
   if (key.text !== '') return typeText(editor, withoutControls(key.text));
   return findChange(key)?.(editor) ?? editor;
 };
 
-/** Breaks the line at the cursor. A backslash before the cursor, typed to ask for the break, is removed. */
+/**
+ * Breaks the line at the cursor. A backslash before the cursor, typed to ask for the break, is
+ * removed.
+ */
 export const breakLine = (editor: Editor): Editor => {
   const start = editor.text[editor.cursor - 1] === '\\' ? editor.cursor - 1 : editor.cursor;
   const text = `${editor.text.slice(0, start)}\n${editor.text.slice(editor.cursor)}`;
@@ -543,7 +580,9 @@ export const insertPaste = (editor: Editor, pasted: string): Editor => {
   return insert(folded, String.fromCharCode(MARK_FIRST + number));
 };
 
-/** Inserts a word for a paste. The first undo restores the pasted text, the second one removes it. */
+/**
+ * Inserts a word for a paste. The first undo restores the pasted text, the second one removes it.
+ */
 const insertPasteAs = (editor: Editor, pasted: string, word: string): Editor => {
   const raw = insertPaste(editor, pasted);
   return { ...insertWord(editor, word), folds: raw.folds, past: remember(raw) };
@@ -561,19 +600,28 @@ type Row = {
   readonly end: number;
 };
 
-type Draft = { shown: Safe; start: number; signs: { at: number; column: number }[]; columns: number };
+type Draft = {
+  shown: Safe;
+  start: number;
+  signs: { at: number; column: number }[];
+  columns: number;
+};
 
 const draftAt = (start: number): Draft => ({ shown: safe``, start, signs: [], columns: 0 });
 
 type Piece = { readonly text: Safe; readonly columns: number };
 
-/** One grapheme as it is displayed: an invisible character as its mark, a folded paste as its label. */
+/**
+ * One grapheme as it is displayed: an invisible character as its mark, a folded paste as its label.
+ */
 const drawGrapheme = (editor: Editor, from: number, until: number, room: number): Piece => {
   const sign = editor.text.slice(from, until);
   if (sign === '\t') return { text: safe`    `, columns: 4 };
   if (!isMark(sign)) {
     // Whether a joiner is visible depends on the character after it.
-    const within = makeSafe(editor.text.slice(from, /[\u200c\u200d]$/.test(sign) ? until + 2 : until));
+    const within = makeSafe(
+      editor.text.slice(from, /[\u200c\u200d]$/.test(sign) ? until + 2 : until),
+    );
     const text = within.startsWith(sign) ? within.slice(0, sign.length) : makeSafe(sign);
     const shown = countColumns(text) > room ? safe`·` : text;
     return { text: shown, columns: countColumns(shown) };

@@ -4,7 +4,10 @@ import { createInterface } from 'node:readline';
 
 /** A key, independent of the terminal's encoding. */
 export type Key = {
-  /** A lower-case character, or a name such as `enter`, `escape`, `backspace`, `up`, `pageup`, `f1`; empty for text. */
+  /**
+   * A lower-case character, or a name such as `enter`, `escape`, `backspace`, `up`, `pageup`, `f1`;
+   * empty for text.
+   */
   readonly name: string;
   /** Text that the key types; empty for other keys. */
   readonly text: string;
@@ -39,7 +42,10 @@ type KeyboardHandlers = {
   receive(text: string): void;
 };
 
-/** Reads keys from a terminal in raw mode until the returned function is called. A paste arrives as one. */
+/**
+ * Reads keys from a terminal in raw mode until the returned function is called. A paste arrives as
+ * one.
+ */
 export const readKeyboard = (
   input: NodeJS.ReadStream,
   { take, receive: hear }: KeyboardHandlers,
@@ -74,15 +80,16 @@ const pressedKey = (name: string, control: boolean): Pressed => ({
 });
 
 /**
- * For input without single keys: each line becomes a paste into an empty input line, then Enter. The end of the input
- * becomes Ctrl-D on an empty line.
+ * For input without single keys: each line becomes a paste into an empty input line, then Enter.
+ * The end of the input becomes Ctrl-D on an empty line.
  */
 export const readLines = (
   input: NodeJS.ReadStream,
   { take }: Pick<KeyboardHandlers, 'take'>,
 ): (() => void) => {
   const lines = createInterface({ input, terminal: false });
-  const empty = (): void => take(pressedKey('u', true)); // the user can't see older text in the line
+  // the user can't see older text in the line
+  const empty = (): void => take(pressedKey('u', true));
   lines.on('line', (text) => {
     empty();
     take({ kind: 'paste', text });
@@ -98,9 +105,10 @@ export const readLines = (
 /**
  * Turns the bytes of a terminal into keys.
  *
- * 1. A sequence that is no key (a reply, a mouse event, an unknown sequence) is dropped whole, even if it arrives in
- *    pieces. No part of it becomes typed text.
- * 2. Text is never dropped. A control character inside a sequence ends the sequence and is a key itself.
+ * 1. A sequence that is no key (a reply, a mouse event, an unknown sequence) is dropped whole, even
+ *    if it arrives in pieces. No part of it becomes typed text.
+ * 2. Text is never dropped. A control character inside a sequence ends the sequence and is a key
+ *    itself.
  * 3. A paste arrives as one, however the terminal divided it.
  */
 export type KeyReaderState = {
@@ -143,16 +151,22 @@ const controlSequence = (text: string): TokenResult => {
 /** `ESC O final`: keys of the number pad, and arrows in application mode. */
 const shiftedSequence = (text: string): TokenResult => {
   const whole = /^\u001bO(\d*)([A-Za-z])/.exec(text);
-  if (whole !== null) return done(whole[0].length, readSequence(`1;${whole[1] || 1}`, whole[2] ?? ''));
-  return /^\u001bO\d*$/.test(text) ? INCOMPLETE : done(2, namedKey('o', { ...NO_MODIFIERS, alt: true }));
+  if (whole !== null)
+    return done(whole[0].length, readSequence(`1;${whole[1] || 1}`, whole[2] ?? ''));
+  return /^\u001bO\d*$/.test(text)
+    ? INCOMPLETE
+    : done(2, namedKey('o', { ...NO_MODIFIERS, alt: true }));
 };
 
-/** A string (OSC, DCS, SOS, PM, APC) up to its terminator. Any other control character ends it too. */
+/**
+ * A string (OSC, DCS, SOS, PM, APC) up to its terminator. Any other control character ends it too.
+ */
 const stringSequence = (text: string): TokenResult => {
   const end = text.slice(2).search(/[\u0000-\u001f\u009c]/);
   if (end < 0) return INCOMPLETE;
   const at = end + 2;
-  if (text[at] !== ESCAPE) return done(text[at] === '\u0007' || text[at] === '\u009c' ? at + 1 : at, null);
+  if (text[at] !== ESCAPE)
+    return done(text[at] === '\u0007' || text[at] === '\u009c' ? at + 1 : at, null);
   if (text.length === at + 1) return INCOMPLETE;
   return done(text[at + 1] === '\\' ? at + 2 : at, null);
 };
@@ -171,7 +185,10 @@ const escapeSequence = (text: string): TokenResult => {
   if (second < ' ' || second === '\u007f') return done(2, readControl(second, true));
   const [letter = second] = text.slice(1);
   const shift = letter !== letter.toLowerCase();
-  return done(1 + letter.length, namedKey(letter.toLowerCase(), { control: false, alt: true, shift }));
+  return done(
+    1 + letter.length,
+    namedKey(letter.toLowerCase(), { control: false, alt: true, shift }),
+  );
 };
 
 const nextToken = (text: string): TokenResult => {
@@ -214,7 +231,10 @@ export const readKeys = (before: KeyReaderState, text: string): KeysRead => {
   return { reading: { pending, paste }, presses };
 };
 
-/** Called after a short silence. A lone ESC was the Escape key; a longer sequence waits for its rest. */
+/**
+ * Called after a short silence. A lone ESC was the Escape key; a longer sequence waits for its
+ * rest.
+ */
 export const readSilence = (before: KeyReaderState): KeysRead => {
   const { pending, paste } = before;
   if (pending === ESCAPE)
@@ -270,7 +290,10 @@ const CODES: Readonly<Record<number, string>> = {
 /** Characters of the number pad, in the order of their codes from 57399. */
 const PAD = '0123456789./*-+';
 const PAD_FIRST = 57_399;
-/** The mask is the bits of shift, alt and control, plus one. Super and hyper belong to the window system. */
+/**
+ * The mask is the bits of shift, alt and control, plus one. Super and hyper belong to the window
+ * system.
+ */
 const readModifiers = (mask: number): Modifiers => ({
   shift: ((mask - 1) & 1) !== 0,
   alt: ((mask - 1) & 2) !== 0,
@@ -303,7 +326,9 @@ const readKittyKey = (fields: readonly string[]): Key | null => {
   return happened === RELEASED ? null : readKeyCode(code, shifted, readModifiers(mask));
 };
 
-/** The key of a control sequence (`CSI parameters final`); null for replies, mouse and focus events. */
+/**
+ * The key of a control sequence (`CSI parameters final`); null for replies, mouse and focus events.
+ */
 const readSequence = (parameters: string, final: string): Key | null => {
   const fields = parameters.split(';');
   if (/[^\d:;]/.test(parameters)) return null;
@@ -332,5 +357,9 @@ const readControl = (character: string, alt: boolean): Key | null => {
   if (code === 127 || code === 8) return namedKey('backspace', { ...NO_MODIFIERS, alt });
   if (code === 10 && alt) return namedKey('enter', { ...NO_MODIFIERS, alt });
   if (code > 31) return null;
-  return namedKey(String.fromCharCode(code + 64).toLowerCase(), { control: true, alt, shift: false });
+  return namedKey(String.fromCharCode(code + 64).toLowerCase(), {
+    control: true,
+    alt,
+    shift: false,
+  });
 };

@@ -1,4 +1,7 @@
-/** The screen: the rows at its bottom that are redrawn, the plain form of it, and the modes of the terminal. */
+/**
+ * The screen: the rows at its bottom that are redrawn, the plain form of it, and the modes of the
+ * terminal.
+ */
 
 import type { HookPhase } from '@pawl/agent/machine/action';
 import type { Settings } from '@pawl/agent/machine/settings';
@@ -34,31 +37,36 @@ import { joinSafe, keepStyles, makeSafe, type Safe, safe } from './safe-text.js'
 import { writeWindow } from './write.js';
 
 /**
- * The rows at the bottom of the screen that are redrawn. Everything above them is scroll-back and never changes.
+ * The rows at the bottom of the screen that are redrawn. Everything above them is scroll-back and
+ * never changes.
  *
- * 1. Printed lines go above the area and into the terminal's own scroll-back. The screen is never cleared; only the rows
- *    from the area's first row to the end of the screen are erased.
- * 2. Each change is one write, in one synchronized update, with only the rows that differ. No difference, no write.
+ * 1. Printed lines go above the area and into the terminal's own scroll-back. The screen is never
+ *    cleared; only the rows from the area's first row to the end of the screen are erased.
+ * 2. Each change is one write, in one synchronized update, with only the rows that differ. No
+ *    difference, no write.
  * 3. At most one write per FRAME_MS. The last frame is always drawn.
- * 4. The area is lower than the screen, since rows outside of the screen can't be erased. Rows at its top are left out,
- *    never the rows around the cursor.
- * 5. Each row of the area takes one row of the screen, even if the terminal counts the width of a character differently:
- *    automatic wrapping is off while it is drawn.
+ * 4. The area is lower than the screen, since rows outside of the screen can't be erased. Rows at
+ *    its top are left out, never the rows around the cursor.
+ * 5. Each row of the area takes one row of the screen, even if the terminal counts the width of a
+ *    character differently: automatic wrapping is off while it is drawn.
  */
 export type LiveArea = {
   /** Prints whole lines above the area. */
   print(text: Safe): void;
   /** A function is called only when the frame is drawn, so frames that are skipped cost nothing. */
   draw(frame: Frame | (() => Frame)): void;
-  /** Prints all pending lines and removes the area. The cursor is left at the start of an empty line. */
+  /**
+   * Prints all pending lines and removes the area. The cursor is left at the start of an empty
+   * line.
+   */
   clear(): void;
 };
 
 type Size = { readonly columns: number; readonly rows: number };
 
 /**
- * How the terminal rewraps rows that are too long after the window became narrower: all of them, all except the row with
- * the cursor, or none.
+ * How the terminal rewraps rows that are too long after the window became narrower: all of them,
+ * all except the row with the cursor, or none.
  */
 export type Reflow = 'all' | 'aboveCursor' | 'none';
 
@@ -111,7 +119,11 @@ type Shown = {
 };
 
 /** Rows between the area's first row and the cursor after the window changed its size. */
-const rowsAboveCursor = ({ rows, row, column }: Shown, { columns }: Size, reflow: Reflow): number => {
+const rowsAboveCursor = (
+  { rows, row, column }: Shown,
+  { columns }: Size,
+  reflow: Reflow,
+): number => {
   if (reflow === 'none') return row;
   const above = rows
     .slice(0, row)
@@ -119,7 +131,10 @@ const rowsAboveCursor = ({ rows, row, column }: Shown, { columns }: Size, reflow
   return above + (reflow === 'all' ? Math.max(0, Math.floor(column / columns)) : 0);
 };
 
-/** Escapes that turn `from` into `to`. The cursor only moves within existing rows; line feeds add rows. */
+/**
+ * Escapes that turn `from` into `to`. The cursor only moves within existing rows; line feeds add
+ * rows.
+ */
 const changeRows = (from: Shown, to: Frame): { readonly text: Safe; readonly row: number } => {
   const moves: Safe[] = [];
   let at = from.row;
@@ -141,7 +156,10 @@ const changeRows = (from: Shown, to: Frame): { readonly text: Safe; readonly row
   return { text: joinSafe(moves), row: at };
 };
 
-/** Number of lines that are already on the screen as the area's first rows. They are not drawn again. */
+/**
+ * Number of lines that are already on the screen as the area's first rows. They are not drawn
+ * again.
+ */
 const alreadyShown = (lines: readonly Safe[], rows: readonly Safe[]): number => {
   const first = lines.findIndex((line, index) => line !== rows[index]);
   return first < 0 ? lines.length : first;
@@ -194,7 +212,10 @@ class DrawnArea implements LiveArea {
     this.#options.write(safe`${BEGIN_UPDATE}${change}${END_UPDATE}`);
   }
 
-  /** After a change of the window's size: erases the area wherever it moved to. It is then drawn again. */
+  /**
+   * After a change of the window's size: erases the area wherever it moved to. It is then drawn
+   * again.
+   */
   #followWindow(size: Size): Safe {
     const before = this.#shown;
     if (before.size.columns === size.columns && before.size.rows === size.rows) return safe``;
@@ -213,7 +234,10 @@ class DrawnArea implements LiveArea {
     return joinSafe([room, ...rest.map((line) => safe`${closed(line)}${NEXT_ROW}`)]);
   }
 
-  /** Moves to the row of the first new line. Rows that are already right become scroll-back unchanged. */
+  /**
+   * Moves to the row of the first new line. Rows that are already right become scroll-back
+   * unchanged.
+   */
   #makeRoom(shownLines: number, all: boolean): Safe {
     const { rows, row } = this.#shown;
     if (all && shownLines < rows.length) {
@@ -237,7 +261,9 @@ class DrawnArea implements LiveArea {
     const moves = text !== '' || row !== cursor.row || cursor.column !== before.column;
     const right = cursor.column > 0 ? moveRight(cursor.column) : safe``;
     const move =
-      moves && frame.cursor !== null ? safe`${vertical(row, cursor.row)}${ROW_START}${right}` : safe``;
+      moves && frame.cursor !== null
+        ? safe`${vertical(row, cursor.row)}${ROW_START}${right}`
+        : safe``;
     const visible = hidden ? HIDE_CURSOR : SHOW_CURSOR;
     const change = hidden === before.hidden ? safe`` : visible;
     this.#shown = { rows: frame.rows, ...cursor, hidden, size };
@@ -255,7 +281,10 @@ export type Frame = {
   readonly cursor: { readonly row: number; readonly column: number } | null;
 };
 
-/** Prints whole lines and redraws nothing. For screen readers (`--plain`) and terminals without escapes (`TERM=dumb`). */
+/**
+ * Prints whole lines and redraws nothing. For screen readers (`--plain`) and terminals without
+ * escapes (`TERM=dumb`).
+ */
 export const createPlainArea = (write: (text: Safe) => void): LiveArea => ({
   print: (text) => write(safe`${keepStyles(text)}\n`),
   draw: () => undefined,
@@ -292,14 +321,22 @@ export const createScreen = (plain: boolean): Screen => {
   return {
     area: plain
       ? createPlainArea(writeWindow)
-      : createLiveArea({ write: writeWindow, size, clock: systemClock, reflow: detectReflow(process.env) }),
+      : createLiveArea({
+          write: writeWindow,
+          size,
+          clock: systemClock,
+          reflow: detectReflow(process.env),
+        }),
     size,
     take: () => set(true),
     giveBack: () => set(false),
   };
 };
 
-/** Stops the whole job as Ctrl-Z does. SIGCONT takes the terminal again; a timer does so if no stop happened. */
+/**
+ * Stops the whole job as Ctrl-Z does. SIGCONT takes the terminal again; a timer does so if no stop
+ * happened.
+ */
 export const suspend = (screen: Screen, redraw: () => void): void => {
   screen.area.clear();
   screen.giveBack();
@@ -350,8 +387,11 @@ const callingText = (streams: boolean, attempt: number): Safe => {
 
 const toolsText = (state: Extract<State, { name: 'ExecutingTools' }>): Safe => {
   if (state.phase.mode === 'cancelling') return safe`stopping what runs`;
-  if (state.calls.some((call) => call.status === 'awaitingApproval')) return safe`needs your answer`;
-  const running = state.calls.filter((call) => call.status === 'running' || call.status === 'starting');
+  if (state.calls.some((call) => call.status === 'awaitingApproval'))
+    return safe`needs your answer`;
+  const running = state.calls.filter(
+    (call) => call.status === 'running' || call.status === 'starting',
+  );
   return makeSafe(`running ${running.map((call) => call.judged.tool).join(', ')}`).trim();
 };
 
@@ -376,7 +416,10 @@ export const isBusy = (state: State): boolean =>
 /** Whether time counts on the screen: something runs and doesn't wait for the user. */
 export const isMoving = (state: State): boolean =>
   isBusy(state) &&
-  !(state.name === 'ExecutingTools' && state.calls.some((call) => call.status === 'awaitingApproval'));
+  !(
+    state.name === 'ExecutingTools' &&
+    state.calls.some((call) => call.status === 'awaitingApproval')
+  );
 
 const SPINNER = safe`⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏`;
 /** Duration of one picture of the spinner. */
@@ -413,9 +456,13 @@ const tokensText = ({ session: { usage } }: State, streamed: number): Safe => {
 /** The keys that are useful in this state. */
 const keysText = (state: State, typing: boolean): Safe => {
   if (isMoving(state))
-    return typing ? safe`Enter: with the next step · Alt+Enter: after the turn` : safe`Escape stops`;
-  if (state.name === 'WaitingForUserInput' && state.reason.kind === 'error') return safe``; // the text of the state already names /retry
-  if (state.name === 'WaitingForUserInput' && state.reason.kind === 'budget') return safe`/budget raises it`;
+    return typing
+      ? safe`Enter: with the next step · Alt+Enter: after the turn`
+      : safe`Escape stops`;
+  // the text of the state already names /retry
+  if (state.name === 'WaitingForUserInput' && state.reason.kind === 'error') return safe``;
+  if (state.name === 'WaitingForUserInput' && state.reason.kind === 'budget')
+    return safe`/budget raises it`;
   return typing || isBusy(state) ? safe`` : safe`/help`;
 };
 
@@ -441,14 +488,22 @@ type StatusInput = { readonly streamed: number; readonly typing: boolean };
 const NOTHING_SEEN: StatusInput = { streamed: 0, typing: false };
 
 /** The parts in the order of the row. */
-const statusParts = (state: State, now: number, { streamed, typing }: StatusInput): readonly Part[] => {
+const statusParts = (
+  state: State,
+  now: number,
+  { streamed, typing }: StatusInput,
+): readonly Part[] => {
   const { queue, turn, settings } = state.session;
   const [first] = queue;
   return [
     { text: stateText(state, now), rank: 0 },
     { text: isBusy(state) ? formatSeconds(now - turn.startedAt) : safe``, rank: 1 },
     { text: queue.length > 0 ? safe`${queue.length} waiting` : safe``, rank: 2 },
-    { text: cutLine(oneLine(first?.text ?? '', QUEUED_COLUMNS), QUEUED_COLUMNS), rank: 5, before: safe`: ` },
+    {
+      text: cutLine(oneLine(first?.text ?? '', QUEUED_COLUMNS), QUEUED_COLUMNS),
+      rank: 5,
+      before: safe`: `,
+    },
     { text: sandboxText(settings.sandbox), rank: 1.5 },
     { text: makeSafe(settings.model), rank: 8 },
     { text: tokensText(state, streamed), rank: 6 },
@@ -459,7 +514,11 @@ const statusParts = (state: State, now: number, { streamed, typing }: StatusInpu
 };
 
 const joined = (parts: readonly Part[]): Safe =>
-  joinSafe(parts.map(({ text, before = SEPARATOR }, index) => (index === 0 ? text : safe`${before}${text}`)));
+  joinSafe(
+    parts.map(({ text, before = SEPARATOR }, index) =>
+      index === 0 ? text : safe`${before}${text}`,
+    ),
+  );
 
 /** One row of at most `columns`: state, time of the turn, queue, model, tokens, cost, context. */
 export const statusRow = (

@@ -4,14 +4,17 @@ import { harmless, type Look, paint, type Style, wrapText } from './paint.js';
 import { joinSafe, keepStyles, type Safe, safe } from './safe-text.js';
 
 /**
- * Renders Markdown as rows. Loading the renderer takes as long as everything else together, so it is loaded after the
- * first paint. Earlier text is shown as it is.
+ * Renders Markdown as rows. Loading the renderer takes as long as everything else together, so it
+ * is loaded after the first paint. Earlier text is shown as it is.
  */
 type Component = typeof import('@earendil-works/pi-tui/dist/components/markdown.js');
 
 let component: Component | null = null;
 
-/** Resolves when `renderMarkdown` can render. The renderer is part of the program, so loading doesn't fail. */
+/**
+ * Resolves when `renderMarkdown` can render. The renderer is part of the program, so loading
+ * doesn't fail.
+ */
 export const loadMarkdown = async (): Promise<void> => {
   if (component !== null) return;
   const [loaded, { setCapabilities }] = await Promise.all([
@@ -23,7 +26,10 @@ export const loadMarkdown = async (): Promise<void> => {
   component = loaded;
 };
 
-/** Stands for a code fence in the renderer's output; such rows are dropped. A private character, so no text contains it. */
+/**
+ * Stands for a code fence in the renderer's output; such rows are dropped. A private character, so
+ * no text contains it.
+ */
 const FENCE_ROW = '\ue0f1';
 
 const createTheme = (look: Look, finished: boolean) => {
@@ -67,18 +73,28 @@ const withoutClosing = (body: string, mark: string): string | null => {
   const lines = body.split('\n');
   const end = lines.findIndex((line) => closesFence(line, mark));
   if (end < 0) return body;
-  return lines.slice(end + 1).some((line) => line.trim() !== '') ? null : lines.slice(0, end).join('\n');
+  return lines.slice(end + 1).some((line) => line.trim() !== '')
+    ? null
+    : lines.slice(0, end).join('\n');
 };
 
 /** Continues long lines in indented rows. */
 const wrapCode = (line: Safe, columns: number): readonly Safe[] => {
   const [first = safe``, ...rest] = wrapText(line, columns);
   if (rest.length === 0) return [first];
-  return [first, ...wrapText(joinSafe(rest), Math.max(2, columns - 2)).map((row) => safe`  ${row}`)];
+  return [
+    first,
+    ...wrapText(joinSafe(rest), Math.max(2, columns - 2)).map((row) => safe`  ${row}`),
+  ];
 };
 
 /** Code without its fences, indented. Finished code is coloured. */
-const codeRows = (look: Look, shown: string, columns: number, finished: boolean): readonly Safe[] | null => {
+const codeRows = (
+  look: Look,
+  shown: string,
+  columns: number,
+  finished: boolean,
+): readonly Safe[] | null => {
   const [, mark, language = '', body = ''] = FENCED.exec(shown) ?? [];
   if (mark === undefined) return null;
   const bare = withoutClosing(body, mark);
@@ -86,7 +102,9 @@ const codeRows = (look: Look, shown: string, columns: number, finished: boolean)
   const code = keepStyles(bare.replaceAll('\t', '    '));
   const lines = finished ? highlightCode(look, code, language) : code.split('\n');
   const room = Math.max(8, columns - CODE_INDENT.length);
-  return lines.flatMap((line) => wrapCode(line, room)).map((row) => safe`${CODE_INDENT}${row}`.trimEnd());
+  return lines
+    .flatMap((line) => wrapCode(line, room))
+    .map((row) => safe`${CODE_INDENT}${row}`.trimEnd());
 };
 
 /** A text as rows of at most `columns`. Code is coloured only if the text is `finished`. */
@@ -113,8 +131,9 @@ export const renderMarkdown = (
  * Divides streamed Markdown into finished blocks and an unfinished rest.
  *
  * 1. The pieces joined are the text: nothing is lost or changed.
- * 2. A block is finished when later text can't change its look. A blank line ends a paragraph, a quote or a table; the
- *    end of its line ends a heading; the closing fence ends a code block; a line outside of the list ends a list.
+ * 2. A block is finished when later text can't change its look. A blank line ends a paragraph, a
+ *    quote or a table; the end of its line ends a heading; the closing fence ends a code block; a
+ *    line outside of the list ends a list.
  */
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
@@ -247,14 +266,16 @@ export const clearPart = (rest: string): string => {
 };
 
 /**
- * Colours code by the features that languages share: comments, strings, numbers, keywords. It knows no grammars and is
- * sometimes wrong. In return it needs no import and works on unfinished code; libraries with grammars take 70 to 190 ms
- * to load and warm up.
+ * Colours code by the features that languages share: comments, strings, numbers, keywords. It knows
+ * no grammars and is sometimes wrong. In return it needs no import and works on unfinished code;
+ * libraries with grammars take 70 to 190 ms to load and warm up.
  */
 type Family = 'slash' | 'hash' | 'dash' | 'markup' | 'diff' | 'none';
 
 const FAMILIES: Readonly<Record<Exclude<Family, 'slash'>, string>> = {
-  hash: 'py python sh bash shell zsh fish console rb ruby yaml yml toml ini conf dockerfile make makefile perl pl r elixir ex nix cmake powershell ps1 graphql',
+  hash:
+    'py python sh bash shell zsh fish console rb ruby yaml yml toml ini conf dockerfile make ' +
+    'makefile perl pl r elixir ex nix cmake powershell ps1 graphql',
   dash: 'sql lua haskell hs elm ada vhdl',
   markup: 'html xml svg vue markup',
   diff: 'diff patch',
@@ -262,7 +283,8 @@ const FAMILIES: Readonly<Record<Exclude<Family, 'slash'>, string>> = {
 };
 const FAMILY_BY_NAME = new Map<string, Family>();
 for (const [family, names] of Object.entries(FAMILIES)) {
-  for (const name of names.split(' ')) FAMILY_BY_NAME.set(name, family as Family); // the keys are of that type
+  // the keys are of that type
+  for (const name of names.split(' ')) FAMILY_BY_NAME.set(name, family as Family);
 }
 
 const COMMENTS: Readonly<Record<'slash' | 'hash' | 'dash' | 'markup', string>> = {
@@ -274,7 +296,10 @@ const COMMENTS: Readonly<Record<'slash' | 'hash' | 'dash' | 'markup', string>> =
 const LONG_STRING = `"""[\\s\\S]*?(?:"""|$)|'''[\\s\\S]*?(?:'''|$)`;
 const DOUBLE = `"(?:\\\\.|[^"\\\\\\n])*"`;
 const SINGLE = `'(?:\\\\.|[^'\\\\\\n])*'`;
-/** One quoted character, for languages where a lone quote means something else, such as a lifetime in Rust. */
+/**
+ * One quoted character, for languages where a lone quote means something else, such as a lifetime
+ * in Rust.
+ */
 const CHARACTER = `'(?:\\\\.[^'\\n]*|[^'\\\\\\n])'`;
 const BACKTICK = '`(?:\\\\.|[^`\\\\])*`';
 const NUMBER = '(?<![\\w$])\\d[\\w.]*';
@@ -282,14 +307,22 @@ const WORD = '[A-Za-z_$][\\w$]*';
 
 const KEYWORDS = new Set(
   (
-    'abstract and as assert async await begin break case catch class const continue debugger def default defer del delete ' +
-    'do done elif else elsif end ensure enum esac except export extends extern fi final finally fn for foreach from func ' +
-    'function global go goto if impl implements import in instanceof interface internal is lambda let local loop match mod ' +
-    'module move mut namespace new nil none nonlocal not null of operator or override package pass private protected pub ' +
-    'public raise readonly ref require rescue return satisfies select self static struct super switch template then this ' +
-    'throw throws trait try type typealias typedef typeof undefined union unless unsafe until use using val var virtual ' +
-    'void volatile when where while with yield true false True False None insert update into values create table alter ' +
-    'drop index join left right inner outer on group by order having limit distinct primary key references int long short ' +
+    'abstract and as assert async await begin break case catch class const continue debugger ' +
+    'def default defer del delete ' +
+    'do done elif else elsif end ensure enum esac except export extends extern fi final ' +
+    'finally fn for foreach from func ' +
+    'function global go goto if impl implements import in instanceof interface internal is ' +
+    'lambda let local loop match mod ' +
+    'module move mut namespace new nil none nonlocal not null of operator or override ' +
+    'package pass private protected pub ' +
+    'public raise readonly ref require rescue return satisfies select self static struct ' +
+    'super switch template then this ' +
+    'throw throws trait try type typealias typedef typeof undefined union unless unsafe ' +
+    'until use using val var virtual ' +
+    'void volatile when where while with yield true false True False None insert update into ' +
+    'values create table alter ' +
+    'drop index join left right inner outer on group by order having limit distinct primary ' +
+    'key references int long short ' +
     'char bool boolean float double string unsigned echo set'
   ).split(' '),
 );
@@ -309,7 +342,11 @@ const createScanner = (family: keyof typeof COMMENTS, language: string): RegExp 
 
 type Token = { readonly style: Style | null; readonly text: Safe };
 
-const tokenize = (code: Safe, family: keyof typeof COMMENTS, language: string): readonly Token[] => {
+const tokenize = (
+  code: Safe,
+  family: keyof typeof COMMENTS,
+  language: string,
+): readonly Token[] => {
   const tokens: Token[] = [];
   let at = 0;
   for (const match of code.matchAll(createScanner(family, language))) {

@@ -1,7 +1,18 @@
-/** How text looks: styles and colours, columns and rows, and every control sequence that Pawl sends to a terminal. */
+/**
+ * How text looks: styles and colours, columns and rows, and every control sequence that Pawl sends
+ * to a terminal.
+ */
 
 import { eastAsianWidth } from 'get-east-asian-width';
-import { cutSafe, joinSafe, keepStyles, makeSafe, type Safe, safe, styleSafe } from './safe-text.js';
+import {
+  cutSafe,
+  joinSafe,
+  keepStyles,
+  makeSafe,
+  type Safe,
+  safe,
+  styleSafe,
+} from './safe-text.js';
 
 /** How to draw: colours, width, background. */
 export type Look = {
@@ -10,11 +21,14 @@ export type Look = {
   readonly background?: Background;
   /** Default: `sixteen`. */
   readonly depth?: Depth;
-  /** `yes`: whole lines, no redrawing. For screen readers, and terminals that can't move the cursor. */
+  /**
+   * `yes`: whole lines, no redrawing. For screen readers, and terminals that can't move the cursor.
+   */
   readonly plain?: 'yes' | 'no';
 };
 
-const isSet = (value: string | undefined): boolean => value !== undefined && value !== '' && value !== '0';
+const isSet = (value: string | undefined): boolean =>
+  value !== undefined && value !== '' && value !== '0';
 
 /** Size of the window. A terminal that reports 0 (a serial line, some CI) gets the usual size. */
 export const windowSize = (columns?: number, rows?: number) => ({
@@ -22,7 +36,10 @@ export const windowSize = (columns?: number, rows?: number) => ({
   rows: rows || 24,
 });
 
-/** Whether to print whole lines only. Read from the environment alone: drawing begins before any file is read. */
+/**
+ * Whether to print whole lines only. Read from the environment alone: drawing begins before any
+ * file is read.
+ */
 export const isBare = (environment: NodeJS.ProcessEnv): boolean =>
   environment.TERM === 'dumb' || isSet(environment.PAWL_PLAIN);
 
@@ -59,13 +76,18 @@ export const oneLine = (text: string, columns: number): Safe => {
 };
 
 /** Whether the terminal can draw background colours. */
-export const hasBackdrops = ({ colour, background = 'unknown', depth = 'sixteen' }: Look): boolean =>
-  colour === 'yes' && backdropCode('typed', background, depth) !== null;
+export const hasBackdrops = ({
+  colour,
+  background = 'unknown',
+  depth = 'sixteen',
+}: Look): boolean => colour === 'yes' && backdropCode('typed', background, depth) !== null;
 
 /** Text on a background colour; unchanged if there are none. */
 export const paintOn = (look: Look, backdrop: Backdrop, text: Safe): Safe => {
   const code = backdropCode(backdrop, look.background ?? 'unknown', look.depth ?? 'sixteen');
-  return look.colour === 'no' || code === null || text === '' ? text : styleSafe(text, code, endCode(code));
+  return look.colour === 'no' || code === null || text === ''
+    ? text
+    : styleSafe(text, code, endCode(code));
 };
 
 /** Text padded with spaces to `columns`. */
@@ -96,7 +118,9 @@ export const shortened = (text: string): string => {
   const lines = text.trim().split('\n');
   const cut = lines.length - FIRST_LINES - LAST_LINES;
   if (cut < 2) return text;
-  return [...lines.slice(0, FIRST_LINES), `… ${cut} more lines`, ...lines.slice(-LAST_LINES)].join('\n');
+  return [...lines.slice(0, FIRST_LINES), `… ${cut} more lines`, ...lines.slice(-LAST_LINES)].join(
+    '\n',
+  );
 };
 
 /** A unified diff with its added and removed lines coloured. */
@@ -128,7 +152,9 @@ const twoDigits = (part: number): Safe => makeSafe(String(part).padStart(2, '0')
 export const formatSeconds = (durationMs: number): Safe => {
   if (durationMs < 9_950) return safe`${makeSafe((Math.max(0, durationMs) / 1_000).toFixed(1))}s`;
   const seconds = Math.round(durationMs / 1_000);
-  return seconds < 60 ? safe`${seconds}s` : safe`${Math.floor(seconds / 60)}m${twoDigits(seconds % 60)}s`;
+  return seconds < 60
+    ? safe`${seconds}s`
+    : safe`${Math.floor(seconds / 60)}m${twoDigits(seconds % 60)}s`;
 };
 
 export const warningText = (text: string): Safe => safe`! ${harmless(text)}`;
@@ -166,7 +192,9 @@ const STYLE_CODES = {
 
 export type Style = keyof typeof STYLE_CODES;
 
-/** The bright colours of the sixteen are unreadable on white; darker ones of the 256 replace them. */
+/**
+ * The bright colours of the sixteen are unreadable on white; darker ones of the 256 replace them.
+ */
 const LIGHT_CODES: Partial<Record<Style, string>> = {
   green: '38;5;28',
   string: '38;5;28',
@@ -188,7 +216,11 @@ const CODES_BY_BACKGROUND: Readonly<Record<Background, Partial<Record<Style, str
 };
 
 /** `sixteen` uses only codes that every colour terminal knows. */
-export const styleCode = (style: Style, background: Background, depth: Depth = 'indexed'): string => {
+export const styleCode = (
+  style: Style,
+  background: Background,
+  depth: Depth = 'indexed',
+): string => {
   const changed = CODES_BY_BACKGROUND[background][style];
   return changed === undefined || (depth === 'sixteen' && changed.includes(';'))
     ? STYLE_CODES[style]
@@ -227,7 +259,11 @@ const BACKDROPS: Readonly<Record<Exclude<Background, 'unknown'>, Backdrops>> = {
 };
 
 /** null if text could become unreadable: on an unknown background, or with sixteen colours. */
-export const backdropCode = (backdrop: Backdrop, background: Background, depth: Depth): string | null =>
+export const backdropCode = (
+  backdrop: Backdrop,
+  background: Background,
+  depth: Depth,
+): string | null =>
   background === 'unknown' || depth === 'sixteen' ? null : BACKDROPS[background][backdrop][depth];
 
 /** The code that ends only the style of `code`. */
@@ -263,7 +299,9 @@ const judgeBackground = (parts: readonly string[]): Background => {
 type BackgroundWatch = {
   /** Asks the terminal, unless the environment has the answer. */
   ask(): void;
-  /** Looks for the terminal's reply in the keyboard input. The key reader removes the reply from it. */
+  /**
+   * Looks for the terminal's reply in the keyboard input. The key reader removes the reply from it.
+   */
   read(typed: string): void;
   known(): Background;
 };
@@ -312,15 +350,24 @@ export const moveUp = (rows: number): Safe => safe`\u001b[${Math.trunc(rows)}A`;
 export const moveDown = (rows: number): Safe => safe`\u001b[${Math.trunc(rows)}B`;
 export const moveRight = (columns: number): Safe => safe`\u001b[${Math.trunc(columns)}C`;
 
-/** Asks the terminal for its background colour. A terminal that doesn't know the question doesn't answer. */
+/**
+ * Asks the terminal for its background colour. A terminal that doesn't know the question doesn't
+ * answer.
+ */
 const ASK_BACKGROUND = safe`\u001b]11;?\u0007`;
 
-/** Turns on bracketed paste and the Kitty keyboard, which tells Enter from Shift+Enter and Escape from Alt. */
+/**
+ * Turns on bracketed paste and the Kitty keyboard, which tells Enter from Shift+Enter and Escape
+ * from Alt.
+ */
 export const ENABLE_INPUT_MODES = safe`\u001b[?2004h\u001b[>1u`;
 /** Restores the shell's terminal modes, also after a half-drawn row. */
 export const RESTORE_TERMINAL = safe`\u001b[?2004l\u001b[<u\u001b[?7h\u001b[?25h\u001b[0m`;
 
-/** Counts columns of text and breaks it into rows. Colours (CSI … m) and hyperlinks (OSC 8) have no width. */
+/**
+ * Counts columns of text and breaks it into rows. Colours (CSI … m) and hyperlinks (OSC 8) have no
+ * width.
+ */
 
 const ESCAPE = /\u001b\[[\d;]*m|\u001b\]8;[^\u0007\u001b]*(?:\u0007|\u001b\\)/y;
 const ESCAPES = new RegExp(ESCAPE.source, 'g');
@@ -329,7 +376,8 @@ const COMPOSED = /[\u200d\ufe0f\u{1f1e6}-\u{1f1ff}\u{1f3fb}-\u{1f3ff}]/u;
 const PLAIN = /^[ -~]*$/;
 
 /** The graphemes of text without escapes. */
-const textGraphemes = (text: string): Iterable<string> => (COMPOSED.test(text) ? splitGraphemes(text) : text);
+const textGraphemes = (text: string): Iterable<string> =>
+  COMPOSED.test(text) ? splitGraphemes(text) : text;
 
 export const countColumns = (text: string): number => {
   const bare = text.includes('\u001b') ? text.replace(ESCAPES, '') : text;
@@ -443,7 +491,10 @@ export const indentWords = (text: Safe, columns: number): Safe =>
 
 let segmenter: Intl.Segmenter | null = null;
 
-/** Creates the segmenter with the first text beyond ASCII: creating it takes longer than drawing a screen. */
+/**
+ * Creates the segmenter with the first text beyond ASCII: creating it takes longer than drawing a
+ * screen.
+ */
 const graphemesBeyondAscii = (text: string): readonly string[] => {
   segmenter ??= new Intl.Segmenter(undefined, { granularity: 'grapheme' });
   return Array.from(segmenter.segment(text), ({ segment }) => segment);

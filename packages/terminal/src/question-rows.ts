@@ -4,7 +4,11 @@
  * Each row of the command or change begins with a bar, so its text can't imitate ours.
  */
 
-import type { ApprovalChoice, ApprovalDescription, OddCharacter } from '@pawl/agent/policy/approval-question';
+import type {
+  ApprovalChoice,
+  ApprovalDescription,
+  OddCharacter,
+} from '@pawl/agent/policy/approval-question';
 import { hasBackdrops, type Look, padded, paint, paintOn } from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe, visibleMark } from './safe-text.js';
 
@@ -22,7 +26,8 @@ const textRows = (text: string, { columns, show, look }: RowStyle): readonly Saf
     .split('\n')
     .flatMap((line) =>
       revealLine(line, columns - BAR_COLUMNS - MARGIN, show).map(
-        (row, index) => safe`${paint(look, 'dim', index === 0 ? LINE_BAR : CONTINUATION_BAR)}${row}`,
+        (row, index) =>
+          safe`${paint(look, 'dim', index === 0 ? LINE_BAR : CONTINUATION_BAR)}${row}`,
       ),
     );
 
@@ -31,7 +36,9 @@ const COLOURS = { '+': 'green', '-': 'red' } as const;
 type Sign = keyof typeof COLOURS | ' ';
 const isSign = (text: string): text is Sign => text === ' ' || text in COLOURS;
 
-/** Filled with its background colour to the full width, so that a changed line is seen at a glance. */
+/**
+ * Filled with its background colour to the full width, so that a changed line is seen at a glance.
+ */
 const paintLine = (look: Look, sign: Sign, text: Safe, columns: number): Safe => {
   if (sign === ' ') return text;
   if (!hasBackdrops(look)) return paint(look, COLOURS[sign], text);
@@ -98,7 +105,8 @@ export const nearPath = (path: string, folder: string): string =>
 
 /** Facts about the call, one line each. */
 export const factLines = (description: ApprovalDescription): readonly string[] => {
-  const { subject, folder, timeLimitMs, background, needs, paths, hosts, programs, why } = description;
+  const { subject, folder, timeLimitMs, background, needs, paths, hosts, programs, why } =
+    description;
   const isCommand = subject.kind === 'command';
   const files = isCommand ? [] : paths.map((path) => `file: ${nearPath(path, folder)}`);
   return [
@@ -106,7 +114,9 @@ export const factLines = (description: ApprovalDescription): readonly string[] =
     ...programs.map((program) => `program: ${program}`),
     ...(isCommand ? [`folder: ${folder}`] : []),
     ...(hosts.length === 0 ? [] : [`host: ${hosts.join(', ')}`]),
-    ...(isCommand && timeLimitMs !== null && !background ? [`time limit: ${minutes(timeLimitMs)}`] : []),
+    ...(isCommand && timeLimitMs !== null && !background
+      ? [`time limit: ${minutes(timeLimitMs)}`]
+      : []),
     ...(background ? ['keeps running in the background until the session ends'] : []),
     ...description.protectedPaths
       .filter((path) => !why.includes(path))
@@ -143,7 +153,9 @@ const choiceRows = (
   { look, columns, show }: RowStyle,
 ): readonly Safe[] =>
   revealWords(`${WORDS[answer]}: ${allows}`, columns - 5 - MARGIN, show).map((row, index) =>
-    index === 0 ? safe`  ${paint(look, 'bold', makeSafe(LETTERS[answer]))}  ${row}` : safe`     ${row}`,
+    index === 0
+      ? safe`  ${paint(look, 'bold', makeSafe(LETTERS[answer]))}  ${row}`
+      : safe`     ${row}`,
   );
 
 const WARNED = /^(protected|leaves|odd|goes on)/;
@@ -168,10 +180,14 @@ export const questionRows = (
   const paper: RowStyle = { look, columns, show: (mark) => paint(look, 'yellow', mark) };
   const { subject, choices } = description;
   const indented = (text: string, style: 'dim' | 'yellow'): readonly Safe[] =>
-    revealWords(text, columns - 2 - MARGIN, paper.show).map((row) => safe`  ${paint(look, style, row)}`);
+    revealWords(text, columns - 2 - MARGIN, paper.show).map(
+      (row) => safe`  ${paint(look, style, row)}`,
+    );
   return [
     ...(subject.kind === 'change' ? diffRows(subject.text, paper) : textRows(subject.text, paper)),
-    ...factLines(description).flatMap((line) => indented(line, WARNED.test(line) ? 'yellow' : 'dim')),
+    ...factLines(description).flatMap((line) =>
+      indented(line, WARNED.test(line) ? 'yellow' : 'dim'),
+    ),
     ...choices.flatMap(({ answer, allows }) => choiceRows(answer, allows, paper)),
   ];
 };
@@ -179,12 +195,16 @@ export const questionRows = (
 /**
  * Lays out text so that nothing in it can hide.
  *
- * 1. Every character is visible. Marks stand for invisible characters, characters that control a terminal or reorder
- *    text, and runs of spaces. Text can't imitate a mark: brackets of marks in the text are marked themselves.
- * 2. No row is wider than the window on any terminal: every character beyond ASCII counts as two columns.
+ * 1. Every character is visible. Marks stand for invisible characters, characters that control a
+ *    terminal or reorder text, and runs of spaces. Text can't imitate a mark: brackets of marks in
+ *    the text are marked themselves.
+ * 2. No row is wider than the window on any terminal: every character beyond ASCII counts as two
+ *    columns.
  */
 
-/** A run of at least this many spaces becomes a mark, and so does every run at the end of a line. */
+/**
+ * A run of at least this many spaces becomes a mark, and so does every run at the end of a line.
+ */
 const BLANKS_MIN = 5;
 /** Combining characters on one letter. The ones beyond this number become marks. */
 const COMBINING_MAX = 2;
@@ -233,7 +253,12 @@ const splitPieces = (line: string): readonly Piece[] => {
     if (PLAIN.test(character)) pieces.push({ text: character, columns: 1, mark: false });
     else if (SEEN.test(character) && !UNSEEN.test(character))
       pieces.push({ text: character, columns: 2, mark: false });
-    else if (combines && !UNSEEN.test(character) && combined <= COMBINING_MAX && LETTER.test(before))
+    else if (
+      combines &&
+      !UNSEEN.test(character) &&
+      combined <= COMBINING_MAX &&
+      LETTER.test(before)
+    )
       pieces.push({ text: character, columns: 2, mark: false });
     else pieces.push(markCharacter(character));
     before = pieces.at(-1)?.mark === true ? '' : character;
@@ -271,7 +296,10 @@ const drawn = (pieces: readonly Piece[], show: ShowMark): Safe => {
   return joinSafe(parts);
 };
 
-/** Like `revealLine`, but breaks between words and drops the space at a break. For Pawl's own sentences. */
+/**
+ * Like `revealLine`, but breaks between words and drops the space at a break. For Pawl's own
+ * sentences.
+ */
 const revealWords = (line: string, columns: number, show: ShowMark): readonly Safe[] => {
   const lines: string[] = [];
   let row = '';

@@ -8,7 +8,14 @@ import {
   describeQuestion,
 } from '@pawl/agent/policy/approval-question';
 import type { Stepped } from '@pawl/agent/ports/session';
-import { applyKey, type Editor, editorFrame, emptyEditor, insertPaste, wholeText } from './composer.js';
+import {
+  applyKey,
+  type Editor,
+  editorFrame,
+  emptyEditor,
+  insertPaste,
+  wholeText,
+} from './composer.js';
 import type { Pressed } from './keys.js';
 import type { Frame } from './live-area.js';
 import { cutLine, type Look, oneLine, paint, wrapWords } from './paint.js';
@@ -41,17 +48,21 @@ type OpenQuestion = {
   readonly reading: ReadingWindow;
 };
 
-/** `off` accepts a yes to unread text. Only for the control of the test that such a yes is never accepted. */
+/**
+ * `off` accepts a yes to unread text. Only for the control of the test that such a yes is never
+ * accepted.
+ */
 export type ReadingGuard = 'on' | 'off';
 
 /**
  * Calls that wait for the user's approval. One is in focus; the others are listed.
  *
- * 1. Keys answer a question only after it was visible and the keyboard was quiet for a moment. Earlier keys go where the
- *    user was typing.
- * 2. A yes counts only after every row was on the screen, at the current size of the window. A yes to all needs this for
- *    each question.
- * 3. A text typed at one question never answers the next one. If the question disappears, the text is given back.
+ * 1. Keys answer a question only after it was visible and the keyboard was quiet for a moment.
+ *    Earlier keys go where the user was typing.
+ * 2. A yes counts only after every row was on the screen, at the current size of the window. A yes
+ *    to all needs this for each question.
+ * 3. A text typed at one question never answers the next one. If the question disappears, the text
+ *    is given back.
  */
 export class Questions {
   readonly #arming: ArmingDelay;
@@ -63,8 +74,11 @@ export class Questions {
   #advice = '';
   #drawn: WindowSize | null = null;
   /** The rows of the last layout. */
-  #layout: { readonly question: OpenQuestion; readonly key: string; readonly rows: readonly Safe[] } | null =
-    null;
+  #layout: {
+    readonly question: OpenQuestion;
+    readonly key: string;
+    readonly rows: readonly Safe[];
+  } | null = null;
 
   constructor(clock: Clock, handlers: QuestionHandlers, guard: ReadingGuard = 'on') {
     this.#arming = new ArmingDelay(clock, {
@@ -231,7 +245,8 @@ export class Questions {
   }
 
   #takeLetter(current: OpenQuestion, letter: string, window: WindowSize): void {
-    const quick = /^[nN](.+)$/s.exec(letter)?.[1]; // typed so fast that `n` and the reason came together
+    // typed so fast that `n` and the reason came together
+    const quick = /^[nN](.+)$/s.exec(letter)?.[1];
     if (quick !== undefined) {
       this.#reason = insertPaste(emptyEditor, quick);
       return;
@@ -300,7 +315,9 @@ export class Questions {
 
 /** The frame of a question: its head, the rows that fit, the other questions, the keys. */
 
-/** The other questions are listed only in windows of at least this height, and at most this many. */
+/**
+ * The other questions are listed only in windows of at least this height, and at most this many.
+ */
 const LIST_ROWS_MIN = 16;
 const LISTED_MAX = 5;
 const REASON_ROWS = 3;
@@ -338,7 +355,9 @@ const questionHead = (questions: Questions, look: Look, { columns }: WindowSize)
   const place = count > 1 ? safe` · ${questions.position} of ${count}` : safe``;
   const { subject, tool } = description;
   const about =
-    subject.kind === 'change' ? oneLine(nearPaths(description), columns) : SUBJECT_TEXTS[subject.kind];
+    subject.kind === 'change'
+      ? oneLine(nearPaths(description), columns)
+      : SUBJECT_TEXTS[subject.kind];
   const head = safe`${makeSafe(tool)} ${about}${place}`;
   return safe`${paint(look, 'yellow', safe`?`)} ${paint(look, 'bold', cutLine(head, columns - 3))}`;
 };
@@ -347,18 +366,25 @@ const questionHead = (questions: Questions, look: Look, { columns }: WindowSize)
 const questionKeys = (questions: Questions, look: Look, window: WindowSize): Safe => {
   const { description, advice, unreadRows } = questions;
   if (description === null) return safe``;
-  if (advice !== '') return paint(look, 'yellow', cutLine(safe`  ${makeSafe(advice)}`, window.columns - 1));
+  if (advice !== '')
+    return paint(look, 'yellow', cutLine(safe`  ${makeSafe(advice)}`, window.columns - 1));
   const letters = makeSafe(description.choices.map(({ answer }) => answerLetter(answer)).join(' '));
   const several = questions.all.length > 1;
   const all = several ? safe` · A yes to all ${questions.all.length} · tab next` : safe``;
   const more =
-    unreadRows > 0 ? safe`↓ ${unreadRows} more ${unreadRows === 1 ? safe`row` : safe`rows`} · ` : safe``;
-  return paint(look, 'dim', cutLine(safe`  ${more}${letters}${all} · Escape stops`, window.columns - 1));
+    unreadRows > 0
+      ? safe`↓ ${unreadRows} more ${unreadRows === 1 ? safe`row` : safe`rows`} · `
+      : safe``;
+  return paint(
+    look,
+    'dim',
+    cutLine(safe`  ${more}${letters}${all} · Escape stops`, window.columns - 1),
+  );
 };
 
 /**
- * The whole frame. `above`: rows that are left out if there is no room. `below`: the input line, while keys still go to
- * it.
+ * The whole frame. `above`: rows that are left out if there is no room. `below`: the input line,
+ * while keys still go to it.
  */
 export const questionFrame = (
   questions: Questions,
@@ -369,15 +395,23 @@ export const questionFrame = (
 ): Frame => {
   const room = Math.max(1, window.rows - 1);
   const { reason } = questions;
-  const typed = below ?? (reason === null ? null : editorFrame(reason, window.columns, REASON_ROWS, safe`n`));
+  const typed =
+    below ?? (reason === null ? null : editorFrame(reason, window.columns, REASON_ROWS, safe`n`));
   const footRows = Math.max(0, Math.min(typed?.rows.length ?? 1, room - 1));
   const head = room - footRows >= 2 ? [questionHead(questions, look, window)] : [];
   const list = questionList(questions, look, window);
   const listed = room - footRows - head.length - list.length >= 3 ? list : [];
   const bodyRows = room - footRows - head.length - listed.length;
-  const body = questions.rows(look, Math.min(bodyRows, questions.height(look, window.columns)), window);
+  const body = questions.rows(
+    look,
+    Math.min(bodyRows, questions.height(look, window.columns)),
+    window,
+  );
   // The number of unread rows is known only now.
-  const foot = (typed === null ? [questionKeys(questions, look, window)] : typed.rows).slice(0, footRows);
+  const foot = (typed === null ? [questionKeys(questions, look, window)] : typed.rows).slice(
+    0,
+    footRows,
+  );
   const spare = bodyRows - body.length;
   const upper = spare > 0 ? above.slice(-spare) : [];
   const rows = [...upper, ...head, ...body, ...listed, ...foot];
@@ -425,7 +459,11 @@ export class ContentQuestion {
     this.#content = content;
     this.#handlers = handlers;
     const changed = (): void => handlers.changed();
-    this.#arming = new ArmingDelay(clock, { isTyping: () => false, shown: changed, armed: changed });
+    this.#arming = new ArmingDelay(clock, {
+      isTyping: () => false,
+      shown: changed,
+      armed: changed,
+    });
   }
 
   /** Shows the question after a quiet moment. */
@@ -436,24 +474,33 @@ export class ContentQuestion {
   /** Call only to draw: the rows count as read. */
   frame(look: Look, window: WindowSize): Frame {
     if (this.#arming.phase === 'hidden') return { rows: [], cursor: null };
-    if (this.#drawn !== null && !isSameSize(this.#drawn, window)) this.#advice = ''; // about the old size
+    // about the old size
+    if (this.#drawn !== null && !isSameSize(this.#drawn, window)) this.#advice = '';
     this.#drawn = window;
     const { title } = this.#content;
     const head = safe`${paint(look, 'yellow', safe`?`)} ${paint(look, 'bold', oneLine(title, window.columns - 3))}`;
     const all = this.rows(look, window.columns);
     const height = Math.max(1, window.rows - 2 - this.#footHeight(all.length, window));
     const top = this.#reading.show(all.length, height, window);
-    return { rows: [head, ...all.slice(top, top + height), ...this.#foot(look, window)], cursor: null };
+    return {
+      rows: [head, ...all.slice(top, top + height), ...this.#foot(look, window)],
+      cursor: null,
+    };
   }
 
   /** All rows below the title. */
   rows(look: Look, columns: number): readonly Safe[] {
     const { content, kind, meaning } = this.#content;
-    const below = wrapWords(makeSafe(meaning), columns - 4).map((row) => safe`  ${paint(look, 'dim', row)}`);
+    const below = wrapWords(makeSafe(meaning), columns - 4).map(
+      (row) => safe`  ${paint(look, 'dim', row)}`,
+    );
     return [...contentRows(content, kind, look, columns), ...below];
   }
 
-  /** The rows that the keys take at most, so that the height of the text does not change while it is read. */
+  /**
+   * The rows that the keys take at most, so that the height of the text does not change while it is
+   * read.
+   */
   #footHeight(total: number, { columns }: WindowSize): number {
     return wrapWords(this.#keys(total), columns - 3).length;
   }
@@ -469,7 +516,8 @@ export class ContentQuestion {
 
   /** `left`: rows below the window. */
   #keys(unread: number): Safe {
-    const more = unread > 0 ? safe`↓ ${unread} more ${unread === 1 ? safe`row` : safe`rows`} · ` : safe``;
+    const more =
+      unread > 0 ? safe`↓ ${unread} more ${unread === 1 ? safe`row` : safe`rows`} · ` : safe``;
     const { yes = ALLOW } = this.#content;
     const others =
       yes.length > 1 ? 'n never · Escape later' : 'n never run this · Escape ask again next time';
@@ -509,13 +557,17 @@ export class ContentQuestion {
   }
 }
 
-/** The keyboard must be quiet for this long before keys count as an answer; longer while the user is typing a text. */
+/**
+ * The keyboard must be quiet for this long before keys count as an answer; longer while the user is
+ * typing a text.
+ */
 const QUIET_MS = 300;
 const QUIET_TYPING_MS = 1_000;
 
 /**
- * `hidden`: no question. `shown`: the question is visible, and keys still go to the input line. `next`: the question
- * follows another one, and keys are ignored. `armed`: keys answer the question.
+ * `hidden`: no question. `shown`: the question is visible, and keys still go to the input line.
+ * `next`: the question follows another one, and keys are ignored. `armed`: keys answer the
+ * question.
  */
 type ArmingPhase = 'hidden' | 'shown' | 'next' | 'armed';
 
@@ -525,7 +577,10 @@ type ArmingHandlers = {
   armed(): void;
 };
 
-/** The delay before a question accepts keys: it appears after a quiet moment, and is armed after another one. */
+/**
+ * The delay before a question accepts keys: it appears after a quiet moment, and is armed after
+ * another one.
+ */
 class ArmingDelay {
   readonly #clock: Clock;
   readonly #handlers: ArmingHandlers;
@@ -567,7 +622,8 @@ class ArmingDelay {
     if (round !== this.#round || this.#phase === 'armed') return;
     const isTyping = this.#phase === 'shown' && this.#handlers.isTyping();
     const quietMs = isTyping ? QUIET_TYPING_MS : QUIET_MS;
-    const since = this.#phase === 'hidden' ? this.#lastKeyAt : Math.max(this.#shownAt, this.#lastKeyAt);
+    const since =
+      this.#phase === 'hidden' ? this.#lastKeyAt : Math.max(this.#shownAt, this.#lastKeyAt);
     const waitMs = since + quietMs - this.#clock.now();
     if (waitMs > 0) {
       this.#clock.after(waitMs, () => this.#wait(round));
@@ -615,7 +671,8 @@ class ReadingWindow {
     this.#total = total;
     this.#height = Math.max(1, height);
     this.#top = Math.min(this.#top, this.#last);
-    if (this.#top <= this.#seen) this.#seen = Math.max(this.#seen, Math.min(total, this.#top + this.#height));
+    if (this.#top <= this.#seen)
+      this.#seen = Math.max(this.#seen, Math.min(total, this.#top + this.#height));
     return this.#top;
   }
 

@@ -1,10 +1,13 @@
 /**
- * Text that is safe to print: our own words and styles, and untrusted text whose control characters became visible marks.
- * Only this file creates it, and printing accepts no other type.
+ * Text that is safe to print: our own words and styles, and untrusted text whose control characters
+ * became visible marks. Only this file creates it, and printing accepts no other type.
  */
 declare const checked: unique symbol;
 
-/** These methods only cut or pad, so their results are safe too. `+` and templates give a plain string: use `safe`. */
+/**
+ * These methods only cut or pad, so their results are safe too. `+` and templates give a plain
+ * string: use `safe`.
+ */
 type Cuts = {
   trim(): Safe;
   trimStart(): Safe;
@@ -35,15 +38,24 @@ export const safe = (words: TemplateStringsArray, ...values: readonly (Safe | nu
 export const joinSafe = (parts: readonly Safe[], separator: Safe = safe``): Safe =>
   asSafe(parts.join(separator));
 
-/** The pieces of safe text, in order and unchanged. For code that divides it into rows or characters. */
+/**
+ * The pieces of safe text, in order and unchanged. For code that divides it into rows or
+ * characters.
+ */
 export const cutSafe = (text: Safe, cut: (text: string) => readonly string[]): readonly Safe[] =>
   cut(text).map(asSafe);
 
-/** `text` between the codes that start and end a style (digits and semicolons of Select Graphic Rendition). */
+/**
+ * `text` between the codes that start and end a style (digits and semicolons of Select Graphic
+ * Rendition).
+ */
 export const styleSafe = (text: Safe, begin: string, end: string): Safe =>
   /^[\d;]+$/.test(begin + end) ? asSafe(`\u001b[${begin}m${text}\u001b[${end}m`) : text;
 
-/** JSON in which control and invisible characters are escaped as `\uXXXX`. It parses to the same value. */
+/**
+ * JSON in which control and invisible characters are escaped as `\uXXXX`. It parses to the same
+ * value.
+ */
 export const safeJson = (value: unknown, indent = 0): Safe =>
   asSafe(escapeInJson(JSON.stringify(value, null, indent)));
 
@@ -53,26 +65,33 @@ const FOREIGN =
 const STYLES = /(\u001b\[[\d;]*m)/;
 
 /**
- * Keeps styles and replaces every other control character with its mark. For text that a library laid out, and as a last
- * check before printing, because types don't exist at run time.
+ * Keeps styles and replaces every other control character with its mark. For text that a library
+ * laid out, and as a last check before printing, because types don't exist at run time.
  */
 export const keepStyles = (text: string): Safe => {
   if (!FOREIGN.test(text)) return asSafe(text);
-  const pieces = text.split(STYLES).map((piece, index) => (index % 2 === 1 ? piece : markInvisible(piece)));
+  const pieces = text
+    .split(STYLES)
+    .map((piece, index) => (index % 2 === 1 ? piece : markInvisible(piece)));
   return asSafe(pieces.join(''));
 };
 
 /**
- * Replaces invisible characters, and characters that control a terminal or reorder text, with visible marks: `␛` for an
- * ASCII control character, `⟨U+202E⟩` for every other one.
+ * Replaces invisible characters, and characters that control a terminal or reorder text, with
+ * visible marks: `␛` for an ASCII control character, `⟨U+202E⟩` for every other one.
  *
  * 1. Line feed and tab stay. CR LF becomes LF.
- * 2. Invisible characters stay where a script or an emoji needs them: joiners between letters of certain scripts and in
- *    emoji, variation selectors after a character with variants, the three flags made of tags.
- * 3. The time is linear in the length of the text. Text without such characters is returned unchanged.
+ * 2. Invisible characters stay where a script or an emoji needs them: joiners between letters of
+ *    certain scripts and in emoji, variation selectors after a character with variants, the three
+ *    flags made of tags.
+ * 3. The time is linear in the length of the text. Text without such characters is returned
+ *    unchanged.
  */
 
-/** Part of both classes below. In UTF-16 units it matches all surrogates, in code points only lone ones. */
+/**
+ * Part of both classes below. In UTF-16 units it matches all surrogates, in code points only lone
+ * ones.
+ */
 const ODD =
   '\\u034f\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f' +
   '\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ud800-\\uf8ff\\ufdd0-\\ufdef\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffc\\ufffe\\uffff';
@@ -92,7 +111,10 @@ const FLAG_UNITS = 14;
 const MARKS_KEPT = 1_000;
 const FLAG = '\u{1f3f4}';
 
-/** Created with the first text that needs it: tables of Unicode properties take longer than drawing a screen. */
+/**
+ * Created with the first text that needs it: tables of Unicode properties take longer than drawing
+ * a screen.
+ */
 let signs: {
   readonly emoji: RegExp;
   readonly pictograph: RegExp;
@@ -131,7 +153,9 @@ const joins = (text: string, at: number): boolean => {
   const before = signBefore(text, at);
   const after = signAfter(text, at + 1);
   if (joined.test(before) && joined.test(after)) return true;
-  return text[at] === '\u200d' && pictograph.test(before) && pictograph.test(after) && after !== '\ufe0f';
+  return (
+    text[at] === '\u200d' && pictograph.test(before) && pictograph.test(after) && after !== '\ufe0f'
+  );
 };
 
 const selectsVariant = (text: string, character: string, at: number): boolean => {
@@ -179,7 +203,10 @@ export const visibleMark = (character: string): string => {
   return `⟨U+${point.toString(16).toUpperCase().padStart(4, '0')}⟩`;
 };
 
-/** `text` with marks for characters that a terminal obeys or nobody sees. `show` can style the marks. */
+/**
+ * `text` with marks for characters that a terminal obeys or nobody sees. `show` can style the
+ * marks.
+ */
 const markInvisible = (text: string, show?: (mark: string) => string): string => {
   if (!SUSPICIOUS.test(text)) return text;
   return text.replace(MARKED, (character: string, at: number) => {
@@ -189,7 +216,10 @@ const markInvisible = (text: string, show?: (mark: string) => string): string =>
   });
 };
 
-/** Escapes the same characters in JSON as `\uXXXX`. The value stays the same, and no terminal obeys it. */
+/**
+ * Escapes the same characters in JSON as `\uXXXX`. The value stays the same, and no terminal obeys
+ * it.
+ */
 export const escapeInJson = (json: string): string => {
   if (!SUSPICIOUS.test(json)) return json;
   return json.replace(MARKED, (character: string) =>

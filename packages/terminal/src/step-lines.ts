@@ -1,15 +1,29 @@
-/** Steps of a session as printed lines, without redrawing: titles of calls, results, notes of a resumed session. */
+/**
+ * Steps of a session as printed lines, without redrawing: titles of calls, results, notes of a
+ * resumed session.
+ */
 
 import type { Action } from '@pawl/agent/machine/action';
 import { callTitle, type JudgedCall } from '@pawl/agent/policy/judged-call';
 import type { Stepped } from '@pawl/agent/ports/session';
-import { formatSeconds, harmless, type Look, oneLine, paint, paintDiff, type Style } from './paint.js';
+import {
+  formatSeconds,
+  harmless,
+  type Look,
+  oneLine,
+  paint,
+  paintDiff,
+  type Style,
+} from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 
 /** A step as printed text: streamed text, or whole lines. */
 type PrintedPiece =
   | { readonly kind: 'stream'; readonly text: Safe }
-  /** `detail`, possibly empty: a diff, or the end of an output. `urgent` lines are printed even in quiet mode. */
+  /**
+   * `detail`, possibly empty: a diff, or the end of an output. `urgent` lines are printed even in
+   * quiet mode.
+   */
   | { readonly kind: 'lines'; readonly text: Safe; readonly detail: Safe; readonly urgent: boolean }
   /** The text since the last whole line does not count. */
   | { readonly kind: 'retract' };
@@ -43,7 +57,11 @@ type KnownCall = {
 /** Results that are printed even in quiet mode: the call was denied, or may have run. */
 const URGENT: readonly string[] = ['denied', 'lost'];
 
-const printResult = (action: ToolResult, { call, title, tookMs }: KnownCall, look: Look): PrintedPiece => {
+const printResult = (
+  action: ToolResult,
+  { call, title, tookMs }: KnownCall,
+  look: Look,
+): PrintedPiece => {
   const good = action.status === 'ok';
   const mark = good ? paint(look, 'green', safe`✓`) : paint(look, 'red', safe`✗`);
   const head = safe`${mark} ${paint(look, 'bold', makeSafe(action.tool))} ${oneLine(title, Math.max(20, look.columns - 30))}`;
@@ -61,14 +79,33 @@ const printResult = (action: ToolResult, { call, title, tookMs }: KnownCall, loo
   return { kind: 'lines', text, detail, urgent };
 };
 
-/** A call that never ran, or that ran before the session was resumed. The first line of its result says why. */
-const printUnseenResult = (action: ToolResult, head: Safe, urgent: boolean, look: Look): PrintedPiece => {
+/**
+ * A call that never ran, or that ran before the session was resumed. The first line of its result
+ * says why.
+ */
+const printUnseenResult = (
+  action: ToolResult,
+  head: Safe,
+  urgent: boolean,
+  look: Look,
+): PrintedPiece => {
   const [why = safe``, ...more] = textLines(action.text);
   const detail = more.length === 0 ? safe`` : paint(look, 'dim', lastLines(more));
-  return { kind: 'lines', text: safe`${head.trimEnd()} · ${paint(look, 'dim', why)}`, detail, urgent };
+  return {
+    kind: 'lines',
+    text: safe`${head.trimEnd()} · ${paint(look, 'dim', why)}`,
+    detail,
+    urgent,
+  };
 };
 
-const printLine = (look: Look, style: Style, mark: Safe, message: string, urgent: boolean): PrintedPiece => ({
+const printLine = (
+  look: Look,
+  style: Style,
+  mark: Safe,
+  message: string,
+  urgent: boolean,
+): PrintedPiece => ({
   kind: 'lines',
   text: paint(look, style, safe`${mark} ${harmless(message)}`),
   detail: safe``,
@@ -97,7 +134,13 @@ const printAction = (action: Action, look: Look): PrintedPiece | null => {
     case 'DisplayNotice':
       if (action.summary !== undefined) return printSummary(action.text, action.summary, look);
       // One thing per line: commits, files.
-      return printLine(look, 'dim', safe`·`, action.text.replaceAll('\n', '\n· '), action.kind !== 'queued');
+      return printLine(
+        look,
+        'dim',
+        safe`·`,
+        action.text.replaceAll('\n', '\n· '),
+        action.kind !== 'queued',
+      );
     default:
       return null;
   }
@@ -143,7 +186,10 @@ export type ToolResult = Extract<Action, { readonly type: 'DisplayToolResult' }>
 export type JudgedCalls = {
   see(stepped: Stepped): void;
   get(callId: string): JudgedCall | undefined;
-  /** Title of an ended call; empty in older journals for calls that ended in the step that resumed the session. */
+  /**
+   * Title of an ended call; empty in older journals for calls that ended in the step that resumed
+   * the session.
+   */
   title(result: ToolResult): string;
 };
 
@@ -151,7 +197,8 @@ export const createJudgedCalls = (workspace: string): JudgedCalls => {
   const calls = new Map<string, JudgedCall>();
   return {
     see({ event, state }) {
-      if (event.type === 'LlmCompleted') for (const call of event.calls) calls.set(call.callId, call);
+      if (event.type === 'LlmCompleted')
+        for (const call of event.calls) calls.set(call.callId, call);
       if (event.type === 'Resumed' && state.name === 'ExecutingTools') {
         for (const { judged } of state.calls) calls.set(judged.callId, judged);
       }
@@ -164,7 +211,10 @@ export const createJudgedCalls = (workspace: string): JudgedCalls => {
   };
 };
 
-/** Says which work a resumed session repeats. Empty for other steps, and if the session had nothing to do. */
+/**
+ * Says which work a resumed session repeats. Empty for other steps, and if the session had nothing
+ * to do.
+ */
 export const resumedNote = ({ event, actions, state }: Stepped): string => {
   if (event.type !== 'Resumed') return '';
   for (const action of actions) {

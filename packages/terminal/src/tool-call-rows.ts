@@ -17,7 +17,10 @@ import {
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 import type { ToolResult } from './step-lines.js';
 
-/** An ended call: one line, and below it only the output that the user must see. `whole` has all output. */
+/**
+ * An ended call: one line, and below it only the output that the user must see. `whole` has all
+ * output.
+ */
 type CallRows = { readonly rows: readonly Safe[]; readonly whole: readonly Safe[] };
 
 /** The call of a result. `tookMs` is null if its start was not seen. */
@@ -37,7 +40,8 @@ const DIFF_LINES = 24;
 const SUMMARY_COLUMNS = 40;
 const INDENT = safe`    `;
 
-const moreLines = (count: number): Safe => (count === 1 ? safe`… 1 more line` : safe`… ${count} more lines`);
+const moreLines = (count: number): Safe =>
+  count === 1 ? safe`… 1 more line` : safe`… ${count} more lines`;
 
 const outputLines = (text: string): readonly Safe[] => {
   const whole = harmless(text).trimEnd();
@@ -71,7 +75,8 @@ const callHead = (result: ToolResult, title: string, notes: Safe, look: Look): S
   const mark = result.status === 'ok' ? paint(look, 'green', safe`✓`) : paint(look, 'red', safe`✗`);
   const tool = makeSafe(result.tool);
   const room = look.columns - tool.length - notes.length - 4;
-  const head = safe`${mark} ${paint(look, 'bold', tool)} ${oneLine(title, Math.max(12, room))}`.trimEnd();
+  const head =
+    safe`${mark} ${paint(look, 'bold', tool)} ${oneLine(title, Math.max(12, room))}`.trimEnd();
   return notes === '' ? head : safe`${head} ${paint(look, 'dim', notes)}`;
 };
 
@@ -85,14 +90,21 @@ const unseenCallRows = (result: ToolResult, title: string, look: Look): CallRows
 };
 
 /** The tool's own summary; otherwise the heading of a list, or a count of lines. */
-const callSummary = ({ status, summary, diff, text }: ToolResult, call: JudgedCall | undefined): Safe => {
+const callSummary = (
+  { status, summary, diff, text }: ToolResult,
+  call: JudgedCall | undefined,
+): Safe => {
   if (status !== 'ok') return makeSafe(status);
   if (summary !== undefined) return oneLine(summary, SUMMARY_COLUMNS);
   if (diff !== null) return safe``;
   return call?.traits.shown === 'list' ? (outputLines(text)[0] ?? safe``) : countText(text);
 };
 
-const rowsBelow = (result: ToolResult, call: JudgedCall | undefined, look: Look): readonly Safe[] => {
+const rowsBelow = (
+  result: ToolResult,
+  call: JudgedCall | undefined,
+  look: Look,
+): readonly Safe[] => {
   if (result.diff !== null) {
     const { rows, left } = diffRows(look, result.diff, DIFF_LINES);
     return left > 0 ? [...rows, ...dimmed(look, [moreLines(left)])] : rows;
@@ -114,7 +126,8 @@ export const callRows = (result: ToolResult, known: KnownCall, look: Look): Call
   );
   const head = callHead(result, title, note, look);
   const all = outputLines(result.text).map((line) => safe`${INDENT}${line}`);
-  const whole = result.diff === null ? all : diffRows(look, result.diff, Number.POSITIVE_INFINITY).rows;
+  const whole =
+    result.diff === null ? all : diffRows(look, result.diff, Number.POSITIVE_INFINITY).rows;
   return { rows: [head, ...rowsBelow(result, call, look)], whole: [head, ...whole] };
 };
 
@@ -132,7 +145,10 @@ type Line = {
 
 const HUNK = /^@@ -(\d+)(?:,\d+)? \+(\d+)/;
 
-/** The lines of a unified diff with numbers: of the new text, or of the old text for removed lines. null between hunks. */
+/**
+ * The lines of a unified diff with numbers: of the new text, or of the old text for removed lines.
+ * null between hunks.
+ */
 const numberedLines = (diff: string): readonly (Line | null)[] => {
   const lines: (Line | null)[] = [];
   let before = 0;
@@ -158,7 +174,10 @@ const numberedLines = (diff: string): readonly (Line | null)[] => {
 /** Larger changes are not compared line by line. */
 const RUN_MAX = 30;
 
-/** Marks changed words: compares each removed line with the added lines after it and takes the most similar one. */
+/**
+ * Marks changed words: compares each removed line with the added lines after it and takes the most
+ * similar one.
+ */
 const withMarks = (lines: readonly (Line | null)[]): readonly (Line | null)[] => {
   const marked = [...lines];
   const endOfRun = (from: number, sign: Sign): number => {
@@ -172,14 +191,18 @@ const withMarks = (lines: readonly (Line | null)[]): readonly (Line | null)[] =>
     const addedEnd = endOfRun(removedEnd, '+');
     if (addedEnd - at <= RUN_MAX) {
       let next = removedEnd;
-      for (let index = at; index < removedEnd; index++) next = markBest(lines, index, next, addedEnd, marked);
+      for (let index = at; index < removedEnd; index++)
+        next = markBest(lines, index, next, addedEnd, marked);
     }
     at = Math.max(at + 1, addedEnd);
   }
   return marked;
 };
 
-/** Marks a removed line and the most similar added line from `from` to `end`. Returns the start for the next search. */
+/**
+ * Marks a removed line and the most similar added line from `from` to `end`. Returns the start for
+ * the next search.
+ */
 const markBest = (
   lines: readonly (Line | null)[],
   index: number,
@@ -194,7 +217,10 @@ const markBest = (
   });
   const [first, ...others] = candidates;
   if (!before || first === undefined) return from;
-  const best = others.reduce((one, other) => (other.pair.shared > one.pair.shared ? other : one), first);
+  const best = others.reduce(
+    (one, other) => (other.pair.shared > one.pair.shared ? other : one),
+    first,
+  );
   marked[index] = { ...before, parts: best.pair.before };
   marked[best.at] = { ...best.after, parts: best.pair.after };
   return best.at + 1;
@@ -232,13 +258,20 @@ export const diffRows = (look: Look, diff: string, limit: number): DiffRows => {
   const digits = String(Math.max(0, ...lines.map((line) => line?.number ?? 0))).length;
   const room = Math.max(8, look.columns - DIFF_INDENT.length - digits - 4);
   // Background colours end at the longest of these lines.
-  const wide = Math.min(room, Math.max(0, ...shown.map((line) => countColumns(line?.text ?? '') + 1)));
+  const wide = Math.min(
+    room,
+    Math.max(0, ...shown.map((line) => countColumns(line?.text ?? '') + 1)),
+  );
   const rows = shown.flatMap((line) => {
     if (line === null) return [safe`${DIFF_INDENT}${paint(look, 'dim', safe`⋮`.padStart(digits))}`];
     const { sign } = line;
     const signed = sign === ' ' ? SIGNS[sign] : paint(look, COLOURS[sign], SIGNS[sign]);
     return wrapText(paintText(look, line), room).map((part, index) => {
-      const number = paint(look, 'dim', (index === 0 ? safe`${line.number}` : safe``).padStart(digits));
+      const number = paint(
+        look,
+        'dim',
+        (index === 0 ? safe`${line.number}` : safe``).padStart(digits),
+      );
       if (sign === ' ' || !hasBackdrops(look))
         return safe`${DIFF_INDENT}${number} ${signed} ${part}`.trimEnd();
       const { line: backdrop } = BACKDROPS[sign];
@@ -251,14 +284,18 @@ export const diffRows = (look: Look, diff: string, limit: number): DiffRows => {
 };
 
 /**
- * Marks the words in which a changed line differs from the line it replaces. The diff library is loaded after the first
- * paint. Until then nothing is marked, and neither are lines that have little in common.
+ * Marks the words in which a changed line differs from the line it replaces. The diff library is
+ * loaded after the first paint. Until then nothing is marked, and neither are lines that have
+ * little in common.
  */
 type Compare = typeof import('diff')['diffWordsWithSpace'];
 
 let compare: Compare | null = null;
 
-/** Resolves when `markWords` can compare. The library is part of the program, so loading doesn't fail. */
+/**
+ * Resolves when `markWords` can compare. The library is part of the program, so loading doesn't
+ * fail.
+ */
 export const loadWordMarks = async (): Promise<void> => {
   compare ??= (await import('diff')).diffWordsWithSpace;
 };

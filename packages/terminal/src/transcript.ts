@@ -23,7 +23,9 @@ import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 import { createJudgedCalls, type JudgedCalls, resumedNote, type ToolResult } from './step-lines.js';
 import { callRows } from './tool-call-rows.js';
 
-/** Limits of the unfinished part. Only its last rows are shown, so that each delta redraws little. */
+/**
+ * Limits of the unfinished part. Only its last rows are shown, so that each delta redraws little.
+ */
 const LIVE_ROWS = 14;
 const LIVE_BYTES = 2_400;
 
@@ -44,7 +46,9 @@ const hints: Readonly<Record<FailureKind, string>> = {
 };
 
 const hintFor = (state: State): string =>
-  state.name === 'WaitingForUserInput' && state.reason.kind === 'error' ? hints[state.reason.error] : '';
+  state.name === 'WaitingForUserInput' && state.reason.kind === 'error'
+    ? hints[state.reason.error]
+    : '';
 
 /** The last rows within the limits. */
 const lastRows = (rows: readonly Safe[]): readonly Safe[] => {
@@ -64,14 +68,19 @@ const LARGE_ROWS = 4;
 const CUT_OFF = '(cut off here)';
 const VOID = '(the reply broke off: its text above does not count)';
 
-/** Kinds of entries. An empty line separates entries of different kinds, and the blocks of an answer. */
+/**
+ * Kinds of entries. An empty line separates entries of different kinds, and the blocks of an
+ * answer.
+ */
 type EntryKind = 'answer' | 'call' | 'note';
 
 /**
- * The visible history of a session. Finished entries are printed once and never change; `rows` shows the unfinished ones.
+ * The visible history of a session. Finished entries are printed once and never change; `rows`
+ * shows the unfinished ones.
  *
  * 1. All text of an answer is printed once: block by block, the last block when the answer ends.
- * 2. If a reply is retracted after a part of it was printed, a note says that this part does not count.
+ * 2. If a reply is retracted after a part of it was printed, a note says that this part does not
+ *    count.
  * 3. `rows` depends only on the steps so far and on the time.
  */
 export class Transcript {
@@ -158,7 +167,9 @@ export class Transcript {
     ];
   }
 
-  /** The full text of the calls and reasoning that were folded last. A second call returns nothing. */
+  /**
+   * The full text of the calls and reasoning that were folded last. A second call returns nothing.
+   */
   expand(): Safe {
     const whole = joinSafe(this.#folded, safe`\n`);
     this.#folded = [];
@@ -186,7 +197,9 @@ export class Transcript {
     const rows = wrapWords(harmless(message), this.#look.columns - 2);
     this.#put(
       'note',
-      rows.map((row, index) => paint(this.#look, style, safe`${index === 0 ? mark : safe` `} ${row}`)),
+      rows.map((row, index) =>
+        paint(this.#look, style, safe`${index === 0 ? mark : safe` `} ${row}`),
+      ),
     );
   }
 
@@ -233,7 +246,8 @@ export class Transcript {
     const rows = wrapWords(harmless(summary).trim(), this.#look.columns - 2);
     const more = rows.length - SUMMARY_ROWS;
     const shown = more > 0 ? [...rows.slice(0, SUMMARY_ROWS), safe`… ${more} more`] : rows;
-    const quoted = (all: readonly Safe[]) => all.map((row) => paint(this.#look, 'dim', safe`│ ${row}`));
+    const quoted = (all: readonly Safe[]) =>
+      all.map((row) => paint(this.#look, 'dim', safe`│ ${row}`));
     this.#put('note', quoted(shown));
     this.#folded = more > 0 ? quoted(rows) : [];
   }
@@ -243,7 +257,8 @@ export class Transcript {
     if (this.#batchId !== batchId) this.#folded = [];
     this.#batchId = batchId;
     const call = this.#calls.get(callId);
-    if (call?.traits.shown === 'list' && result.status === 'ok') this.#list = openTodos(result.text);
+    if (call?.traits.shown === 'list' && result.status === 'ok')
+      this.#list = openTodos(result.text);
     const title = this.#calls.title(result);
     const tookMs = this.#running.tookMs(callId, event.at);
     const { rows, whole } = callRows(result, { call, title, tookMs }, this.#look);
@@ -255,7 +270,9 @@ export class Transcript {
 
   #count({ event, actions, state }: Stepped): void {
     const delta =
-      event.type === 'TextDelta' || event.type === 'ReasoningDelta' || event.type === 'ToolCallDelta';
+      event.type === 'TextDelta' ||
+      event.type === 'ReasoningDelta' ||
+      event.type === 'ToolCallDelta';
     if (delta) this.#streamed += event.text.length;
     if (state.name !== 'CallingLlm' || actions.some(({ type }) => type === 'SendLlmRequest'))
       this.#streamed = 0;
@@ -290,7 +307,8 @@ export class Transcript {
 type Block = readonly Safe[];
 
 /**
- * Lays out a streamed answer. Each finished block is returned once, as rows; `live` shows the unfinished block.
+ * Lays out a streamed answer. Each finished block is returned once, as rows; `live` shows the
+ * unfinished block.
  *
  * Returned rows are final: later text can't change them.
  */
@@ -442,7 +460,10 @@ const createRunningCalls = (look: Look, calls: JudgedCalls, workspace: string): 
       }
       if (event.type === 'ToolStarted') startedAt.set(event.callId, event.at);
       if (event.type === 'ToolProgress') {
-        output.set(event.callId, ((output.get(event.callId) ?? '') + event.text).slice(-OUTPUT_UNITS_MAX));
+        output.set(
+          event.callId,
+          ((output.get(event.callId) ?? '') + event.text).slice(-OUTPUT_UNITS_MAX),
+        );
       }
     },
     rows(state, columns, now) {
@@ -451,9 +472,13 @@ const createRunningCalls = (look: Look, calls: JudgedCalls, workspace: string): 
         return [paint(look, 'dim', cutLine(text, columns))];
       }
       if (state.name !== 'ExecutingTools') return [];
-      const running = state.calls.filter((call) => call.status === 'running' || call.status === 'starting');
+      const running = state.calls.filter(
+        (call) => call.status === 'running' || call.status === 'starting',
+      );
       const more = running.length - CALLS_MAX;
-      const rows = running.slice(0, CALLS_MAX).flatMap((call) => callRows(call.judged.callId, columns, now));
+      const rows = running
+        .slice(0, CALLS_MAX)
+        .flatMap((call) => callRows(call.judged.callId, columns, now));
       return more > 0 ? [...rows, paint(look, 'dim', safe`  … ${more} more`)] : rows;
     },
     tookMs(callId, now) {
@@ -470,7 +495,10 @@ const TODO_COLUMNS_MAX = 70;
 
 const isDone = (line: string): boolean => line.startsWith('[x]');
 
-/** Lines of a to-do list: a heading with counts, then one item per line with a mark in brackets. Empty if all are done. */
+/**
+ * Lines of a to-do list: a heading with counts, then one item per line with a mark in brackets.
+ * Empty if all are done.
+ */
 const openTodos = (text: string): readonly Safe[] => {
   const lines = harmless(text).trimEnd().split('\n');
   return lines.slice(1).some((line) => !isDone(line)) ? lines : [];
@@ -537,8 +565,11 @@ const createTurnSummaries = (): TurnSummaries => {
     },
     see(stepped) {
       const { event, path, state } = stepped;
-      const ended = path.some(({ from, to }) => to === 'WaitingForUserInput' && ENDS.includes(from));
-      const line = ended && start !== null && event.type !== 'Resumed' ? turnSummary(start, stepped) : null;
+      const ended = path.some(
+        ({ from, to }) => to === 'WaitingForUserInput' && ENDS.includes(from),
+      );
+      const line =
+        ended && start !== null && event.type !== 'Resumed' ? turnSummary(start, stepped) : null;
       // A step can end one turn and begin the next. The new turn has spent nothing yet.
       if (start?.turn !== state.session.counters.turn) start = turnStartIn(state);
       return line;

@@ -1,7 +1,8 @@
 /**
  * The only code that writes to stdout and stderr.
  *
- * 1. Text for people is `Safe`, on a terminal or not. Apart from the live area, only styles control the terminal.
+ * 1. Text for people is `Safe`, on a terminal or not. Apart from the live area, only styles control
+ *    the terminal.
  * 2. A result for programs is written byte for byte, unless stdout is a terminal.
  * 3. A function returns after all is written, so an exit loses nothing.
  */
@@ -41,7 +42,10 @@ export const writeError = (text: Safe): void => {
   }
 };
 
-/** Writes to the terminal unchanged, with the control sequences of escapes.ts. If it is gone, SIGHUP ends the program. */
+/**
+ * Writes to the terminal unchanged, with the control sequences of escapes.ts. If it is gone, SIGHUP
+ * ends the program.
+ */
 export const writeWindow = (text: Safe): void => {
   try {
     writeWhole(STDOUT, text);
@@ -50,13 +54,20 @@ export const writeWindow = (text: Safe): void => {
   }
 };
 
-/** Writes a result to stdout: unchanged to a file or pipe, made safe for a terminal. Throws EPIPE. */
-export const writeResult = (text: string): void => writeWhole(output, isatty(output) ? makeSafe(text) : text);
+/**
+ * Writes a result to stdout: unchanged to a file or pipe, made safe for a terminal. Throws EPIPE.
+ */
+export const writeResult = (text: string): void =>
+  writeWhole(output, isatty(output) ? makeSafe(text) : text);
 
 /** Writes a value to stdout as JSON. Throws EPIPE. */
-export const writeJson = (value: unknown, indent = 0): void => writeOut(safe`${safeJson(value, indent)}\n`);
+export const writeJson = (value: unknown, indent = 0): void =>
+  writeOut(safe`${safeJson(value, indent)}\n`);
 
-/** Writes bytes to stdout without waiting for a slow reader: the promise resolves once they are written. */
+/**
+ * Writes bytes to stdout without waiting for a slow reader: the promise resolves once they are
+ * written.
+ */
 const openStdout = async (): Promise<(bytes: Uint8Array) => Promise<void>> => {
   const status = fstatSync(STDOUT);
   const isPipe = status.isFIFO() || status.isSocket();
@@ -71,8 +82,9 @@ const openStdout = async (): Promise<(bytes: Uint8Array) => Promise<void>> => {
 };
 
 /**
- * Reserves stdout for a protocol: its messages are written to the returned stream, and everything else that would be
- * printed there goes to stderr from now on. Writing fails once the reader is gone.
+ * Reserves stdout for a protocol: its messages are written to the returned stream, and everything
+ * else that would be printed there goes to stderr from now on. Writing fails once the reader is
+ * gone.
  */
 export const reserveStdout = async (): Promise<WritableStream<Uint8Array>> => {
   output = STDERR;
@@ -80,7 +92,10 @@ export const reserveStdout = async (): Promise<WritableStream<Uint8Array>> => {
   return new WritableStream({ write: (bytes) => write(bytes) });
 };
 
-/** Makes other code's output safe for the screen: libraries (`console`, process streams) and warnings of Node. */
+/**
+ * Makes other code's output safe for the screen: libraries (`console`, process streams) and
+ * warnings of Node.
+ */
 
 const WRITERS = { stdout: writeOut, stderr: writeError } as const;
 type Stream = keyof typeof WRITERS;
@@ -89,13 +104,18 @@ type Stream = keyof typeof WRITERS;
 const writeInto =
   (stream: Stream) =>
   (chunk: unknown, ...rest: readonly unknown[]): boolean => {
-    WRITERS[stream](makeSafe(chunk instanceof Uint8Array ? Buffer.from(chunk).toString('utf8') : `${chunk}`));
+    WRITERS[stream](
+      makeSafe(chunk instanceof Uint8Array ? Buffer.from(chunk).toString('utf8') : `${chunk}`),
+    );
     const written = rest.at(-1);
     if (typeof written === 'function') process.nextTick(written);
     return true;
   };
 
-/** Node creates a process stream on first access, which takes time. Ours replace its methods only then. */
+/**
+ * Node creates a process stream on first access, which takes time. Ours replace its methods only
+ * then.
+ */
 const guard = (stream: Stream): void => {
   const known = Object.getOwnPropertyDescriptor(process, stream);
   const get = known?.get;
@@ -112,5 +132,7 @@ export const routeStrayOutput = (): void => {
   guard('stderr');
   if (process.listenerCount('warning') === 0) return; // the user turned warnings off
   process.removeAllListeners('warning');
-  process.on('warning', ({ name, message }) => writeError(safe`${makeSafe(`${name}: ${message}`)}\n`));
+  process.on('warning', ({ name, message }) =>
+    writeError(safe`${makeSafe(`${name}: ${message}`)}\n`),
+  );
 };

@@ -24,7 +24,8 @@ export type S3Server = {
 };
 
 const sha256 = (bytes: Buffer | string): string => createHash('sha256').update(bytes).digest('hex');
-const hmac = (key: Buffer | string, text: string): Buffer => createHmac('sha256', key).update(text).digest();
+const hmac = (key: Buffer | string, text: string): Buffer =>
+  createHmac('sha256', key).update(text).digest();
 
 /** Why the signature does not fit; null if it does. */
 const signatureFault = (incoming: IncomingMessage, body: Buffer): string | null => {
@@ -35,7 +36,9 @@ const signatureFault = (incoming: IncomingMessage, body: Buffer): string | null 
   if (id !== credentials.id) return 'InvalidAccessKeyId';
   const header = (name: string): string => String(incoming.headers[name] ?? '').trim();
   if (header('x-amz-content-sha256') !== sha256(body)) return 'XAmzContentSHA256Mismatch';
-  if (!['host', 'x-amz-content-sha256', 'x-amz-date'].every((name) => names.split(';').includes(name)))
+  if (
+    !['host', 'x-amz-content-sha256', 'x-amz-date'].every((name) => names.split(';').includes(name))
+  )
     return 'AccessDenied';
   const [path = '', query = ''] = (incoming.url ?? '').split('?');
   const canonical = [
@@ -49,7 +52,10 @@ const signatureFault = (incoming: IncomingMessage, body: Buffer): string | null 
   ].join('\n');
   const scope = `${day}/${region}/s3/aws4_request`;
   const text = ['AWS4-HMAC-SHA256', header('x-amz-date'), scope, sha256(canonical)].join('\n');
-  const key = [day, region, 's3', 'aws4_request'].reduce<Buffer | string>(hmac, `AWS4${credentials.secret}`);
+  const key = [day, region, 's3', 'aws4_request'].reduce<Buffer | string>(
+    hmac,
+    `AWS4${credentials.secret}`,
+  );
   return hmac(key, text).toString('hex') === signature ? null : 'SignatureDoesNotMatch';
 };
 

@@ -34,7 +34,9 @@ const usage = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteT
 /** The last text of the user in the request: "session 12 turn 2". */
 const lastText = ({ messages }: ModelRequest): string => {
   const texts = messages.flatMap((message) =>
-    message.role === 'user' ? message.parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])) : [],
+    message.role === 'user'
+      ? message.parts.flatMap((part) => (part.type === 'text' ? [part.text] : []))
+      : [],
   );
   return texts.findLast((text) => text.startsWith('session ')) ?? '';
 };
@@ -57,12 +59,20 @@ const model: Model = {
     const text = lastText(request);
     const last = request.messages.at(-1);
     const answersTool = JSON.stringify(last ?? '').includes('"result"');
-    appendFileSync(path.join(options.folder, 'model-calls'), `${text} ${answersTool ? 'answer' : 'call'}\n`);
+    appendFileSync(
+      path.join(options.folder, 'model-calls'),
+      `${text} ${answersTool ? 'answer' : 'call'}\n`,
+    );
     yield { type: 'text', text: 'Let me see.' };
     if (text.includes('slow')) await pause(600_000, null, { signal }).catch(() => undefined); // aborted is what it waits for
     await pause(some());
     if (answersTool || text.includes('short'))
-      yield { type: 'completed', parts: [{ type: 'text', text: 'Done.' }], stopReason: 'end', usage };
+      yield {
+        type: 'completed',
+        parts: [{ type: 'text', text: 'Done.' }],
+        stopReason: 'end',
+        usage,
+      };
     else {
       const callId = `call-${text.replaceAll(/\W/g, '-')}`;
       const rawInput = JSON.stringify({ text });

@@ -41,7 +41,12 @@ const restateFolder = fileURLToPath(new URL('../..', import.meta.url));
 
 /** One file for the node's program: a start takes a fraction of a second. */
 const bundleNode = async (): Promise<string> => {
-  const outfile = path.join(restateFolder, 'node_modules', '.cache', `cluster-node-${process.pid}.mjs`);
+  const outfile = path.join(
+    restateFolder,
+    'node_modules',
+    '.cache',
+    `cluster-node-${process.pid}.mjs`,
+  );
   mkdirSync(path.dirname(outfile), { recursive: true });
   await build({
     entryPoints: [path.join(restateFolder, 'test/cluster/cluster-node.ts')],
@@ -115,7 +120,11 @@ const pendingAt = async (adminUrl: string): Promise<readonly string[]> => {
   return rows.map((row) => JSON.stringify(row));
 };
 
-export const startCluster = async (count: number, delayMs: number, idleMs: number): Promise<Cluster> => {
+export const startCluster = async (
+  count: number,
+  delayMs: number,
+  idleMs: number,
+): Promise<Cluster> => {
   const folder = mkdtempSync(path.join(tmpdir(), 'pawl-cluster-'));
   const program = await bundleNode();
   const engine = await startEngine(path.join(folder, 'engine'));
@@ -150,7 +159,11 @@ export const startCluster = async (count: number, delayMs: number, idleMs: numbe
     await register(adminUrl, `http://127.0.0.1:${port}`);
   const live = await httpLive({ peers, token: 'of the cluster' });
   let placed = 0;
-  const runtime = createRestateRuntime({ ingressUrl, live, placeOn: () => `n${(placed++ % count) + 1}` });
+  const runtime = createRestateRuntime({
+    ingressUrl,
+    live,
+    placeOn: () => `n${(placed++ % count) + 1}`,
+  });
   return {
     folder,
     engine,

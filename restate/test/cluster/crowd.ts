@@ -67,7 +67,9 @@ const rest = async (session: ReturnType<typeof attend>): Promise<void> => {
     const until = performance.now() + 3_000;
     while (performance.now() < until) {
       if (
-        session.seen.slice(seen).some((one) => one.seq !== null && one.state.name === 'WaitingForUserInput')
+        session.seen
+          .slice(seen)
+          .some((one) => one.seq !== null && one.state.name === 'WaitingForUserInput')
       )
         break;
       await pause(20);
@@ -130,7 +132,8 @@ const playAll = async (
       const playing = playSession(cluster, number, turns, done);
       try {
         ended.push(await within(PATIENCE_MS, playing, `session ${number}`));
-        if (ended.length % 10 === 0) progress?.(`${ended.length} of ${sessions} sessions have ended`);
+        if (ended.length % 10 === 0)
+          progress?.(`${ended.length} of ${sessions} sessions have ended`);
       } catch (error) {
         ended.push({ number, why: error instanceof Error ? error.message : String(error) });
         progress?.(`session ${number}: ${String(error)}`);
@@ -225,12 +228,15 @@ export const runCrowd = async (cluster: Cluster, options: CrowdOptions): Promise
       if (event.type === 'LlmFailed' && event.error.kind === 'unreachable') repliesLost += 1;
     }
     const requests = requestsIn(header.settings, entries);
-    if ([...commands].some(([text, count]) => count > 1 && text.startsWith(`session ${one.number} `)))
+    if (
+      [...commands].some(([text, count]) => count > 1 && text.startsWith(`session ${one.number} `))
+    )
       options.progress?.(
         `a command ran twice in: ${entries.map(({ event }) => JSON.stringify(event)).join(' ')}`,
       );
     for (const [key, count] of modelCalls)
-      if (key.startsWith(`session ${one.number} `) && count > (requests.get(key) ?? 0)) silentCalls.push(key);
+      if (key.startsWith(`session ${one.number} `) && count > (requests.get(key) ?? 0))
+        silentCalls.push(key);
   }
   return {
     sessions: options.sessions,

@@ -15,7 +15,9 @@ const randomOf = (...words: readonly (string | number)[]): number =>
   createHash('sha256').update(JSON.stringify(words)).digest().readUInt32BE() / 2 ** 32;
 
 /** Mutants with the same texts in one file differ by their number among these. */
-const withNumbers = <M extends Mutation>(mutations: readonly M[]): readonly (readonly [M, number])[] => {
+const withNumbers = <M extends Mutation>(
+  mutations: readonly M[],
+): readonly (readonly [M, number])[] => {
   const seen = new Map<string, number>();
   return mutations.map((mutation) => {
     const key = JSON.stringify([mutation.mutator, mutation.was, mutation.becomes]);
@@ -64,7 +66,8 @@ export const pairMutants = <M extends Mutation, O extends Mutation>(
   const byTexts = new Map<string, O[]>();
   const keyOf = ({ file, mutator, was, becomes, line }: Mutation): string =>
     JSON.stringify([file, mutator, was, becomes, line]);
-  for (const other of others) byTexts.set(keyOf(other), [...(byTexts.get(keyOf(other)) ?? []), other]);
+  for (const other of others)
+    byTexts.set(keyOf(other), [...(byTexts.get(keyOf(other)) ?? []), other]);
   return new Map(
     mutants.flatMap((mutant) => {
       const other = byTexts.get(keyOf(mutant))?.shift();

@@ -63,7 +63,10 @@ const sourcesIn = (root: string, folder: string): readonly string[] =>
 
 /** Keeps the switches of these mutants. */
 const withSwitches = ({ name, content, mutate }: File, ids: ReadonlySet<string>): File => {
-  const toModule = path.posix.relative(path.posix.dirname(name), SWITCH_MODULE.replace('.ts', '.js'));
+  const toModule = path.posix.relative(
+    path.posix.dirname(name),
+    SWITCH_MODULE.replace('.ts', '.js'),
+  );
   const text = content
     .replace(/\bstryCov_9fa48\(([^()]*)\)/g, (_, list: string) => {
       const own = [...list.matchAll(/\d+/g)].map(([id]) => id).filter((id) => ids.has(id));
@@ -76,7 +79,10 @@ const withSwitches = ({ name, content, mutate }: File, ids: ReadonlySet<string>)
   return { name, mutate, content: text.includes('Mutant') ? `${header}\n${text}` : text };
 };
 
-export const instrument = async (root: string, folders: readonly string[]): Promise<Instrumented> => {
+export const instrument = async (
+  root: string,
+  folders: readonly string[],
+): Promise<Instrumented> => {
   const files = folders.flatMap((folder) =>
     sourcesIn(root, folder).map((name) => ({
       name,

@@ -31,7 +31,14 @@ const sandbox = (tree: string, stateFolder: string): readonly string[] => [
   ...['--bind', stateFolder, stateFolder, '--dir', '/tmp/home', '--chdir', tree],
   // What runs as root makes sandboxes of its own in the tests.
   ...(process.getuid?.() === 0 ? ['--cap-add', 'ALL'] : []),
-  ...['--unshare-pid', '--unshare-ipc', '--unshare-net', '--die-with-parent', '--new-session', '--clearenv'],
+  ...[
+    '--unshare-pid',
+    '--unshare-ipc',
+    '--unshare-net',
+    '--die-with-parent',
+    '--new-session',
+    '--clearenv',
+  ],
   ...[
     '--setenv',
     'PATH',
@@ -92,5 +99,7 @@ export const runInSandbox = ({
       resolve({ failed, fault, hung, durationMs: performance.now() - startedAtMs });
     };
     child.once('error', (error) => end(error.message));
-    child.once('close', (code, signal) => end(hung ? 'did not end' : `ended early with ${code ?? signal}`));
+    child.once('close', (code, signal) =>
+      end(hung ? 'did not end' : `ended early with ${code ?? signal}`),
+    );
   });

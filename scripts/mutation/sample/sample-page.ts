@@ -69,7 +69,9 @@ const row = (folder: string, { at, seed, all, mutations, again = [] }: SampledFo
   const unreached = mutations.filter(({ status }) => status === 'NoCoverage').length;
   // Tests that were written for mutants of the sample say nothing of the others.
   const caughtLater = again.reduce((sum, { caught }) => sum + caught, 0);
-  const [low, high] = boundsOf(score.caught - caughtLater, mutations.length).map((bound) => bound.toFixed(0));
+  const [low, high] = boundsOf(score.caught - caughtLater, mutations.length).map((bound) =>
+    bound.toFixed(0),
+  );
   const cells = [
     folder.replace('packages/', ''),
     at.slice(0, 10),
@@ -118,7 +120,8 @@ const reasonRows = (samples: Samples, listed: readonly Survivor[]): readonly str
   Object.values(samples)
     .flatMap(({ mutations }) => mutations.filter(isAlive))
     .map((mutation) => {
-      const because = listed.find((survivor) => isOf(survivor, mutation))?.because ?? 'No reason yet.';
+      const because =
+        listed.find((survivor) => isOf(survivor, mutation))?.because ?? 'No reason yet.';
       const { file, was, becomes } = mutation;
       return `| ${file.replace('packages/', '')} | ${code(was)} | ${code(becomes)} | ${because} |`;
     })

@@ -93,7 +93,10 @@ const lastOf = (
   );
 
 /** The outcome now: mutants that were not tried again, or that no test reaches this time, keep the old one. */
-const outcomeOf = (tried: Mutation | undefined, last: Mutation | undefined): readonly Mutation[] => {
+const outcomeOf = (
+  tried: Mutation | undefined,
+  last: Mutation | undefined,
+): readonly Mutation[] => {
   const outcome = tried === undefined || tried.status === 'NoCoverage' ? (last ?? tried) : tried;
   return outcome === undefined ? [] : [outcome];
 };
@@ -106,7 +109,11 @@ const tryAll = async (
 ): Promise<readonly Mutation[]> => {
   const chosen = chooseTests(root, wish.tests);
   if (chosen.kind === 'faults') throw new Error(chosen.faults.join('\n'));
-  const copy = await openTestCopy(root, sourcesWith(new Set(sample.map(({ id }) => id))), chosen.files);
+  const copy = await openTestCopy(
+    root,
+    sourcesWith(new Set(sample.map(({ id }) => id))),
+    chosen.files,
+  );
   try {
     const { testFiles, faults } = await reachAll(copy, chosen.files);
     for (const fault of faults) console.log(fault);
@@ -125,7 +132,10 @@ const tell = (results: Results): boolean => {
   for (const fault of faults) console.error(fault);
   const missing = SAMPLED_FOLDERS.filter((folder) => results[folder] === undefined);
   if (missing.length === 0)
-    writeFileSync(PAGE, withSection(readFileSync(PAGE, 'utf8'), sampleSection(results, sampledSurvivors)));
+    writeFileSync(
+      PAGE,
+      withSection(readFileSync(PAGE, 'utf8'), sampleSection(results, sampledSurvivors)),
+    );
   else console.log(`${PAGE} is written when ${missing.join(', ')} have been tried, too`);
   return faults.length === 0;
 };
@@ -153,10 +163,14 @@ export const mutateSample = async (root: string, words: readonly string[]): Prom
   const results = readResults();
   if (wish.onlyPage) return tell(results);
   const { mutants, sourcesWith } = await instrument(root, folders);
-  const lasts = wish.onlyAlive ? lastOf(mutants, results, folders) : new Map<SwitchedMutant, Mutation>();
+  const lasts = wish.onlyAlive
+    ? lastOf(mutants, results, folders)
+    : new Map<SwitchedMutant, Mutation>();
   const sampleOf = (folder: string): readonly SwitchedMutant[] => {
     const own = mutants.filter((mutant) => folderOf(mutant, folders) === folder);
-    return wish.onlyAlive ? own.filter((mutant) => lasts.has(mutant)) : chooseSample(own, { seed, count });
+    return wish.onlyAlive
+      ? own.filter((mutant) => lasts.has(mutant))
+      : chooseSample(own, { seed, count });
   };
   const untried = folders.flatMap(sampleOf).filter((mutant) => {
     const last = lasts.get(mutant);

@@ -1,5 +1,13 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import type { File } from '@stryker-mutator/instrumenter';
 import { type CompiledTests, compileTests } from '../../test-runner/compile.js';
@@ -61,7 +69,13 @@ export const openTestCopy = async (
   const compiled: CompiledTests = await compileTests(tree, testFiles);
   const run: TestCopy['run'] = (file, mutant, timeMaxMs, endsAt) => {
     writeFileSync(path.join(stateFolder, ACTIVE), mutant);
-    return runInSandbox({ tree, stateFolder, program: compiled.programOf(file), timeMaxMs, endsAt });
+    return runInSandbox({
+      tree,
+      stateFolder,
+      program: compiled.programOf(file),
+      timeMaxMs,
+      endsAt,
+    });
   };
   return {
     run,

@@ -32,11 +32,17 @@ export const reachAll = async (
   for (const file of files) {
     const { ran, reached } = await copy.reach(file, FIRST_TIME_MAX_MS);
     if (ran.fault !== null) faults.push(`${file}: ${ran.fault}`);
-    else testFiles.push({ file, durationMs: ran.durationMs, reached, failing: new Set(ran.failed) });
+    else
+      testFiles.push({ file, durationMs: ran.durationMs, reached, failing: new Set(ran.failed) });
     for (const name of ran.failed) faults.push(`${file}: '${name}' fails without a mutant`);
-    console.log(`${file}: ${(ran.durationMs / 1000).toFixed(1)} s, reaches ${reached.size} mutants`);
+    console.log(
+      `${file}: ${(ran.durationMs / 1000).toFixed(1)} s, reaches ${reached.size} mutants`,
+    );
   }
-  return { testFiles: testFiles.toSorted((one, other) => one.durationMs - other.durationMs), faults };
+  return {
+    testFiles: testFiles.toSorted((one, other) => one.durationMs - other.durationMs),
+    faults,
+  };
 };
 
 type Outcome = Pick<Mutation, 'status' | 'why'>;
@@ -77,7 +83,9 @@ export const trySample = async (
     const { id: _id, ...mutation } = { ...mutant, ...(await tryMutant(copy, testFiles, mutant)) };
     mutations.push(mutation);
     const { file, line, was, becomes, status, why } = mutation;
-    console.log(`${index + 1}/${mutants.length} ${status} ${file}:${line} '${was}' -> '${becomes}' (${why})`);
+    console.log(
+      `${index + 1}/${mutants.length} ${status} ${file}:${line} '${was}' -> '${becomes}' (${why})`,
+    );
   }
   return mutations;
 };

@@ -47,9 +47,15 @@ export const moves: readonly Survivor[] = [
       [CONDITION, "judged.verdict.kind === 'noSuchTool'", 'true'],
     ],
   ]),
-  ...aliveIn('packages/agent/src/machine/moves/turn.ts', [[ASKED, [CHAIN, 'old?.inputId', 'old.inputId']]]),
+  ...aliveIn('packages/agent/src/machine/moves/turn.ts', [
+    [ASKED, [CHAIN, 'old?.inputId', 'old.inputId']],
+  ]),
   ...aliveIn('packages/agent/src/machine/moves/reply.ts', [
-    [ASKED, [CONDITION, 'reply.message !== null', 'true'], [CONDITION, 'reply.message === null', 'false', 2]],
+    [
+      ASKED,
+      [CONDITION, 'reply.message !== null', 'true'],
+      [CONDITION, 'reply.message === null', 'false', 2],
+    ],
     [KIND, [CONDITION, "state.call.mode === 'draining'", 'true']],
   ]),
   ...aliveIn('packages/agent/src/machine/moves/batch-events.ts', [

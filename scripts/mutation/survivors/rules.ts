@@ -1,4 +1,13 @@
-import { aliveIn, CONDITION, EQUALITY, KIND, LIST, NOBODYS, SHORTCUT, type Survivor } from './survivor.js';
+import {
+  aliveIn,
+  CONDITION,
+  EQUALITY,
+  KIND,
+  LIST,
+  NOBODYS,
+  SHORTCUT,
+  type Survivor,
+} from './survivor.js';
 
 /** In the rules of the agent machine and the functions that its moves use. */
 export const rules: readonly Survivor[] = [
@@ -6,7 +15,11 @@ export const rules: readonly Survivor[] = [
     [KIND, [CONDITION, "part.type === 'text'", 'true']],
   ]),
   ...aliveIn('packages/agent/src/machine/invariants.ts', [
-    [KIND, [CONDITION, "before.name === 'PostToolsHook'", 'true'], [CONDITION, 'ended !== null', 'true']],
+    [
+      KIND,
+      [CONDITION, "before.name === 'PostToolsHook'", 'true'],
+      [CONDITION, 'ended !== null', 'true'],
+    ],
     ['Nothing comes after the last case.', [CONDITION, 'default: break;', 'default:']],
   ]),
   ...aliveIn('packages/agent/src/machine/invariants.ts', [
@@ -22,7 +35,11 @@ export const rules: readonly Survivor[] = [
     [
       SHORTCUT,
       [CONDITION, 'isSame && typed.length === 0', 'false'],
-      [CONDITION, 'queue === before.session.queue && conversation === before.session.conversation', 'false'],
+      [
+        CONDITION,
+        'queue === before.session.queue && conversation === before.session.conversation',
+        'false',
+      ],
     ],
     [
       'The two places are never one: they are those of parts of different kinds.',

@@ -3,7 +3,10 @@ import { aliveIn, CHAIN, CONDITION, LIST, LOGIC, type Survivor } from './survivo
 /** In the samples of the journal, the tools, the runtime and the workspace. */
 export const samples: readonly Survivor[] = [
   ...aliveIn('packages/agent/src/journal/file-store.ts', [
-    ['Equivalent: to close a file that is closed does nothing.', ['BooleanLiteral', 'false', 'true']],
+    [
+      'Equivalent: to close a file that is closed does nothing.',
+      ['BooleanLiteral', 'false', 'true'],
+    ],
   ]),
   ...aliveIn('packages/agent/src/journal/codec.ts', [
     [

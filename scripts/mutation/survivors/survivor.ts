@@ -18,7 +18,14 @@ export const aliveIn = (
   byReason: readonly (readonly [because: string, ...rows: readonly Row[]])[],
 ): readonly Survivor[] =>
   byReason.flatMap(([because, ...rows]) =>
-    rows.map(([mutator, was, becomes, count = 1]) => ({ file, mutator, was, becomes, count, because })),
+    rows.map(([mutator, was, becomes, count = 1]) => ({
+      file,
+      mutator,
+      was,
+      becomes,
+      count,
+      because,
+    })),
   );
 
 /** Kinds of mutants, as Stryker calls them. */

@@ -61,7 +61,11 @@ export const views: readonly Survivor[] = [
   ...aliveIn('packages/verify/src/projections/seed-tools-mode.ts', [
     [
       'Asked of steps through BudgetExceeded alone: they come to rest in WaitingForUserInput for a budget.',
-      [CONDITION, "step.state.name === 'WaitingForUserInput' && step.state.reason.kind === 'budget'", 'true'],
+      [
+        CONDITION,
+        "step.state.name === 'WaitingForUserInput' && step.state.reason.kind === 'budget'",
+        'true',
+      ],
       [
         LOGIC,
         "step.state.name === 'WaitingForUserInput' && step.state.reason.kind === 'budget'",

@@ -13,7 +13,12 @@ import { fencedEnvironment, openEnvironment, withVariables } from './environment
 import { type CommandRecord, type Launched, writeLaunchRequest } from './launched-command.js';
 import type { CommandFence, Enclosure, Launcher, OpenStart } from './launcher.js';
 import type { OutputReceiver } from './output.js';
-import { FILTER_DESCRIPTOR, isolationArguments, mountArguments, type Probed } from './sandbox/bubblewrap.js';
+import {
+  FILTER_DESCRIPTOR,
+  isolationArguments,
+  mountArguments,
+  type Probed,
+} from './sandbox/bubblewrap.js';
 import { GitHistory, NO_PURPOSE } from './sandbox/git-history.js';
 import {
   EXCHANGED,
@@ -63,11 +68,16 @@ export type CommandSandboxOptions = {
   readonly workspace: string;
   /** Pawl's environment, from which the variables of commands are chosen. */
   readonly environment: ProcessEnvironment;
-  /** A new folder for this session alone, named PID-…, so that folders of killed sessions can be recognized. */
+  /**
+   * A new folder for this session alone, named PID-…, so that folders of killed sessions can be
+   * recognized.
+   */
   readonly sessionFolder: string;
   /** Folder for the cached result of the probe, shared by all sessions. Null: no cache. */
   readonly cacheFolder: string | null;
-  /** Names of variables that the user passes to commands beside the usual ones. Secrets are allowed. */
+  /**
+   * Names of variables that the user passes to commands beside the usual ones. Secrets are allowed.
+   */
   readonly passEnvironment?: readonly string[];
   /** Files and folders that no fenced command may see: Pawl's state and configuration. */
   readonly hidden?: readonly string[];
@@ -113,13 +123,19 @@ export type PreparedCommand = {
   readonly environment: Readonly<Record<string, string>>;
   /** The folder to start it in. */
   readonly folder: string;
-  /** Open files that the process inherits as 3, 4, … (`stdio: ['ignore', 'pipe', 'pipe', ...descriptors]`). */
+  /**
+   * Open files that the process inherits as 3, 4, … (`stdio: ['ignore', 'pipe', 'pipe',
+   * ...descriptors]`).
+   */
   readonly descriptors: readonly number[];
   /** The process needs one more pipe, after `descriptors`: that of its guard (guarded-start.ts). */
   readonly isGuarded: boolean;
   /** Closes `descriptors`. Call it once the spawn has succeeded or failed. */
   started(): void;
-  /** Call it after the command has ended. Returns lines for the model about files set aside. Never rejects. */
+  /**
+   * Call it after the command has ended. Returns lines for the model about files set aside. Never
+   * rejects.
+   */
   finish(): Promise<readonly string[]>;
 };
 
@@ -138,19 +154,27 @@ export type CommandSandbox = {
    * Like `prepare`, for a command that the launcher has set up in advance. Null: start it directly.
    */
   takeParked(spec: CommandSpec): Promise<ParkedCommand | null>;
-  /** The user allowed writing to this protected absolute path, so running commands don't cause it to be set aside. */
+  /**
+   * The user allowed writing to this protected absolute path, so running commands don't cause it to
+   * be set aside.
+   */
   allow(place: string): void;
   /** Judges the changes of a killed process. Returns lines for the model about files set aside. */
   settle(): readonly string[];
-  /** Ends all commands and removes the session's home and /tmp; files that were set aside stay. Never rejects. */
+  /**
+   * Ends all commands and removes the session's home and /tmp; files that were set aside stay.
+   * Never rejects.
+   */
   close(keepsResults?: boolean): Promise<void>;
 };
 
 /** Interval in ms at which protected paths are checked while a command runs. */
 const SWEEP_MS = 1_000;
 
-const findFor = ({ environment, workspace }: CommandSandboxOptions, name: string): ProgramPath | null =>
-  findProgram(name, { environment, workspace });
+const findFor = (
+  { environment, workspace }: CommandSandboxOptions,
+  name: string,
+): ProgramPath | null => findProgram(name, { environment, workspace });
 
 const bashFor = (options: CommandSandboxOptions): ProgramPath | null =>
   systemBash() ?? findFor(options, 'bash');
@@ -173,7 +197,12 @@ const viewSession = async (options: CommandSandboxOptions): Promise<SessionView>
   const { workspace, environment, sessionFolder, hidden = [], viewHost = viewHostNow } = options;
   const secrets = secretPlaces({ environment, hidden });
   const host = viewHost();
-  const home = viewHome({ environment, home: findHome(environment.HOME ?? homedir()), workspace, hidden });
+  const home = viewHome({
+    environment,
+    home: findHome(environment.HOME ?? homedir()),
+    workspace,
+    hidden,
+  });
   const git = findProgram('git', { environment, workspace });
   const gitSettings = await readGitSettings(git, workspace, environment);
   removeStale(sessionFolder, () => git);
@@ -281,7 +310,8 @@ class Sandbox implements CommandSandbox {
     await this.#launcher?.close();
     this.#workspace.close();
     if (this.#view === null && this.#launcher === null && this.#directCount === 0) return;
-    await this.#view?.catch(() => null); // the command that asked for it was refused with the reason
+    // the command that asked for it was refused with the reason
+    await this.#view?.catch(() => null);
     (keepsResults ? removePrivateFolders : removeFolders)(this.#options.sessionFolder);
   }
 
@@ -289,10 +319,20 @@ class Sandbox implements CommandSandbox {
    * Level `off`, which the user chose: the command sees the whole machine, but no secrets in its
    * environment.
    */
-  #open({ program, words, environment, record = null, canBeGuarded = false }: CommandSpec): PreparedCommand {
+  #open({
+    program,
+    words,
+    environment,
+    record = null,
+    canBeGuarded = false,
+  }: CommandSpec): PreparedCommand {
     const { workspace, outlives = false } = this.#options;
     const mayOutlive = outlives && record !== null; // a resumed session looks for it
-    const start = openStart({ program, words }, bashFor(this.#options), canBeGuarded && !mayOutlive);
+    const start = openStart(
+      { program, words },
+      bashFor(this.#options),
+      canBeGuarded && !mayOutlive,
+    );
     return {
       ...start,
       folder: workspace,
@@ -359,7 +399,11 @@ class Sandbox implements CommandSandbox {
     const { bwrap, filter, check = '' } = fence;
     const checking = check === '' ? [] : [SYSTEM_SHELL, '-c', `${check}exec "$@"`, 'sh'];
     const words = [...fence.words, ...fence.seals, '--', ...checking, spec.program, ...spec.words];
-    const start = closingOthers({ program: bwrap, words }, FILTER_DESCRIPTOR, bashFor(this.#options));
+    const start = closingOthers(
+      { program: bwrap, words },
+      FILTER_DESCRIPTOR,
+      bashFor(this.#options),
+    );
     const descriptors = filter === null ? [] : [openSync(filter, 'r')];
     return {
       ...start,
@@ -400,7 +444,9 @@ class Sandbox implements CommandSandbox {
     const { repository = 'approved', purpose = NO_PURPOSE } = spec;
     const access = { isWritable: spec.level.startsWith('workspace'), repository, purpose };
     const places = this.#workspace.mountsFor(access, view, sockets.paths);
-    const expected = mountedIdentities(places.exchangeable.filter((place) => entryStatus(place) !== null));
+    const expected = mountedIdentities(
+      places.exchangeable.filter((place) => entryStatus(place) !== null),
+    );
     if (expected === null) {
       places.end();
       throw new SandboxRefusal(EXCHANGED);
@@ -446,7 +492,8 @@ class Sandbox implements CommandSandbox {
     const view = await this.#view;
     this.#refuseIfClosed();
     const bwrap = findFor(this.#options, 'bwrap');
-    if (bwrap === null) throw new SandboxRefusal('bubblewrap (bwrap) is gone since the session began');
+    if (bwrap === null)
+      throw new SandboxRefusal('bubblewrap (bwrap) is gone since the session began');
     return { bwrap, features: probed.features, view };
   }
 
@@ -458,7 +505,13 @@ class Sandbox implements CommandSandbox {
     const { home, folders, gitSettings } = view;
     if (isFresh) {
       this.#freshCount += 1;
-      return makeFreshFolders(this.#options.sessionFolder, this.#freshCount, home, folders, gitSettings);
+      return makeFreshFolders(
+        this.#options.sessionFolder,
+        this.#freshCount,
+        home,
+        folders,
+        gitSettings,
+      );
     }
     if (network && !this.#isOnline) unlinkDownloads(folders.home, home.links);
     this.#isOnline ||= network;
@@ -469,7 +522,9 @@ class Sandbox implements CommandSandbox {
     const failures = carryOver(fresh, folders, home);
     if (failures === 0) return [];
     const entries = failures === 1 ? '1 file or folder' : `${failures} files or folders`;
-    return [`${entries} that the command left in HOME or /tmp could not be kept for later commands`];
+    return [
+      `${entries} that the command left in HOME or /tmp could not be kept for later commands`,
+    ];
   }
 
   #refuseIfClosed(): void {
@@ -500,4 +555,5 @@ class Sandbox implements CommandSandbox {
   }
 }
 
-export const createCommandSandbox = (options: CommandSandboxOptions): CommandSandbox => new Sandbox(options);
+export const createCommandSandbox = (options: CommandSandboxOptions): CommandSandbox =>
+  new Sandbox(options);

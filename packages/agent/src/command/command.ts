@@ -7,7 +7,12 @@ import { guardPipe, PROGRAM_ENDED, SandboxRefusal } from '../platform/guarded-st
 import { readProcessStat } from '../platform/process-identity.js';
 import { startProgram } from '../platform/start-program.js';
 import type { CommandLevel } from '../policy/decide.js';
-import type { CommandSandbox, CommandSpec, ParkedCommand, PreparedCommand } from './command-sandbox.js';
+import type {
+  CommandSandbox,
+  CommandSpec,
+  ParkedCommand,
+  PreparedCommand,
+} from './command-sandbox.js';
 import {
   askFencedToEnd,
   askToEnd,
@@ -51,9 +56,14 @@ export type CommandRequest = {
   readonly git?: Pick<CommandSpec, 'repository' | 'purpose'>;
   /** Variables for this command only. */
   readonly environment: ProcessEnvironment;
-  /** Time limit in ms, or null. The caller enforces it; it is stored for a recovery after a crash. */
+  /**
+   * Time limit in ms, or null. The caller enforces it; it is stored for a recovery after a crash.
+   */
   readonly deadlineMs: number | null;
-  /** Stored for a recovery as well. Its marker is also in the environment of all processes of the command. */
+  /**
+   * Stored for a recovery as well. Its marker is also in the environment of all processes of the
+   * command.
+   */
   readonly record: Pick<CommandRecord, 'call' | 'marker' | 'job'>;
   progress(text: string): void;
 };
@@ -117,7 +127,8 @@ export class Command {
   stop(): void {
     if (this.#wish === 'run') this.#wish = 'stop';
     if (this.#source.isForeign && this.#state.name === 'running') this.#state.process.killing();
-    // The end of a session kills right after it has asked. Then looking for whom to ask would only delay the kill.
+    // The end of a session kills right after it has asked. Then looking for whom to ask would only
+    // delay the kill.
     queueMicrotask(() => this.#ask());
   }
 
@@ -170,7 +181,9 @@ export class Command {
     const { marker, isForeign } = this.#source;
     const { pid } = process;
     const root =
-      isForeign || pid === null ? null : { pid, marker, startedAt: Number(readProcessStat(pid).started) };
+      isForeign || pid === null
+        ? null
+        : { pid, marker, startedAt: Number(readProcessStat(pid).started) };
     const running: Running = { name: 'running', process, root, asked: null, killed: null };
     this.#state = running;
     // only for a FoundCommand: another one would not have been started
@@ -219,7 +232,8 @@ export class Command {
 /** The error of bubblewrap if the command never started and printed nothing. */
 const startFault = (output: CommandOutput, how: ProcessEnd, isFenced: boolean): ProcessEnd => {
   const text = output.text();
-  const isFault = isFenced && how.kind === 'exited' && how.code === 1 && /^bwrap: [^\n]*\n?$/.test(text);
+  const isFault =
+    isFenced && how.kind === 'exited' && how.code === 1 && /^bwrap: [^\n]*\n?$/.test(text);
   return isFault ? { kind: 'notStarted', why: `the sandbox: ${text.trim()}` } : how;
 };
 
@@ -253,7 +267,10 @@ export const startCommand = (request: CommandRequest): Command => {
   });
 };
 
-/** Follows a command that an earlier process of the session has started. `finish`: as in PreparedCommand. */
+/**
+ * Follows a command that an earlier process of the session has started. `finish`: as in
+ * PreparedCommand.
+ */
 export const followFound = (
   foundCommand: FoundCommand,
   progress: (text: string) => void,
@@ -305,7 +322,10 @@ export const prepareCommand = async (
       if (parked !== null) return { kind: 'parked', prepared: parked };
     }
     const start = isFenced ? reportingLeftovers(shell, words) : { program: shell, words };
-    return { kind: 'direct', prepared: await sandbox.prepare({ ...spec, ...start, canBeGuarded: true }) };
+    return {
+      kind: 'direct',
+      prepared: await sandbox.prepare({ ...spec, ...start, canBeGuarded: true }),
+    };
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     return { kind: 'refused', why: error instanceof SandboxRefusal ? `the sandbox: ${why}` : why };
@@ -313,7 +333,11 @@ export const prepareCommand = async (
 };
 
 /** An absolute path, or why there is none. */
-const findShell = ({ program, ownEnvironment, workspace }: CommandRequest): ProgramPath | string => {
+const findShell = ({
+  program,
+  ownEnvironment,
+  workspace,
+}: CommandRequest): ProgramPath | string => {
   const programs = searchPrograms({ environment: ownEnvironment, workspace });
   const refused = programs.whyNot(program);
   const why = refused === null ? `is missing; install ${program}` : `is not used: ${refused}`;
@@ -353,7 +377,9 @@ const KILLED_CODE = 128 + 9;
 const CUT = '\n[the disk is full: from here on output is missing]\n';
 const ENDLESS = '\n[the end of the output is missing: what writes it was killed]\n';
 
-/** Starts a command that waits in its launcher, or follows one that an earlier process has started. */
+/**
+ * Starts a command that waits in its launcher, or follows one that an earlier process has started.
+ */
 const startParked = (
   parked: ParkedCommand,
   { isFound, isFenced }: Pick<CommandSource, 'isFound' | 'isFenced'>,
@@ -388,8 +414,16 @@ const startParked = (
 };
 
 /** `isFound`: what has happened to it before is known only from its files. */
-const launchedHow = ({ how, why }: LaunchedEnd, isKilled: boolean, isFound: boolean): ShellEnd['how'] => {
-  const killed = { kind: 'killed', signal: 'SIGKILL', ...(isFound && !isKilled ? { why } : {}) } as const;
+const launchedHow = (
+  { how, why }: LaunchedEnd,
+  isKilled: boolean,
+  isFound: boolean,
+): ShellEnd['how'] => {
+  const killed = {
+    kind: 'killed',
+    signal: 'SIGKILL',
+    ...(isFound && !isKilled ? { why } : {}),
+  } as const;
   switch (how.kind) {
     case 'exited': {
       const wasKilled = isKilled || (isFound && why !== 'lost');
@@ -459,7 +493,10 @@ const shellEnd = (
       const how: ProcessEnd =
         code === null ? { kind: 'killed', signal: signal ?? 'a signal' } : { kind: 'exited', code };
       endGuard(guard, () => {
-        const patience = setTimeout(() => afterReading(() => resolve({ how, heldOpen: true })), HELD_OPEN_MS);
+        const patience = setTimeout(
+          () => afterReading(() => resolve({ how, heldOpen: true })),
+          HELD_OPEN_MS,
+        );
         void closed.then(() => {
           clearTimeout(patience);
           resolve({ how, heldOpen: false });
@@ -479,7 +516,10 @@ const whyNotStarted = (error: Error, program: string): ProcessEnd => {
 /** How long to wait for the end of a guard, in ms. Only a stopped one takes long. */
 const GUARD_MS = 500;
 
-/** Ends the guard of a command that has ended. Calls back when it is gone: it counts as a process of the command. */
+/**
+ * Ends the guard of a command that has ended. Calls back when it is gone: it counts as a process of
+ * the command.
+ */
 const endGuard = (pipe: Duplex | null, done: () => void): void => {
   if (pipe === null || pipe.destroyed) {
     done();
@@ -496,7 +536,10 @@ const endGuard = (pipe: Duplex | null, done: () => void): void => {
 /** Turns of the event loop to read remaining output: the last bytes, then the end of the stream. */
 const READING_ROUNDS = 3;
 
-/** Calls back after the available output was read. A timer alone may fire too early in a busy program. */
+/**
+ * Calls back after the available output was read. A timer alone may fire too early in a busy
+ * program.
+ */
 const afterReading = (done: () => void, rounds = READING_ROUNDS): void => {
   setImmediate(() => (rounds === 0 ? done() : afterReading(done, rounds - 1)));
 };

@@ -37,7 +37,10 @@ export type EarlierCommands = {
    * command without files was never started.
    */
   readonly isComplete: boolean;
-  /** Why what they did can't be known: one of them worked where nothing can be seen from here. Null: nothing is hidden. */
+  /**
+   * Why what they did can't be known: one of them worked where nothing can be seen from here. Null:
+   * nothing is hidden.
+   */
   readonly hiddenBy: Unreachable | null;
   /** Whether a process of the session has sent a call (batch and call) to another program. */
   hasSent(call: string): boolean;
@@ -45,7 +48,10 @@ export type EarlierCommands = {
   readonly commands: readonly FoundCommand[];
   /** Of unreachable processes: only their files can be read. */
   readonly elsewhere: readonly { readonly command: FoundCommand; readonly why: Unreachable }[];
-  /** Puts back the history that commands here have deleted, after one of them has ended. Returns lines for the model. */
+  /**
+   * Puts back the history that commands here have deleted, after one of them has ended. Returns
+   * lines for the model.
+   */
   finishHistory(): readonly string[];
 };
 
@@ -66,7 +72,11 @@ const finishIn = (located: Located, git: FindGit): readonly string[] => {
 };
 
 /** `processFolder`: of this process. */
-export const findEarlier = (processFolder: string, sessionId: string, git: FindGit): EarlierCommands => {
+export const findEarlier = (
+  processFolder: string,
+  sessionId: string,
+  git: FindGit,
+): EarlierCommands => {
   const located = otherFolders(processFolder).flatMap((folder): readonly Located[] => {
     const record = readSession(folder);
     return record?.sessionId === sessionId ? [{ folder, origin: findOrigin(folder, record) }] : [];
@@ -78,7 +88,8 @@ export const findEarlier = (processFolder: string, sessionId: string, git: FindG
       : [],
   );
   return {
-    // The guard of a command in another pid namespace reads in its folder that the command must end.
+    // The guard of a command in another pid namespace reads in its folder that the command must
+    // end.
     folders: () =>
       reached
         .filter((one) => one.origin === 'here' || !listCommands(one).some(isCommandAlive))
@@ -97,7 +108,9 @@ export type GuardSearch = {
   /** The folder of this process. */
   readonly processFolder: string;
   readonly workspace: string;
-  /** The session that this process has open, so no other process has. Null if it can't be resumed. */
+  /**
+   * The session that this process has open, so no other process has. Null if it can't be resumed.
+   */
   readonly sessionId: string | null;
 };
 
@@ -106,17 +119,23 @@ const hasEnded = (folder: string): boolean => {
   return pid !== process.pid && !isProcessRunning(pid);
 };
 
-const guardIn = (folder: string, { workspace, sessionId }: GuardSearch): InterruptedGuard | null => {
+const guardIn = (
+  folder: string,
+  { workspace, sessionId }: GuardSearch,
+): InterruptedGuard | null => {
   const record = readSession(folder);
   const origin = record === null ? 'here' : findOrigin(folder, record);
-  // In another pid namespace process numbers mean nothing, but a session is open in one process only.
+  // In another pid namespace process numbers mean nothing, but a session is open in one process
+  // only.
   const isInterrupted = origin === 'namespace' ? record?.sessionId === sessionId : hasEnded(folder);
   const guard = isInterrupted && origin !== 'copy' ? readGuardRecord(folder) : null;
   if (guard === null || guard.workspace !== workspace) return null;
   const view = origin === 'here' ? 'own' : 'foreign';
   // Not while only the writer of its output lacks: the command itself has ended.
   const isAlive = (): boolean =>
-    findCommands(commandsFolder(folder), view).some((command) => command.verdict().kind === 'running');
+    findCommands(commandsFolder(folder), view).some(
+      (command) => command.verdict().kind === 'running',
+    );
   return { ...guard, isAlive };
 };
 
@@ -145,8 +164,9 @@ export const takeUnreadNotes = ({
  *
  * 1. Nothing is removed while the session's process or one of its commands runs.
  * 2. History that its commands have deleted is put back first.
- * 3. Results of commands, and the record of the session, stay for a week: the session may be resumed, and its journal may
- *    lack results. Without the record, a call that never began can't be told from one that ran.
+ * 3. Results of commands, and the record of the session, stay for a week: the session may be
+ *    resumed, and its journal may lack results. Without the record, a call that never began can't
+ *    be told from one that ran.
  */
 
 const KEPT_MS = 7 * 24 * 60 * 60 * 1000;
@@ -194,6 +214,7 @@ export const removeStale = (top: string, git: FindGit): void => {
     const place = path.join(parent, name);
     const pid = Number(/^(\d+)-/.exec(name)?.[1] ?? process.pid);
     if (place === top || pid === process.pid || isProcessRunning(pid)) continue;
-    if (lstatSync(place, { throwIfNoEntry: false })?.isDirectory() === true) removeStaleFolder(place, git);
+    if (lstatSync(place, { throwIfNoEntry: false })?.isDirectory() === true)
+      removeStaleFolder(place, git);
   }
 };

@@ -40,7 +40,10 @@ const NOBODY: ProcessFamily = new Set();
 /** A process that was started while the list was read may be missing in it. */
 const QUIET_ROUNDS = 2;
 const ROUNDS_MAX = 100;
-/** Killed processes are mostly gone after the first pause, in ms. Later pauses are longer, up to the second one. */
+/**
+ * Killed processes are mostly gone after the first pause, in ms. Later pauses are longer, up to the
+ * second one.
+ */
 const FIRST_PAUSE_MS = 1;
 const PAUSE_MS = 5;
 /** Indexes of the fields after the name in /proc/PID/stat. */
@@ -70,12 +73,19 @@ const readProc = (name: string): string => {
 /** Longer than any line of a process's stat. Only used within one call. */
 const statBlock = Buffer.alloc(4_096);
 
-/** The line of /proc/PID/stat, with the fewest system calls: it is read for every process of the machine. */
+/**
+ * The line of /proc/PID/stat, with the fewest system calls: it is read for every process of the
+ * machine.
+ */
 const readStat = (name: string): string => {
   try {
     const descriptor = openSync(`/proc/${name}/stat`, 'r');
     try {
-      return statBlock.toString('latin1', 0, readSync(descriptor, statBlock, 0, statBlock.length, 0));
+      return statBlock.toString(
+        'latin1',
+        0,
+        readSync(descriptor, statBlock, 0, statBlock.length, 0),
+      );
     } finally {
       closeSync(descriptor);
     }
@@ -123,9 +133,11 @@ const findFamily = (root: ProcessRoot, known: ProcessFamily): readonly Status[] 
   const family = new Map<number, Status>();
   for (const status of all) {
     const { pid, group, session, startedAt, identity } = status;
-    const near = pid === root.pid || group === root.pid || session === root.pid || known.has(identity);
+    const near =
+      pid === root.pid || group === root.pid || session === root.pid || known.has(identity);
     // To read the environment of each process of the machine takes longer than all else.
-    if (near || (startedAt >= root.startedAt && hasMarker(pid, root.marker))) family.set(pid, status);
+    if (near || (startedAt >= root.startedAt && hasMarker(pid, root.marker)))
+      family.set(pid, status);
   }
   for (let before = -1; before !== family.size; ) {
     before = family.size;
@@ -156,9 +168,10 @@ const oldestChild = (all: readonly Status[], parent: number): Status | undefined
     .toSorted((one, other) => one.startedAt - other.startedAt || one.pid - other.pid)[0];
 
 /**
- * Asks the processes inside a fence to end. The fence is the chain of `depth` processes from `root` on. Ending it would
- * kill the command without notice; it ends by itself after the command. If there is no command yet, the whole fence is
- * asked. Returns the processes of the command as they were before.
+ * Asks the processes inside a fence to end. The fence is the chain of `depth` processes from `root`
+ * on. Ending it would kill the command without notice; it ends by itself after the command. If
+ * there is no command yet, the whole fence is asked. Returns the processes of the command as they
+ * were before.
  */
 export const askFencedToEnd = (root: ProcessRoot, depth: number): ProcessFamily => {
   const all = findFamily(root, NOBODY);
@@ -186,7 +199,10 @@ const killNow = (root: ProcessRoot, known: ProcessFamily): readonly Status[] => 
  * Kills all processes of the command, and those in `remembered`, even after their parents have
  * ended. Resolves when none is alive. The first kill is immediate.
  */
-export const endTree = async (root: ProcessRoot, remembered: ProcessFamily = NOBODY): Promise<void> => {
+export const endTree = async (
+  root: ProcessRoot,
+  remembered: ProcessFamily = NOBODY,
+): Promise<void> => {
   const known = new Set(remembered);
   let quiet = 0;
   for (let round = 0; round < ROUNDS_MAX; round++) {
@@ -201,7 +217,8 @@ export const endTree = async (root: ProcessRoot, remembered: ProcessFamily = NOB
 /** Grace period in ms for processes that are ending, such as process substitutions. */
 const ENDING_MS = 50;
 const isLeft = (root: ProcessRoot): boolean =>
-  send(-root.pid, 0) && listProcesses().some(({ group, isEnding }) => group === root.pid && !isEnding);
+  send(-root.pid, 0) &&
+  listProcesses().some(({ group, isEnding }) => group === root.pid && !isEnding);
 
 /**
  * Kills the leftovers of an ended command. Returns whether there were any; if not, this is one
@@ -215,9 +232,14 @@ export const endLeftovers = async (root: ProcessRoot): Promise<boolean> => {
   return hasLeftovers;
 };
 
-/** Living processes with this marker. Their first process has ended, so its number says nothing any more. */
+/**
+ * Living processes with this marker. Their first process has ended, so its number says nothing any
+ * more.
+ */
 export const listMarked = (marker: string): readonly number[] =>
-  listProcesses().flatMap(({ pid }) => (pid !== process.pid && hasMarker(pid, marker) ? [pid] : []));
+  listProcesses().flatMap(({ pid }) =>
+    pid !== process.pid && hasMarker(pid, marker) ? [pid] : [],
+  );
 
 /** Kills all processes with this marker; whether there were any. */
 export const endMarked = async (marker: string): Promise<boolean> => {

@@ -1,7 +1,12 @@
 import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';
-import { AUTHOR_PARTS, AUTHOR_VARIABLES, type AuthorPart, fallbackAuthor } from '../platform/environment.js';
+import {
+  AUTHOR_PARTS,
+  AUTHOR_VARIABLES,
+  type AuthorPart,
+  fallbackAuthor,
+} from '../platform/environment.js';
 import { readTextOrEmptySync } from '../platform/files.js';
 import { repositoryFolders } from '../platform/repository-folders.js';
 import { secretVariables } from '../secrets/secret-variables.js';
@@ -15,7 +20,10 @@ import { MARKER } from './end-processes.js';
  * without secrets. All commands run without a terminal, questions, a pager or colours.
  */
 
-/** Variables that force colours in spite of NO_COLOR, and one that makes a test runner believe it is nested. */
+/**
+ * Variables that force colours in spite of NO_COLOR, and one that makes a test runner believe it is
+ * nested.
+ */
 const UNFIT: ReadonlySet<string> = new Set(['FORCE_COLOR', 'CLICOLOR_FORCE', 'NODE_TEST_CONTEXT']);
 
 /** Variables that make programs quiet and unattended. */
@@ -73,7 +81,8 @@ const isFenced = (name: string, value: string): boolean =>
   FENCED.some((pattern) => pattern.test(name)) && !PASSWORD_IN_ADDRESS.test(value);
 
 /**
- * The variables that `passes` accepts, and the quiet ones. A variable that the user passes by name is always included.
+ * The variables that `passes` accepts, and the quiet ones. A variable that the user passes by name
+ * is always included.
  */
 const selectVariables = (
   environment: ProcessEnvironment,
@@ -84,7 +93,8 @@ const selectVariables = (
   const variables: Record<string, string> = {};
   for (const [name, value] of Object.entries(environment)) {
     if (value === undefined) continue;
-    if (passed.includes(name) || (!secret.has(name) && passes(name, value))) variables[name] = value;
+    if (passed.includes(name) || (!secret.has(name) && passes(name, value)))
+      variables[name] = value;
   }
   return { ...variables, ...QUIET };
 };
@@ -99,7 +109,8 @@ export const fencedEnvironment = (
 export const openEnvironment = (
   environment: ProcessEnvironment,
   passed: readonly string[],
-): Readonly<Record<string, string>> => selectVariables(environment, passed, (name) => !UNFIT.has(name));
+): Readonly<Record<string, string>> =>
+  selectVariables(environment, passed, (name) => !UNFIT.has(name));
 
 /** `base` with `more` on top; an undefined value removes the variable. */
 export const withVariables = (
@@ -115,7 +126,11 @@ export const withVariables = (
 };
 
 /** Variables of one command, in addition to the shared ones. */
-export type CommandVariables = (workspace: string, command: string, marker: string) => ProcessEnvironment;
+export type CommandVariables = (
+  workspace: string,
+  command: string,
+  marker: string,
+) => ProcessEnvironment;
 
 export const createCommandVariables = (environment: ProcessEnvironment): CommandVariables => {
   const outer = environment[MARKER] === undefined ? '' : `${environment[MARKER]} `;
@@ -128,8 +143,9 @@ export const createCommandVariables = (environment: ProcessEnvironment): Command
 };
 
 /**
- * Settings of git for a command that a rule lets out of the sandbox: git runs no hook and no watcher of a repository that
- * a fenced command could have prepared, and enters no submodule. Transports, credentials and signatures stay the user's.
+ * Settings of git for a command that a rule lets out of the sandbox: git runs no hook and no
+ * watcher of a repository that a fenced command could have prepared, and enters no submodule.
+ * Transports, credentials and signatures stay the user's.
  */
 const HARDENED_GIT = [
   ['core.fsmonitor', 'false'],
@@ -149,14 +165,18 @@ export const hardenedGit = (environment: ProcessEnvironment): ProcessEnvironment
     [`GIT_CONFIG_KEY_${before + index}`, key],
     [`GIT_CONFIG_VALUE_${before + index}`, value],
   ]);
-  return { ...Object.fromEntries(settings), GIT_CONFIG_COUNT: String(before + HARDENED_GIT.length) };
+  return {
+    ...Object.fromEntries(settings),
+    GIT_CONFIG_COUNT: String(before + HARDENED_GIT.length),
+  };
 };
 
 const NONE: Readonly<Record<string, string>> = {};
 
 /**
- * Creates the finder for one session. It searches before each command until it finds an identity, since any command may
- * configure one. A command that configures an identity itself gets no variables.
+ * Creates the finder for one session. It searches before each command until it finds an identity,
+ * since any command may configure one. A command that configures an identity itself gets no
+ * variables.
  */
 const createIdentityFinder = (
   environment: ProcessEnvironment,
@@ -171,8 +191,8 @@ const createIdentityFinder = (
 };
 
 /**
- * An author for commits if none is configured. Reads git's files and starts no process. In doubt it assumes that one is
- * configured and leaves the decision to git.
+ * An author for commits if none is configured. Reads git's files and starts no process. In doubt it
+ * assumes that one is configured and leaves the decision to git.
  */
 const CONFIG_BYTES_MAX = 1024 * 1024;
 
@@ -210,7 +230,10 @@ const configFiles = (environment: ProcessEnvironment, workspace: string): readon
   return [environment.GIT_CONFIG_SYSTEM ?? '/etc/gitconfig', ...global, ...repositoryConfig];
 };
 
-/** The parts that a config file sets. Includes are not followed; a file with includes counts as setting both. */
+/**
+ * The parts that a config file sets. Includes are not followed; a file with includes counts as
+ * setting both.
+ */
 const partsIn = (config: string): readonly AuthorPart[] => {
   if (/^\s*\[\s*include/im.test(config)) return AUTHOR_PARTS;
   const sections = config
@@ -221,12 +244,21 @@ const partsIn = (config: string): readonly AuthorPart[] => {
   );
 };
 
-/** The configured parts; both if the repository can't be read, because git then reports the problem itself. */
-const configuredParts = (environment: ProcessEnvironment, workspace: string): ReadonlySet<AuthorPart> => {
+/**
+ * The configured parts; both if the repository can't be read, because git then reports the problem
+ * itself.
+ */
+const configuredParts = (
+  environment: ProcessEnvironment,
+  workspace: string,
+): ReadonlySet<AuthorPart> => {
   try {
-    return new Set(configFiles(environment, workspace).flatMap((file) => partsIn(readOrEmpty(file))));
+    return new Set(
+      configFiles(environment, workspace).flatMap((file) => partsIn(readOrEmpty(file))),
+    );
   } catch {
-    return new Set(AUTHOR_PARTS); // e.g. `.git` is a loop of links, or a parent folder is not accessible
+    // e.g. `.git` is a loop of links, or a parent folder is not accessible
+    return new Set(AUTHOR_PARTS);
   }
 };
 

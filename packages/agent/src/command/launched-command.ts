@@ -26,8 +26,8 @@ import { createMarkReader, type ShellText } from './sandbox/shell-text.js';
  */
 
 /**
- * The process of bubblewrap. Its start time (ticks since boot) distinguishes it from a later process with the same
- * number.
+ * The process of bubblewrap. Its start time (ticks since boot) distinguishes it from a later
+ * process with the same number.
  */
 export type LaunchedProcess = { readonly pid: number; readonly startedAt: number };
 
@@ -77,7 +77,10 @@ export type LaunchFacts = {
   /** Whether the file `claim` exists. */
   readonly isClaimed: boolean;
   readonly status: CommandStatus;
-  /** Whether that process runs. Determine it before reading `status`, so that its last lines are not missed. */
+  /**
+   * Whether that process runs. Determine it before reading `status`, so that its last lines are not
+   * missed.
+   */
   readonly isAlive: boolean;
   /** The file `why`: the reason why the command was killed; empty if there is none. */
   readonly why: string;
@@ -130,7 +133,9 @@ const recordSchema: v.GenericSchema<unknown, CommandRecord> = v.object({
  */
 export type LaunchRequest = { readonly due: number | null; readonly record: CommandRecord | null };
 
-/** Time since boot in ms. Unlike the clock of the wall it never jumps, and all processes share it. */
+/**
+ * Time since boot in ms. Unlike the clock of the wall it never jumps, and all processes share it.
+ */
 export const sinceBoot = (): number => {
   try {
     return Number.parseFloat(readFileSync('/proc/uptime', 'latin1')) * 1000;
@@ -143,10 +148,15 @@ const orderFile = (folder: string): string => path.join(folder, 'order');
 
 /** The first line is for launcher.sh: `due`, or `-`. The second line is JSON. */
 export const writeLaunchRequest = (folder: string, { due, record }: LaunchRequest): void =>
-  writeFileSync(orderFile(folder), `${due ?? '-'}\n${record === null ? '' : `${JSON.stringify(record)}\n`}`);
+  writeFileSync(
+    orderFile(folder),
+    `${due ?? '-'}\n${record === null ? '' : `${JSON.stringify(record)}\n`}`,
+  );
 
 /** Null if there is none, or none that was written to its end. */
-const readLaunchRequest = (folder: string): (LaunchRequest & { readonly record: CommandRecord }) | null => {
+const readLaunchRequest = (
+  folder: string,
+): (LaunchRequest & { readonly record: CommandRecord }) | null => {
   try {
     const [due = '', json = ''] = readFileSync(orderFile(folder), 'utf8').split('\n');
     const record = v.parse(recordSchema, JSON.parse(json));
@@ -203,7 +213,10 @@ export class Spool {
     return readStatus(this.#block.toString('latin1', 0, length));
   }
 
-  /** Whether its process runs. Call it before `status` is read again, so that its last lines are not missed. */
+  /**
+   * Whether its process runs. Call it before `status` is read again, so that its last lines are not
+   * missed.
+   */
   isAlive(): boolean {
     const { process, alivePipe } = this.status();
     if (this.#view === 'own') return process !== null && isRunning(process);
@@ -285,8 +298,8 @@ const isRunning = ({ pid, startedAt }: LaunchedProcess): boolean => {
 };
 
 /**
- * Whether any process holds a pipe open. Unlike a process number that means the same in every pid namespace. True if
- * nobody can tell.
+ * Whether any process holds a pipe open. Unlike a process number that means the same in every pid
+ * namespace. True if nobody can tell.
  */
 const isPipeHeld = (file: string): boolean => {
   try {
@@ -309,7 +322,10 @@ export type LaunchedEnd = {
   readonly leftBehind: boolean;
   /** Output is missing because the disk was full. */
   readonly isCut: boolean;
-  /** The end of its output is known. False if what writes it was killed, or if a detached process holds it open. */
+  /**
+   * The end of its output is known. False if what writes it was killed, or if a detached process
+   * holds it open.
+   */
   readonly isWhole: boolean;
   /** When it ended, in ms since boot; null if that is unknown. */
   readonly endedAt: number | null;
@@ -322,7 +338,10 @@ export type Launched = {
   /** Its process; null if it does not run or can't be seen from here. */
   readonly process: LaunchedProcess | null;
   readonly ended: Promise<LaunchedEnd>;
-  /** Records that it will be killed because it was cancelled. The guard of its launcher reads that, too. */
+  /**
+   * Records that it will be killed because it was cancelled. The guard of its launcher reads that,
+   * too.
+   */
   cancelled(): void;
 };
 
@@ -338,14 +357,18 @@ const PARKING_MS = 10_000;
 /** Polling intervals in ms, with and without file change notifications. */
 const LOOK_MS = 200;
 const BLIND_LOOK_MS = 5;
-/** Grace periods in ms: without a process or an exit code, and with an exit code but no end of the output. */
+/**
+ * Grace periods in ms: without a process or an exit code, and with an exit code but no end of the
+ * output.
+ */
 const LOST_MS = 1_000;
 const DRAINING_MS = 5_000;
 
 const IGNORED: OutputReceiver = { bytes: () => undefined, skipped: () => undefined };
 
 /** Whether a change of this file is worth a look at the command. */
-const isTelling = (name: string): boolean => name === 'status' || name === 'out' || name.startsWith('tail.');
+const isTelling = (name: string): boolean =>
+  name === 'status' || name === 'out' || name.startsWith('tail.');
 
 /**
  * One command from its parking to its end. The system notifies us of changed files. The files are
@@ -488,7 +511,8 @@ export class LaunchedCommand {
     if (status.process !== null) this.#park(status.process);
     if (status.exitCode !== null && status.isComplete) this.#end();
     else if (this.#state === 'running') this.#read();
-    if (status.exitCode !== null) this.#draining ??= setTimeout(() => this.#end(), this.#drainingMs).unref();
+    if (status.exitCode !== null)
+      this.#draining ??= setTimeout(() => this.#end(), this.#drainingMs).unref();
   }
 
   #read(): boolean {
@@ -599,7 +623,8 @@ export class FoundCommand {
     return this.#withSpool((spool) => {
       const facts = spool.facts();
       const verdict = judgeCommand(facts);
-      if (verdict.kind !== 'killed' || verdict.why !== 'lost' || this.view === 'own') return verdict;
+      if (verdict.kind !== 'killed' || verdict.why !== 'lost' || this.view === 'own')
+        return verdict;
       // Without a fence only the runner holds the pipe, and may have been killed alone.
       const isSeen = facts.status.alivePipe !== null && this.record.isFenced;
       return isSeen ? verdict : { kind: 'unseen' };
@@ -627,8 +652,8 @@ export class FoundCommand {
   }
 
   /**
-   * What its files say, for a command of another machine or of an earlier start of this one: process numbers mean
-   * nothing then, so none is looked up. Changes no file.
+   * What its files say, for a command of another machine or of an earlier start of this one:
+   * process numbers mean nothing then, so none is looked up. Changes no file.
    */
   readStatus(): Pick<CommandStatus, 'exitCode' | 'endedAt'> & { readonly hasBegun: boolean } {
     if (this.#isDirect) return { exitCode: null, endedAt: null, hasBegun: true };
@@ -666,8 +691,12 @@ const namesIn = (folder: string): readonly string[] => {
   }
 };
 
-/** The launcher's commands have numbers. A direct start may be the second attempt of one of them, so it comes later. */
-const startNumber = (name: string): number => (/^\d+$/.test(name) ? Number(name) : Number.MAX_SAFE_INTEGER);
+/**
+ * The launcher's commands have numbers. A direct start may be the second attempt of one of them, so
+ * it comes later.
+ */
+const startNumber = (name: string): number =>
+  /^\d+$/.test(name) ? Number(name) : Number.MAX_SAFE_INTEGER;
 
 /** The commands that were ordered, the oldest first. */
 export const findCommands = (folder: string, view: ProcessView): readonly FoundCommand[] =>

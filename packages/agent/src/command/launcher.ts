@@ -40,8 +40,8 @@ import {
  */
 export type Launcher = {
   /**
-   * A parked command behind this fence, set up now if necessary. Null if that fails: start the command directly. `next`:
-   * the fence behind which the next command is parked; default: the same.
+   * A parked command behind this fence, set up now if necessary. Null if that fails: start the
+   * command directly. `next`: the fence behind which the next command is parked; default: the same.
    */
   take(enclosure: Enclosure, next?: Enclosure): Promise<TakenCommand | null>;
   /**
@@ -66,7 +66,10 @@ export type CommandFence = {
   readonly seals: readonly string[];
   /** Path of the system-call filter; null if there is none. */
   readonly filter: string | null;
-  /** Shell text that runs inside before the command, and ends the shell if the command must not start. */
+  /**
+   * Shell text that runs inside before the command, and ends the shell if the command must not
+   * start.
+   */
   readonly check?: string;
 };
 
@@ -81,13 +84,17 @@ export type LauncherOptions = {
   readonly folder: string;
   /** The system's dd. */
   readonly copier: ProgramPath;
-  /** Wraps a program so that it inherits no descriptor above `last`. Throws if that is impossible. */
+  /**
+   * Wraps a program so that it inherits no descriptor above `last`. Throws if that is impossible.
+   */
   readonly closingOthers: (program: ProgramPath, words: readonly string[], last: number) => Start;
   /** Size of the first and of each further piece of output, in reads of at most 64 kB. */
   readonly pieces?: readonly [first: number, more: number];
   /** False: don't use file change notifications. */
   readonly watches?: boolean;
-  /** Running commands go on if this process is killed: somebody will look for them. Default: false. */
+  /**
+   * Running commands go on if this process is killed: somebody will look for them. Default: false.
+   */
   readonly outlives?: boolean;
 };
 
@@ -103,7 +110,10 @@ type Slot = {
 };
 
 const SLOTS_MAX = 16;
-/** Delay before the next command is parked, in ms, so that the result of the last one is processed first. */
+/**
+ * Delay before the next command is parked, in ms, so that the result of the last one is processed
+ * first.
+ */
 const PARK_AFTER_MS = 2;
 /** Commands follow each other closely if the next one is requested within this time, in ms. */
 const CLOSE_MS = 100;
@@ -132,7 +142,9 @@ class Pool implements Launcher {
   /** When the last command ended, in ms. */
   #endedAt = Number.NEGATIVE_INFINITY;
   #settling: NodeJS.Timeout | null = null;
-  /** The last commands that have ended, the oldest first: their results may not be journaled yet. */
+  /**
+   * The last commands that have ended, the oldest first: their results may not be journaled yet.
+   */
   readonly #recent: LaunchedCommand[] = [];
   /** Ended commands whose files can be removed. */
   #over: LaunchedCommand[] = [];
@@ -308,9 +320,14 @@ const fenceKey = (enclosure: Enclosure): string => {
   if ('setsid' in enclosure) return enclosure.setsid;
   const { bwrap, words, seals, filter } = enclosure;
   const sources = words.filter((_, at) => BINDS.has(words[at - 1] ?? ''));
-  return [bwrap, filter ?? '', ...words, ...seals, ...sources.map(identifyMount), readHostMounts()].join(
-    '\0',
-  );
+  return [
+    bwrap,
+    filter ?? '',
+    ...words,
+    ...seals,
+    ...sources.map(identifyMount),
+    readHostMounts(),
+  ].join('\0');
 };
 
 /** Identifies a file or folder. A changed file counts as another one; a changed folder does not. */
@@ -418,7 +435,10 @@ class LauncherProcess {
     if (this.#current !== null) this.#send(`x ${this.#current.number}`);
   }
 
-  /** Kills the launcher and its command. Resolves when none of its processes can write to its folder any more. */
+  /**
+   * Kills the launcher and its command. Resolves when none of its processes can write to its folder
+   * any more.
+   */
   kill(): Promise<void> {
     this.#isAlive = false;
     this.#orders.destroy();

@@ -75,7 +75,8 @@ export const createCommandOutput = (report: (text: string) => void): CommandOutp
       const whole =
         droppedBytes === 0
           ? Buffer.concat([first, last]).toString('utf8')
-          : `${toWord(trimCut(first, 'end').toString('utf8'))}\n[${droppedBytes} bytes of output were dropped here]\n${fromWord(trimCut(last, 'start').toString('utf8'))}`;
+          : `${toWord(trimCut(first, 'end').toString('utf8'))}\n[${droppedBytes} bytes of ` +
+            `output were dropped here]\n${fromWord(trimCut(last, 'start').toString('utf8'))}`;
       return whole.includes('\u001b') ? stripVTControlCharacters(whole) : whole;
     },
     droppedBytes: () => droppedBytes,
@@ -83,7 +84,8 @@ export const createCommandOutput = (report: (text: string) => void): CommandOutp
   };
 };
 
-const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
+const isContinuation = (byte: number | undefined): boolean =>
+  byte !== undefined && (byte & 0xc0) === 0x80;
 
 /** Removes incomplete characters at a cut. */
 const trimCut = (bytes: Buffer, side: 'start' | 'end'): Buffer => {
@@ -128,7 +130,9 @@ const createProgress = (report: (text: string) => void): Pick<CommandOutput, 'ad
     timer = undefined;
     if (waiting === '') return;
     const text =
-      waiting.length > PROGRESS_CHARACTERS ? `…${fromWord(waiting.slice(-PROGRESS_CHARACTERS))}` : waiting;
+      waiting.length > PROGRESS_CHARACTERS
+        ? `…${fromWord(waiting.slice(-PROGRESS_CHARACTERS))}`
+        : waiting;
     waiting = '';
     report(text);
     timer = setTimeout(flush, PROGRESS_MS);

@@ -5,7 +5,12 @@ import { configFolder, stateFolder } from '../platform/environment.js';
 import type { CommandSandbox, CommandSandboxOptions } from './command-sandbox.js';
 import type { EarlierCommands } from './earlier-processes.js';
 import type { SandboxProbe } from './sandbox/bubblewrap.js';
-import { recordSent, recordSession, removeFolders, removePrivateFolders } from './sandbox/session-folders.js';
+import {
+  recordSent,
+  recordSession,
+  removeFolders,
+  removePrivateFolders,
+} from './sandbox/session-folders.js';
 
 export type SessionSandboxOptions = {
   /** Pawl's environment: it names the state folders, and commands get a part of it. */
@@ -14,7 +19,10 @@ export type SessionSandboxOptions = {
   readonly passEnvironment?: readonly string[];
   /** See CommandSandboxOptions. */
   readonly viewHost?: CommandSandboxOptions['viewHost'];
-  /** The session, whose running commands go on if this process is killed. Without it they are killed, too. */
+  /**
+   * The session, whose running commands go on if this process is killed. Without it they are
+   * killed, too.
+   */
   readonly sessionId?: string;
 };
 
@@ -22,19 +30,26 @@ export type SessionSandboxOptions = {
 export type SessionSandbox = {
   /** The sandbox of a workspace: the same for all commands of the session. */
   of(workspace: string): Promise<CommandSandbox>;
-  /** Records that the session may start commands here. Call it before the start of one is journaled. */
+  /**
+   * Records that the session may start commands here. Call it before the start of one is journaled.
+   */
   announce(workspace: string): void;
-  /** Records that a call, as batch and call, is about to leave this process for another program. Throws if it can't. */
+  /**
+   * Records that a call, as batch and call, is about to leave this process for another program.
+   * Throws if it can't.
+   */
   recordSent(workspace: string, call: string): void;
   /** The commands of the session's earlier processes. Null if the session can't be resumed. */
   earlier(workspace: string): Promise<EarlierCommands | null>;
-  /** Guards protected paths from commands that a killed process has started here, if there are any. */
+  /**
+   * Guards protected paths from commands that a killed process has started here, if there are any.
+   */
   guard(workspace: string): Promise<void>;
   /** Judges the changes of such commands if they have ended. Returns lines for the model. */
   settle(workspace: string): Promise<readonly string[]>;
   /**
-   * Removes the session's private folders, those of its earlier processes too. `keepsResults`: the files of commands
-   * stay, since the journal may lack results. Never rejects.
+   * Removes the session's private folders, those of its earlier processes too. `keepsResults`: the
+   * files of commands stay, since the journal may lack results. Never rejects.
    */
   close(keepsResults?: boolean): Promise<void>;
 };
@@ -88,7 +103,8 @@ class Sandboxes implements SessionSandbox {
 
   recordSent(workspace: string, call: string): void {
     this.announce(workspace);
-    if (this.#options.sessionId !== undefined) recordSent(this.#getOptions(workspace).sessionFolder, call);
+    if (this.#options.sessionId !== undefined)
+      recordSent(this.#getOptions(workspace).sessionFolder, call);
   }
 
   async earlier(workspace: string): Promise<EarlierCommands | null> {
@@ -145,7 +161,10 @@ class Sandboxes implements SessionSandbox {
 export const createSessionSandbox = (options: SessionSandboxOptions): SessionSandbox =>
   new Sandboxes(options);
 
-/** Running probes with the environment of this process, by workspace. Simultaneous callers share one probe. */
+/**
+ * Running probes with the environment of this process, by workspace. Simultaneous callers share one
+ * probe.
+ */
 const probes = new Map<string, Promise<SandboxProbe>>();
 
 const probeNow = async (
@@ -161,15 +180,16 @@ const probeNow = async (
 };
 
 /**
- * Whether commands can be fenced on this machine. `kept` accepts a cached answer for the same kernel and bubblewrap, or
- * a running probe. Never rejects.
+ * Whether commands can be fenced on this machine. `kept` accepts a cached answer for the same
+ * kernel and bubblewrap, or a running probe. Never rejects.
  */
 export const probeSandbox = (
   environment: ProcessEnvironment,
   workspace: string,
   answer: 'kept' | 'fresh',
 ): Promise<SandboxProbe> => {
-  if (answer === 'fresh' || environment !== process.env) return probeNow(environment, workspace, answer);
+  if (answer === 'fresh' || environment !== process.env)
+    return probeNow(environment, workspace, answer);
   const running = probes.get(workspace);
   if (running !== undefined) return running;
   const probe = probeNow(environment, workspace, answer).finally(() => probes.delete(workspace));

@@ -35,7 +35,10 @@ const SECRET_VARIABLES = listWords(`
 `);
 
 /** Paths with secrets. */
-export const secretPlaces = ({ environment, hidden }: Omit<FencedPlace, 'workspace'>): readonly string[] => {
+export const secretPlaces = ({
+  environment,
+  hidden,
+}: Omit<FencedPlace, 'workspace'>): readonly string[] => {
   const home = findHome(environment.HOME ?? homedir());
   const named = SECRET_VARIABLES.map((name) => environment[name]).filter(
     (value) => value !== undefined && path.isAbsolute(value) && value !== '/',
@@ -54,7 +57,10 @@ const unfitWorkspace = (place: FencedPlace): string | null => {
     return 'The workspace holds your whole home, with its secrets.';
   const state = stateFolder(environment);
   if (isWithin(state, workspace))
-    return `The workspace holds ${state}, where Pawl keeps its sessions. Set XDG_STATE_HOME to a folder outside.`;
+    return (
+      `The workspace holds ${state}, where Pawl keeps its sessions. Set XDG_STATE_HOME to a ` +
+      'folder outside.'
+    );
   if (['/proc', '/sys', '/dev', '/run/pawl'].some((folder) => isWithin(workspace, folder)))
     return `The workspace ${workspace} belongs to the system.`;
   if (['/tmp', '/usr', '/etc', '/var', '/home', '/run'].includes(workspace))
@@ -78,7 +84,8 @@ export const probeWorkspace = async (options: ProbeOptions): Promise<Probed> => 
   const unfit = unfitWorkspace({ workspace, environment, hidden });
   if (unfit !== null) return { kind: 'missing', reason: unfit, repair: ELSEWHERE };
   const bwrap = findProgram('bwrap', { environment, workspace });
-  if (bwrap === null) return notInstalled(searchPrograms({ environment, workspace }).whyNot('bwrap'));
+  if (bwrap === null)
+    return notInstalled(searchPrograms({ environment, workspace }).whyNot('bwrap'));
   const filter = commandFilter(process.arch, { local: true });
   const isFiltered = filter !== null;
   return probeBubblewrap(

@@ -1,8 +1,8 @@
 /**
  * What the user allowed projects to run on this machine.
  *
- * 1. An answer is bound to the project's real path, to kind and name, and to the exact content. Anything else asks again:
- *    changed content, a moved or copied folder.
+ * 1. An answer is bound to the project's real path, to kind and name, and to the exact content.
+ *    Anything else asks again: changed content, a moved or copied folder.
  * 2. It is stored in the user's state folder, never in the project.
  * 3. What can't be read counts as not allowed.
  * 4. The caller runs the content that it gave to `judge`. It never reads a file again in between.
@@ -23,7 +23,10 @@ export type Executable = {
   readonly kind: TrustKind;
   /** Unique among its kind in the project. */
   readonly name: string;
-  /** The exact text of what would run, and of what it is granted. People read it before they allow it. */
+  /**
+   * The exact text of what would run, and of what it is granted. People read it before they allow
+   * it.
+   */
   readonly content: string;
   /** Where it can run: the user chooses one of these. Absent for what knows no sandbox. */
   readonly levels?: readonly CommandLevel[];
@@ -57,7 +60,9 @@ export type TrustStore = {
   allow(project: string, executable: Executable, level?: CommandLevel | null): Promise<void>;
   /** Stores that the user does not want it. It is not asked for again until its content changes. */
   refuse(project: string, executable: Executable): Promise<void>;
-  /** Forgets an answer; false if there was none. A folder that no longer exists can be named too. */
+  /**
+   * Forgets an answer; false if there was none. A folder that no longer exists can be named too.
+   */
   revoke(project: string, executable: Pick<Executable, 'kind' | 'name'>): Promise<boolean>;
   list(): Promise<readonly TrustEntry[]>;
 };
@@ -79,13 +84,22 @@ const parseEntry = (value: unknown): TrustEntry | null => {
   const known = TRUST_KINDS.find((one) => one === kind);
   if (known === undefined || !isText(project) || !isText(name) || !isText(content)) return null;
   if ((answer !== 'allowed' && answer !== 'refused') || typeof at !== 'number') return null;
-  return { project, kind: known, name, content, answer, at, ...(level === undefined ? {} : { level }) };
+  return {
+    project,
+    kind: known,
+    name,
+    content,
+    answer,
+    at,
+    ...(level === undefined ? {} : { level }),
+  };
 };
 
 /** The entries of a stored text; null if it is damaged. */
 const parseEntries = (text: string): readonly TrustEntry[] | null => {
   const parsed = parseBounded(text, { depthMax: 8, charactersMax: BYTES_MAX });
-  if (parsed.kind !== 'ok' || typeof parsed.value !== 'object' || parsed.value === null) return null;
+  if (parsed.kind !== 'ok' || typeof parsed.value !== 'object' || parsed.value === null)
+    return null;
   const entries: unknown = Reflect.get(parsed.value, 'entries');
   if (Reflect.get(parsed.value, 'format') !== FORMAT || !Array.isArray(entries)) return null;
   const read = entries.map(parseEntry);
@@ -108,11 +122,14 @@ const judgeBy = (entry: TrustEntry | undefined, content: string): TrustJudgement
     return entry.answer === 'allowed'
       ? { kind: 'trusted', ...(entry.level === undefined ? {} : { level: entry.level }) }
       : { kind: 'refused' };
-  return entry.answer === 'allowed' ? { kind: 'changed', before: entry.content } : { kind: 'unknown' };
+  return entry.answer === 'allowed'
+    ? { kind: 'changed', before: entry.content }
+    : { kind: 'unknown' };
 };
 
 const damagedText = ({ path }: Version): string =>
-  `${path} is damaged, so nothing counts as allowed to run. Your next answer keeps it aside and begins a new list.`;
+  `${path} is damaged, so nothing counts as allowed to run. Your next answer keeps it aside ` +
+  'and begins a new list.';
 
 const storedText = (entries: readonly TrustEntry[]): string => {
   const text = `${JSON.stringify({ format: FORMAT, entries }, null, 1)}\n`;
@@ -140,7 +157,9 @@ export const openTrust = (stateFolder: string, warn: (text: string) => void): Tr
       return [];
     }
   };
-  const write = (change: (entries: readonly TrustEntry[]) => readonly TrustEntry[] | null): Promise<void> =>
+  const write = (
+    change: (entries: readonly TrustEntry[]) => readonly TrustEntry[] | null,
+  ): Promise<void> =>
     writeNext(folder, async (newest) => {
       const entries = storedEntries(newest);
       if (entries === null) await setAside(newest);
@@ -154,9 +173,17 @@ export const openTrust = (stateFolder: string, warn: (text: string) => void): Tr
   ): Promise<void> => {
     if (content.length > TRUSTED_CHARACTERS_MAX)
       throw new Error(
-        `${name} has ${content.length} characters, at most ${TRUSTED_CHARACTERS_MAX} can be allowed.`,
+        `${name} has ${content.length} characters, at most ${TRUSTED_CHARACTERS_MAX} can be ` +
+          'allowed.',
       );
-    const entry = { project: await realpath(place), kind, name, content, ...decision, at: Date.now() };
+    const entry = {
+      project: await realpath(place),
+      kind,
+      name,
+      content,
+      ...decision,
+      at: Date.now(),
+    };
     await write((entries) => [...entries.filter((one) => !hasKey(entry)(one)), entry]);
   };
   return {
@@ -185,9 +212,10 @@ export const openTrust = (stateFolder: string, warn: (text: string) => void): Tr
  * A small text that several processes change, in a separate folder.
  *
  * 1. Version 7 is the file `7.json`. The highest version counts; the lower ones are removed.
- * 2. A version appears at once and complete, by a hard link, and only if nobody else has written it.
- * 3. A writer that was overtaken reads the newest version and tries again. So no change of another process is lost, and
- *    a killed process leaves no lock behind.
+ * 2. A version appears at once and complete, by a hard link, and only if nobody else has written
+ *    it.
+ * 3. A writer that was overtaken reads the newest version and tries again. So no change of another
+ *    process is lost, and a killed process leaves no lock behind.
  */
 
 const FOLDER_MODE = 0o700;
@@ -215,7 +243,10 @@ const versionPath = (folder: string, number: number): string => join(folder, `${
 const versionNumber = (name: string): number => Number(/^(\d{1,15})\./.exec(name)?.[1] ?? 0);
 
 const highest = (names: readonly string[]): number =>
-  Math.max(0, ...names.filter((name) => /^\d{1,15}\.(json|damaged)$/.test(name)).map(versionNumber));
+  Math.max(
+    0,
+    ...names.filter((name) => /^\d{1,15}\.(json|damaged)$/.test(name)).map(versionNumber),
+  );
 
 const entryNames = (folder: string): Promise<readonly string[]> =>
   readdir(folder).catch((error: unknown) => {
@@ -251,7 +282,9 @@ const writeWhole = async (path: string, text: string): Promise<void> => {
   }
 };
 
-/** Writes a version, at once and complete; false if another process has written it, or a newer one. */
+/**
+ * Writes a version, at once and complete; false if another process has written it, or a newer one.
+ */
 const create = async (folder: string, number: number, text: string): Promise<boolean> => {
   const path = versionPath(folder, number);
   const draft = join(folder, `${number}.${randomUUID()}.tmp`);
@@ -276,18 +309,23 @@ const removeLower = async (folder: string, number: number): Promise<void> => {
   const isOld = (name: string): boolean =>
     (name.endsWith('.json') && versionNumber(name) < number) ||
     (name.endsWith('.tmp') && versionNumber(name) <= number);
-  for (const name of (await entryNames(folder)).filter(isOld)) await rm(join(folder, name), { force: true });
+  for (const name of (await entryNames(folder)).filter(isOld))
+    await rm(join(folder, name), { force: true });
 };
 
-/** Keeps a version aside that nobody can read. Its number stays taken, so that no lower version counts again. */
+/**
+ * Keeps a version aside that nobody can read. Its number stays taken, so that no lower version
+ * counts again.
+ */
 const setAside = (version: Version): Promise<void> =>
   rename(version.path, version.path.replace(/json$/, 'damaged')).catch((error: unknown) => {
     if (errorCode(error) !== 'ENOENT') throw error; // another process was faster
   });
 
 /**
- * Writes the next version. `change` gets the newest version, perhaps more than once, and gives the new text; null leaves
- * it as it is. Throws if nothing could be written; the old version then still counts.
+ * Writes the next version. `change` gets the newest version, perhaps more than once, and gives the
+ * new text; null leaves it as it is. Throws if nothing could be written; the old version then still
+ * counts.
  */
 export const writeNext = async (
   folder: string,

@@ -5,12 +5,14 @@ import { cannotRead, errorCode } from './journal-error.js';
 import { FILE_MODE } from './state-folder.js';
 
 /**
- * The mark of a journal: the last entry that was acknowledged. It stands in a small file beside the journal, and is written
- * after each sync, without a sync of its own. A journal that ends before its mark was cut or overwritten. A journal may go
- * on behind its mark: after a power loss the mark can be old.
+ * The mark of a journal: the last entry that was acknowledged. It stands in a small file beside the
+ * journal, and is written after each sync, without a sync of its own. A journal that ends before
+ * its mark was cut or overwritten. A journal may go on behind its mark: after a power loss the mark
+ * can be old.
  *
- * A power loss can also spoil the mark that is being written. So the file has two places that are written in turn, and each
- * mark has a checksum of its own: the other place still holds the mark before.
+ * A power loss can also spoil the mark that is being written. So the file has two places that are
+ * written in turn, and each mark has a checksum of its own: the other place still holds the mark
+ * before.
  */
 export type Mark = { readonly seq: number; readonly crc: number };
 
@@ -61,9 +63,10 @@ const hasNoMark = (error: unknown): boolean =>
   ['ENOENT', 'ENOTDIR', 'EISDIR', 'ENOTREG'].includes(errorCode(error) ?? '');
 
 /**
- * The mark beside the journal `path`; null if there is none, or it was spoiled. Rejects with `cannotRead` if the system
- * refuses, for example because too many files are open: without its mark, a journal that was cut looks whole, and one
- * whose end a power loss filled with zeros looks damaged.
+ * The mark beside the journal `path`; null if there is none, or it was spoiled. Rejects with
+ * `cannotRead` if the system refuses, for example because too many files are open: without its
+ * mark, a journal that was cut looks whole, and one whose end a power loss filled with zeros looks
+ * damaged.
  */
 export const readMark = async (path: string): Promise<Mark | null> => {
   const place = markPath(path);
@@ -77,7 +80,10 @@ export const readMark = async (path: string): Promise<Mark | null> => {
   }
 };
 
-/** The mark file of an open journal. Its failures stop nothing: an old mark claims less than is there. */
+/**
+ * The mark file of an open journal. Its failures stop nothing: an old mark claims less than is
+ * there.
+ */
 type MarkFile = {
   write(mark: Mark): void;
   close(): void;
@@ -93,8 +99,8 @@ const openMarkFile = (path: string): number | null => {
 };
 
 /**
- * Makes the first mark durable; whoever opens the journal syncs the folder. So there is a mark after every power loss, and
- * zeros are known as what was never written.
+ * Makes the first mark durable; whoever opens the journal syncs the folder. So there is a mark
+ * after every power loss, and zeros are known as what was never written.
  */
 const syncFirst = (descriptor: number): void => {
   try {

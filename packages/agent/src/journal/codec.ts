@@ -4,9 +4,11 @@ import type { AgentTypes, Entry, Header, MachineTypes } from '../ports/journal.j
 /**
  * Encodes and decodes the lines of a journal: JSON, UTF-8, one line feed after each.
  *
- * 1. The first line is the header. Every other line is an entry: seq, event (with its time `at`), sometimes `check`.
- * 2. Every line ends in `,"crc":"xxxxxxxx"}`: CRC-32C of all bytes before that, seeded with the checksum of the line
- *    before (0 for the header). So a changed, removed, inserted or moved line breaks its own checksum or the next one.
+ * 1. The first line is the header. Every other line is an entry: seq, event (with its time `at`),
+ *    sometimes `check`.
+ * 2. Every line ends in `,"crc":"xxxxxxxx"}`: CRC-32C of all bytes before that, seeded with the
+ *    checksum of the line before (0 for the header). So a changed, removed, inserted or moved line
+ *    breaks its own checksum or the next one.
  * 3. A line feed appears only at the end of a line, since JSON escapes it inside strings.
  */
 const VERSION = 1;
@@ -20,7 +22,10 @@ export type Recorded<M extends MachineTypes = AgentTypes> = {
   readonly check: string | null;
 };
 
-/** A good line of a journal: its entry, its checksum, where it ends, and the CRC-32 of all bytes up to there. */
+/**
+ * A good line of a journal: its entry, its checksum, where it ends, and the CRC-32 of all bytes up
+ * to there.
+ */
 export type JournalEnd = {
   readonly seq: number;
   readonly crc: number;
@@ -50,13 +55,19 @@ export const encodeRecord = <M extends MachineTypes>(
   { entry, check }: Recorded<M>,
   seed: number,
 ): EncodedLine =>
-  seal(JSON.stringify(check === null ? entry : { seq: entry.seq, event: entry.event, check }), seed);
+  seal(
+    JSON.stringify(check === null ? entry : { seq: entry.seq, event: entry.event, check }),
+    seed,
+  );
 
 const [BRACE, QUOTE] = [0x7d, 0x22];
 const DIGITS = Buffer.from('0123456789abcdef');
 const OPENING_BYTES = Buffer.from(OPENING);
 
-/** True if the trailer at `at` holds this checksum. Compares bytes without decoding, since it runs for every line. */
+/**
+ * True if the trailer at `at` holds this checksum. Compares bytes without decoding, since it runs
+ * for every line.
+ */
 const isTrailer = (bytes: Buffer, at: number, crc: number): boolean => {
   for (let index = 0; index < OPENING_BYTES.length; index++)
     if (bytes[at + index] !== OPENING_BYTES[index]) return false;
@@ -93,8 +104,8 @@ type DecodedHeader<M extends MachineTypes> =
   | { readonly kind: 'bad'; readonly why: string };
 
 /**
- * Decodes the header. The version is checked before the checksum, since a later version may use another one. The
- * caller checks by `kind` that the header belongs to the machine `M`.
+ * Decodes the header. The version is checked before the checksum, since a later version may use
+ * another one. The caller checks by `kind` that the header belongs to the machine `M`.
  */
 export const decodeHeader = <M extends MachineTypes>(line: Buffer): DecodedHeader<M> => {
   const value = parse(line.toString());
@@ -130,7 +141,10 @@ export const decodeRecord = <M extends MachineTypes>(
   return { kind: 'record', recorded, crc };
 };
 
-/** The entry in the value of a line with a correct checksum; null if it is not the entry with this seq. */
+/**
+ * The entry in the value of a line with a correct checksum; null if it is not the entry with this
+ * seq.
+ */
 const readRecorded = <M extends MachineTypes>(value: unknown, seq: number): Recorded<M> | null => {
   if (!isRecord(value) || value.seq !== seq) return null;
   const check = typeof value.check === 'string' ? value.check : null;
@@ -141,19 +155,26 @@ const readRecorded = <M extends MachineTypes>(value: unknown, seq: number): Reco
 /**
  * Decodes many lines at once, at half the cost of one by one.
  *
- * 1. The fields around each event are compared as bytes and blanked; the remaining events are parsed as one array.
+ * 1. The fields around each event are compared as bytes and blanked; the remaining events are
+ *    parsed as one array.
  * 2. The checks are those of `decodeRecord`: checksum and seq of every line.
- * 3. A batch that is not exactly as `encodeRecord` writes it is decoded line by line, which also finds the bad line.
+ * 3. A batch that is not exactly as `encodeRecord` writes it is decoded line by line, which also
+ *    finds the bad line.
  */
 
-/** The good entries from the first line on, the checksum of the last one, and why the next line is bad, if it is. */
+/**
+ * The good entries from the first line on, the checksum of the last one, and why the next line is
+ * bad, if it is.
+ */
 type DecodedLines<M extends MachineTypes> = {
   readonly records: readonly Recorded<M>[];
   readonly crc: number;
   readonly bad: string | null;
 };
 
-/** Decodes lines. The first one holds the entry `seq`; `seed` is the checksum of the line before. */
+/**
+ * Decodes lines. The first one holds the entry `seq`; `seed` is the checksum of the line before.
+ */
 export const decodeRecords = <M extends MachineTypes>(
   lines: Lines,
   seed: number,
@@ -169,7 +190,8 @@ const CHECK = Buffer.from(',"check":"');
 const CHECK_LENGTH = 64;
 
 const hasBytesAt = (word: Buffer, bytes: Buffer, at: number): boolean => {
-  for (let index = 0; index < word.length; index++) if (bytes[at + index] !== word[index]) return false;
+  for (let index = 0; index < word.length; index++)
+    if (bytes[at + index] !== word[index]) return false;
   return true;
 };
 
@@ -186,7 +208,9 @@ const findEvent = (bytes: Buffer, start: number, seq: number): number => {
 };
 const digitAt = (bytes: Buffer, at: number): number => (bytes[at] ?? 0) - ZERO;
 
-/** The state check before the trailer; null if there is none, undefined if there is anything else. */
+/**
+ * The state check before the trailer; null if there is none, undefined if there is anything else.
+ */
 const recordedCheck = (bytes: Buffer, trailer: number): string | null | undefined => {
   if (bytes[trailer - 1] === CLOSING_BRACE) return null;
   const start = trailer - 1 - CHECK_LENGTH;
@@ -200,7 +224,8 @@ const blankOut = (bytes: Buffer, start: number, end: number): void => {
   for (let index = start; index < end; index++) bytes[index] = SPACE;
 };
 
-const checkBytes = (check: string | null): number => (check === null ? 0 : CHECK.length + CHECK_LENGTH + 1);
+const checkBytes = (check: string | null): number =>
+  check === null ? 0 : CHECK.length + CHECK_LENGTH + 1;
 
 /** Decodes the batch; null if any line is bad or differs from the format of `encodeRecord`. */
 const decodeAtOnce = <M extends MachineTypes>(
@@ -254,7 +279,10 @@ const decodeOneByOne = <M extends MachineTypes>(
 
 export const NEWLINE = 0x0a;
 
-/** A longer line can't become a text, so no line is longer. Long texts are blobs, so lines are far shorter. */
+/**
+ * A longer line can't become a text, so no line is longer. Long texts are blobs, so lines are far
+ * shorter.
+ */
 const LINE_BYTES_MAX = constants.MAX_STRING_LENGTH;
 
 /** Where lines are read from: an open file, or bytes in memory. */
@@ -286,7 +314,10 @@ export type Lines = {
 /** Splits off the first line. */
 export const splitFirst = (lines: Lines): { readonly first: Buffer; readonly rest: Lines } => {
   const [end = lines.start, ...ends] = lines.ends;
-  return { first: lines.bytes.subarray(lines.start, end), rest: { ...lines, start: end + 1, ends } };
+  return {
+    first: lines.bytes.subarray(lines.start, end),
+    rest: { ...lines, start: end + 1, ends },
+  };
 };
 
 /** Splits lines into pieces of at most `count` lines; without lines it yields one empty piece. */
@@ -302,7 +333,10 @@ export function* chunkLines(lines: Lines, count: number): Generator<Lines, undef
 
 type LineEnd = Lines['ended'];
 
-/** Reads a source block by block, from byte `start` up to byte `end`. A block is valid until the next one is read. */
+/**
+ * Reads a source block by block, from byte `start` up to byte `end`. A block is valid until the
+ * next one is read.
+ */
 export async function* readBlocks(
   source: ByteSource,
   start: number,
@@ -330,7 +364,10 @@ const findLineEnd = async (
   return 'no';
 };
 
-/** What is enough of the beginning of a line to see that it is bad; null if it can still be a good one. */
+/**
+ * What is enough of the beginning of a line to see that it is bad; null if it can still be a good
+ * one.
+ */
 const badBeginning = (partial: Buffer, checked: number, lineBytesMax: number): Buffer | null => {
   const zero = partial.indexOf(0, checked);
   if (zero >= 0) return partial.subarray(0, zero + 1);
@@ -338,11 +375,13 @@ const badBeginning = (partial: Buffer, checked: number, lineBytesMax: number): B
 };
 
 /**
- * Splits a file into lines, block by block, from byte `start` up to byte `end`. Memory is bounded by about one block and one line.
+ * Splits a file into lines, block by block, from byte `start` up to byte `end`. Memory is bounded
+ * by about one block and one line.
  *
- * 1. A line longer than a block is read in growing pieces, so that its beginning is not copied for every block.
- * 2. Of a long line that can't be good, since it holds a zero or is longer than any line, only the beginning is yielded (or
- *    nothing). It is the last one: whoever reads lines stops at a bad one.
+ * 1. A line longer than a block is read in growing pieces, so that its beginning is not copied for
+ *    every block.
+ * 2. Of a long line that can't be good, since it holds a zero or is longer than any line, only the
+ *    beginning is yielded (or nothing). It is the last one: whoever reads lines stops at a bad one.
  */
 export async function* readLines(
   handle: ByteSource,
@@ -379,7 +418,9 @@ export async function* readLines(
   if (partial.length > 0) yield { bytes: partial, start: 0, ends: [partial.length], ended: 'no' };
 }
 
-/** CRC-32C (Castagnoli, as in iSCSI, RFC 3720), computed eight bytes at a time with eight tables. */
+/**
+ * CRC-32C (Castagnoli, as in iSCSI, RFC 3720), computed eight bytes at a time with eight tables.
+ */
 
 const POLYNOMIAL = 0x82f63b78;
 const WAYS = 8;
@@ -401,10 +442,12 @@ const buildTables = (): Int32Array => {
 const TABLES = buildTables();
 
 /** Looks up a byte that has `after` more bytes behind it in its group of eight. */
-const look = (after: number, byte: number): number => TABLES[after * 256 + byte] as number; // byte < 256, after < 8
+// byte < 256, after < 8
+const look = (after: number, byte: number): number => TABLES[after * 256 + byte] as number;
 
 /** The byte at `index`; the caller keeps `index` in range. */
-const at = (bytes: Uint8Array, index: number): number => bytes[index] as number; // in range, so not undefined
+// in range, so not undefined
+const at = (bytes: Uint8Array, index: number): number => bytes[index] as number;
 
 const word = (bytes: Uint8Array, index: number): number =>
   at(bytes, index) |
@@ -413,8 +456,8 @@ const word = (bytes: Uint8Array, index: number): number =>
   (at(bytes, index + 3) << 24);
 
 /**
- * Checksum of `bytes` from `start` to `end`. `seed` is the checksum of the bytes before them: crc32c(b, crc32c(a)) is the
- * checksum of a followed by b.
+ * Checksum of `bytes` from `start` to `end`. `seed` is the checksum of the bytes before them:
+ * crc32c(b, crc32c(a)) is the checksum of a followed by b.
  */
 export const crc32c = (bytes: Uint8Array, seed = 0, start = 0, end = bytes.length): number => {
   let crc = ~seed;

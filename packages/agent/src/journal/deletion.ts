@@ -1,4 +1,7 @@
-/** Deletes sessions, finishes deletions that a killed process began, and removes what dead processes have left. */
+/**
+ * Deletes sessions, finishes deletions that a killed process began, and removes what dead processes
+ * have left.
+ */
 
 import { lstat, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -34,8 +37,8 @@ import {
  *
  * 1. Nobody may have one of them open: all their locks are taken first.
  * 2. The journal is renamed to `ID.deleted`. From then on the session and its tasks are in no list.
- * 3. The other files follow, then the tasks, then `ID.deleted`. If the process is killed meanwhile, that file stays, and
- *    the next creation or import of a session finishes the deletion.
+ * 3. The other files follow, then the tasks, then `ID.deleted`. If the process is killed meanwhile,
+ *    that file stays, and the next creation or import of a session finishes the deletion.
  * 4. Blobs stay, because other sessions may use them; forks stay, because they are copies.
  */
 
@@ -46,14 +49,15 @@ const findTasks = async (folder: string, sessionId: string): Promise<readonly st
   const ids = new Set([sessionId]);
   // A set visits the ids that are added meanwhile.
   for (const id of ids)
-    for (const { startedBy, sessionId: task } of all) if (startedBy?.sessionId === id) ids.add(task);
+    for (const { startedBy, sessionId: task } of all)
+      if (startedBy?.sessionId === id) ids.add(task);
   ids.delete(sessionId);
   return [...ids];
 };
 
 /**
- * Removes the files of a session, its journal last: by it an interrupted deletion finds a task again. An id may be the
- * beginning of another one.
+ * Removes the files of a session, its journal last: by it an interrupted deletion finds a task
+ * again. An id may be the beginning of another one.
  */
 const removeFiles = async (folder: string, sessionId: string): Promise<void> => {
   const sessions = sessionsFolder(folder);
@@ -62,9 +66,15 @@ const removeFiles = async (folder: string, sessionId: string): Promise<void> => 
     const end = name.startsWith(`${sessionId}.jsonl.torn-`) ? name.slice(sessionId.length) : '';
     return /^\.jsonl\.torn-\d+$/.test(end);
   });
-  const others = ['mark', 'owner', 'snapshot', 'snapshot.new', 'reserve', 'commits', 'commits.new'].map(
-    (end) => `${sessionId}.${end}`,
-  );
+  const others = [
+    'mark',
+    'owner',
+    'snapshot',
+    'snapshot.new',
+    'reserve',
+    'commits',
+    'commits.new',
+  ].map((end) => `${sessionId}.${end}`);
   const paths = [...others, ...torn].map((name) => join(sessions, name));
   for (const path of [
     ...paths,
@@ -94,7 +104,11 @@ const releaseAll = async (locks: readonly Lock[]): Promise<void> => {
 };
 
 /** Removes everything but `ID.deleted`, then that. The locks are held. */
-const removeAll = async (folder: string, sessionId: string, tasks: readonly string[]): Promise<void> => {
+const removeAll = async (
+  folder: string,
+  sessionId: string,
+  tasks: readonly string[],
+): Promise<void> => {
   for (const id of [sessionId, ...tasks]) await removeFiles(folder, id);
   await syncFolder(sessionsFolder(folder));
   await rm(deletedPath(folder, sessionId), { recursive: true, force: true });
@@ -106,7 +120,8 @@ const halfDeleted = (path: string, sessionId: string, cause: unknown): JournalEr
   return new JournalError(
     'cannotWrite',
     path,
-    `The session ${sessionId} is deleted, but some of its files are still there: ${why}. Repair that; the next new ` +
+    `The session ${sessionId} is deleted, but some of its files are still there: ${why}. ` +
+      'Repair that; the next new ' +
       'session then removes them.',
     null,
     { cause },
@@ -114,10 +129,13 @@ const halfDeleted = (path: string, sessionId: string, cause: unknown): JournalEr
 };
 
 /**
- * Deletes the session; resolves with its id and those of its tasks, when that is durable. Rejects with `notFound`,
- * `locked` or `cannotWrite`.
+ * Deletes the session; resolves with its id and those of its tasks, when that is durable. Rejects
+ * with `notFound`, `locked` or `cannotWrite`.
  */
-export const deleteSession = async (folder: string, sessionId: string): Promise<readonly string[]> => {
+export const deleteSession = async (
+  folder: string,
+  sessionId: string,
+): Promise<readonly string[]> => {
   const path = journalPath(folder, sessionId);
   const ids = [sessionId, ...(await findTasks(folder, sessionId))];
   const locks = await lockAll(folder, ids);
@@ -139,7 +157,10 @@ export const deleteSession = async (folder: string, sessionId: string): Promise<
   }
 };
 
-/** Finishes the deletion that a killed process began. A journal that was put back since then stays, with its tasks. */
+/**
+ * Finishes the deletion that a killed process began. A journal that was put back since then stays,
+ * with its tasks.
+ */
 const finishDeletion = async (folder: string, sessionId: string): Promise<void> => {
   const isBack = (await readdir(sessionsFolder(folder))).includes(`${sessionId}.jsonl`);
   const tasks = isBack ? [] : await findTasks(folder, sessionId);
@@ -165,8 +186,8 @@ const idsBefore = (names: readonly string[], ends: readonly string[]): readonly 
 };
 
 /**
- * Ids of sessions with leftovers. Beside a journal a lock file stays for whoever opens the session next: it tells whether
- * the journal must be renewed.
+ * Ids of sessions with leftovers. Beside a journal a lock file stays for whoever opens the session
+ * next: it tells whether the journal must be renewed.
  */
 const idsWithLeftovers = (names: readonly string[]): readonly string[] => {
   const known = new Set(names);
@@ -182,7 +203,8 @@ const removeSessionLeftovers = async (folder: string, sessionId: string): Promis
   const lock = await acquireLock(lockPath(folder, sessionId));
   try {
     await rm(importPath(folder, sessionId), { force: true });
-    if ((await readdir(sessionsFolder(folder))).includes(`${sessionId}.jsonl`)) return; // created meanwhile
+    // created meanwhile
+    if ((await readdir(sessionsFolder(folder))).includes(`${sessionId}.jsonl`)) return;
     await rm(`${path}.new`, { force: true });
     await rm(ownerPath(folder, sessionId), { force: true });
   } finally {
@@ -201,13 +223,17 @@ const removeClaim = async (lock: string, path: string, self: Holder): Promise<bo
 };
 
 /**
- * A process makes its socket just before its lock file. The socket of one on another computer refuses, too, so it is not
- * judged while its lock file may be about to come.
+ * A process makes its socket just before its lock file. The socket of one on another computer
+ * refuses, too, so it is not judged while its lock file may be about to come.
  */
 const SOCKET_AGE_MIN_MS = 60 * 60 * 1_000;
 
 /** Removes claims and sockets of dead processes beside the place of a lock file. */
-const removeBeside = async (lock: string, paths: readonly string[], self: Holder): Promise<void> => {
+const removeBeside = async (
+  lock: string,
+  paths: readonly string[],
+  self: Holder,
+): Promise<void> => {
   const sockets: string[] = [];
   let hasClaim = false;
   for (const path of paths) {
@@ -216,10 +242,14 @@ const removeBeside = async (lock: string, paths: readonly string[], self: Holder
     else if (status.isFile() && !(await removeClaim(lock, path, self))) hasClaim = true;
   }
   if (hasClaim) return; // its socket tells others whether its process lives
-  for (const path of sockets) if ((await answers(path)) === 'refused') await rm(path, { force: true });
+  for (const path of sockets)
+    if ((await answers(path)) === 'refused') await rm(path, { force: true });
 };
 
-/** Files beside a lock file, by its name: only where the lock file is gone, since it needs its socket. */
+/**
+ * Files beside a lock file, by its name: only where the lock file is gone, since it needs its
+ * socket.
+ */
 const filesBesideLocks = (names: readonly string[]): ReadonlyMap<string, readonly string[]> => {
   const groups = new Map<string, string[]>();
   for (const name of names) {
@@ -238,13 +268,15 @@ const removeBesideLocks = async (folder: string): Promise<void> => {
   const self = await describeSelf();
   for (const [lock, names] of groups) {
     const paths = names.map((name) => join(sessions, name));
-    await removeBeside(join(sessions, lock), paths, self).catch(() => undefined); // others are at work there
+    // others are at work there
+    await removeBeside(join(sessions, lock), paths, self).catch(() => undefined);
   }
 };
 
 /**
- * Finishes deletions, and removes the locks, sockets and drafts of processes that were killed while they created or imported
- * a session, or took its lock. Nobody ever opens such a session, so nobody else would. Never rejects.
+ * Finishes deletions, and removes the locks, sockets and drafts of processes that were killed while
+ * they created or imported a session, or took its lock. Nobody ever opens such a session, so nobody
+ * else would. Never rejects.
  */
 export const removeLeftovers = async (folder: string): Promise<void> => {
   try {

@@ -1,4 +1,7 @@
-/** Sessions as files: creating, opening (with the recovery of a torn end), peeking, forking, reading. */
+/**
+ * Sessions as files: creating, opening (with the recovery of a torn end), peeking, forking,
+ * reading.
+ */
 
 import { type FileHandle, open, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -6,7 +9,14 @@ import { crc32 } from 'node:zlib';
 import type { MachineUpgrade } from '../machine/event.js';
 import type { PastFiles } from '../machine/past-files.js';
 import { openRegular, withRegular } from '../platform/files.js';
-import type { Entry, Header, Journal, JournalStore, MachineTypes, OpenJournal } from '../ports/journal.js';
+import type {
+  Entry,
+  Header,
+  Journal,
+  JournalStore,
+  MachineTypes,
+  OpenJournal,
+} from '../ports/journal.js';
 import { readMark } from './acknowledged-mark.js';
 import { encodeHeader, type JournalEnd, readBlocks } from './codec.js';
 import { deleteSession, removeLeftovers } from './deletion.js';
@@ -95,7 +105,10 @@ const findJournal = async (folder: string, sessionId: string): Promise<string> =
   return path;
 };
 
-/** A pipe or a folder in the place of a journal is refused as no journal; it is not a journal that can't be written. */
+/**
+ * A pipe or a folder in the place of a journal is refused as no journal; it is not a journal that
+ * can't be written.
+ */
 const refuseOddFile = async (path: string): Promise<void> => {
   try {
     await withRegular(path, async () => undefined);
@@ -111,18 +124,21 @@ const withLock = async <T>(path: string, lock: Lock, work: () => Promise<T>): Pr
   try {
     return await work();
   } catch (error) {
-    // Report the first failure. If the lock file stays, the next opener finds that its process is dead.
+    // Report the first failure. If the lock file stays, the next opener finds that its process is
+    // dead.
     await lock.release().catch(() => undefined);
     throw cannotWrite(path, error);
   }
 };
 
 /**
- * Makes git and the tools that look for files pass over a store: in a workspace, a search would find the session's own
- * words in it. A store without the file is as good, so faults are ignored.
+ * Makes git and the tools that look for files pass over a store: in a workspace, a search would
+ * find the session's own words in it. A store without the file is as good, so faults are ignored.
  */
 const hideFromSearches = (folder: string): Promise<void> =>
-  writeFile(join(folder, '.gitignore'), '*\n', { flag: 'wx', mode: FILE_MODE }).catch(() => undefined);
+  writeFile(join(folder, '.gitignore'), '*\n', { flag: 'wx', mode: FILE_MODE }).catch(
+    () => undefined,
+  );
 
 /** Locks a new session's id; rejects if the session exists. */
 const claim = async (
@@ -132,8 +148,13 @@ const claim = async (
   const path = journalPath(folder, sessionId);
   if (!isSessionId(sessionId)) {
     const rule =
-      'An id is made of letters, digits, dots, dashes and underscores, and begins with a letter or digit';
-    throw new JournalError('cannotWrite', path, `"${sessionId}" cannot be the id of a session. ${rule}.`);
+      'An id is made of letters, digits, dots, dashes and underscores, and begins with a ' +
+      'letter or digit';
+    throw new JournalError(
+      'cannotWrite',
+      path,
+      `"${sessionId}" cannot be the id of a session. ${rule}.`,
+    );
   }
   try {
     await makeFolder(sessionsFolder(folder));
@@ -190,8 +211,8 @@ const create = async <M extends MachineTypes>(
 };
 
 /**
- * Gives the session's path to a new file with the same content. A last holder that still has the old file open can't
- * reach the new one, whenever it writes.
+ * Gives the session's path to a new file with the same content. A last holder that still has the
+ * old file open can't reach the new one, whenever it writes.
  */
 const renewFile = (path: string): Promise<void> =>
   withRegular(path, (file, { size }) => writeWhole(path, `${path}.new`, readBlocks(file, 0, size)));
@@ -216,7 +237,8 @@ const openSession = async <M extends MachineTypes>(
   const lock = await acquireLock(lockPath(folder, sessionId), { takeOver });
   return withLock(path, lock, async () => {
     if (lock.predecessor === 'unknown') await renewFile(path);
-    // The process that created the folder may have been killed before its name was durable; so with the file, below.
+    // The process that created the folder may have been killed before its name was durable; so with
+    // the file, below.
     await makeFolder(dirname(path));
     const { file: handle } = await openRegular(path, { access: 'change' });
     const { tornTail, isForeign, ...opened } = await closingOnFailure(handle, async () => {
@@ -230,7 +252,8 @@ const openSession = async <M extends MachineTypes>(
         foldLast,
         isForeign: foreign,
       });
-      // The last lines may be those of a killed process, and not durable. Their mark is going to be.
+      // The last lines may be those of a killed process, and not durable. Their mark is going to
+      // be.
       await handle.datasync();
       return { ...recovered, isForeign: foreign };
     });
@@ -240,7 +263,16 @@ const openSession = async <M extends MachineTypes>(
       await makeOwn(folder, header);
       await syncFolder(dirname(path));
     };
-    const parts = { path, handle, lock, blobs, checkEvery, plan, ...opened, ...(isForeign ? { adopt } : {}) };
+    const parts = {
+      path,
+      handle,
+      lock,
+      blobs,
+      checkEvery,
+      plan,
+      ...opened,
+      ...(isForeign ? { adopt } : {}),
+    };
     const journal = await withDurableNames(path, openFileJournal(parts));
     return {
       journal,
@@ -276,7 +308,8 @@ const fork = async (
   await withLock(path, lock, async () => {
     const header = await withRegular(source, (file) => headerIn(file, source));
     // A fork of a foreign session is foreign.
-    if (await isOwn(folder, header)) await makeOwn(folder, forkHeader(header, seq, newSessionId, createdAt));
+    if (await isOwn(folder, header))
+      await makeOwn(folder, forkHeader(header, seq, newSessionId, createdAt));
     await writeWhole(path, `${path}.new`, copyEntries(source, seq, newSessionId, createdAt));
   });
   await lock.release();
@@ -298,7 +331,8 @@ export type FileJournalOptions = {
 };
 
 /**
- * Stores the sessions of one machine as files under `folder`, which is created on first use (see state-folder.ts).
+ * Stores the sessions of one machine as files under `folder`, which is created on first use (see
+ * state-folder.ts).
  *
  * A state check is written every `checkEvery` entries, and whenever the machine is at rest.
  */
@@ -312,10 +346,12 @@ export const machineFileJournals = <M extends MachineTypes>(
     create: (header) => create(place, header),
     open: (sessionId, options) => openSession(place, sessionId, options),
     peek: (sessionId) => peek(place, sessionId),
-    fork: (sessionId, seq, newSessionId, createdAt) => fork(folder, sessionId, seq, newSessionId, createdAt),
+    fork: (sessionId, seq, newSessionId, createdAt) =>
+      fork(folder, sessionId, seq, newSessionId, createdAt),
     read: (sessionId, from) => read(place, sessionId, from),
     list: () => listSessions(folder),
-    inspect: async (sessionId) => inspectFile<M>(machine.kind, await findJournal(folder, sessionId)),
+    inspect: async (sessionId) =>
+      inspectFile<M>(machine.kind, await findJournal(folder, sessionId)),
     delete: async (sessionId) => {
       await findJournal(folder, sessionId);
       return deleteSession(folder, sessionId);
@@ -415,13 +451,15 @@ const rememberMessages = <M extends MachineTypes>(
   if (loaded !== null && loaded.start !== null) see(loaded.start.fold.seq, loaded.start.fold.state);
   return {
     see,
-    known: () => (loaded === null || messages === undefined ? null : { ...loaded.written, messages }),
+    known: () =>
+      loaded === null || messages === undefined ? null : { ...loaded.written, messages },
   };
 };
 
 /**
- * Reads, verifies and folds a journal from its last snapshot on, or whole, and repairs a torn end. Throws on any other
- * damage, never repairs it. If the journal does not go on from the snapshot, the journal alone counts.
+ * Reads, verifies and folds a journal from its last snapshot on, or whole, and repairs a torn end.
+ * Throws on any other damage, never repairs it. If the journal does not go on from the snapshot,
+ * the journal alone counts.
  */
 const recover = async <M extends MachineTypes>(parts: RecoveryParts<M>): Promise<Recovered<M>> => {
   if (parts.isForeign) await rm(snapshotPath(parts.path), { force: true });
@@ -450,7 +488,10 @@ const openTornFile = async (
 const BLOCK_BYTES = 1 << 20;
 const ZEROS = Buffer.alloc(BLOCK_BYTES);
 
-/** Copies the end of a file block by block. Blocks of zeros become holes: a power loss can leave gigabytes of them. */
+/**
+ * Copies the end of a file block by block. Blocks of zeros become holes: a power loss can leave
+ * gigabytes of them.
+ */
 const copyTail = async (
   journal: FileHandle,
   size: number,

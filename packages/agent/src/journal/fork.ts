@@ -4,7 +4,10 @@ import { encodeHeader, encodeRecord } from './codec.js';
 import { cannotRead, outOfRange } from './journal-error.js';
 import { JournalScan } from './reader.js';
 
-/** The header of a session that is forked from another one at `seq`. A fork of a task is a session of the user. */
+/**
+ * The header of a session that is forked from another one at `seq`. A fork of a task is a session
+ * of the user.
+ */
 export const forkHeader = <M extends MachineTypes>(
   { startedBy: _, ...header }: Header<M>,
   seq: number,
@@ -44,8 +47,9 @@ async function* copyFrom(
 }
 
 /**
- * The bytes of a fork: a new header and the entries up to `seq` with new checksums. State checks stay valid, since a
- * state does not contain its session's id. A damaged journal can be forked at any seq before the damage.
+ * The bytes of a fork: a new header and the entries up to `seq` with new checksums. State checks
+ * stay valid, since a state does not contain its session's id. A damaged journal can be forked at
+ * any seq before the damage.
  */
 export async function* copyEntries(
   path: string,

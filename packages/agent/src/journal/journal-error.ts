@@ -3,11 +3,12 @@ import type { MachineTypes } from '../ports/journal.js';
 /**
  * Kinds of journal errors, classified where they happen.
  *
- * `locked`: another writer has the session open. `damaged`: the file differs from what was written. `newerVersion`:
- * a later Pawl wrote it. `notFound`: no such session. `exists`: the session exists already. `outOfRange`: no such seq.
- * `otherMachine`: the session belongs to another machine. `cannotRead`, `cannotWrite`: the operating system refused.
- * `foreignChange`: somebody else removed, moved or changed the file of a running session. `takenOver`: another process
- * has taken the session over.
+ * `locked`: another writer has the session open. `damaged`: the file differs from what was written.
+ * `newerVersion`: a later Pawl wrote it. `notFound`: no such session. `exists`: the session exists
+ * already. `outOfRange`: no such seq. `otherMachine`: the session belongs to another machine.
+ * `cannotRead`, `cannotWrite`: the operating system refused. `foreignChange`: somebody else
+ * removed, moved or changed the file of a running session. `takenOver`: another process has taken
+ * the session over.
  */
 export type JournalErrorKind =
   | 'locked'
@@ -22,7 +23,10 @@ export type JournalErrorKind =
   | 'foreignChange'
   | 'takenOver';
 
-/** Position of damage: the line of the file (the header is line 1), and the seq of the last good entry before it. */
+/**
+ * Position of damage: the line of the file (the header is line 1), and the seq of the last good
+ * entry before it.
+ */
 type JournalPlace = { readonly line: number; readonly seq: number };
 
 export class JournalError extends Error {
@@ -54,23 +58,32 @@ export class JournalError extends Error {
 export const errorCode = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 
-const messageText = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const messageText = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);
 
 const repairs: Readonly<Record<string, string>> = {
   ENOSPC: 'The disk is full: free some space',
   EDQUOT: 'The disk quota is used up: free some space',
-  EROFS: 'The file system is read-only: make it writable, or set XDG_STATE_HOME to a folder that is',
-  EACCES: 'Permission is missing: change the owner or mode, or set XDG_STATE_HOME to a folder of your own',
-  EPERM: 'Permission is missing: change the owner or mode, or set XDG_STATE_HOME to a folder of your own',
+  EROFS:
+    'The file system is read-only: make it writable, or set XDG_STATE_HOME to a folder that is',
+  EACCES:
+    'Permission is missing: change the owner or mode, or set XDG_STATE_HOME to a folder of ' +
+    'your own',
+  EPERM:
+    'Permission is missing: change the owner or mode, or set XDG_STATE_HOME to a folder of ' +
+    'your own',
   EIO: "The disk reports a fault: look at the system's log",
   EMFILE: 'Too many files are open: raise the limit (ulimit -n)',
   ENFILE: 'Too many files are open on this computer: close some programs',
 };
 
 /** True for a JournalError or a bug, false for an error of the operating system. */
-const isOurs = (error: unknown): error is Error => error instanceof Error && errorCode(error) === '';
+const isOurs = (error: unknown): error is Error =>
+  error instanceof Error && errorCode(error) === '';
 
-/** Turns a refused write into a JournalError that says what to do; returns other errors unchanged. */
+/**
+ * Turns a refused write into a JournalError that says what to do; returns other errors unchanged.
+ */
 export const cannotWrite = (path: string, error: unknown): Error => {
   if (isOurs(error)) return error;
   const repair = repairs[errorCode(error)] ?? 'Repair that';
@@ -90,13 +103,21 @@ export const notFound = (path: string, sessionId: string): JournalError =>
   new JournalError(
     'notFound',
     path,
-    `There is no session "${sessionId}" (looked for ${path}). List the sessions that exist, and take an id from there.`,
+    `There is no session "${sessionId}" (looked for ${path}). List the sessions that exist, ` +
+      'and take an id from there.',
   );
 
 export const exists = (path: string, sessionId: string): JournalError =>
-  new JournalError('exists', path, `Session "${sessionId}" exists already (${path}). Take another id.`);
+  new JournalError(
+    'exists',
+    path,
+    `Session "${sessionId}" exists already (${path}). Take another id.`,
+  );
 
-/** The error for a damaged journal: its message says where the damage is and which entries are still good. */
+/**
+ * The error for a damaged journal: its message says where the damage is and which entries are still
+ * good.
+ */
 export const damaged = (path: string, place: JournalPlace, why: string): JournalError =>
   new JournalError(
     'damaged',
@@ -104,17 +125,22 @@ export const damaged = (path: string, place: JournalPlace, why: string): Journal
     `The journal ${path} is damaged at line ${place.line}: ${why}. ` +
       (place.line === 1
         ? 'Nothing of it can be trusted: restore the file from a backup.'
-        : `Entries up to seq ${place.seq} are good: fork the session at ${place.seq} to go on from there.`),
+        : `Entries up to seq ${place.seq} are good: fork the session at ${place.seq} to go on ` +
+          'from there.'),
     place,
     { why },
   );
 
-/** The error for a journal that was copied or renamed by hand: two writers of one session would use different locks. */
+/**
+ * The error for a journal that was copied or renamed by hand: two writers of one session would use
+ * different locks.
+ */
 export const misnamed = (path: string, sessionId: string): JournalError =>
   new JournalError(
     'damaged',
     path,
-    `The journal ${path} is that of session "${sessionId}", copied or renamed by hand. Rename it back, or fork ` +
+    `The journal ${path} is that of session "${sessionId}", copied or renamed by hand. ` +
+      'Rename it back, or fork ' +
       `"${sessionId}" to get a second session.`,
     { line: 1, seq: 0 },
   );
@@ -123,7 +149,8 @@ export const newerVersion = (path: string, version: number): JournalError =>
   new JournalError(
     'newerVersion',
     path,
-    `The journal ${path} has format version ${version}; this Pawl reads up to version 1. It was left untouched: ` +
+    `The journal ${path} has format version ${version}; this Pawl reads up to version 1. It ` +
+      'was left untouched: ' +
       'update Pawl to open it.',
   );
 
@@ -131,7 +158,8 @@ export const newerMachine = (path: string, version: number, known: number): Jour
   new JournalError(
     'newerVersion',
     path,
-    `The journal ${path} was written by a newer Pawl (its state machine has version ${version}, this one has version ` +
+    `The journal ${path} was written by a newer Pawl (its state machine has version ` +
+      `${version}, this one has version ` +
       `${known}). It was left untouched: update Pawl to open it.`,
   );
 
@@ -140,12 +168,17 @@ const machineNames: Readonly<Record<MachineTypes['kind'], readonly [what: string
   ask: ['a run of code mode', 'pawl ask --resume'],
 };
 
-export const otherMachine = (path: string, sessionId: string, kind: MachineTypes['kind']): JournalError => {
+export const otherMachine = (
+  path: string,
+  sessionId: string,
+  kind: MachineTypes['kind'],
+): JournalError => {
   if (!Object.hasOwn(machineNames, kind))
     return new JournalError(
       'otherMachine',
       path,
-      `Session "${sessionId}" is of a kind that this Pawl does not know: "${kind}". Update Pawl to open it.`,
+      `Session "${sessionId}" is of a kind that this Pawl does not know: "${kind}". Update ` +
+        'Pawl to open it.',
     );
   const [what, how] = machineNames[kind];
   return new JournalError(
@@ -162,7 +195,8 @@ export const outOfRange = (path: string, seq: number, last: number): JournalErro
   new JournalError(
     'outOfRange',
     path,
-    `There is no entry ${seq} in ${path}: it holds entries 1 to ${last}. Choose a whole number from 0 to ${last}.`,
+    `There is no entry ${seq} in ${path}: it holds entries 1 to ${last}. Choose a whole ` +
+      `number from 0 to ${last}.`,
   );
 
 export const closed = (path: string): JournalError =>
@@ -173,4 +207,8 @@ export const closed = (path: string): JournalError =>
   );
 
 export const blobDamaged = (path: string): JournalError =>
-  new JournalError('damaged', path, `The blob ${path} is damaged: its content does not fit its name.`);
+  new JournalError(
+    'damaged',
+    path,
+    `The blob ${path} is damaged: its content does not fit its name.`,
+  );

@@ -21,8 +21,8 @@ import {
 } from './replay.js';
 
 /**
- * Creates the hash function for one session's states; it remembers which messages are already hashed. With `begun`, some
- * are hashed already.
+ * Creates the hash function for one session's states; it remembers which messages are already
+ * hashed. With `begun`, some are hashed already.
  */
 export const createStateCheck = (
   start: SummedMessages = { messages: AppendList.empty(), chain: '' },
@@ -71,11 +71,15 @@ export const agentMachine: JournaledMachine = {
   collectPast: collectPastFiles,
   createCheck: createStateCheck,
   faultIn: {
-    settings: (settings) => faultIn(recordedSettingsShape, trimmed(recordedSettingsShape, settings), 'they'),
+    settings: (settings) =>
+      faultIn(recordedSettingsShape, trimmed(recordedSettingsShape, settings), 'they'),
     event: (event) => faultIn(eventShape, trimmed(eventShape, event), 'it'),
   },
   snapshots: {
-    restOf: (state) => ({ ...state, session: { ...state.session, conversation: openMessages(state) } }),
+    restOf: (state) => ({
+      ...state,
+      session: { ...state.session, conversation: openMessages(state) },
+    }),
     messagesOf: (state) => state.session.conversation.closed,
     join: (rest, closed) => {
       const state = rest as State; // Safe: restOf has made it, but for the closed messages
@@ -88,30 +92,41 @@ export const agentMachine: JournaledMachine = {
 
 const openMessages = ({ session }: State) => ({ open: session.conversation.open });
 
-/** Folds an agent session's entries without performing any action; returns the state and the result of its checks. */
+/**
+ * Folds an agent session's entries without performing any action; returns the state and the result
+ * of its checks.
+ */
 export const replay = (
   header: Header,
   records: AsyncIterable<Recorded> | Iterable<Recorded>,
   options: ReplayOptions<AgentTypes> & { readonly machine?: JournaledMachine } = {},
-): Promise<Replay<AgentTypes>> => replayWith(options.machine ?? agentMachine, header, records, options);
+): Promise<Replay<AgentTypes>> =>
+  replayWith(options.machine ?? agentMachine, header, records, options);
 
 /**
  * Hashes the agent's states for state checks.
  *
  * 1. Closed messages are hashed as a chain, so a check costs only the new messages.
  * 2. Settings are serialized again only when they are another object, since they rarely change.
- * 3. Everything else is hashed as canonical JSON with sorted keys, so the order of an object's keys does not matter.
+ * 3. Everything else is hashed as canonical JSON with sorted keys, so the order of an object's keys
+ *    does not matter.
  * 4. Deeply nested values don't overflow the stack: older journals hold tool input of any depth.
  */
 export const sha256 = (text: string): string => hash('sha256', text, 'hex');
 
 /** A key as JSON text: as the first field of an object, or after another field (with a comma). */
 type Field = { readonly key: string; readonly first: string; readonly next: string };
-/** A node in a tree of key sequences: the sorted keys of objects with this sequence, and the nodes with one key more. */
+/**
+ * A node in a tree of key sequences: the sorted keys of objects with this sequence, and the nodes
+ * with one key more.
+ */
 type Shape = { readonly longer: Map<string, Shape>; fields: readonly Field[] | undefined };
 const newShape = (): Shape => ({ longer: new Map(), fields: undefined });
 const known = newShape();
-/** Limit of cached shapes: far more than states have, so that tool input with invented keys can't fill the memory. */
+/**
+ * Limit of cached shapes: far more than states have, so that tool input with invented keys can't
+ * fill the memory.
+ */
 const KNOWN_MAX = 2_000;
 let knownCount = 0;
 
@@ -120,7 +135,9 @@ const sortFields = (keys: readonly string[]): readonly Field[] =>
     .toSorted()
     .map((key) => ({ key, first: `{${JSON.stringify(key)}:`, next: `,${JSON.stringify(key)}:` }));
 
-/** The sorted keys of an object. Cached by key sequence, since states have few and are hashed often. */
+/**
+ * The sorted keys of an object. Cached by key sequence, since states have few and are hashed often.
+ */
 const sortedFields = (value: object): readonly Field[] => {
   const keys = Object.keys(value);
   let shape = known;
@@ -141,7 +158,10 @@ const sortedFields = (value: object): readonly Field[] => {
 /** Characters that JSON.stringify escapes; most texts have none. */
 const ESCAPED = /["\\\u0000-\u001f\ud800-\udfff]/;
 
-/** Parts of a state that are hashed separately: here settings are written as null, closed messages are left out. */
+/**
+ * Parts of a state that are hashed separately: here settings are written as null, closed messages
+ * are left out.
+ */
 type Apart = Pick<SessionData, 'settings'> & Pick<SessionData['conversation'], 'closed'>;
 
 /** Depth above which an explicit stack replaces recursion. */
@@ -157,10 +177,14 @@ const plainJson = (value: unknown): string => {
 /** The fields of an object that are written, in order. */
 const writtenFields = (value: object): readonly (readonly [Field, unknown])[] =>
   sortedFields(value)
-    .map((field) => [field, (value as Record<string, unknown>)[field.key]] as const) // one of its keys
+    // The key is one of the object's own.
+    .map((field) => [field, (value as Record<string, unknown>)[field.key]] as const)
     .filter(([, inner]) => inner !== undefined);
 
-/** Appends a value to `text` as JSON with sorted keys. Like JSON.stringify it leaves out undefined fields. */
+/**
+ * Appends a value to `text` as JSON with sorted keys. Like JSON.stringify it leaves out undefined
+ * fields.
+ */
 const append = (text: string, value: unknown, depth = 0, apart?: Apart): string => {
   if (typeof value !== 'object' || value === null) return text + plainJson(value);
   if (value === apart?.settings) return `${text}null`;
@@ -170,7 +194,12 @@ const append = (text: string, value: unknown, depth = 0, apart?: Apart): string 
     : appendFields(text, value, depth + 1, apart);
 };
 
-const appendItems = (text: string, items: readonly unknown[], depth: number, apart?: Apart): string => {
+const appendItems = (
+  text: string,
+  items: readonly unknown[],
+  depth: number,
+  apart?: Apart,
+): string => {
   let longer = `${text}[`;
   for (const [index, item] of items.entries())
     longer = append(index === 0 ? longer : `${longer},`, item, depth, apart);
@@ -194,7 +223,10 @@ type Pending = { readonly text: string } | { readonly value: unknown };
 
 const pendingPieces = (value: object): readonly Pending[] => {
   if (Array.isArray(value)) {
-    const items = value.flatMap((item, index) => [{ text: index === 0 ? '[' : ',' }, { value: item }]);
+    const items = value.flatMap((item, index) => [
+      { text: index === 0 ? '[' : ',' },
+      { value: item },
+    ]);
     return items.length === 0 ? [{ text: '[]' }] : [...items, { text: ']' }];
   }
   const fields = writtenFields(value).flatMap(([field, inner], index) => [
@@ -210,7 +242,8 @@ export const deepJson = (root: object): string => {
   const waiting: Pending[] = [{ value: root }];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     if ('text' in next) pieces.push(next.text);
-    else if (typeof next.value !== 'object' || next.value === null) pieces.push(plainJson(next.value));
+    else if (typeof next.value !== 'object' || next.value === null)
+      pieces.push(plainJson(next.value));
     else for (const piece of pendingPieces(next.value).toReversed()) waiting.push(piece);
   }
   return pieces.join('');

@@ -18,17 +18,27 @@ const TITLE_ENTRIES_MAX = 100;
 const userInput = ({ entry: { event } }: Recorded<MachineTypes>): string =>
   event.type === 'UserInput' && 'text' in event && typeof event.text === 'string' ? event.text : '';
 
-/** Where the text of a skill or command begins to which an input expands, and a text that an editor attached. */
-const EXPANDED = /\n\s*(?:<(?:skill|command) name="|Attached: .*\n`{3}|Not attached: .*, which is )/;
+/**
+ * Where the text of a skill or command begins to which an input expands, and a text that an editor
+ * attached.
+ */
+const EXPANDED =
+  /\n\s*(?:<(?:skill|command) name="|Attached: .*\n`{3}|Not attached: .*, which is )/;
 
-/** A text as the title of a session: one line of what the user typed, shortened; empty for a blank text. */
+/**
+ * A text as the title of a session: one line of what the user typed, shortened; empty for a blank
+ * text.
+ */
 export const titleFrom = (text: string): string => {
   const [typed = ''] = text.trim().split(EXPANDED, 1);
   const words = typed.replace(/\s+/g, ' ');
   return words.length > TITLE_LENGTH_MAX ? `${words.slice(0, TITLE_LENGTH_MAX - 1)}…` : words;
 };
 
-/** The title: the question of a run, or the first input among the first entries; undefined if there is none. */
+/**
+ * The title: the question of a run, or the first input among the first entries; undefined if there
+ * is none.
+ */
 export const sessionTitle = (
   { settings }: Header<MachineTypes>,
   records: readonly Recorded<MachineTypes>[],
@@ -57,7 +67,11 @@ export const summarise = (
   title,
 });
 
-type JournalFile = { readonly sessionId: string; readonly path: string; readonly changedAt: number };
+type JournalFile = {
+  readonly sessionId: string;
+  readonly path: string;
+  readonly changedAt: number;
+};
 
 const readInfo = ({ sessionId, path, changedAt }: JournalFile): Promise<SessionInfo> =>
   withRegular(path, async (file, status) => {
@@ -73,7 +87,8 @@ const readInfo = ({ sessionId, path, changedAt }: JournalFile): Promise<SessionI
   });
 
 const explainUnreadable = (error: unknown): string => {
-  if (!(error instanceof JournalError)) return `(cannot be read: ${errorCode(error) || String(error)})`;
+  if (!(error instanceof JournalError))
+    return `(cannot be read: ${errorCode(error) || String(error)})`;
   return error.kind === 'newerVersion'
     ? '(written by a newer version of Pawl)'
     : '(damaged: the header is not readable)';
@@ -84,7 +99,10 @@ const unreadableBy = (error: unknown): Pick<SessionInfo, 'unreadable'> =>
     ? { unreadable: error.kind }
     : {};
 
-/** The list row of a session that can't be read; its title says why. One without a code came from elsewhere. */
+/**
+ * The list row of a session that can't be read; its title says why. One without a code came from
+ * elsewhere.
+ */
 const unreadable = async (
   { sessionId, path, changedAt }: JournalFile,
   error: unknown,
@@ -115,17 +133,25 @@ const findOne = async (folder: string, fileName: string): Promise<JournalFile | 
 
 const findAll = async (folder: string): Promise<readonly JournalFile[]> => {
   try {
-    const files = await Promise.all((await readdir(folder)).map((fileName) => findOne(folder, fileName)));
+    const files = await Promise.all(
+      (await readdir(folder)).map((fileName) => findOne(folder, fileName)),
+    );
     return files
       .filter((one) => one !== undefined)
-      .sort((left, right) => right.changedAt - left.changedAt || (left.sessionId < right.sessionId ? 1 : -1));
+      .sort(
+        (left, right) =>
+          right.changedAt - left.changedAt || (left.sessionId < right.sessionId ? 1 : -1),
+      );
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return []; // no session yet
     throw cannotRead(folder, error);
   }
 };
 
-/** All sessions under a state folder, newest first, also tasks of sessions whose deletion is not finished. */
+/**
+ * All sessions under a state folder, newest first, also tasks of sessions whose deletion is not
+ * finished.
+ */
 export async function* readSessions(stateFolder: string): AsyncGenerator<SessionInfo, undefined> {
   for (const file of await findAll(sessionsFolder(stateFolder))) {
     const info = await readInfo(file).catch((error: unknown) =>
@@ -137,7 +163,8 @@ export async function* readSessions(stateFolder: string): AsyncGenerator<Session
 
 /** Ids of the sessions whose deletion is not finished. */
 const deletedIn = async (folder: string): Promise<Set<string>> => {
-  // Without the folder there is no session, and a folder that can't be read is reported by whoever lists it.
+  // Without the folder there is no session, and a folder that can't be read is reported by whoever
+  // lists it.
   const names = await readdir(folder).catch((): string[] => []);
   const ids = names.flatMap((name) => parseDeletedName(name) ?? []);
   return new Set(ids.filter((id) => !names.includes(`${id}.jsonl`)));

@@ -20,13 +20,19 @@ import { FILE_MODE } from './state-folder.js';
  *
  * 1. Within a process: a set of the held paths.
  * 2. Everywhere: a lock file that names the holder. Only one process can create or replace it.
- * 3. The lock of a dead holder is free if its death is proved. Otherwise the user may take it over: then
- *    the old holder finds another lock file before it has another line acknowledged, and stops.
+ * 3. The lock of a dead holder is free if its death is proved. Otherwise the user may take it over:
+ *    then the old holder finds another lock file before it has another line acknowledged, and
+ *    stops.
  */
 export type Lock = {
-  /** The error if the lock is no longer held: `takenOver` by another process, or `foreignChange` if it was removed. */
+  /**
+   * The error if the lock is no longer held: `takenOver` by another process, or `foreignChange` if
+   * it was removed.
+   */
   loss(): JournalError | null;
-  /** `unknown`: the last holder may be alive, and may write once more to the file that it has open. */
+  /**
+   * `unknown`: the last holder may be alive, and may write once more to the file that it has open.
+   */
   readonly predecessor: 'gone' | 'unknown';
   release(): Promise<void>;
 };
@@ -51,12 +57,15 @@ const whereIs = (holder: Holder, self: Holder): string => {
 const locked = (path: string, holder: Holder | undefined, where = ''): JournalError => {
   const who = holder === undefined ? 'another process' : `${describeHolder(holder)}${where}`;
   const since =
-    holder === undefined || holder.since === 0 ? '' : ` since ${new Date(holder.since).toISOString()}`;
+    holder === undefined || holder.since === 0
+      ? ''
+      : ` since ${new Date(holder.since).toISOString()}`;
   const sessionId = basename(path, '.lock');
   return new JournalError(
     'locked',
     path,
-    `The session ${sessionId} is open in ${who}${since}. End it there. If you can't, take it over with --take-over: ` +
+    `The session ${sessionId} is open in ${who}${since}. End it there. If you can't, take it ` +
+      'over with --take-over: ' +
       'a process that still has it open then stops before it writes again.',
   );
 };
@@ -81,8 +90,8 @@ type OwnText = (renews: boolean) => string;
 type Taken = Pick<Lock, 'predecessor'> & { readonly ownText: string };
 
 /**
- * True if the dead holder had taken the lock from one that may be alive. It may have died before it gave the journal a new
- * file, so whoever comes next does that.
+ * True if the dead holder had taken the lock from one that may be alive. It may have died before it
+ * gave the journal a new file, so whoever comes next does that.
  */
 const mustRenew = (text: string): boolean => {
   try {
@@ -112,7 +121,8 @@ const takeFile = async (
     if (text === null) continue;
     const holder = parseHolder(text);
     const check = holder === undefined ? 'restarted' : await checkHolder(path, holder, self);
-    if (check === 'unknown' && !takeOver) throw locked(path, holder, holder && whereIs(holder, self));
+    if (check === 'unknown' && !takeOver)
+      throw locked(path, holder, holder && whereIs(holder, self));
     const predecessor = check !== 'gone' || mustRenew(text) ? 'unknown' : 'gone';
     const ownText = formatText(predecessor === 'unknown');
     if (!(await replaceFile(path, text, ownText, refuseLiving))) continue;
@@ -128,17 +138,20 @@ const acquireReal = async (path: string, platform: string, takeOver: boolean): P
   const self = await describeSelf(platform, socket === null ? '' : name);
   // no two locks have the same text, not even those of one process
   const identity = { ...self, lockId: randomUUID() };
-  const formatText: OwnText = (renews) => `${JSON.stringify(renews ? { ...identity, renews } : identity)}\n`;
+  const formatText: OwnText = (renews) =>
+    `${JSON.stringify(renews ? { ...identity, renews } : identity)}\n`;
   try {
     const { predecessor, ownText } = await takeFile(path, self, formatText, takeOver);
-    const ownBytes = Buffer.from(ownText); // once: each write of the journal looks at the lock twice
+    // once: each write of the journal looks at the lock twice
+    const ownBytes = Buffer.from(ownText);
     let releasing: Promise<void> | undefined;
     const release = async (): Promise<void> => {
       // Remove the file first: a lock file whose socket is gone counts as that of a dead process.
       try {
         await removeFile(path, ownText);
       } catch {
-        // A full disk takes no claim. The lock file stays, as that of a dead process once the socket is closed.
+        // A full disk takes no claim. The lock file stays, as that of a dead process once the
+        // socket is closed.
       } finally {
         await socket?.close();
         held.delete(path);
@@ -183,19 +196,25 @@ export const acquireLock = async (
  * A file that one process at a time owns, on any file system.
  *
  * 1. It is created with its whole content at once, and only where there is none.
- * 2. Whoever replaces or removes it first creates a claim: a file named by the content that is to go. Only one process
- *    can create it. Then it looks whether that content is still there, and only then renames the claim over the file.
+ * 2. Whoever replaces or removes it first creates a claim: a file named by the content that is to
+ *    go. Only one process can create it. Then it looks whether that content is still there, and
+ *    only then renames the claim over the file.
  * 3. The claim of a dead process is a file like this one: it is replaced in the same way.
  */
 
-/** The text of the file; null if there is none. A pipe or another odd file reads as an empty text. */
+/**
+ * The text of the file; null if there is none. A pipe or another odd file reads as an empty text.
+ */
 export const readLockText = async (path: string): Promise<string | null> => {
   const loaded = await readRegular(path, HOLDER_BYTES_MAX);
   if (loaded.kind === 'absent') return null;
   return loaded.kind === 'file' ? loaded.bytes.toString('utf8') : '';
 };
 
-/** True if the file holds exactly this text. Opens the file anew, so that a network file system asks its server. */
+/**
+ * True if the file holds exactly this text. Opens the file anew, so that a network file system asks
+ * its server.
+ */
 const holdsText = (path: string, text: string | Buffer): boolean => {
   const expected = typeof text === 'string' ? Buffer.from(text) : text;
   const buffer = Buffer.allocUnsafe(expected.length + 1);
@@ -243,7 +262,12 @@ export const claimPath = (path: string, text: string): string =>
 type Judge = (text: string) => Promise<void>;
 
 /** Makes our claim to the file while it holds `seen`; null if the file has changed meanwhile. */
-const claim = async (path: string, seen: string, ownText: string, judge: Judge): Promise<string | null> => {
+const claim = async (
+  path: string,
+  seen: string,
+  ownText: string,
+  judge: Judge,
+): Promise<string | null> => {
   const place = claimPath(path, seen);
   while (!(await createFile(place, ownText))) {
     const rival = await readLockText(place);
@@ -256,7 +280,10 @@ const claim = async (path: string, seen: string, ownText: string, judge: Judge):
   return null;
 };
 
-/** Replaces the file that holds `seen` by one that holds `own`; false if somebody else has changed it. */
+/**
+ * Replaces the file that holds `seen` by one that holds `own`; false if somebody else has changed
+ * it.
+ */
 export const replaceFile = async (
   path: string,
   seen: string,
@@ -284,7 +311,9 @@ export const removeFile = async (path: string, ownText: string): Promise<void> =
   }
 };
 
-/** The process that holds a lock, as its lock file says. Empty strings: unknown on this platform. */
+/**
+ * The process that holds a lock, as its lock file says. Empty strings: unknown on this platform.
+ */
 export type Holder = {
   readonly pid: number;
   readonly host: string;
@@ -292,14 +321,19 @@ export type Holder = {
   readonly system: string;
   /** Boot id of the running kernel. Containers have that of their host. */
   readonly bootId: string;
-  /** Start time of the process in kernel ticks, to tell it from a later process with the same pid. */
+  /**
+   * Start time of the process in kernel ticks, to tell it from a later process with the same pid.
+   */
   readonly started: string;
   /** Always empty. Earlier versions take the lock of a holder in their own network namespace. */
   readonly network: string;
   /** The pid namespace, within which the pid is valid. */
   readonly pids: string;
   readonly since: number;
-  /** Name of a socket beside the lock file. The kernel refuses connections to it once nobody has it open. */
+  /**
+   * Name of a socket beside the lock file. The kernel refuses connections to it once nobody has it
+   * open.
+   */
   readonly socket: string;
 };
 
@@ -308,12 +342,16 @@ const orEmpty = async (reading: Promise<string>): Promise<string> => {
   try {
     return (await reading).trim();
   } catch {
-    // No such file or process: "unknown" is a valid value here, and every use of it errs on the safe side.
+    // No such file or process: "unknown" is a valid value here, and every use of it errs on the
+    // safe side.
     return '';
   }
 };
 
-/** Field 22 of /proc/PID/stat, counted from after the process name, which can contain blanks and parentheses. */
+/**
+ * Field 22 of /proc/PID/stat, counted from after the process name, which can contain blanks and
+ * parentheses.
+ */
 const readStartTime = async (pid: number): Promise<string> => {
   const stat = await orEmpty(readFile(`/proc/${pid}/stat`, 'utf8'));
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '';
@@ -351,14 +389,15 @@ const isRunning = (pid: number): boolean => {
 };
 
 /**
- * What is known of a holder. `gone`: this system proves that it is dead. `restarted`: the computer was started again since.
- * `unknown`: it may be alive.
+ * What is known of a holder. `gone`: this system proves that it is dead. `restarted`: the computer
+ * was started again since. `unknown`: it may be alive.
  */
 type HolderCheck = 'gone' | 'restarted' | 'unknown';
 
 /**
- * For a holder under the same kernel: its socket proves whether it lives, in any container; else its pid does. A child that
- * is just being started still has its parent's sockets: for that moment they answer for a parent that was killed.
+ * For a holder under the same kernel: its socket proves whether it lives, in any container; else
+ * its pid does. A child that is just being started still has its parent's sockets: for that moment
+ * they answer for a parent that was killed.
  */
 const isGoneHere = async (path: string, holder: Holder, self: Holder): Promise<boolean> => {
   const socket = socketPath(path, holder);
@@ -378,17 +417,27 @@ const checkPlain = (holder: Holder, self: Holder): HolderCheck => {
   return holder.pid === self.pid || !isRunning(holder.pid) ? 'gone' : 'unknown';
 };
 
-/** Checks the holder of the lock file `path`. `self` is this process, which does not hold the lock. */
-export const checkHolder = async (path: string, holder: Holder, self: Holder): Promise<HolderCheck> => {
+/**
+ * Checks the holder of the lock file `path`. `self` is this process, which does not hold the lock.
+ */
+export const checkHolder = async (
+  path: string,
+  holder: Holder,
+  self: Holder,
+): Promise<HolderCheck> => {
   if (holder.bootId === '' && self.bootId === '') return checkPlain(holder, self);
-  if (holder.bootId === self.bootId) return (await isGoneHere(path, holder, self)) ? 'gone' : 'unknown';
-  const isSameComputer = self.system !== '' && holder.system === self.system && holder.host === self.host;
+  if (holder.bootId === self.bootId)
+    return (await isGoneHere(path, holder, self)) ? 'gone' : 'unknown';
+  const isSameComputer =
+    self.system !== '' && holder.system === self.system && holder.host === self.host;
   return isSameComputer ? 'restarted' : 'unknown';
 };
 
 /** The socket of a holder; null if it has none, or the name leads elsewhere. */
 const socketPath = (path: string, { socket }: Holder): string | null =>
-  socket.startsWith(`${basename(path)}.`) && basename(socket) === socket ? join(dirname(path), socket) : null;
+  socket.startsWith(`${basename(path)}.`) && basename(socket) === socket
+    ? join(dirname(path), socket)
+    : null;
 
 const textIn = (value: object, name: string): string => {
   const field: unknown = Reflect.get(value, name);
@@ -434,9 +483,10 @@ const newSocketName = (path: string): string => `${basename(path)}.${randomUUID(
 /**
  * A socket file that proves that its process lives.
  *
- * The kernel accepts connections while the process has the socket open, whatever else the process does, and refuses them
- * after its death; a child that it was just starting may keep the socket open for a moment longer. Containers that share
- * the folder see the same, since the socket is found by its file.
+ * The kernel accepts connections while the process has the socket open, whatever else the process
+ * does, and refuses them after its death; a child that it was just starting may keep the socket
+ * open for a moment longer. Containers that share the folder see the same, since the socket is
+ * found by its file.
  */
 type LockSocket = { close(): Promise<void> };
 
@@ -479,7 +529,10 @@ const listenAt = (path: string): Promise<LockSocket | null> =>
     });
   });
 
-/** `refused`: the process that made the socket is dead. `unknown`: there is no such socket, or it can't be reached. */
+/**
+ * `refused`: the process that made the socket is dead. `unknown`: there is no such socket, or it
+ * can't be reached.
+ */
 export const answers = (path: string): Promise<'alive' | 'refused' | 'unknown'> =>
   new Promise((resolve) => {
     const address = socketAddress(path);

@@ -39,7 +39,8 @@ type Session<M extends MachineTypes> = {
 const memoryPath = (sessionId: string): string => `memory:${sessionId}`;
 
 /** Copies a value as a file would: plain JSON that shares nothing with the original. */
-const copyJson = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T; // safe: events and headers are plain JSON
+// safe: events and headers are plain JSON
+const copyJson = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
 
 const memoryBlobs = (): Blobs => {
   const texts = new Map<string, string>();
@@ -174,7 +175,10 @@ const foldSession = <M extends MachineTypes>(
   return fold;
 };
 
-/** Stores the sessions of one machine in memory: behaves like files, but does not outlive the process. */
+/**
+ * Stores the sessions of one machine in memory: behaves like files, but does not outlive the
+ * process.
+ */
 export const machineMemoryJournals = <M extends MachineTypes>(
   machine: JournaledMachine<M>,
   { checkEvery = CHECK_EVERY }: { readonly checkEvery?: number } = {},
@@ -185,7 +189,12 @@ export const machineMemoryJournals = <M extends MachineTypes>(
     blobs,
     create: async (draft) => {
       const header = ownHeader(copyJson(draft), machine);
-      return openMemoryJournal(sessions.add(header, []), blobs, checkEvery, beginFold(header, machine));
+      return openMemoryJournal(
+        sessions.add(header, []),
+        blobs,
+        checkEvery,
+        beginFold(header, machine),
+      );
     },
     open: async (sessionId, options) => {
       const session = sessions.find(sessionId);
@@ -221,7 +230,10 @@ export const machineMemoryJournals = <M extends MachineTypes>(
     delete: async (sessionId) => sessions.delete(sessionId),
     replay: async (sessionId, options) => {
       const { header, records } = sessions.find(sessionId);
-      return { ...lookAt(sessionId, header), ...(await replayWith(machine, header, records, options)) };
+      return {
+        ...lookAt(sessionId, header),
+        ...(await replayWith(machine, header, records, options)),
+      };
     },
   };
 };

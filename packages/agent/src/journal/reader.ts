@@ -58,12 +58,14 @@ const BLOCK_BYTES = 1 << 20;
 const LINES_AT_ONCE = 256;
 
 /**
- * How a journal ends. `whole`: as it was written. `unended`: the last entry is complete, only its line feed is missing.
- * `torn`: the last write was interrupted, so it was never confirmed as durable; `bytes` from the bad line to the end.
- * `damaged`: a line that was complete has changed; nothing after it can be trusted.
+ * How a journal ends. `whole`: as it was written. `unended`: the last entry is complete, only its
+ * line feed is missing. `torn`: the last write was interrupted, so it was never confirmed as
+ * durable; `bytes` from the bad line to the end. `damaged`: a line that was complete has changed;
+ * nothing after it can be trusted.
  *
- * `zeros`: the bad line holds zeros, at the end of the file or before other lines. A power loss leaves them in the place of
- * lost sectors, and no line ever holds one. They are damage unless `compare` finds that nothing acknowledged lies under them.
+ * `zeros`: the bad line holds zeros, at the end of the file or before other lines. A power loss
+ * leaves them in the place of lost sectors, and no line ever holds one. They are damage unless
+ * `compare` finds that nothing acknowledged lies under them.
  */
 type ScanEnding =
   | { readonly kind: 'whole' }
@@ -83,12 +85,14 @@ export type ScanPoint<M extends MachineTypes> = JournalEnd & { readonly header: 
 type ScanStart<M extends MachineTypes> = Omit<ScanPoint<M>, 'size'>;
 
 /**
- * Reads a journal once and verifies every line. `M` is the machine of the journal; `MachineTypes` stands for any.
+ * Reads a journal once and verifies every line. `M` is the machine of the journal; `MachineTypes`
+ * stands for any.
  *
- * 1. `records` yields verified entries only: checksums, order and seq are right, from the header on.
- * 2. It stops at the first bad line, and `ending` says why. A bad line counts as torn only if it is the last one, has
- *    no line feed and is not a complete line with bytes added; or if it holds zeros, and was never acknowledged. A line that
- *    was complete is never cut off.
+ * 1. `records` yields verified entries only: checksums, order and seq are right, from the header
+ *    on.
+ * 2. It stops at the first bad line, and `ending` says why. A bad line counts as torn only if it is
+ *    the last one, has no line feed and is not a complete line with bytes added; or if it holds
+ *    zeros, and was never acknowledged. A line that was complete is never cut off.
  */
 const CARRIAGE_RETURN = 0x0d;
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');
@@ -96,7 +100,10 @@ const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 /** What editors and transfers in text mode do to a file. */
 const explainHeader = (line: Buffer, why: string): string => {
   if (line.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK))
-    return `${why}: another program has put a byte order mark before it. Remove the first three bytes of the file`;
+    return (
+      `${why}: another program has put a byte order mark before it. Remove the first three ` +
+      'bytes of the file'
+    );
   if (line.at(-1) === CARRIAGE_RETURN)
     return `${why}: another program has changed its line ends to CR LF. Change them back to LF`;
   return why;
@@ -137,7 +144,10 @@ export class JournalScan<M extends MachineTypes> {
     this.ending = { kind: first.ended === 'yes' ? 'whole' : 'unended' };
   }
 
-  /** Starts a scan of any machine's journal: reads the header. Throws `damaged` at line 1, or `newerVersion`. */
+  /**
+   * Starts a scan of any machine's journal: reads the header. Throws `damaged` at line 1, or
+   * `newerVersion`.
+   */
   static begin(
     handle: ByteSource,
     path: string,
@@ -212,8 +222,9 @@ export class JournalScan<M extends MachineTypes> {
   }
 
   /**
-   * Compares the end with the mark of the journal, after all records were read. After a power loss the mark can be old: then
-   * lines behind zeros may have been acknowledged, unless the mark says that the last good line was the last one.
+   * Compares the end with the mark of the journal, after all records were read. After a power loss
+   * the mark can be old: then lines behind zeros may have been acknowledged, unless the mark says
+   * that the last good line was the last one.
    */
   compare(mark: Mark | null): void {
     const { ending } = this;
@@ -280,7 +291,10 @@ type Look<M extends MachineTypes> = {
   readonly header: Header<M>;
   /** The damage; null if the journal is good as far as it was read. */
   readonly damage: JournalError | null;
-  /** Bytes after the last complete line. The next opening cuts them off, unless a writer is just completing them. */
+  /**
+   * Bytes after the last complete line. The next opening cuts them off, unless a writer is just
+   * completing them.
+   */
   readonly tornBytes: number;
 };
 
@@ -294,24 +308,33 @@ export type StoredReplay<M extends MachineTypes = AgentTypes> = Look<M> & Replay
 
 export type VisitedOpening<M extends MachineTypes> = OpenJournalOptions &
   Pick<ReplayOptions<M>, 'visit'> & {
-    /** Visit at least so many of the last steps, or all there are. Without it, all steps are visited. */
+    /**
+     * Visit at least so many of the last steps, or all there are. Without it, all steps are
+     * visited.
+     */
     readonly visitLast?: number;
   };
 
 /** A store that can also read a journal as it is on disk, for replay and verification. */
-export type InspectableStore<M extends MachineTypes = AgentTypes> = Omit<JournalStore<M>, 'open'> & {
+export type InspectableStore<M extends MachineTypes = AgentTypes> = Omit<
+  JournalStore<M>,
+  'open'
+> & {
   /**
-   * Also calls `visit` with the steps of the session, in order, while it is folded. If a snapshot proves wrong in the middle,
-   * it begins again with the first step.
+   * Also calls `visit` with the steps of the session, in order, while it is folded. If a snapshot
+   * proves wrong in the middle, it begins again with the first step.
    */
   open(sessionId: string, options?: VisitedOpening<M>): Promise<OpenJournal<M>>;
   inspect(sessionId: string): Promise<Inspection<M>>;
   /**
-   * Deletes a session that nobody has open, with the tasks that it started; resolves with its id and theirs. Rejects with
-   * `notFound`, `locked` or `cannotWrite`.
+   * Deletes a session that nobody has open, with the tasks that it started; resolves with its id
+   * and theirs. Rejects with `notFound`, `locked` or `cannotWrite`.
    */
   delete(sessionId: string): Promise<readonly string[]>;
-  /** Like `inspect` followed by `replay`, without holding all entries in memory: for journals of any size. */
+  /**
+   * Like `inspect` followed by `replay`, without holding all entries in memory: for journals of any
+   * size.
+   */
   replay(sessionId: string, options?: ReplayOptions<M>): Promise<StoredReplay<M>>;
 };
 
@@ -343,7 +366,10 @@ const lookAt = async <M extends MachineTypes>(
   }
 };
 
-/** Yields the entries from seq `from` on, up to byte `end`; throws `damaged` if the file ends before that. */
+/**
+ * Yields the entries from seq `from` on, up to byte `end`; throws `damaged` if the file ends before
+ * that.
+ */
 export async function* readEntries<M extends MachineTypes>(
   kind: M['kind'],
   path: string,
@@ -352,7 +378,8 @@ export async function* readEntries<M extends MachineTypes>(
 ): AsyncGenerator<Entry<M>, undefined> {
   let opened: Awaited<ReturnType<typeof openRegular>> | undefined;
   try {
-    const mark = end === undefined ? await readMark(path) : null; // before the size: a writer may be at work
+    // before the size: a writer may be at work
+    const mark = end === undefined ? await readMark(path) : null;
     opened = await openRegular(path);
     const scan = await JournalScan.beginOf<M>(kind, opened.file, path, end ?? opened.status.size);
     for await (const records of scan.records()) {
@@ -403,8 +430,9 @@ export const replayFile = async <M extends MachineTypes>(
 /**
  * Checks what a journal says, in addition to its checksums: anybody can compute those.
  *
- * The shape of each header is checked. Settings and events are checked in journals that came from elsewhere, since those of
- * this state folder were checked when they were written. Unknown fields pass: nothing reads them.
+ * The shape of each header is checked. Settings and events are checked in journals that came from
+ * elsewhere, since those of this state folder were checked when they were written. Unknown fields
+ * pass: nothing reads them.
  */
 
 const isObject = (value: unknown): value is object =>
@@ -426,7 +454,14 @@ const anySettings: Shape<Header<MachineTypes>['settings']> = {
 /** The fields of a header that lists and openings read. */
 type ReadFields = Pick<
   Header<MachineTypes>,
-  'sessionId' | 'createdAt' | 'workspace' | 'parent' | 'startedBy' | 'settings' | 'instructions' | 'tools'
+  | 'sessionId'
+  | 'createdAt'
+  | 'workspace'
+  | 'parent'
+  | 'startedBy'
+  | 'settings'
+  | 'instructions'
+  | 'tools'
 >;
 
 const headerShape: Shape<ReadFields> = object<ReadFields>({
@@ -446,7 +481,10 @@ const headerShape: Shape<ReadFields> = object<ReadFields>({
 const faultInHeader = (header: unknown): string | null =>
   faultIn(headerShape, trimmed(headerShape, header), 'the header');
 
-/** Throws `damaged` if the settings of a journal from elsewhere are none of this machine, `newerVersion` if it is of a later one. */
+/**
+ * Throws `damaged` if the settings of a journal from elsewhere are none of this machine,
+ * `newerVersion` if it is of a later one.
+ */
 export const checkHeader = <M extends MachineTypes>(
   path: string,
   machine: Pick<JournaledMachine<M>, 'faultIn' | 'version'>,
@@ -458,8 +496,8 @@ export const checkHeader = <M extends MachineTypes>(
 };
 
 /**
- * Throws `damaged` at the first entry of a journal from elsewhere that is no event of this machine, `newerVersion` where a
- * later one took it over.
+ * Throws `damaged` at the first entry of a journal from elsewhere that is no event of this machine,
+ * `newerVersion` where a later one took it over.
  */
 export const checkRecords = <M extends MachineTypes>(
   path: string,
@@ -469,7 +507,8 @@ export const checkRecords = <M extends MachineTypes>(
   if (machine.faultIn === undefined) return;
   for (const { entry } of records) {
     const why = machine.faultIn.event(entry.event);
-    // The event of a take-over is read first, so that what a later machine wrote is not called damage.
+    // The event of a take-over is read first, so that what a later machine wrote is not called
+    // damage.
     if (isObject(entry.event) && why === null)
       refuseNewer({ path, machine }, machine.upgradeIn?.(entry.event) ?? 0);
     if (why === null) continue;
@@ -478,19 +517,26 @@ export const checkRecords = <M extends MachineTypes>(
   }
 };
 
-/** Reads the system prompt and the tool declarations that the header names. Rejects with `damaged` if one is missing. */
+/**
+ * Reads the system prompt and the tool declarations that the header names. Rejects with `damaged`
+ * if one is missing.
+ */
 export const readFrozen = async <M extends MachineTypes>(
   path: string,
   header: Header<M>,
   blobs: Blobs,
 ): Promise<FrozenPrompt> => {
-  const [instructions, tools] = await Promise.all([blobs.get(header.instructions), blobs.get(header.tools)]);
+  const [instructions, tools] = await Promise.all([
+    blobs.get(header.instructions),
+    blobs.get(header.tools),
+  ]);
   if (instructions !== undefined && tools !== undefined) return { instructions, tools };
   const missing = instructions === undefined ? header.instructions : header.tools;
   throw new JournalError(
     'damaged',
     path,
-    `Session ${header.sessionId} (${path}) can't go on: the blob ${missing}, what the model was told, is missing. ` +
+    `Session ${header.sessionId} (${path}) can't go on: the blob ${missing}, what the model ` +
+      'was told, is missing. ' +
       'Restore the blobs from a backup, or begin a new session.',
   );
 };

@@ -1,4 +1,7 @@
-/** Folds entries to a state: what a journal needs of its machine, and the fold with its state checks. */
+/**
+ * Folds entries to a state: what a journal needs of its machine, and the fold with its state
+ * checks.
+ */
 
 import { createHash } from 'node:crypto';
 import type { AppendList } from '@pawl/machine/kernel/append-list';
@@ -17,8 +20,8 @@ export type JournaledMachine<M extends MachineTypes = AgentTypes> = SteppedMachi
   /** Hash of the machine's edges, written into the headers of new journals. */
   readonly fingerprint: string;
   /**
-   * Raised by hand when old events lead to other states. Recorded hashes count only for states of the same version, and
-   * journals of a later one are refused.
+   * Raised by hand when old events lead to other states. Recorded hashes count only for states of
+   * the same version, and journals of a later one are refused.
    */
   readonly version: number;
   /** The version to which an event hands the session over; undefined if it does not. */
@@ -26,7 +29,10 @@ export type JournaledMachine<M extends MachineTypes = AgentTypes> = SteppedMachi
   /** Reads a session of an earlier version beside this machine, which may come to other states. */
   carry?(settings: M['settings']): {
     see(event: M['event'], taken: boolean): void;
-    /** What this machine has missed up to entry `seq`, and the state that has it; null if it has missed nothing. */
+    /**
+     * What this machine has missed up to entry `seq`, and the state that has it; null if it has
+     * missed nothing.
+     */
     missed(
       seq: number,
       state: M['state'],
@@ -35,15 +41,20 @@ export type JournaledMachine<M extends MachineTypes = AgentTypes> = SteppedMachi
   /** True if nothing happens until the user acts. A state check is written for every such state. */
   isAtRest(state: M['state']): boolean;
   /**
-   * Number of parts of the state that each check hashes again and that one reply of a model can make large. Such states
-   * are checked less often, so that checks take linear time.
+   * Number of parts of the state that each check hashes again and that one reply of a model can
+   * make large. Such states are checked less often, so that checks take linear time.
    */
   growing?(state: M['state']): number;
   /** Collects what a resumed session must know of files, while its entries are folded. */
   collectPast?(start?: PastFiles): { see(event: M['event']): void; past(): PastFiles };
-  /** Creates a function that hashes one session's states: SHA-256 (hex) of the whole state, compared on replay. */
+  /**
+   * Creates a function that hashes one session's states: SHA-256 (hex) of the whole state, compared
+   * on replay.
+   */
   createCheck(): (state: M['state']) => string;
-  /** Describes what is wrong with settings or an event that somebody else wrote; null if nothing is. */
+  /**
+   * Describes what is wrong with settings or an event that somebody else wrote; null if nothing is.
+   */
   readonly faultIn?: {
     settings(settings: unknown): string | null;
     event(event: unknown): string | null;
@@ -60,7 +71,9 @@ export type StateParts<M extends MachineTypes = AgentTypes> = {
   /** `rest` is what `restOf` gave, after a way through JSON. */
   join(rest: unknown, messages: AppendList<Message>): M['state'];
   /** Like `createCheck`; also tells which messages it has hashed. */
-  createCheck(start?: SummedMessages): ((state: M['state']) => string) & { summed(): SummedMessages };
+  createCheck(
+    start?: SummedMessages,
+  ): ((state: M['state']) => string) & { summed(): SummedMessages };
 };
 
 /** Closed messages that are hashed, and the chain of their hashes. */
@@ -93,8 +106,8 @@ type Mismatch = { readonly seq: number; readonly recorded: string; readonly comp
 /**
  * The running fold of a journal: state and counts after the entries so far.
  *
- * A check that a machine of another version recorded is no promise about this one. If it is equal, it counts; if it differs,
- * that is no fault.
+ * A check that a machine of another version recorded is no promise about this one. If it is equal,
+ * it counts; if it differs, that is no fault.
  */
 export type Fold<M extends MachineTypes> = {
   readonly machine: JournaledMachine<M>;
@@ -120,7 +133,10 @@ type Carrier<M extends MachineTypes> = ReturnType<NonNullable<JournaledMachine<M
 
 /** Throws `newerVersion` if a later machine wrote the entries that follow. */
 export const refuseNewer = <M extends MachineTypes>(
-  { path, machine }: { readonly path: string; readonly machine: Pick<JournaledMachine<M>, 'version'> },
+  {
+    path,
+    machine,
+  }: { readonly path: string; readonly machine: Pick<JournaledMachine<M>, 'version'> },
   version: number,
 ): void => {
   if (version > machine.version) throw newerMachine(path, version, machine.version);
@@ -144,12 +160,16 @@ export const beginFold = <M extends MachineTypes>(
   });
 };
 
-/** A fold that goes on after entries that were folded before, of which this machine wrote the last one. */
+/**
+ * A fold that goes on after entries that were folded before, of which this machine wrote the last
+ * one.
+ */
 export const continueFold = <M extends MachineTypes>(
   machine: JournaledMachine<M>,
   { state, seq, path }: Pick<Fold<M>, 'state' | 'seq' | 'path'>,
   summed: SummedMessages,
-): Fold<M> => createFold(machine, { path, state, seq, version: machine.version, carrier: null }, summed);
+): Fold<M> =>
+  createFold(machine, { path, state, seq, version: machine.version, carrier: null }, summed);
 
 const createFold = <M extends MachineTypes>(
   machine: JournaledMachine<M>,
@@ -157,13 +177,14 @@ const createFold = <M extends MachineTypes>(
   summed?: SummedMessages,
 ): Fold<M> => {
   const check = machine.snapshots?.createCheck(summed);
-  const hashing = check === undefined ? { check: machine.createCheck() } : { check, summed: check.summed };
+  const hashing =
+    check === undefined ? { check: machine.createCheck() } : { check, summed: check.summed };
   return { machine, ...start, checks: 0, mismatches: [], earlierChecks: 0, ...hashing };
 };
 
 /**
- * Entries between two state checks of such a state, a multiple of `every`: as many as the state has parts that grow
- * within a turn, since a check hashes them all.
+ * Entries between two state checks of such a state, a multiple of `every`: as many as the state has
+ * parts that grow within a turn, since a check hashes them all.
  */
 const checkStride = <M extends MachineTypes>(
   { growing }: JournaledMachine<M>,
@@ -171,7 +192,10 @@ const checkStride = <M extends MachineTypes>(
   every: number,
 ): number => every * Math.max(1, Math.ceil((growing?.(state) ?? 0) / every));
 
-/** The state check of entry `seq`, if it is due: every `every` entries, less often in a large state, and at rest. */
+/**
+ * The state check of entry `seq`, if it is due: every `every` entries, less often in a large state,
+ * and at rest.
+ */
 export const dueCheck = <M extends MachineTypes>(
   { machine, check }: Pick<Fold<M>, 'machine' | 'check'>,
   seq: number,
@@ -188,7 +212,8 @@ const stepEarlier = <M extends MachineTypes>(
   try {
     return stepEntry(machine, state, entry);
   } catch (error) {
-    // Nothing is lost: the carrier has seen the entry, and its session takes the place of this state.
+    // Nothing is lost: the carrier has seen the entry, and its session takes the place of this
+    // state.
     const why = error instanceof Error ? error.message : String(error);
     const diagnostic = { kind: 'fault', state: state.name, event: entry.event.type, why } as const;
     return { ...entry, before: state, state, actions: [], path: [], diagnostics: [diagnostic] };
@@ -196,7 +221,10 @@ const stepEarlier = <M extends MachineTypes>(
 };
 
 /** Applies one entry, and compares its check if it has one. */
-const foldEntry = <M extends MachineTypes>(fold: Fold<M>, { entry, check }: Recorded<M>): JournalStep<M> => {
+const foldEntry = <M extends MachineTypes>(
+  fold: Fold<M>,
+  { entry, check }: Recorded<M>,
+): JournalStep<M> => {
   const { machine } = fold;
   const upgrade = machine.upgradeIn?.(entry.event);
   if (upgrade !== undefined) refuseNewer(fold, upgrade);
@@ -222,8 +250,9 @@ const compareCheck = <M extends MachineTypes>(fold: Fold<M>, recorded: string): 
 };
 
 /**
- * The upgrade that a session of an earlier machine needs; undefined for one of this machine. If this machine has missed
- * something of the entries, the fold goes on from the session that its events tell.
+ * The upgrade that a session of an earlier machine needs; undefined for one of this machine. If
+ * this machine has missed something of the entries, the fold goes on from the session that its
+ * events tell.
  */
 export const upgradeFold = <M extends MachineTypes>(fold: Fold<M>): MachineUpgrade | undefined => {
   const { version: from, machine, carrier, earlierChecks } = fold;
@@ -285,14 +314,20 @@ export const refuseMismatch = <M extends MachineTypes>(
 };
 
 /** The error for a replay that reached another state: its meaning, and what to do. */
-const explainMismatch = (path: string, { seq }: Mismatch, written: string, current: string): JournalError =>
+const explainMismatch = (
+  path: string,
+  { seq }: Mismatch,
+  written: string,
+  current: string,
+): JournalError =>
   new JournalError(
     'damaged',
     path,
     `Replaying ${path} leads to another state at seq ${seq} than was recorded there. ` +
       (written === current
         ? 'The machine is the same, so the file was edited, or this Pawl was changed.'
-        : `The machine has changed and has the same version (it was ${written}, now it is ${current}): open the session with another build of Pawl.`),
+        : `The machine has changed and has the same version (it was ${written}, now it is ` +
+          `${current}): open the session with another build of Pawl.`),
   );
 
 export type Replay<M extends MachineTypes> = {
@@ -305,7 +340,9 @@ export type Replay<M extends MachineTypes> = {
   readonly earlierChecks: number;
 };
 
-/** The result of a fold. A session of an earlier machine is shown as this one would go on with it. */
+/**
+ * The result of a fold. A session of an earlier machine is shown as this one would go on with it.
+ */
 export const endReplay = <M extends MachineTypes>(fold: Fold<M>): Replay<M> => {
   upgradeFold(fold);
   const { state, seq, checks, mismatches, earlierChecks } = fold;
@@ -325,6 +362,7 @@ export const replayWith = async <M extends MachineTypes>(
 ): Promise<Replay<M>> => {
   const fold = beginFold(header, machine);
   if (Symbol.iterator in records) foldOn(fold, records, options);
-  else for await (const recorded of records) if (foldOn(fold, [recorded], options) === 'enough') break;
+  else
+    for await (const recorded of records) if (foldOn(fold, [recorded], options) === 'enough') break;
   return endReplay(fold);
 };

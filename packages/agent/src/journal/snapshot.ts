@@ -1,4 +1,12 @@
-import { closeSync, ftruncateSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { AppendList } from '@pawl/machine/kernel/append-list';
@@ -20,14 +28,16 @@ import {
 import { FILE_MODE } from './state-folder.js';
 
 /**
- * The file of a session's snapshots: states that were folded before, so that a session opens without folding its whole
- * journal again.
+ * The file of a session's snapshots: states that were folded before, so that a session opens
+ * without folding its whole journal again.
  *
- * 1. Each line is a snapshot. It holds the messages that were closed since the line before, and all else of the state.
+ * 1. Each line is a snapshot. It holds the messages that were closed since the line before, and all
+ *    else of the state.
  * 2. Long texts are not stored twice: a snapshot refers to the bytes of the journal that hold them.
- * 3. Each line ends in a checksum that is seeded with that of the line before, as lines of journals do. It is the CRC-32 of
- *    zlib, which costs less than a journal's.
- * 4. A snapshot counts only for the journal, the machine and the version of Pawl that it names. It is never needed.
+ * 3. Each line ends in a checksum that is seeded with that of the line before, as lines of journals
+ *    do. It is the CRC-32 of zlib, which costs less than a journal's.
+ * 4. A snapshot counts only for the journal, the machine and the version of Pawl that it names. It
+ *    is never needed.
  */
 type SnapshotLine = {
   readonly version: 1;
@@ -36,14 +46,20 @@ type SnapshotLine = {
   readonly machine: string;
   readonly machineVersion: number;
   readonly session: string;
-  /** The last entry that the state contains, the checksum of its line, and the state check that it recorded. */
+  /**
+   * The last entry that the state contains, the checksum of its line, and the state check that it
+   * recorded.
+   */
   readonly seq: number;
   readonly line: number;
   readonly check: string;
   /** Size of the journal up to that entry, and the checksum of all its bytes. */
   readonly size: number;
   readonly sum: number;
-  /** Closed messages in the lines before (0: those lines are not needed), and the chain of hashes of all closed messages. */
+  /**
+   * Closed messages in the lines before (0: those lines are not needed), and the chain of hashes of
+   * all closed messages.
+   */
   readonly from: number;
   readonly chain: string;
   /** Offset in the journal of the texts of later messages. */
@@ -57,7 +73,10 @@ type SnapshotBody = {
   readonly messages: readonly unknown[];
   readonly rest: unknown;
   readonly past: {
-    readonly hashes: readonly (readonly [string, { readonly before: string; readonly after?: string }])[];
+    readonly hashes: readonly (readonly [
+      string,
+      { readonly before: string; readonly after?: string },
+    ])[];
     readonly batchId: string | null;
     readonly seen: readonly (readonly [string, string])[];
   };
@@ -96,16 +115,24 @@ export const encodeSnapshot = (
   content: SnapshotContent,
   seed: number,
 ): { readonly bytes: Buffer; readonly crc: number } =>
-  seal(JSON.stringify({ version: 1, pawl: VERSION, machine, machineVersion, session, ...content }), seed);
+  seal(
+    JSON.stringify({ version: 1, pawl: VERSION, machine, machineVersion, session, ...content }),
+    seed,
+  );
 
-/** The good snapshots of a file from its beginning, with the end and the checksum of the last one. */
+/**
+ * The good snapshots of a file from its beginning, with the end and the checksum of the last one.
+ */
 type DecodedSnapshots = {
   readonly lines: readonly SnapshotLine[];
   readonly size: number;
   readonly crc: number;
 };
 
-const isOwnedBy = (line: SnapshotLine, { session, machine, machineVersion }: SnapshotOwner): boolean =>
+const isOwnedBy = (
+  line: SnapshotLine,
+  { session, machine, machineVersion }: SnapshotOwner,
+): boolean =>
   line.version === 1 &&
   line.pawl === VERSION &&
   line.session === session &&
@@ -197,14 +224,20 @@ const readBodies = (
   const first = lines.findLastIndex(({ from }) => from === 0);
   for (const line of lines.slice(first)) {
     if (line.from !== messages.length) return null;
-    // Safe: the checksums of the line and of the journal's bytes prove that this is what was written; its lock is held.
+    // Safe: the checksums of the line and of the journal's bytes prove that this is what was
+    // written; its lock is held.
     body = resolveReferences(line.body, journal) as SnapshotBody;
-    for (const message of body.messages) messages.push(message as Message); // safe for the same reason
+    // safe for the same reason
+    for (const message of body.messages) messages.push(message as Message);
     for (const [path, sha256] of body.past.seen) seen.set(path, sha256);
   }
   if (body === undefined) return null;
   const { hashes, batchId } = body.past;
-  return { messages, rest: body.rest, past: { lastAt: null, hashes: new Map(hashes), batchId, seen } };
+  return {
+    messages,
+    rest: body.rest,
+    past: { lastAt: null, hashes: new Map(hashes), batchId, seen },
+  };
 };
 
 const loadFrom = async <M extends MachineTypes>(
@@ -235,7 +268,11 @@ const loadFrom = async <M extends MachineTypes>(
   if (bodies === null) return null;
   const messages = AppendList.from(bodies.messages);
   const state = parts.join(bodies.rest, messages);
-  const fold = continueFold(machine, { state, seq: chosen.seq, path }, { messages, chain: chosen.chain });
+  const fold = continueFold(
+    machine,
+    { state, seq: chosen.seq, path },
+    { messages, chain: chosen.chain },
+  );
   if (fold.check(state) !== chosen.check) return null;
   return {
     start: {
@@ -248,8 +285,8 @@ const loadFrom = async <M extends MachineTypes>(
 };
 
 /**
- * Loads the state of a session from its snapshots. Null if there is none that fits the journal exactly: then the journal
- * is folded.
+ * Loads the state of a session from its snapshots. Null if there is none that fits the journal
+ * exactly: then the journal is folded.
  */
 export const loadSnapshot = async <M extends MachineTypes>(
   request: SnapshotRequest<M>,
@@ -264,8 +301,8 @@ export const loadSnapshot = async <M extends MachineTypes>(
 };
 
 /**
- * The beginning of a journal, read in blocks. As one buffer it would count as so much garbage that V8 collects all of
- * its memory while a session is opened, which takes a fifth of the time.
+ * The beginning of a journal, read in blocks. As one buffer it would count as so much garbage that
+ * V8 collects all of its memory while a session is opened, which takes a fifth of the time.
  */
 
 const BLOCK_BYTES = 1024 * 1024;
@@ -342,8 +379,8 @@ export type SnapshotPoint<M extends MachineTypes> = JournalEnd & {
 /**
  * Writes the snapshots of an open journal.
  *
- * A failure stops nothing but the snapshots: the journal holds everything. They are not synced, since a reader recognises
- * a snapshot that is not whole.
+ * A failure stops nothing but the snapshots: the journal holds everything. They are not synced,
+ * since a reader recognises a snapshot that is not whole.
  */
 export type SnapshotWriter<M extends MachineTypes> = {
   /** Whether the state after this entry is wanted. */
@@ -352,7 +389,10 @@ export type SnapshotWriter<M extends MachineTypes> = {
   see(events: readonly M['event'][]): void;
   /** Takes a state; it is written later if it is due. */
   offer(point: SnapshotPoint<M>): void;
-  /** Writes the last state if enough was added since the last snapshot. The journal's file must still be open. */
+  /**
+   * Writes the last state if enough was added since the last snapshot. The journal's file must
+   * still be open.
+   */
   close(): Promise<void>;
 };
 
@@ -379,8 +419,8 @@ type WriterParts<M extends MachineTypes> = SnapshotPlan & {
   readonly path: string;
   readonly fd: number;
   /**
-   * False once the journal is no longer this process's own, since nothing is left beside a journal that was removed; and
-   * once the disk was full, since the journal needs the space.
+   * False once the journal is no longer this process's own, since nothing is left beside a journal
+   * that was removed; and once the disk was full, since the journal needs the space.
    */
   readonly isAllowed: () => Promise<boolean>;
   readonly past: PastFiles | undefined;
@@ -403,8 +443,8 @@ const writeAll = (fd: number, bytes: Buffer, start: number): void => {
 };
 
 /**
- * Writes the bytes at `position`; at 0 as a new file, which takes the place of the old one when it is whole. What a full
- * disk has taken is removed again, since the journal needs that space.
+ * Writes the bytes at `position`; at 0 as a new file, which takes the place of the old one when it
+ * is whole. What a full disk has taken is removed again, since the journal needs that space.
  */
 const storeSnapshot = (path: string, bytes: Buffer, position: number): void => {
   const draft = `${path}.new`;
@@ -463,7 +503,8 @@ class Snapshots<M extends MachineTypes> implements SnapshotWriter<M> {
   }
 
   async close(): Promise<void> {
-    const isWorth = this.#added(this.#point?.seq ?? 0) >= Math.min(AT_CLOSE_MIN, this.#journal.every);
+    const isWorth =
+      this.#added(this.#point?.seq ?? 0) >= Math.min(AT_CLOSE_MIN, this.#journal.every);
     if (isWorth) await this.#write();
     this.#isOver = true;
   }
@@ -484,16 +525,21 @@ class Snapshots<M extends MachineTypes> implements SnapshotWriter<M> {
     }
   }
 
-  /** Appends a snapshot; it names all messages again if a summary has replaced some since the last one. */
+  /**
+   * Appends a snapshot; it names all messages again if a summary has replaced some since the last
+   * one.
+   */
   #append(point: SnapshotPoint<M>): WrittenSnapshots {
     const before = this.#written;
     const { messages } = point.summed;
     const { size: known, sum: knownSum, next, fileSize, crc: seed } = before ?? nothingWritten;
-    const goesOn = before !== null && before.messages.length > 0 && messages.continues(before.messages);
+    const goesOn =
+      before !== null && before.messages.length > 0 && messages.continues(before.messages);
     const start = Math.min(known, next);
     const bytes = readRange(this.#journal.fd, start, point.size);
     const sum = crc32(bytes.subarray(known - start), knownSum);
-    // A snapshot must not vouch for bytes that were damaged in the file since: the next opening has to find them.
+    // A snapshot must not vouch for bytes that were damaged in the file since: the next opening has
+    // to find them.
     if (sum !== point.sum) throw new Error('the journal is not what was written to it');
     const content = this.#contentOf(point, { bytes, start }, goesOn ? before : null);
     const line = encodeSnapshot(this.#owner, { ...content, sum }, seed);
@@ -520,12 +566,23 @@ class Snapshots<M extends MachineTypes> implements SnapshotWriter<M> {
     const messages = summed.messages
       .toArray(from)
       .map((message) =>
-        message.role === 'assistant' ? references.replaceWhole(message) : references.replace(message),
+        message.role === 'assistant'
+          ? references.replaceWhole(message)
+          : references.replace(message),
       );
     const { next } = references;
     const rest = references.replace(this.#states.restOf(state));
     const past = this.#pastSince(before?.seen ?? new Map());
-    return { seq, line: crc, check, size, from, chain: summed.chain, next, body: { messages, rest, past } };
+    return {
+      seq,
+      line: crc,
+      check,
+      size,
+      from,
+      chain: summed.chain,
+      next,
+      body: { messages, rest, past },
+    };
   }
 
   #pastSince(known: ReadonlyMap<string, string>): SnapshotBody['past'] {
@@ -542,20 +599,26 @@ const nothingWritten = { size: 0, sum: 0, next: 0, fileSize: 0, crc: 0 };
 const noPast: PastFiles = { lastAt: null, hashes: new Map(), batchId: null, seen: new Map() };
 
 /** Null for a machine whose states are not stored. */
-export const writeSnapshots = <M extends MachineTypes>(parts: WriterParts<M>): SnapshotWriter<M> | null => {
+export const writeSnapshots = <M extends MachineTypes>(
+  parts: WriterParts<M>,
+): SnapshotWriter<M> | null => {
   const { snapshots } = parts.machine;
   return snapshots === undefined ? null : new Snapshots(parts, snapshots);
 };
 
 /**
- * Values as JSON whose long texts are not stored again: a reference to the bytes of the journal stands in their place.
+ * Values as JSON whose long texts are not stored again: a reference to the bytes of the journal
+ * stands in their place.
  *
- * A reference is a text that begins with NUL: its form, and offset and length of JSON in the journal. Other texts that begin
- * with NUL get another one before it.
+ * A reference is a text that begins with NUL: its form, and offset and length of JSON in the
+ * journal. Other texts that begin with NUL get another one before it.
  */
 const MARK = '\u0000';
 
-/** How the bytes are read. Most are ASCII, and need no decoder; those of a text without escapes need no parser either. */
+/**
+ * How the bytes are read. Most are ASCII, and need no decoder; those of a text without escapes need
+ * no parser either.
+ */
 const [JSON_FORM, ASCII_FORM, TEXT_FORM] = ['j', 'a', 't'];
 
 const textForm = (json: string, bytes: number): string => {
@@ -641,7 +704,9 @@ const readText = (text: string, journal: Bytes): unknown => {
   return JSON.parse(journal.toString(form === ASCII_FORM ? 'latin1' : 'utf8', start, end));
 };
 
-/** Puts the texts back, within the value that is given. `journal` is the journal from its beginning. */
+/**
+ * Puts the texts back, within the value that is given. `journal` is the journal from its beginning.
+ */
 export const resolveReferences = (value: unknown, journal: Bytes): unknown => {
   if (typeof value === 'string') return value.startsWith(MARK) ? readText(value, journal) : value;
   if (typeof value !== 'object' || value === null) return value;

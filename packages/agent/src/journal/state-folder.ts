@@ -1,4 +1,7 @@
-/** The state folder: which files it holds, how they become durable, and the texts that are named by their hash. */
+/**
+ * The state folder: which files it holds, how they become durable, and the texts that are named by
+ * their hash.
+ */
 
 import { hash, randomUUID } from 'node:crypto';
 import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
@@ -10,19 +13,18 @@ import { blobDamaged, cannotRead, cannotWrite, errorCode } from './journal-error
 /**
  * Paths under the state folder.
  *
- * sessions/ID.jsonl         a journal; ID.jsonl.torn-1, -2, ... incomplete lines that were cut off its end
- * sessions/ID.jsonl.import  the journal while it is imported; its lock is held
- * sessions/ID.lock          the process that has it open; ID.lock.* its socket, and claims to the lock
- * sessions/ID.mark          the last entry that was acknowledged
- * sessions/ID.snapshot      states that were folded before; ID.snapshot.new while the first one is written
- * sessions/ID.commits       whose the uncommitted files of the workspace are, with auto-commit (workspace/commits/)
- * sessions/ID.owner        proves that the session was created here, see session-owner.ts
- * sessions/ID.reserve       space for the end of an open session, should the disk be full
- * sessions/ID.deleted        the journal of a session that is being deleted, see removal/delete-session.ts
- * sessions/ID/              pictures that the user pasted into the session, as files
- * rescued/ID.jsonl          copy of a journal whose own file was removed or changed while the session ran
- * owner.key                 secret of this state folder
- * blobs/ab/abcdef...        texts named by their sha256, shared by all sessions
+ * sessions/ID.jsonl a journal; ID.jsonl.torn-1, -2, ... incomplete lines that were cut off its end
+ * sessions/ID.jsonl.import the journal while it is imported; its lock is held sessions/ID.lock the
+ * process that has it open; ID.lock.* its socket, and claims to the lock sessions/ID.mark the last
+ * entry that was acknowledged sessions/ID.snapshot states that were folded before; ID.snapshot.new
+ * while the first one is written sessions/ID.commits whose the uncommitted files of the workspace
+ * are, with auto-commit (workspace/commits/) sessions/ID.owner proves that the session was created
+ * here, see session-owner.ts sessions/ID.reserve space for the end of an open session, should the
+ * disk be full sessions/ID.deleted the journal of a session that is being deleted, see
+ * removal/delete-session.ts sessions/ID/ pictures that the user pasted into the session, as files
+ * rescued/ID.jsonl copy of a journal whose own file was removed or changed while the session ran
+ * owner.key secret of this state folder blobs/ab/abcdef... texts named by their sha256, shared by
+ * all sessions
  *
  * Files are created with mode 0600, folders with 0700.
  */
@@ -55,7 +57,8 @@ export const blobPath = (folder: string, sha256: string): string =>
   join(folder, 'blobs', sha256.slice(0, 2), sha256);
 
 /** Ids become file names, so they have no separators and no leading dot. */
-export const isSessionId = (text: string): boolean => /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(text);
+export const isSessionId = (text: string): boolean =>
+  /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(text);
 
 const idBefore =
   (end: string) =>
@@ -66,7 +69,10 @@ const idBefore =
 
 /** The session id in a journal's file name; undefined for other files. */
 export const parseJournalName = idBefore(SUFFIX);
-/** The session id in the name of the journal of a session that is being deleted; undefined for other files. */
+/**
+ * The session id in the name of the journal of a session that is being deleted; undefined for other
+ * files.
+ */
 export const parseDeletedName = idBefore(DELETED);
 
 /** Makes the names in a folder durable. */
@@ -107,11 +113,11 @@ const syncIfAllowed = async (folder: string): Promise<void> => {
 };
 
 /**
- * Creates a folder and its missing parents, durably. (mkdir's own `recursive` fails with a misleading ENOENT on a
- * read-only file system.)
+ * Creates a folder and its missing parents, durably. (mkdir's own `recursive` fails with a
+ * misleading ENOENT on a read-only file system.)
  *
- * A folder that exists may come from a process that was killed before the names of the folder and of its parent were
- * durable. So both are synced once in each process.
+ * A folder that exists may come from a process that was killed before the names of the folder and
+ * of its parent were durable. So both are synced once in each process.
  */
 export const makeFolder = async (folder: string): Promise<void> => {
   const isNew = await makeMissing(folder);
@@ -124,8 +130,8 @@ export const makeFolder = async (folder: string): Promise<void> => {
 };
 
 /**
- * Writes a file atomically, also across a power loss: written as `draft`, synced, renamed. Replaces an existing file at
- * `path`.
+ * Writes a file atomically, also across a power loss: written as `draft`, synced, renamed. Replaces
+ * an existing file at `path`.
  */
 export const writeWhole = async (
   path: string,
@@ -197,7 +203,10 @@ const get = async (folder: string, sha256: string): Promise<string | undefined> 
   throw blobDamaged(path);
 };
 
-/** Texts as files named by their sha256. `get` rejects with `damaged` if the content no longer fits the name. */
+/**
+ * Texts as files named by their sha256. `get` rejects with `damaged` if the content no longer fits
+ * the name.
+ */
 export const fileBlobs = (folder: string): Blobs => ({
   put: (text) => put(folder, text),
   get: (sha256) => get(folder, sha256),

@@ -1,4 +1,7 @@
-/** Computes the steps of a journal. Pure: no action is performed, and the same entries give the same steps. */
+/**
+ * Computes the steps of a journal. Pure: no action is performed, and the same entries give the same
+ * steps.
+ */
 
 import { initialState, step } from '../machine/machine.js';
 import type { State } from '../machine/state.js';
@@ -55,10 +58,11 @@ const stepsOfStream = async function* (
 };
 
 /**
- * Computes each step of an agent's session from its journal: the state before, the event, the edges taken, the state
- * after, the actions. `entries` must start at seq 1 and can come from a file, a list or a running session
- * (`session.events()`, `runtime.read(id)`). Stop iterating to stop the work. No action is performed. Only reading
- * `entries` can throw; an event that the machine does not know gives a diagnostic.
+ * Computes each step of an agent's session from its journal: the state before, the event, the edges
+ * taken, the state after, the actions. `entries` must start at seq 1 and can come from a file, a
+ * list or a running session (`session.events()`, `runtime.read(id)`). Stop iterating to stop the
+ * work. No action is performed. Only reading `entries` can throw; an event that the machine does
+ * not know gives a diagnostic.
  */
 export function steps(
   header: Pick<Header, 'settings'>,

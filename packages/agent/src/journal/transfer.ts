@@ -30,7 +30,9 @@ import {
 type Exported = { readonly entries: number; readonly blobs: number; readonly bytes: number };
 
 /** The good lines of a stored journal; throws if it is damaged before its end. */
-const readGood = async (path: string): Promise<{ readonly journal: Buffer; readonly entries: number }> => {
+const readGood = async (
+  path: string,
+): Promise<{ readonly journal: Buffer; readonly entries: number }> => {
   const mark = await readMark(path); // before the size: a writer may be at work
   return withRegular(path, async (file, status) => {
     const { seq, size, fault, isTorn } = await scanFile(file, path, status.size, mark);
@@ -38,8 +40,11 @@ const readGood = async (path: string): Promise<{ readonly journal: Buffer; reado
       throw new JournalError(
         'damaged',
         path,
-        `The journal ${path} is damaged at line ${fault.line}: ${fault.why}. Nothing was exported.` +
-          (fault.seq === 0 ? '' : ` Export a fork of its good entries: pawl fork ID --at ${fault.seq}`),
+        `The journal ${path} is damaged at line ${fault.line}: ${fault.why}. Nothing was ` +
+          'exported.' +
+          (fault.seq === 0
+            ? ''
+            : ` Export a fork of its good entries: pawl fork ID --at ${fault.seq}`),
         { line: fault.line, seq: fault.seq },
       );
     const journal = Buffer.alloc(size);
@@ -51,7 +56,11 @@ const readGood = async (path: string): Promise<{ readonly journal: Buffer; reado
 };
 
 const fileThere = (path: string): JournalError =>
-  new JournalError('cannotWrite', path, `${path} is there already and stays as it is. Name another file.`);
+  new JournalError(
+    'cannotWrite',
+    path,
+    `${path} is there already and stays as it is. Name another file.`,
+  );
 
 /** Writes all parts to a new file; removes it if that fails. */
 const writeNew = async (target: string, parts: readonly Buffer[]): Promise<void> => {
@@ -70,10 +79,14 @@ const writeNew = async (target: string, parts: readonly Buffer[]): Promise<void>
 };
 
 /**
- * Writes a session with its blobs to one new file. A journal that another process is writing to is exported up to its
- * last whole line.
+ * Writes a session with its blobs to one new file. A journal that another process is writing to is
+ * exported up to its last whole line.
  */
-export const exportSession = async (folder: string, sessionId: string, target: string): Promise<Exported> => {
+export const exportSession = async (
+  folder: string,
+  sessionId: string,
+  target: string,
+): Promise<Exported> => {
   const { journal, entries } = await readGood(journalPath(folder, sessionId));
   const blobs: NamedBlob[] = [];
   for await (const blob of namedBlobs(folder, journal)) {
@@ -96,7 +109,10 @@ type Imported = {
   readonly sessionId: string;
   readonly entries: number;
   readonly blobs: number;
-  /** Blobs of the header that neither the file nor the state folder has: the session can be read, but not go on. */
+  /**
+   * Blobs of the header that neither the file nor the state folder has: the session can be read,
+   * but not go on.
+   */
   readonly missing: readonly string[];
 };
 
@@ -123,7 +139,8 @@ const takeApart = (path: string, bytes: Buffer): Content => {
       throw new JournalError(
         'newerVersion',
         path,
-        `${path} has export version ${read.version}, which this Pawl can't read. Update Pawl to import it.`,
+        `${path} has export version ${read.version}, which this Pawl can't read. Update Pawl ` +
+          'to import it.',
       );
     case 'manifest': {
       const { sessionId, journal, blobs } = read.manifest;
@@ -148,15 +165,24 @@ const alreadyThere = (path: string, sessionId: string): JournalError =>
   new JournalError(
     'exists',
     path,
-    `The session ${sessionId} is here already (${path}), and an import replaces nothing. Move that file away first, or ` +
+    `The session ${sessionId} is here already (${path}), and an import replaces nothing. ` +
+      'Move that file away first, or ' +
       `look at it: pawl show ${sessionId}`,
   );
 
-/** Checks and folds the entries of an agent's journal: what does not fit the machine is refused here. */
+/**
+ * Checks and folds the entries of an agent's journal: what does not fit the machine is refused
+ * here.
+ */
 const checkEntries = async (source: string, journal: Buffer): Promise<void> => {
   const begin = await JournalScan.begin(bufferSource(journal), source, journal.length);
   if (machineKind(begin.header) !== agentMachine.kind) return;
-  const scan = await JournalScan.beginOf<AgentTypes>('agent', bufferSource(journal), source, journal.length);
+  const scan = await JournalScan.beginOf<AgentTypes>(
+    'agent',
+    bufferSource(journal),
+    source,
+    journal.length,
+  );
   checkHeader(source, agentMachine, scan.header);
   const fold = beginFold(scan.header, agentMachine, source);
   for await (const records of scan.records()) {
@@ -168,8 +194,16 @@ const checkEntries = async (source: string, journal: Buffer): Promise<void> => {
 type Verified = { readonly header: Header<MachineTypes>; readonly entries: number };
 
 /** Verifies the lines of a journal; throws unless all are good. */
-const verifyContent = async (source: string, { journal, sessionId }: Content): Promise<Verified> => {
-  const { header, seq, fault } = await scanFile(bufferSource(journal), source, journal.length, null);
+const verifyContent = async (
+  source: string,
+  { journal, sessionId }: Content,
+): Promise<Verified> => {
+  const { header, seq, fault } = await scanFile(
+    bufferSource(journal),
+    source,
+    journal.length,
+    null,
+  );
   if (fault !== null) throw cannotImport(source, `line ${fault.line} of the journal: ${fault.why}`);
   if (header === null || !isSessionId(header.sessionId))
     throw cannotImport(source, 'its session has no valid id');
@@ -180,7 +214,11 @@ const verifyContent = async (source: string, { journal, sessionId }: Content): P
   } catch (error) {
     if (error instanceof JournalError && error.kind === 'newerVersion') throw error;
     const why =
-      error instanceof JournalError ? error.why : error instanceof Error ? error.message : String(error);
+      error instanceof JournalError
+        ? error.why
+        : error instanceof Error
+          ? error.message
+          : String(error);
     throw cannotImport(source, why);
   }
   return { header, entries: seq };
@@ -192,12 +230,14 @@ const findMissing = async (
   get: (sha256: string) => Promise<string | undefined>,
 ): Promise<readonly string[]> => {
   const missing: string[] = [];
-  for (const sha256 of [instructions, tools]) if ((await get(sha256)) === undefined) missing.push(sha256);
+  for (const sha256 of [instructions, tools])
+    if ((await get(sha256)) === undefined) missing.push(sha256);
   return missing;
 };
 
 const writeDraft = async (draft: string, journal: Buffer): Promise<void> => {
-  await rm(draft, { force: true }); // of a killed import; it may be a second name of a journal, so it is not overwritten
+  // of a killed import; it may be a second name of a journal, so it is not overwritten
+  await rm(draft, { force: true });
   const handle = await open(draft, 'wx', FILE_MODE);
   try {
     await handle.appendFile(journal);
@@ -231,7 +271,10 @@ const refuseExisting = async (path: string, sessionId: string): Promise<void> =>
   if (isThere) throw alreadyThere(path, sessionId);
 };
 
-/** Writes blobs and journal while it holds the session's lock: so what a killed import leaves is known as such. */
+/**
+ * Writes blobs and journal while it holds the session's lock: so what a killed import leaves is
+ * known as such.
+ */
 const placeSession = async (
   folder: string,
   sessionId: string,
@@ -254,8 +297,9 @@ const placeSession = async (
 };
 
 /**
- * Stores a session from an exported file, or from a journal. Verifies everything first, replaces nothing, and performs
- * nothing. A session that is here already, even an unreadable one, stays as it is.
+ * Stores a session from an exported file, or from a journal. Verifies everything first, replaces
+ * nothing, and performs nothing. A session that is here already, even an unreadable one, stays as
+ * it is.
  */
 export const importSession = async (folder: string, source: string): Promise<Imported> => {
   const content = takeApart(source, await readSource(source));
@@ -281,9 +325,9 @@ export const importSession = async (folder: string, source: string): Promise<Imp
 };
 
 /**
- * What proves that no entries are missing at the end. `mark`: the last acknowledged entry is there. `export`: the parts
- * have the size and the sha256 of the export. `nothing`: there is no good mark beside the journal, so a cut at the end of a
- * line can't be seen.
+ * What proves that no entries are missing at the end. `mark`: the last acknowledged entry is there.
+ * `export`: the parts have the size and the sha256 of the export. `nothing`: there is no good mark
+ * beside the journal, so a cut at the end of a line can't be seen.
  */
 export type EndProof = 'mark' | 'export' | 'nothing';
 
@@ -318,7 +362,8 @@ type Scanned = Omit<Content, 'journal'> & {
 
 const scanStored = async (path: string, mark: Mark | null): Promise<Scanned> => {
   const scanned = await scanJournal(path, mark);
-  if (scanned !== null) return { scanned, blobs: [], sessionId: null, load: () => readSource(path) };
+  if (scanned !== null)
+    return { scanned, blobs: [], sessionId: null, load: () => readSource(path) };
   const { journal, ...content } = takeApart(path, await readSource(path));
   return {
     ...content,
@@ -329,17 +374,25 @@ const scanStored = async (path: string, mark: Mark | null): Promise<Scanned> => 
 
 const BLOCK_BYTES = 1 << 20;
 
-/** Scans a journal where it is, since a power loss can leave gigabytes of zeros at its end; null for an exported session. */
+/**
+ * Scans a journal where it is, since a power loss can leave gigabytes of zeros at its end; null for
+ * an exported session.
+ */
 const scanJournal = (path: string, mark: Mark | null): Promise<ScannedFile | null> =>
   withRegular(path, async (file, status) => {
     const { value: lines } = await readLines(file, status.size, BLOCK_BYTES).next();
     const first = lines === undefined ? '' : splitFirst(lines).first.toString();
-    return readManifest(first).kind === 'none' ? await scanFile(file, path, status.size, mark) : null;
+    return readManifest(first).kind === 'none'
+      ? await scanFile(file, path, status.size, mark)
+      : null;
   }).catch((error: unknown) => {
     throw cannotRead(path, error);
   });
 
-/** Verifies each line of a journal, or each part of an exported session, and the blobs that are there. Changes nothing. */
+/**
+ * Verifies each line of a journal, or each part of an exported session, and the blobs that are
+ * there. Changes nothing.
+ */
 export const verifyStored = async (path: string): Promise<Verification> => {
   const mark = await readMark(path); // before the content: a writer may be at work
   const { scanned, blobs, sessionId, load } = await scanStored(path, mark);
@@ -354,7 +407,8 @@ export const verifyStored = async (path: string): Promise<Verification> => {
   } as const;
   const folder = findStateFolder(path);
   if (fault !== null) return { ...verification, blobs: blobs.length, fault: { ...fault, path } };
-  if (folder === null || header === null) return { ...verification, blobs: blobs.length, fault: null };
+  if (folder === null || header === null)
+    return { ...verification, blobs: blobs.length, fault: null };
   const missing = [header.instructions, header.tools]
     .map((sha256) => blobPath(folder, sha256))
     .find((blob) => !existsSync(blob));
@@ -401,12 +455,16 @@ const endFault = ({ ending, line, size, seq }: JournalScan<MachineTypes>): Journ
   const at = { line: line + 1, byte: size, seq };
   if (ending.kind === 'damaged') return { ...at, why: ending.error.why };
   if (ending.kind === 'torn')
-    return { ...at, why: `it is incomplete: the last ${ending.bytes} bytes were never acknowledged` };
+    return {
+      ...at,
+      why: `it is incomplete: the last ${ending.bytes} bytes were never acknowledged`,
+    };
   return null;
 };
 
 /**
- * Reads and verifies all lines of a journal of any machine, and compares its end with the mark. Rejects with `newerVersion`.
+ * Reads and verifies all lines of a journal of any machine, and compares its end with the mark.
+ * Rejects with `newerVersion`.
  */
 const scanFile = async (
   source: ByteSource,
@@ -459,7 +517,9 @@ const isPart = (value: unknown): value is Part =>
   typeof value.sha256 === 'string' &&
   /^[0-9a-f]{64}$/.test(value.sha256);
 
-/** `none`: the file is no export. `newer`: a later Pawl made it. `bad`: the manifest is incomplete. */
+/**
+ * `none`: the file is no export. `newer`: a later Pawl made it. `bad`: the manifest is incomplete.
+ */
 type ReadManifest =
   | { readonly kind: 'manifest'; readonly manifest: Manifest }
   | { readonly kind: 'none' | 'bad' }
@@ -471,7 +531,12 @@ const readManifest = (line: string): ReadManifest => {
   if (!isRecord(value) || typeof value.pawlExport !== 'number') return { kind: 'none' };
   if (value.pawlExport > VERSION) return { kind: 'newer', version: value.pawlExport };
   const { sessionId, journal, blobs } = value;
-  if (typeof sessionId !== 'string' || !isPart(journal) || !Array.isArray(blobs) || !blobs.every(isPart))
+  if (
+    typeof sessionId !== 'string' ||
+    !isPart(journal) ||
+    !Array.isArray(blobs) ||
+    !blobs.every(isPart)
+  )
     return { kind: 'bad' };
   return { kind: 'manifest', manifest: createManifest(sessionId, journal, blobs) };
 };
@@ -487,7 +552,10 @@ type NamedBlob = {
 
 const HASH = /(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/g;
 
-/** Hashes in the text of a journal. Not all of them name blobs: state checks and file contents have hashes, too. */
+/**
+ * Hashes in the text of a journal. Not all of them name blobs: state checks and file contents have
+ * hashes, too.
+ */
 const hashesIn = (journal: Buffer): ReadonlySet<string> =>
   new Set(journal.toString('latin1').match(HASH) ?? []);
 

@@ -1,4 +1,7 @@
-/** An open journal: entries become lines, lines are appended durably and in groups, as long as the file is still ours. */
+/**
+ * An open journal: entries become lines, lines are appended durably and in groups, as long as the
+ * file is still ours.
+ */
 
 import {
   closeSync,
@@ -54,13 +57,20 @@ type FileJournalParts<M extends MachineTypes> = {
   readonly written: WrittenSnapshots | null;
 };
 
-/** The lines of the drafts that follow the last line. The last one records its state for a snapshot if that is due. */
+/**
+ * The lines of the drafts that follow the last line. The last one records its state for a snapshot
+ * if that is due.
+ */
 const encodeDrafts = <M extends MachineTypes>(
   { fold, checkEvery }: Pick<FileJournalParts<M>, 'fold' | 'checkEvery'>,
   last: JournalEnd,
   drafts: readonly EntryDraft<M>[],
   snapshots: Pick<SnapshotWriter<M>, 'isDue'> | null,
-): { readonly bytes: Buffer; readonly last: JournalEnd; readonly point: SnapshotPoint<M> | null } => {
+): {
+  readonly bytes: Buffer;
+  readonly last: JournalEnd;
+  readonly point: SnapshotPoint<M> | null;
+} => {
   const lines: Buffer[] = [];
   let [{ seq, crc, size, sum }, point]: [JournalEnd, SnapshotPoint<M> | null] = [last, null];
   for (const [index, { event, state }] of drafts.entries()) {
@@ -174,11 +184,18 @@ export type FileTarget = Pick<FileHandle, 'datasync' | 'truncate' | 'close'> & {
 
 /** Decides whether the file still belongs to the writer. */
 type Ownership = {
-  /** Looks before a write. Rejects if the file is not the writer's own, or is not `size` bytes long. */
+  /**
+   * Looks before a write. Rejects if the file is not the writer's own, or is not `size` bytes long.
+   */
   before(size: number): Promise<void>;
-  /** Looks again once the bytes are on disk, before anybody is told so. Throws in the same cases. */
+  /**
+   * Looks again once the bytes are on disk, before anybody is told so. Throws in the same cases.
+   */
   after(size: number): void;
-  /** The error for what a look has thrown; saves what it can of the file, and of the lines that were not written. */
+  /**
+   * The error for what a look has thrown; saves what it can of the file, and of the lines that were
+   * not written.
+   */
   explain(error: unknown, size: number, unwritten: Buffer): Promise<unknown>;
 };
 
@@ -194,14 +211,15 @@ const syncElsewhere = (fd: number): Promise<void> =>
   });
 
 /**
- * Wraps a file handle for the writer. A round trip to another thread takes longer than a write to the system's cache,
- * and as long as a sync to a fast disk. So both run synchronously while the disk is fast; a slow disk blocks the event
- * loop only once.
+ * Wraps a file handle for the writer. A round trip to another thread takes longer than a write to
+ * the system's cache, and as long as a sync to a fast disk. So both run synchronously while the
+ * disk is fast; a slow disk blocks the event loop only once.
  */
 export const fileTarget = (handle: FileHandle): FileTarget => {
   let tookMs = 0;
   return {
-    write: (bytes, offset, length, position) => writeSync(handle.fd, bytes, offset, length, position),
+    write: (bytes, offset, length, position) =>
+      writeSync(handle.fd, bytes, offset, length, position),
     async datasync() {
       const startedAtMs = performance.now();
       if (tookMs > promptMs) await syncElsewhere(handle.fd);
@@ -222,7 +240,8 @@ type Waiting = {
 
 const joinGroup = (group: readonly Waiting[]): Buffer => joinLines(group.map(({ bytes }) => bytes));
 
-const isFull = (error: unknown): boolean => errorCode(error) === 'ENOSPC' || errorCode(error) === 'EDQUOT';
+const isFull = (error: unknown): boolean =>
+  errorCode(error) === 'ENOSPC' || errorCode(error) === 'EDQUOT';
 
 /** True if the file belongs to somebody else, who must find it unchanged. */
 const isForeign = (error: Error): boolean =>
@@ -231,13 +250,15 @@ const isForeign = (error: Error): boolean =>
 /**
  * Appends to a file, durably and in groups.
  *
- * 1. Lines that arrive while a group is being written form the next group: one write and one fdatasync for all.
+ * 1. Lines that arrive while a group is being written form the next group: one write and one
+ *    fdatasync for all.
  * 2. Groups are written in order, never two at once; a `write` resolves when its bytes are durable.
- * 3. After a failure nothing more is written, since the content of the disk is unknown until the file is read again. The
- *    file is truncated to the last durable byte, so that no complete line ever follows half a group.
+ * 3. After a failure nothing more is written, since the content of the disk is unknown until the
+ *    file is read again. The file is truncated to the last durable byte, so that no complete line
+ *    ever follows half a group.
  * 4. When the disk is full, reserved space is freed once, and the group is written again.
- * 5. A file that no longer belongs to the writer is not changed any more. A group counts as durable only if the file
- *    belonged to the writer after its sync, too.
+ * 5. A file that no longer belongs to the writer is not changed any more. A group counts as durable
+ *    only if the file belonged to the writer after its sync, too.
  */
 export class GroupWriter {
   readonly #handle: FileTarget;
@@ -280,7 +301,10 @@ export class GroupWriter {
     });
   }
 
-  /** Refuses further writes, and closes the file after the pending ones. Rejects if the file is not the writer's own. */
+  /**
+   * Refuses further writes, and closes the file after the pending ones. Rejects if the file is not
+   * the writer's own.
+   */
   async close(): Promise<void> {
     const isGood = this.#refusal === null;
     this.#refusal ??= closed(this.#path);
@@ -337,7 +361,10 @@ export class GroupWriter {
     const refused = [...group, ...this.#waiting];
     this.#waiting = [];
     const unwritten = joinGroup(refused);
-    const error = cannotWrite(this.#path, await this.#ownership.explain(fault, this.#size, unwritten));
+    const error = cannotWrite(
+      this.#path,
+      await this.#ownership.explain(fault, this.#size, unwritten),
+    );
     this.#refusal = error;
     if (!isForeign(error)) await this.#cutBack();
     for (const { refuse } of refused) refuse(error);
@@ -360,8 +387,8 @@ const joinLines = (lines: readonly Buffer[]): Buffer => {
 };
 
 /**
- * Disk space that an open journal keeps for its end: a file of this size, removed when the disk is full. The results of
- * the calls of one reply and the end of the session fit into it.
+ * Disk space that an open journal keeps for its end: a file of this size, removed when the disk is
+ * full. The results of the calls of one reply and the end of the session fit into it.
  */
 const RESERVE_BYTES = 256 * 1024;
 
@@ -411,8 +438,8 @@ const openReserve = (journal: string): DiskReserve => {
 };
 
 /**
- * How often the content of a file is read again because its time was changed. Some network file systems change the time
- * late, and a journal must not be read again for each of its lines.
+ * How often the content of a file is read again because its time was changed. Some network file
+ * systems change the time late, and a journal must not be read again for each of its lines.
  */
 const CONTENT_READS_MAX = 8;
 
@@ -424,7 +451,10 @@ type OpenFile = {
   readonly resume: string;
 };
 
-/** Throws if the lock or the file is not the writer's own. Who takes the lock also exchanges the file: then that is said. */
+/**
+ * Throws if the lock or the file is not the writer's own. Who takes the lock also exchanges the
+ * file: then that is said.
+ */
 const refuseForeign = (lock: OpenFile['lock'], look: FileCheck): void => {
   const loss = lock.loss();
   if (loss?.kind === 'takenOver') throw loss;
@@ -446,8 +476,9 @@ const isIntact = async (handle: FileHandle, path: string, size: number): Promise
 const COMPARED_BYTES = 4_096;
 
 /**
- * True if the file at the path holds the same lines up to `size`, and more: another process took the session over and has
- * ended since. The checksums of lines depend on all lines before, so the last ones are enough.
+ * True if the file at the path holds the same lines up to `size`, and more: another process took
+ * the session over and has ended since. The checksums of lines depend on all lines before, so the
+ * last ones are enough.
  */
 const wasContinued = (handle: FileHandle, path: string, size: number): Promise<boolean> =>
   withRegular(path, async (file, status) => {
@@ -459,7 +490,10 @@ const wasContinued = (handle: FileHandle, path: string, size: number): Promise<b
     return written.equals(other);
   });
 
-/** The writer owns its file while it holds the lock, and the path leads to the file as the writer left it. */
+/**
+ * The writer owns its file while it holds the lock, and the path leads to the file as the writer
+ * left it.
+ */
 const watchOwnership = ({ handle, path, lock, resume }: OpenFile): Ownership => {
   const identity = new FileIdentity(handle, path);
   let reads = 0;
@@ -485,7 +519,15 @@ const watchOwnership = ({ handle, path, lock, resume }: OpenFile): Ownership => 
 
 /** What somebody else did to the file of an open journal. */
 type ForeignChange =
-  | { readonly kind: 'removed' | 'folderRemoved' | 'replaced' | 'readOnly' | 'truncated' | 'extended' }
+  | {
+      readonly kind:
+        | 'removed'
+        | 'folderRemoved'
+        | 'replaced'
+        | 'readOnly'
+        | 'truncated'
+        | 'extended';
+    }
   /** `to` is null where the system does not tell the new path. */
   | { readonly kind: 'moved'; readonly to: string | null };
 
@@ -504,8 +546,8 @@ const findNewPath = (handle: FileHandle): string | null => {
 /**
  * Recognises the file of an open journal.
  *
- * The path must lead to the file that was opened, with the size that this process gave it. A file system that reuses
- * inode numbers can't hide an exchange, since the open file keeps its number.
+ * The path must lead to the file that was opened, with the size that this process gave it. A file
+ * system that reuses inode numbers can't hide an exchange, since the open file keeps its number.
  */
 class FileIdentity {
   readonly #handle: FileHandle;
@@ -545,7 +587,8 @@ class FileIdentity {
   #status(): Stats | ForeignChange {
     const status = statSync(this.#path, { throwIfNoEntry: false });
     if (status?.ino === this.#opened.ino && status.dev === this.#opened.dev) return status;
-    if (fstatSync(this.#handle.fd).nlink > 0) return { kind: 'moved', to: findNewPath(this.#handle) };
+    if (fstatSync(this.#handle.fd).nlink > 0)
+      return { kind: 'moved', to: findNewPath(this.#handle) };
     if (status !== undefined) return { kind: 'replaced' };
     return { kind: existsSync(dirname(this.#path)) ? 'removed' : 'folderRemoved' };
   }
@@ -622,7 +665,8 @@ const foreignChange = (
   new JournalError(
     'foreignChange',
     path,
-    `The journal ${path} ${describeChange(change)} while its session was running, so the session stopped. ` +
+    `The journal ${path} ${describeChange(change)} while its session was running, so the ` +
+      'session stopped. ' +
       describeNextStep(path, change, rescued, resume),
   );
 
@@ -632,7 +676,8 @@ const takenOver = (path: string, resume: string): JournalError => {
   return new JournalError(
     'takenOver',
     path,
-    `The session ${sessionId} was taken over by another process, which has ended since, so it was stopped here. ` +
+    `The session ${sessionId} was taken over by another process, which has ended since, so ` +
+      'it was stopped here. ' +
       `All that was acknowledged is in the journal. To go on: ${resume} ${sessionId}`,
   );
 };
@@ -643,9 +688,15 @@ type Rescued = { readonly path: string; readonly entries: number };
 const NAMES_MAX = 1_000;
 
 /** Creates a file with a name of its own. */
-const createIn = async (folder: string, name: string): Promise<{ handle: FileHandle; path: string }> => {
+const createIn = async (
+  folder: string,
+  name: string,
+): Promise<{ handle: FileHandle; path: string }> => {
   for (let number = 1; ; number++) {
-    const path = join(folder, number === 1 ? name : `${name.replace(/\.jsonl$/, '')}.${number}.jsonl`);
+    const path = join(
+      folder,
+      number === 1 ? name : `${name.replace(/\.jsonl$/, '')}.${number}.jsonl`,
+    );
     try {
       return { handle: await open(path, 'wx', FILE_MODE), path };
     } catch (error) {
@@ -683,9 +734,9 @@ const writeCopy = async (
 };
 
 /**
- * Copies the good lines of an open journal to a new file, with the lines that could not be written. A file that was
- * removed still has its content while it is open. The copy is made beside the sessions, or in the folder for temporary
- * files; null if neither works, or nothing good is left.
+ * Copies the good lines of an open journal to a new file, with the lines that could not be written.
+ * A file that was removed still has its content while it is open. The copy is made beside the
+ * sessions, or in the folder for temporary files; null if neither works, or nothing good is left.
  */
 const rescue = async (
   journal: FileHandle,
@@ -703,7 +754,10 @@ const rescue = async (
       return writeCopy(journal, good, rest, { folder, name });
     };
     return await beside().catch(async () =>
-      writeCopy(journal, good, rest, { folder: await mkdtemp(join(tmpdir(), 'pawl-rescued-')), name }),
+      writeCopy(journal, good, rest, {
+        folder: await mkdtemp(join(tmpdir(), 'pawl-rescued-')),
+        name,
+      }),
     );
   } catch {
     // The error that stopped the session is the one to report; it then says that there is no copy.

@@ -25,7 +25,11 @@ export type Action =
   /** Ends a preview or a question to the user. */
   | { readonly type: 'WithdrawApproval'; readonly batchId: string; readonly callId: string }
   /** The calls to start now. */
-  | { readonly type: 'ExecuteTools'; readonly batchId: string; readonly calls: readonly JudgedCall[] }
+  | {
+      readonly type: 'ExecuteTools';
+      readonly batchId: string;
+      readonly calls: readonly JudgedCall[];
+    }
   | {
       readonly type: 'CancelTools';
       readonly batchId: string;
@@ -37,11 +41,14 @@ export type Action =
       readonly hookId: string;
       readonly phase: HookPhase;
       /**
-       * Mutating calls of the batch that ran, however they ended, in call order. With the setting `hooks` at
-       * `mutatingOk` only those that ended ok.
+       * Mutating calls of the batch that ran, however they ended, in call order. With the setting
+       * `hooks` at `mutatingOk` only those that ended ok.
        */
       readonly callIds: readonly string[];
-      /** Only after an interruption: the effects that the interrupted run of this phase was about to have. */
+      /**
+       * Only after an interruption: the effects that the interrupted run of this phase was about to
+       * have.
+       */
       readonly interrupted?: readonly HookEffect[];
     }
   | { readonly type: 'AbortHook'; readonly hookId: string }
@@ -117,11 +124,12 @@ export type NoticeKind =
 export type ActionType = Action['type'];
 
 /**
- * Which events answer an action. The table in docs/machine.md is made from this, and a test walks every arrow of the
- * machine and sees each of them.
+ * Which events answer an action. The table in docs/machine.md is made from this, and a test walks
+ * every arrow of the machine and sees each of them.
  *
- * `last`: exactly one of them ends what the action began, unless it was aborted. `before`: any number of them may come
- * before it. `late`: may come after it, or after an abort. All of them carry the id of the action.
+ * `last`: exactly one of them ends what the action began, unless it was aborted. `before`: any
+ * number of them may come before it. `late`: may come after it, or after an abort. All of them
+ * carry the id of the action.
  */
 export type Answers = {
   readonly before: readonly EventType[];
@@ -131,7 +139,10 @@ export type Answers = {
 
 const NONE: Answers = { before: [], last: [], late: [] };
 
-/** The events that answer each action. Actions without any are for display, or take back another one. */
+/**
+ * The events that answer each action. Actions without any are for display, or take back another
+ * one.
+ */
 export const answersTo: Readonly<Record<ActionType, Answers>> = {
   SendLlmRequest: {
     before: ['TextDelta', 'ReasoningDelta', 'ToolCallDelta', 'UserHooksRan'],
@@ -142,9 +153,17 @@ export const answersTo: Readonly<Record<ActionType, Answers>> = {
   PreviewCall: { ...NONE, last: ['CallPreviewed'] },
   RequestApproval: { ...NONE, last: ['ApprovalAnswered'] },
   WithdrawApproval: NONE,
-  ExecuteTools: { before: ['ToolStarted', 'ToolProgress'], last: ['ToolCompleted', 'ToolsFailed'], late: [] },
+  ExecuteTools: {
+    before: ['ToolStarted', 'ToolProgress'],
+    last: ['ToolCompleted', 'ToolsFailed'],
+    late: [],
+  },
   CancelTools: { ...NONE, last: ['ToolCompleted'] },
-  RunHook: { before: ['HookPrepared'], last: ['HookCompleted', 'HookFailed'], late: ['UsageReported'] },
+  RunHook: {
+    before: ['HookPrepared'],
+    last: ['HookCompleted', 'HookFailed'],
+    late: ['UsageReported'],
+  },
   AbortHook: { ...NONE, late: ['UsageReported'] },
   StartCompaction: {
     before: [],

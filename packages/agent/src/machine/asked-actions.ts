@@ -1,4 +1,4 @@
-/** What each arrow of the table asks for, by its id. `npm run update` writes it from the golden traces. */
+/** What each arrow of the table asks for, by its id. Made from the golden traces. */
 export const askedActions: Readonly<Record<string, string>> = {
   'Ready/Start/0': 'PromptForInput',
   'Ready/ApproveBudget/0': 'DisplayNotice',
@@ -61,7 +61,8 @@ export const askedActions: Readonly<Record<string, string>> = {
   'ExecutingTools/CancelTool/2': 'CancelTools, ScheduleTimer',
   'ExecutingTools/ApproveBudget/0': 'DisplayNotice',
   'ExecutingTools/ApprovalAnswered/0': 'ExecuteTools, DisplayToolResult, WithdrawApproval',
-  'ExecutingTools/ShutdownRequested/0': 'WithdrawApproval, CancelTools, DisplayToolResult, Shutdown',
+  'ExecutingTools/ShutdownRequested/0':
+    'WithdrawApproval, CancelTools, DisplayToolResult, Shutdown',
   'ExecutingTools/CallPreviewed/0': 'DisplayToolResult, RequestApproval',
   'ExecutingTools/ToolCompleted/0':
     'DisplayToolResult, ExecuteTools, CancelTimer, PreviewCall, RequestApproval',

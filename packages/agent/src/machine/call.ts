@@ -22,7 +22,10 @@ export type SeenFile = { readonly path: string; readonly sha256: string };
 export type CallOutcome = {
   readonly status: 'ok' | 'failed' | 'timedOut' | 'cancelled' | 'lost';
   readonly text: string;
-  /** The result in a few words for people (`12 files`), if the call ended ok. Absent: the lines of `text` are counted. */
+  /**
+   * The result in a few words for people (`12 files`), if the call ended ok. Absent: the lines of
+   * `text` are counted.
+   */
   readonly summary?: string;
   /** Images for the model beside the text, if the call ended ok. */
   readonly images?: readonly Image[];

@@ -1,14 +1,21 @@
 /**
  * A session read from its events alone, without the machine that wrote them.
  *
- * The machine decides by states, and a later machine can come to other states. What the user typed, what the model said,
- * what calls reported and what all of it cost stands in the events themselves. From these a conversation follows that
- * every provider accepts, and the work that was in flight. What only an earlier machine knew is left out: notes, counts of
- * rounds, grants, and why a call did not run.
+ * The machine decides by states, and a later machine can come to other states. What the user typed,
+ * what the model said, what calls reported and what all of it cost stands in the events themselves.
+ * From these a conversation follows that every provider accepts, and the work that was in flight.
+ * What only an earlier machine knew is left out: notes, counts of rounds, grants, and why a call
+ * did not run.
  */
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';
-import { hookNotes, hookRemarks, type JudgedCall, verdictsIn, withRemarks } from '../policy/judged-call.js';
+import {
+  hookNotes,
+  hookRemarks,
+  type JudgedCall,
+  verdictsIn,
+  withRemarks,
+} from '../policy/judged-call.js';
 import type { Call, CallOutcome, EndedStatus } from './call.js';
 import {
   addParts,
@@ -54,7 +61,10 @@ const MISSING = 'not run: the journal does not say why';
 const CONTINUED = '[The turn went on here.]';
 
 type Batch = { batchId: string | null; readonly calls: CarriedCall[] };
-/** `retries`: a request failed and may be sent again. `stops`: the turn was cancelled, and is not over. */
+/**
+ * `retries`: a request failed and may be sent again. `stops`: the turn was cancelled, and is not
+ * over.
+ */
 type Turn = 'rests' | 'runs' | 'retries' | 'stops';
 
 const noUsage: CarriedSession['usage'] = {
@@ -242,7 +252,11 @@ class SessionFromEvents {
   #inFlight(seq: number): { readonly work: CarriedWork; readonly conversation: Conversation } {
     const batch = this.#batch;
     if (batch !== null && this.#turn === 'runs') {
-      const work = { kind: 'calls', batchId: batch.batchId ?? `batch-${seq}`, calls: batch.calls } as const;
+      const work = {
+        kind: 'calls',
+        batchId: batch.batchId ?? `batch-${seq}`,
+        calls: batch.calls,
+      } as const;
       return { work, conversation: this.#conversation };
     }
     if (this.#turn === 'runs' && this.#conversation.open !== null)
@@ -251,7 +265,10 @@ class SessionFromEvents {
     return { work: { kind: this.#isClosed ? 'closed' : 'nothing' }, conversation };
   }
 
-  /** The conversation of a turn that is over: open calls are answered, and text of a reply that broke off is stored. */
+  /**
+   * The conversation of a turn that is over: open calls are answered, and text of a reply that
+   * broke off is stored.
+   */
   #settled(open = interruptedText(''), waiting = MISSING): Conversation {
     const answered = this.#answered(open, waiting);
     if (this.#partial.trim() === '' || answered.open === null) return answered;
@@ -262,7 +279,9 @@ class SessionFromEvents {
   #answered(open: string, waiting: string): Conversation {
     const batch = this.#batch;
     if (batch === null) return this.#conversation;
-    const results = batch.calls.map((call) => carriedResult(call, call.startedAt === null ? waiting : open));
+    const results = batch.calls.map((call) =>
+      carriedResult(call, call.startedAt === null ? waiting : open),
+    );
     return addResults(this.#conversation, results);
   }
 
@@ -295,7 +314,8 @@ class SessionFromEvents {
     };
     this.#queue = [...this.#queue, input];
     const calls = this.#batch?.calls ?? [];
-    const isStopping = this.#turn === 'stops' && calls.some((call) => call.startedAt !== null && !call.ended);
+    const isStopping =
+      this.#turn === 'stops' && calls.some((call) => call.startedAt !== null && !call.ended);
     if (this.#isClosed || this.#turn === 'runs' || isStopping) return;
     this.#endTurn();
     this.#sendQueue();
@@ -329,7 +349,9 @@ class SessionFromEvents {
     }
     this.#closeBatch(interruptedText(''), MISSING);
     if (this.#conversation.open === null) this.#note(CONTINUED);
-    const parts = message.parts.map((part) => (part.type === 'call' ? withoutDeepInput(part) : part));
+    const parts = message.parts.map((part) =>
+      part.type === 'call' ? withoutDeepInput(part) : part,
+    );
     this.#conversation = addReply(this.#conversation, { ...message, parts });
     this.#turn = 'runs';
     if (calls.length > 0) {
@@ -367,7 +389,12 @@ class SessionFromEvents {
     const batch = this.#batch;
     const index = batch?.calls.findIndex(({ judged }) => judged.callId === callId) ?? -1;
     const call = batch?.calls[index];
-    if (batch === null || call === undefined || (batch.batchId !== null && batch.batchId !== batchId)) return;
+    if (
+      batch === null ||
+      call === undefined ||
+      (batch.batchId !== null && batch.batchId !== batchId)
+    )
+      return;
     batch.batchId = batchId;
     batch.calls[index] = change(call);
   }
@@ -435,12 +462,17 @@ const conversationFrom = (messages: readonly Message[]): Conversation => {
   let conversation = emptyConversation;
   for (const message of messages)
     conversation =
-      message.role === 'assistant' ? addReply(conversation, message) : { ...conversation, open: message };
+      message.role === 'assistant'
+        ? addReply(conversation, message)
+        : { ...conversation, open: message };
   return conversation;
 };
 
 type SessionCarrier = {
-  /** Sees all events of a session in order. `taken`: whether the present machine found the event in its place. */
+  /**
+   * Sees all events of a session in order. `taken`: whether the present machine found the event in
+   * its place.
+   */
   see(event: Event, taken: boolean): void;
   /** What the present machine has missed, after entry `seq`; null if it has missed nothing. */
   missed(seq: number): CarriedSession | null;
@@ -506,7 +538,8 @@ const sessionFrom = (before: SessionData, carried: CarriedSession): SessionData 
       finishing: 'no',
       startedAt: at,
       // A running turn gets its whole time again, since its events don't tell how much is left.
-      timeLimit: isRunning && timeMs !== 'unlimited' ? timerFrom(`timer-${idsFrom}`, at, timeMs) : null,
+      timeLimit:
+        isRunning && timeMs !== 'unlimited' ? timerFrom(`timer-${idsFrom}`, at, timeMs) : null,
       warned: [],
     },
     counters: {
@@ -521,7 +554,10 @@ const sessionFrom = (before: SessionData, carried: CarriedSession): SessionData 
   });
 };
 
-/** The state that goes on from a carried session. Settings, grants and the number of openings are those of `before`. */
+/**
+ * The state that goes on from a carried session. Settings, grants and the number of openings are
+ * those of `before`.
+ */
 export const stateFrom = (before: State, carried: CarriedSession): State => {
   const session = sessionFrom(before.session, carried);
   const { work } = carried;
@@ -547,6 +583,8 @@ export const stateFrom = (before: State, carried: CarriedSession): State => {
 
 /** The state before an event: an upgrade replaces it by the session that it carries. */
 export const stateBefore = (state: State, event: Event): State =>
-  event.type === 'Resumed' && event.upgrade?.session !== undefined && event.epoch > state.session.epoch
+  event.type === 'Resumed' &&
+  event.upgrade?.session !== undefined &&
+  event.epoch > state.session.epoch
     ? stateFrom(state, event.upgrade.session)
     : state;

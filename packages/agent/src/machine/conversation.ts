@@ -1,5 +1,12 @@
 import { AppendList } from '@pawl/machine/kernel/append-list';
-import type { AssistantMessage, Message, ResultPart, TextOrigin, UserMessage, UserText } from './message.js';
+import type {
+  AssistantMessage,
+  Message,
+  ResultPart,
+  TextOrigin,
+  UserMessage,
+  UserText,
+} from './message.js';
 
 /**
  * An immutable conversation with O(1) appends.
@@ -7,7 +14,10 @@ import type { AssistantMessage, Message, ResultPart, TextOrigin, UserMessage, Us
  * 1. `closed` holds all messages up to the last reply. They never change.
  * 2. `open` is the unanswered user message at the end, or null. It grows until a reply is stored.
  */
-export type Conversation = { readonly closed: AppendList<Message>; readonly open: UserMessage | null };
+export type Conversation = {
+  readonly closed: AppendList<Message>;
+  readonly open: UserMessage | null;
+};
 
 export const emptyConversation: Conversation = { closed: AppendList.empty(), open: null };
 
@@ -47,7 +57,10 @@ export const addReply = (conversation: Conversation, reply: AssistantMessage): C
 };
 
 /** Begins the user message with the results for the calls of the last reply. */
-export const addResults = (conversation: Conversation, results: readonly ResultPart[]): Conversation => ({
+export const addResults = (
+  conversation: Conversation,
+  results: readonly ResultPart[],
+): Conversation => ({
   ...conversation,
   open: { role: 'user', parts: results },
 });
@@ -56,7 +69,10 @@ export const addResults = (conversation: Conversation, results: readonly ResultP
 export const holdsResults = (conversation: Conversation): boolean =>
   openParts(conversation)[0]?.type === 'result';
 
-/** Number of messages that a compaction would replace: all but the trailing user message and the calls it answers. */
+/**
+ * Number of messages that a compaction would replace: all but the trailing user message and the
+ * calls it answers.
+ */
 export const compactableLength = (conversation: Conversation): number =>
   conversation.closed.length - (holdsResults(conversation) ? 1 : 0);
 
@@ -106,7 +122,9 @@ export const estimateTokens = (messages: readonly Message[]): number => {
     for (const part of message.parts) {
       tokens += imageTokens(part);
       characters +=
-        part.type === 'call' ? JSON.stringify(part.input).length + part.tool.length : part.text.length;
+        part.type === 'call'
+          ? JSON.stringify(part.input).length + part.tool.length
+          : part.text.length;
     }
   }
   return tokens + Math.ceil(characters / 4);
@@ -115,7 +133,8 @@ export const estimateTokens = (messages: readonly Message[]): number => {
 /**
  * The messages of a request: the first `length` of the conversation.
  *
- * Reasoning goes back only to the model that made it, and never from a cut reply (docs/rules.md#reasoning).
+ * Reasoning goes back only to the model that made it, and never from a cut reply
+ * (docs/rules.md#reasoning).
  */
 export const requestMessages = (
   conversation: Conversation,

@@ -11,7 +11,10 @@ import {
   userEventCases,
 } from './shapes.js';
 
-/** Shapes of what enters in another form than the machine's: events without a time, parts of settings and of calls. */
+/**
+ * Shapes of what enters in another form than the machine's: events without a time, parts of
+ * settings and of calls.
+ */
 
 type Untimed = UserEvent extends infer E ? (E extends unknown ? Omit<E, 'at'> : never) : never;
 

@@ -12,7 +12,9 @@ import type { AssistantMessage, AssistantPart, Image, Message } from './message.
 import type { Dimension, Settings } from './settings.js';
 import type { Prices, RequestedLimit, Usage, UsageTotals } from './usage.js';
 
-/** Kinds of model failures. The provider adapter classifies each once; no other code reads the text. */
+/**
+ * Kinds of model failures. The provider adapter classifies each once; no other code reads the text.
+ */
 export type ModelErrorKind =
   | 'rateLimited'
   | 'overloaded'
@@ -33,7 +35,10 @@ export type ModelError = {
   readonly retryAfterMs: number | null;
 };
 
-/** Why the model stopped, the same words for all providers. Only `end` and `toolUse` are complete replies. */
+/**
+ * Why the model stopped, the same words for all providers. Only `end` and `toolUse` are complete
+ * replies.
+ */
 export type StopReason = 'end' | 'toolUse' | 'maxTokens' | 'refusal' | 'contentFilter' | 'other';
 
 export type InputMode = 'steer' | 'followUp';
@@ -44,7 +49,9 @@ export type QueuedInput = {
   readonly images?: readonly Image[];
 };
 
-export type ApprovalAnswer = { readonly kind: 'allow' } | { readonly kind: 'deny'; readonly reason: string };
+export type ApprovalAnswer =
+  | { readonly kind: 'allow' }
+  | { readonly kind: 'deny'; readonly reason: string };
 type Of<T extends string, Body = unknown> = { readonly type: T; readonly at: number } & Body;
 
 /** A call of a batch that was in flight. `startedAt`: null if it has not started. */
@@ -72,7 +79,9 @@ export type CarriedWork =
   | { readonly kind: 'request' }
   | { readonly kind: 'calls'; readonly batchId: string; readonly calls: readonly CarriedCall[] };
 
-/** A session as its events tell it, in the words of no machine: any later machine can go on from it. */
+/**
+ * A session as its events tell it, in the words of no machine: any later machine can go on from it.
+ */
 export type CarriedSession = {
   /** Oldest first. */
   readonly messages: readonly Message[];
@@ -87,8 +96,8 @@ export type CarriedSession = {
 };
 
 /**
- * A session goes on under a later machine. `session`: the state before this event, where the later machine does not come
- * to it from the entries; absent if it does.
+ * A session goes on under a later machine. `session`: the state before this event, where the later
+ * machine does not come to it from the entries; absent if it does.
  */
 export type MachineUpgrade = {
   readonly from: Count;
@@ -105,8 +114,13 @@ export type StoppedCall = {
 /** Events: plain JSON in the past tense, each with its time `at` in milliseconds since 1970. */
 export type UserEvent =
   | Of<'Start'>
-  /** `images` accompany the text, which may not be blank. Their blobs are stored before the event. */
-  | Of<'UserInput', { readonly text: string; readonly mode: InputMode; readonly images?: readonly Image[] }>
+  /**
+   * `images` accompany the text, which may not be blank. Their blobs are stored before the event.
+   */
+  | Of<
+      'UserInput',
+      { readonly text: string; readonly mode: InputMode; readonly images?: readonly Image[] }
+    >
   | Of<'RetryLast'>
   | Of<'RetryNow'>
   | Of<'CancelTurn'>
@@ -126,8 +140,8 @@ export type UserEvent =
       }
     >
   /**
-   * `prices`: the runtime's prices for the model in the patch, so that costs can be checked later. `grants` replace all
-   * earlier grants.
+   * `prices`: the runtime's prices for the model in the patch, so that costs can be checked later.
+   * `grants` replace all earlier grants.
    */
   | Of<
       'SettingsChanged',
@@ -139,17 +153,22 @@ export type UserEvent =
         readonly stoppedAt?: Count;
       }
     >
-  /** `outcomes`: of running calls that the runtime has stopped for this, as far as it knows them. */
+  /**
+   * `outcomes`: of running calls that the runtime has stopped for this, as far as it knows them.
+   */
   | Of<'ShutdownRequested', { readonly outcomes?: readonly StoppedCall[] }>
   | Of<'InputFailed', { readonly message: string }>;
 
 export type LlmEvent =
   | Of<'TextDelta', { readonly requestId: string; readonly text: string }>
   | Of<'ReasoningDelta', { readonly requestId: string; readonly text: string }>
-  | Of<'ToolCallDelta', { readonly requestId: string; readonly text: string; readonly tool: string }>
+  | Of<
+      'ToolCallDelta',
+      { readonly requestId: string; readonly text: string; readonly tool: string }
+    >
   /**
-   * `message` is null if the reply had nothing to store. `calls`: its judged calls, in order. `firstPieceAt`: the time at
-   * which the first piece of the reply came; absent if there was none.
+   * `message` is null if the reply had nothing to store. `calls`: its judged calls, in order.
+   * `firstPieceAt`: the time at which the first piece of the reply came; absent if there was none.
    */
   | Of<
       'LlmCompleted',
@@ -170,7 +189,10 @@ export type LlmEvent =
         readonly requestId: string;
         readonly error: ModelError;
         readonly usage: Usage | null;
-        /** Random share of the extra delay, 0 to 1, drawn by the runtime, since the machine is deterministic. */
+        /**
+         * Random share of the extra delay, 0 to 1, drawn by the runtime, since the machine is
+         * deterministic.
+         */
         readonly jitter: Share;
         readonly firstPieceAt?: number;
       }
@@ -180,10 +202,13 @@ export type LlmEvent =
 
 export type ToolEvent =
   /** Answers PreviewCall. */
-  | Of<'CallPreviewed', { readonly batchId: string; readonly callId: string; readonly preview: CallPreview }>
+  | Of<
+      'CallPreviewed',
+      { readonly batchId: string; readonly callId: string; readonly preview: CallPreview }
+    >
   /**
-   * Durable before the effect. For a probeable call, `before` and `after` are the sha256 of the file before and after the
-   * effect.
+   * Durable before the effect. For a probeable call, `before` and `after` are the sha256 of the
+   * file before and after the effect.
    */
   | Of<
       'ToolStarted',
@@ -195,18 +220,26 @@ export type ToolEvent =
       }
     >
   | Of<'ToolProgress', { readonly batchId: string; readonly callId: string; readonly text: string }>
-  | Of<'ToolCompleted', { readonly batchId: string; readonly callId: string; readonly outcome: CallOutcome }>
+  | Of<
+      'ToolCompleted',
+      { readonly batchId: string; readonly callId: string; readonly outcome: CallOutcome }
+    >
   | Of<'ToolsFailed', { readonly batchId: string; readonly message: string }>;
 
 /**
  * An effect that a phase is about to have, with what is needed to see later whether it had it.
  *
- * `file`: sha256 of the file before and after. `commit`: the branch `ref` (or HEAD, if it is detached) of the
- * repository `gitFolder` is to move from `before` (null: no commit yet) to `commit`; `claim` is the folder that proves
- * which locks are ours.
+ * `file`: sha256 of the file before and after. `commit`: the branch `ref` (or HEAD, if it is
+ * detached) of the repository `gitFolder` is to move from `before` (null: no commit yet) to
+ * `commit`; `claim` is the folder that proves which locks are ours.
  */
 export type HookEffect =
-  | { readonly kind: 'file'; readonly path: string; readonly before: string; readonly after: string }
+  | {
+      readonly kind: 'file';
+      readonly path: string;
+      readonly before: string;
+      readonly after: string;
+    }
   | {
       readonly kind: 'commit';
       readonly gitFolder: string;
@@ -260,10 +293,13 @@ export type OtherEvent =
       }
     >
   /**
-   * Late usage of a request, compaction or hook, by its id. `fault`: a message for the user about a report that can't be
-   * counted; `usage` is then empty, at an unknown price.
+   * Late usage of a request, compaction or hook, by its id. `fault`: a message for the user about a
+   * report that can't be counted; `usage` is then empty, at an unknown price.
    */
-  | Of<'UsageReported', { readonly usageId: string; readonly usage: Usage; readonly fault?: string }>
+  | Of<
+      'UsageReported',
+      { readonly usageId: string; readonly usage: Usage; readonly fault?: string }
+    >
   /** Hooks of the user ran. `requestId`: the request that waits for them, or null. */
   | Of<
       'UserHooksRan',
@@ -274,9 +310,10 @@ export type OtherEvent =
       }
     >
   /**
-   * The session was resumed; `epoch` counts the openings. `stoppedAt`: the time of the event before it. The time since
-   * then does not count for the turn: nobody ran, and the clock may have been set. Absent: no turn runs. `upgrade`: the
-   * entries before were written by an earlier machine. `judged`: the calls that have not run, as their tools judge them now.
+   * The session was resumed; `epoch` counts the openings. `stoppedAt`: the time of the event before
+   * it. The time since then does not count for the turn: nobody ran, and the clock may have been
+   * set. Absent: no turn runs. `upgrade`: the entries before were written by an earlier machine.
+   * `judged`: the calls that have not run, as their tools judge them now.
    */
   | Of<
       'Resumed',
@@ -294,7 +331,9 @@ export type On<T extends EventType> = Extract<Event, { readonly type: T }>;
 
 export type FailureKind = ModelErrorKind | 'input' | 'tools' | 'compaction';
 
-/** The source of a failure, as seeds 001 and 002 name it: the model, a tool, or input and output. */
+/**
+ * The source of a failure, as seeds 001 and 002 name it: the model, a tool, or input and output.
+ */
 export type FailureOrigin = 'llm' | 'tool' | 'io';
 
 export const failureOrigin = (error: FailureKind): FailureOrigin => {
@@ -333,14 +372,26 @@ export type CallDraft = {
 };
 
 /** In doubt a call changes something, runs alone, and does not run again after an interruption. */
-const TRAITS: CallTraits = { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: 60_000 };
+const TRAITS: CallTraits = {
+  effect: 'opaque',
+  parallelSafe: false,
+  mutating: true,
+  deadlineMs: 60_000,
+};
 
 /**
- * A call as an LlmCompleted carries it. Defaults: no input; a valid call; `traits` of a call that changes something, runs
- * alone, never runs again after an interruption and has 60 s; no paths, hosts or words; `shape`, the key of a grant for
- * this exact call, is the tool with its input.
+ * A call as an LlmCompleted carries it. Defaults: no input; a valid call; `traits` of a call that
+ * changes something, runs alone, never runs again after an interruption and has 60 s; no paths,
+ * hosts or words; `shape`, the key of a grant for this exact call, is the tool with its input.
  */
-export const toolCall = ({ callId, tool, input = {}, traits, facts, title }: CallDraft): JudgedCall => ({
+export const toolCall = ({
+  callId,
+  tool,
+  input = {},
+  traits,
+  facts,
+  title,
+}: CallDraft): JudgedCall => ({
   callId,
   tool,
   input,
@@ -370,8 +421,8 @@ const NO_USAGE: Usage = {
 };
 
 /**
- * A complete reply of a model: its text, then its calls. It stops for tools if there are calls. Default usage: no tokens,
- * at an unknown price.
+ * A complete reply of a model: its text, then its calls. It stops for tools if there are calls.
+ * Default usage: no tokens, at an unknown price.
  */
 export const modelReply = ({
   requestId,
@@ -385,13 +436,21 @@ export const modelReply = ({
     ...(text === '' ? [] : [{ type: 'text', text } as const]),
     ...calls.map(({ callId, tool, input }) => ({ type: 'call', callId, tool, input }) as const),
   ];
-  const message = parts.length === 0 ? null : ({ role: 'assistant', model, cut: false, parts } as const);
+  const message =
+    parts.length === 0 ? null : ({ role: 'assistant', model, cut: false, parts } as const);
   const stopReason = calls.length > 0 ? 'toolUse' : 'end';
   return { type: 'LlmCompleted', requestId, at, message, calls, stopReason, usage };
 };
 
-/** A text of the user. `steer` reaches the model at once, between its tools; `followUp` begins the next turn. */
-export const userInput = (text: string, at: number, mode: InputMode = 'steer'): On<'UserInput'> => ({
+/**
+ * A text of the user. `steer` reaches the model at once, between its tools; `followUp` begins the
+ * next turn.
+ */
+export const userInput = (
+  text: string,
+  at: number,
+  mode: InputMode = 'steer',
+): On<'UserInput'> => ({
   type: 'UserInput',
   at,
   text,

@@ -1,4 +1,7 @@
-/** Rules of docs/rules.md as checks of one step: of its state, of the step, of requests that must follow, of work in flight. */
+/**
+ * Rules of docs/rules.md as checks of one step: of its state, of the step, of requests that must
+ * follow, of work in flight.
+ */
 
 import type { Edge, Step } from '@pawl/machine/kernel/table';
 import type { Action } from './action.js';
@@ -12,7 +15,11 @@ import type { State, WaitReason } from './state.js';
 import { isReached, type Usage } from './usage.js';
 
 /** The rules that a step breaks, each as a sentence that begins with the rule's anchor. */
-export const stateFaults = (before: State, event: Event, step: Step<State, Action>): readonly string[] => {
+export const stateFaults = (
+  before: State,
+  event: Event,
+  step: Step<State, Action>,
+): readonly string[] => {
   const { state, actions } = step;
   const eventFaults = [
     ...shutdownFaults(event, state),
@@ -39,13 +46,18 @@ const pairFaults = (previous: Message | undefined, message: Message): readonly s
   const faults: string[] = [];
   if (message.parts.length === 0) faults.push(brokenRule('roles-alternate', 'a message is empty'));
   if (
-    message.parts.some((part) => part.type === 'text' && message.role === 'user' && part.text.trim() === '')
+    message.parts.some(
+      (part) => part.type === 'text' && message.role === 'user' && part.text.trim() === '',
+    )
   ) {
     faults.push(brokenRule('roles-alternate', 'a user message holds blank text'));
   }
   if (previous === undefined ? message.role !== 'user' : previous.role === message.role) {
     faults.push(
-      brokenRule('roles-alternate', `roles do not alternate: ${previous?.role ?? 'start'}, ${message.role}`),
+      brokenRule(
+        'roles-alternate',
+        `roles do not alternate: ${previous?.role ?? 'start'}, ${message.role}`,
+      ),
     );
   }
   const calls = callIds(previous);
@@ -71,10 +83,15 @@ const talkFaults = (before: Conversation, after: Conversation): readonly string[
   if (after === before) return [];
   const { from, messages } = newPart(before, after);
   const front = after.closed.at(from - 1);
-  return messages.flatMap((message, index) => pairFaults(index === 0 ? front : messages[index - 1], message));
+  return messages.flatMap((message, index) =>
+    pairFaults(index === 0 ? front : messages[index - 1], message),
+  );
 };
 
-const conversationFaults = (before: State, { state, actions }: Step<State, Action>): readonly string[] => {
+const conversationFaults = (
+  before: State,
+  { state, actions }: Step<State, Action>,
+): readonly string[] => {
   const { conversation } = state.session;
   const faults = [...talkFaults(before.session.conversation, conversation)];
   const last = conversation.open ?? conversation.closed.at(conversation.closed.length - 1);
@@ -138,16 +155,22 @@ const boundFaults = (before: State, state: State): readonly string[] => {
     (state.name === 'CallingLlm' || state.name === 'Error') &&
     state.attempt > Math.max(promisedAttempt(before), settings.maxRetries + 1)
   ) {
-    faults.push(brokenRule('bounded-work', `attempt ${state.attempt} of at most ${settings.maxRetries + 1}`));
+    faults.push(
+      brokenRule('bounded-work', `attempt ${state.attempt} of at most ${settings.maxRetries + 1}`),
+    );
   }
   if (state.name === 'Error' && before.name !== 'Error' && state.error.kind !== 'empty') {
     if (state.attempt > settings.maxRetries)
       faults.push(
-        brokenRule('bounded-work', `retry ${state.attempt} of at most ${settings.maxRetries} is promised`),
+        brokenRule(
+          'bounded-work',
+          `retry ${state.attempt} of at most ${settings.maxRetries} is promised`,
+        ),
       );
   }
   // The call that asks for the answer at a limit runs no tools.
-  const busy = state.name === 'CallingLlm' && before.name !== 'CallingLlm' && turn.finishing === 'no';
+  const busy =
+    state.name === 'CallingLlm' && before.name !== 'CallingLlm' && turn.finishing === 'no';
   const { rounds, truncation } = settings.limits;
   if (busy && isReached(rounds, turn.rounds))
     faults.push(brokenRule('bounded-work', 'a call beyond the limit of rounds'));
@@ -170,7 +193,9 @@ const shutdownFaults = (event: Event, state: State): readonly string[] =>
     : [];
 
 const userTexts = (message: UserMessage | null): readonly string[] =>
-  message?.parts.flatMap((part) => (part.type === 'text' && part.origin === 'user' ? [part.text] : [])) ?? [];
+  message?.parts.flatMap((part) =>
+    part.type === 'text' && part.origin === 'user' ? [part.text] : [],
+  ) ?? [];
 
 /** All inputs that still exist: queued, unanswered, or answered in this step. */
 const lostInputs = (
@@ -187,7 +212,9 @@ const lostInputs = (
     ...userTexts(before.session.conversation.open),
     ...typed,
   ];
-  const restored = actions.flatMap((action) => (action.type === 'RestoreQueue' ? action.texts : []));
+  const restored = actions.flatMap((action) =>
+    action.type === 'RestoreQueue' ? action.texts : [],
+  );
   const { messages } = newPart(before.session.conversation, conversation);
   const sent = messages.flatMap((message) => (message.role === 'user' ? userTexts(message) : []));
   const has = [...queue.map((item) => item.text), ...sent, ...restored];
@@ -205,13 +232,27 @@ const silence = (
   event: Event,
   { state, actions, diagnostics }: Step<State, Action>,
 ): readonly string[] => {
-  if (state !== before || actions.length > 0 || diagnostics.length > 0 || displayOnly.has(event.type))
+  if (
+    state !== before ||
+    actions.length > 0 ||
+    diagnostics.length > 0 ||
+    displayOnly.has(event.type)
+  )
     return [];
-  return [brokenRule('no-silent-event', `${event.type} in ${before.name} changed nothing and said nothing`)];
+  return [
+    brokenRule(
+      'no-silent-event',
+      `${event.type} in ${before.name} changed nothing and said nothing`,
+    ),
+  ];
 };
 
 /** Only compaction replaces what was answered: docs/rules.md#append-only. */
-const editedMessages = (before: Conversation, after: Conversation, event: Event): readonly string[] =>
+const editedMessages = (
+  before: Conversation,
+  after: Conversation,
+  event: Event,
+): readonly string[] =>
   after.closed.continues(before.closed) || event.type === 'CompactionCompleted'
     ? []
     : [brokenRule('append-only', 'a message that was answered has been changed')];
@@ -263,7 +304,9 @@ const callStatus = (state: State, about: { readonly batchId: string; readonly ca
 /** Whether two values differ in fields other than the given ones. */
 const differs = <T extends object>(one: T, other: T, but: readonly string[]): boolean =>
   // Object.keys of a T are keys of T; both values have the same ones.
-  (Object.keys(one) as (keyof T & string)[]).some((key) => !but.includes(key) && one[key] !== other[key]);
+  (Object.keys(one) as (keyof T & string)[]).some(
+    (key) => !but.includes(key) && one[key] !== other[key],
+  );
 
 const staleFaults = (
   before: State,
@@ -272,9 +315,12 @@ const staleFaults = (
 ): readonly string[] => {
   if (!isStale(before, event)) return [];
   const faults =
-    diagnostics.length === 0 ? [brokenRule('stale-events', `a stale ${event.type} left no diagnostic`)] : [];
+    diagnostics.length === 0
+      ? [brokenRule('stale-events', `a stale ${event.type} left no diagnostic`)]
+      : [];
   const changed =
-    differs(before, state, ['session']) || differs(before.session, state.session, ['usage', 'unaccounted']);
+    differs(before, state, ['session']) ||
+    differs(before.session, state.session, ['usage', 'unaccounted']);
   return changed || actions.length > 0
     ? [...faults, brokenRule('stale-events', `a stale ${event.type} changed ${before.name}`)]
     : faults;
@@ -316,7 +362,8 @@ const usageFaults = (before: State, event: Event, { session }: State): readonly 
     : [
         brokenRule(
           'usage-counts-once',
-          `${event.type} is to count $${due} and ${dueTokens} tokens, and counted $${counted} and ${countedTokens}`,
+          `${event.type} is to count $${due} and ${dueTokens} tokens, and counted ` +
+            `$${counted} and ${countedTokens}`,
         ),
       ];
 };
@@ -335,7 +382,9 @@ const restFaults = (before: State, event: Event, step: Taken): readonly string[]
   const entered = path.some((edge) => edge.kind === 'go');
   return [
     ...faults,
-    ...(entered && asked !== 1 ? [brokenRule('back-to-the-user', `the user is asked ${asked} times`)] : []),
+    ...(entered && asked !== 1
+      ? [brokenRule('back-to-the-user', `the user is asked ${asked} times`)]
+      : []),
     ...(state.next === 'rest'
       ? []
       : [brokenRule('nothing-to-wait-for', `a rest that would go on (${state.next})`)]),
@@ -372,7 +421,12 @@ const reasonFaults = (
     : [brokenRule('back-to-the-user', `the reason is ${actual} where it should be ${expected}`)];
 };
 
-const expectedReason = (before: State, event: Event, into: Edge, stop: Edge | undefined): string | null => {
+const expectedReason = (
+  before: State,
+  event: Event,
+  into: Edge,
+  stop: Edge | undefined,
+): string | null => {
   switch (into.from) {
     case 'Ready':
       return 'start';
@@ -398,7 +452,9 @@ const CUT_SHORT = new Set<StopReason>(['refusal', 'contentFilter', 'other']);
 const replyEnd = (event: Extract<Event, { readonly type: 'LlmCompleted' }>): string => {
   if (CUT_SHORT.has(event.stopReason)) return 'refused';
   if (event.stopReason === 'maxTokens') return 'truncated';
-  const hasText = event.message?.parts.some((part) => part.type === 'text' && part.text.trim() !== '');
+  const hasText = event.message?.parts.some(
+    (part) => part.type === 'text' && part.text.trim() !== '',
+  );
   return hasText === true ? 'answer' : 'empty';
 };
 
@@ -406,7 +462,8 @@ const expectedStopCause = (before: State, event: Event, stop: Edge | undefined):
   if (event.type === 'PolicyStopped') return 'policy';
   if (stop?.from === 'PostToolsHook') return event.type === 'HookCompleted' ? 'veto' : 'user';
   const asked =
-    event.type === 'CancelTurn' || (before.name === 'ExecutingTools' && before.phase.mode === 'cancelling');
+    event.type === 'CancelTurn' ||
+    (before.name === 'ExecutingTools' && before.phase.mode === 'cancelling');
   return stop?.from === 'ExecutingTools' && !asked ? 'approval' : 'user';
 };
 
@@ -414,7 +471,8 @@ const expectedStopCause = (before: State, event: Event, stop: Edge | undefined):
 
 /** Calls start in call order: no started call comes after a waiting one. */
 const orderFaults = ({ state, actions }: Taken): readonly string[] => {
-  if (state.name !== 'ExecutingTools' || !actions.some(({ type }) => type === 'ExecuteTools')) return [];
+  if (state.name !== 'ExecutingTools' || !actions.some(({ type }) => type === 'ExecuteTools'))
+    return [];
   const first = state.calls.findIndex(isWaiting);
   if (first < 0) return [];
   return state.calls
@@ -451,21 +509,27 @@ const budgetFaults = (before: State, { state, actions }: Taken): readonly string
   const faults: string[] = [];
   if (sessionLimit(session) !== null) {
     if (starts('SendLlmRequest'))
-      faults.push(brokenRule('limit-before-request', 'a request is sent at a limit of the session'));
+      faults.push(
+        brokenRule('limit-before-request', 'a request is sent at a limit of the session'),
+      );
     if (starts('StartCompaction'))
-      faults.push(brokenRule('limit-before-request', 'a compaction starts at a limit of the session'));
+      faults.push(
+        brokenRule('limit-before-request', 'a compaction starts at a limit of the session'),
+      );
     if (starts('ExecuteTools'))
       faults.push(brokenRule('limit-before-call', 'calls start at a limit of the session'));
   }
   const spending = hasSessionLimit(session) && starts('ExecuteTools') ? spendingIn(state) : [];
   if (spending.length > 1 && spendingIn(before).length < spending.length)
-    faults.push(brokenRule('limit-before-call', 'two calls that spend were handed the same budget'));
+    faults.push(
+      brokenRule('limit-before-call', 'two calls that spend were handed the same budget'),
+    );
   return faults;
 };
 
 /**
- * Steps that must lead to a request or to the compaction before it, unless a session limit is reached. Doing nothing is
- * the fault that other invariants can't see.
+ * Steps that must lead to a request or to the compaction before it, unless a session limit is
+ * reached. Doing nothing is the fault that other invariants can't see.
  */
 
 /** Why a step requires a request; null if it requires none. */
@@ -474,10 +538,14 @@ const requestReason = (before: State, event: Event, { path }: Taken): string | n
   switch (before.name) {
     case 'WaitingForUserInput':
       if (event.type === 'UserInput' && event.text.trim() !== '') return 'a text of the user';
-      return event.type === 'RetryLast' && conversation.open !== null ? 'a retry that was asked for' : null;
+      return event.type === 'RetryLast' && conversation.open !== null
+        ? 'a retry that was asked for'
+        : null;
     case 'Error':
       if (event.type === 'RetryNow') return 'a retry that was asked for';
-      return event.type === 'TimerFired' && event.timerId === before.timerId ? 'a retry that is due' : null;
+      return event.type === 'TimerFired' && event.timerId === before.timerId
+        ? 'a retry that is due'
+        : null;
     case 'Compacting': {
       if (event.type !== 'CompactionCompleted' || event.compactionId !== before.compactionId) break;
       const { mode } = before;
@@ -490,7 +558,8 @@ const requestReason = (before: State, event: Event, { path }: Taken): string | n
   const passes = (name: string): boolean => path.some(({ to }) => to === name);
   if (passes('GatheringAdditionalMessages')) return 'a batch that is over';
   const isReleased =
-    passes('EndOfTurn') || (passes('Cancelled') && before.session.settings.queueOnCancel === 'send');
+    passes('EndOfTurn') ||
+    (passes('Cancelled') && before.session.settings.queueOnCancel === 'send');
   return isReleased && queue.length > 0 ? 'a queue that is released' : null;
 };
 
@@ -500,7 +569,11 @@ const hasRaisedItself = (state: State): boolean =>
   state.reason.kind === 'budget' &&
   state.session.settings.autoRearm === 'on';
 
-export const requiredRequestFaults = (before: State, event: Event, step: Taken): readonly string[] => {
+export const requiredRequestFaults = (
+  before: State,
+  event: Event,
+  step: Taken,
+): readonly string[] => {
   const { actions, state } = step;
   const reason = requestReason(before, event, step);
   if (reason === null || sessionLimit(state.session) !== null || hasRaisedItself(state)) return [];
@@ -512,8 +585,10 @@ export const requiredRequestFaults = (before: State, event: Event, step: Taken):
 /**
  * Checks that the state names all work in flight (docs/rules.md#in-flight-is-named).
  *
- * 1. The next state names the work that a step starts. All work that it names was started and has not ended.
- * 2. Work that a state no longer names has answered, was aborted or never started: nothing is left running.
+ * 1. The next state names the work that a step starts. All work that it names was started and has
+ *    not ended.
+ * 2. Work that a state no longer names has answered, was aborted or never started: nothing is left
+ *    running.
  */
 
 const inCall = (batchId: string, callId: string): string => `call ${batchId} ${callId}`;
@@ -544,7 +619,9 @@ const stateFlight = (state: State): readonly string[] => {
   }
 };
 
-const batchFlight = (state: Extract<State, { readonly name: 'ExecutingTools' }>): readonly string[] => {
+const batchFlight = (
+  state: Extract<State, { readonly name: 'ExecutingTools' }>,
+): readonly string[] => {
   const work: string[] = [];
   for (const call of state.calls) {
     if (isAsked(call)) work.push(inApproval(state.batchId, call.judged.callId));
@@ -595,7 +672,8 @@ const perform = (going: Set<string>, action: Action): void => {
       for (const { callId } of action.calls) going.add(inCall(action.batchId, callId));
       break;
     case 'CancelTools':
-      if (action.force) for (const callId of action.callIds) going.delete(inCall(action.batchId, callId));
+      if (action.force)
+        for (const callId of action.callIds) going.delete(inCall(action.batchId, callId));
       break;
     case 'PreviewCall':
     case 'RequestApproval':
@@ -627,7 +705,9 @@ const perform = (going: Set<string>, action: Action): void => {
   }
 };
 
-/** Work that the runtime settles in a resumed session, if the state still names it: started calls. */
+/**
+ * Work that the runtime settles in a resumed session, if the state still names it: started calls.
+ */
 const leftByCrash = (before: State, named: readonly string[]): readonly string[] => {
   if (before.name !== 'ExecutingTools') return [];
   const running = before.calls.filter((call) => call.status === 'running');
@@ -637,14 +717,20 @@ const leftByCrash = (before: State, named: readonly string[]): readonly string[]
 };
 
 /** Differences between the work in flight and the work that the state names. */
-export const flightFaults = (before: State, event: Event, step: Step<State, Action>): readonly string[] => {
+export const flightFaults = (
+  before: State,
+  event: Event,
+  step: Step<State, Action>,
+): readonly string[] => {
   const { state, actions } = step;
   if (state === before && actions.length === 0) return [];
   const named = inFlight(state);
   const going = new Set(event.type === 'Resumed' ? leftByCrash(before, named) : inFlight(before));
   const ended = endedBy(event);
-  // The time limit of a turn that is already being stopped has no effect, and the state still names it.
-  if (ended !== null && !(event.type === 'TimerFired' && named.includes(ended))) going.delete(ended);
+  // The time limit of a turn that is already being stopped has no effect, and the state still names
+  // it.
+  if (ended !== null && !(event.type === 'TimerFired' && named.includes(ended)))
+    going.delete(ended);
   for (const action of actions) perform(going, action);
   const lost = named.filter((id) => !going.delete(id));
   return [
@@ -657,7 +743,10 @@ export const flightFaults = (before: State, event: Event, step: Step<State, Acti
   ];
 };
 
-/** The rules of docs/rules.md that are checked here and while exploring; test/docs/rules.test.ts looks them up. */
+/**
+ * The rules of docs/rules.md that are checked here and while exploring; test/docs/rules.test.ts
+ * looks them up.
+ */
 type RuleName =
   | 'append-only'
   | 'ask-before-call'

@@ -20,16 +20,20 @@ const plain = agentMachine(table);
 const NO_STATE =
   'the state is a plain copy, or none: carry states through JSON with encodeState and decodeState';
 
-/** Whether it is a state of the machine: the conversation of a copy that went through JSON is no conversation. */
+/**
+ * Whether it is a state of the machine: the conversation of a copy that went through JSON is no
+ * conversation.
+ */
 const isState = (state: State): boolean => {
   const { session } = (state ?? {}) as Partial<State>; // any value is possible
   return session?.conversation?.closed instanceof AppendList;
 };
 
 /**
- * The agent's machine: pure and total. `step` never throws for a state of `initialState`, `step` or `decodeState`; any
- * other value, such as a copy of a state, changes nothing and leaves a diagnostic of the kind `malformed`. A `Resumed`
- * that hands the session over from an earlier machine is applied to the session that it carries.
+ * The agent's machine: pure and total. `step` never throws for a state of `initialState`, `step` or
+ * `decodeState`; any other value, such as a copy of a state, changes nothing and leaves a
+ * diagnostic of the kind `malformed`. A `Resumed` that hands the session over from an earlier
+ * machine is applied to the session that it carries.
  */
 export const agent: Machine<State, Event, Action> = {
   ...plain,
@@ -88,21 +92,30 @@ const initialSession = (settings: Settings): SessionData => ({
 /**
  * Version of the agent's machine. Journals, snapshots and calls of the engine name it.
  *
- * Raise it by hand when old events lead to other states than before: when states, events, ids, limits or texts in states
- * change. A test compares the table and the shapes with it, and golden journals of this version must lead to their states. Journals
- * without a version are of version 1.
+ * Raise it by hand when old events lead to other states than before: when states, events, ids,
+ * limits or texts in states change. A test compares the table and the shapes with it, and golden
+ * journals of this version must lead to their states. Journals without a version are of version 1.
  */
 export const MACHINE_VERSION = 2;
 
-/** States as plain JSON: a conversation is no plain value, so a state does not survive JSON or structuredClone by itself. */
+/**
+ * States as plain JSON: a conversation is no plain value, so a state does not survive JSON or
+ * structuredClone by itself.
+ */
 
 export type EncodedState = {
   /** The version of the machine: only the same version can decode it. */
   readonly machineVersion: number;
-  readonly state: { readonly name: string; readonly session: { readonly [field: string]: unknown } };
+  readonly state: {
+    readonly name: string;
+    readonly session: { readonly [field: string]: unknown };
+  };
 };
 
-/** Never throws. `invalid`: it is no encoded state. `otherVersion`: fold the session's events again instead. */
+/**
+ * Never throws. `invalid`: it is no encoded state. `otherVersion`: fold the session's events again
+ * instead.
+ */
 export type DecodedState =
   | { readonly kind: 'state'; readonly state: State }
   | { readonly kind: 'invalid'; readonly why: string }
@@ -124,7 +137,13 @@ type Kind = 'text' | 'number' | 'list' | 'object' | 'any';
 const FIELDS: { readonly [N in RestingState['name']]: Readonly<Record<string, Kind>> } = {
   Ready: {},
   WaitingForUserInput: { reason: 'object', next: 'text' },
-  CallingLlm: { purpose: 'text', requestId: 'text', attempt: 'number', partial: 'text', call: 'object' },
+  CallingLlm: {
+    purpose: 'text',
+    requestId: 'text',
+    attempt: 'number',
+    partial: 'text',
+    call: 'object',
+  },
   Error: {
     purpose: 'text',
     attempt: 'number',
@@ -159,7 +178,9 @@ const fieldFault = (
 
 const sessionKinds = (): Readonly<Record<string, Kind>> => {
   const { session } = initialState({ ...defaultSettings, model: '', workspace: '' });
-  return Object.fromEntries(Object.entries(session).map(([field, value]) => [field, valueKind(value)]));
+  return Object.fromEntries(
+    Object.entries(session).map(([field, value]) => [field, valueKind(value)]),
+  );
 };
 
 const messages = list(messageShape);
@@ -182,7 +203,10 @@ const stateFault = (state: unknown): string | null => {
   );
 };
 
-/** The state that `encodeState` made plain. Checks the form of what comes from outside, not its sense. */
+/**
+ * The state that `encodeState` made plain. Checks the form of what comes from outside, not its
+ * sense.
+ */
 export const decodeState = (value: unknown): DecodedState => {
   if (!isRecord(value) || typeof value.machineVersion !== 'number')
     return { kind: 'invalid', why: 'it has no machineVersion: encode a state with encodeState' };
@@ -195,7 +219,10 @@ export const decodeState = (value: unknown): DecodedState => {
     readonly session: { readonly conversation: { readonly closed: readonly Message[] } };
   };
   const { open } = plain.session.conversation;
-  const conversation = { closed: AppendList.from<Message>([...plain.session.conversation.closed]), open };
+  const conversation = {
+    closed: AppendList.from<Message>([...plain.session.conversation.closed]),
+    open,
+  };
   const decoded = { ...plain, session: { ...plain.session, conversation } };
   return { kind: 'state', state: decoded as State }; // safe for the same reason
 };

@@ -4,17 +4,25 @@ import type { JsonObject } from '@pawl/machine/kernel/shape';
  * Messages of the conversation.
  *
  * 1. Roles alternate; no message is empty.
- * 2. Each call of an assistant message is answered once, in the next message, in call order, before any text.
+ * 2. Each call of an assistant message is answered once, in the next message, in call order, before
+ *    any text.
  */
 
-/** The origin of a text in a user message. Only `user` text goes back to the editor when a turn fails. */
+/**
+ * The origin of a text in a user message. Only `user` text goes back to the editor when a turn
+ * fails.
+ */
 export type TextOrigin = 'user' | 'note' | 'summary';
 
 /**
- * An image. Events and states hold only its hash: the sha256 of a blob with its base64 text. `base64` is set only in
- * requests, for models that take images.
+ * An image. Events and states hold only its hash: the sha256 of a blob with its base64 text.
+ * `base64` is set only in requests, for models that take images.
  */
-export type Image = { readonly mediaType: ImageType; readonly sha256: string; readonly base64?: string };
+export type Image = {
+  readonly mediaType: ImageType;
+  readonly sha256: string;
+  readonly base64?: string;
+};
 export type ImageType = 'image/png' | 'image/jpeg' | 'image/gif' | 'image/webp';
 
 export type UserText = {
@@ -25,7 +33,9 @@ export type UserText = {
   readonly images?: readonly Image[];
 };
 
-/** The result of one call. The text says `failed` too, since not every provider has an error flag. */
+/**
+ * The result of one call. The text says `failed` too, since not every provider has an error flag.
+ */
 export type ResultPart = {
   readonly type: 'result';
   readonly callId: string;
@@ -35,7 +45,10 @@ export type ResultPart = {
   readonly images?: readonly Image[];
 };
 
-export type UserMessage = { readonly role: 'user'; readonly parts: readonly (UserText | ResultPart)[] };
+export type UserMessage = {
+  readonly role: 'user';
+  readonly parts: readonly (UserText | ResultPart)[];
+};
 
 /** Data that a provider wants back unchanged with a part (signatures, encrypted reasoning). */
 export type ProviderMetadata = JsonObject;
@@ -63,7 +76,9 @@ export type CallPart = {
 
 export type AssistantPart = AssistantText | ReasoningPart | CallPart;
 
-/** `model` is `provider/name`. Reasoning goes back only to this model, and never from a `cut` reply. */
+/**
+ * `model` is `provider/name`. Reasoning goes back only to this model, and never from a `cut` reply.
+ */
 export type AssistantMessage = {
   readonly role: 'assistant';
   readonly model: string;

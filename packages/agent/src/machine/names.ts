@@ -7,7 +7,12 @@ import type { Event } from './event.js';
 import { eventShape } from './shapes.js';
 import type { State, TransientState } from './state.js';
 
-type DefaultEvent = 'ShutdownRequested' | 'SettingsChanged' | 'UsageReported' | 'UserHooksRan' | 'Resumed';
+type DefaultEvent =
+  | 'ShutdownRequested'
+  | 'SettingsChanged'
+  | 'UsageReported'
+  | 'UserHooksRan'
+  | 'Resumed';
 export type AgentTable = Table<State, Event, Action, TransientState['name'], DefaultEvent>;
 
 /** Makes the machine from its table. */

@@ -12,7 +12,10 @@ export type PastFiles = {
   /** By call; only of the last batch, since only its calls can still be running. */
   readonly hashes: ReadonlyMap<string, RecordedHashes>;
   readonly batchId: string | null;
-  /** sha256 of the files that calls and hooks read or wrote, by real path: what was seen last counts. */
+  /**
+   * sha256 of the files that calls and hooks read or wrote, by real path: what was seen last
+   * counts.
+   */
   readonly seen: ReadonlyMap<string, string>;
 };
 
@@ -21,8 +24,8 @@ type PastFilesCollector = { see(event: Event): void; past(): PastFiles };
 const NO_FILES: PastFiles = { lastAt: null, hashes: new Map(), batchId: null, seen: new Map() };
 
 /**
- * The time until which the session ran, if this is its last event. Changed settings of a resumed session do not count: if
- * it was killed before Resumed, nobody has run since the event before.
+ * The time until which the session ran, if this is its last event. Changed settings of a resumed
+ * session do not count: if it was killed before Resumed, nobody has run since the event before.
  */
 export const ranUntil = (event: Event): number =>
   event.type === 'SettingsChanged' ? (event.stoppedAt ?? event.at) : event.at;
@@ -42,7 +45,8 @@ export const collectPastFiles = (earlier: PastFiles = NO_FILES): PastFilesCollec
         if (event.batchId !== batchId) hashes.clear();
         batchId = event.batchId;
         const { callId, before, after } = event;
-        if (before !== undefined) hashes.set(callId, after === undefined ? { before } : { before, after });
+        if (before !== undefined)
+          hashes.set(callId, after === undefined ? { before } : { before, after });
       } else if (event.type === 'ToolCompleted') remember(event.outcome.seen);
       else if (event.type === 'HookCompleted') remember(event.seen);
       else if (event.type === 'ShutdownRequested')

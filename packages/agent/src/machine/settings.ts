@@ -3,7 +3,10 @@ import type { SandboxLevel } from '../policy/decide.js';
 import { type PolicyRule, type Preset, presetRules, type WrittenRule } from '../policy/presets.js';
 import { type Limit, readLimit } from './usage.js';
 
-/** The delay before retry n (from 1), in milliseconds, is a pure function of n and the failure's jitter. */
+/**
+ * The delay before retry n (from 1), in milliseconds, is a pure function of n and the failure's
+ * jitter.
+ */
 export type RetrySchedule =
   | { readonly kind: 'linear'; readonly stepMs: NonNegative }
   | {
@@ -11,7 +14,9 @@ export type RetrySchedule =
       readonly baseMs: NonNegative;
       readonly factor: NonNegative;
       readonly capMs: NonNegative;
-      /** At most this share of the delay is added to it, times the failure's jitter; absent: none. */
+      /**
+       * At most this share of the delay is added to it, times the failure's jitter; absent: none.
+       */
       readonly jitter?: NonNegative;
     }
   | { readonly kind: 'list'; readonly delaysMs: readonly NonNegative[] };
@@ -29,7 +34,10 @@ export type Dimension =
   | 'errors'
   | 'sameResults';
 
-/** A limit is reached when that much is spent. `usd` and `tokens` count per session, the others per turn. */
+/**
+ * A limit is reached when that much is spent. `usd` and `tokens` count per session, the others per
+ * turn.
+ */
 export type Limits = {
   readonly usd: Limit;
   readonly tokens: Limit;
@@ -70,7 +78,10 @@ export const readLimits = (partial: Partial<Limits>): Limits => {
   };
 };
 
-/** Frozen at session start; changed only by SettingsChanged and ApproveBudget (docs/rules.md#settings-change). */
+/**
+ * Frozen at session start; changed only by SettingsChanged and ApproveBudget
+ * (docs/rules.md#settings-change).
+ */
 export type Settings = {
   /** `provider/name`. */
   readonly model: string;
@@ -80,7 +91,10 @@ export type Settings = {
   readonly retrySchedule: RetrySchedule;
   /** At most this much is added to a delay, times the failure's jitter. */
   readonly retryJitterMs: NonNegative;
-  /** Longest wait that a provider may ask for. Beyond it the call fails and names the time of the reset. */
+  /**
+   * Longest wait that a provider may ask for. Beyond it the call fails and names the time of the
+   * reset.
+   */
   readonly retryAfterCapMs: NonNegative;
   readonly emptyRetries: Count;
   readonly firstByteMs: NonNegative;
@@ -96,7 +110,10 @@ export type Settings = {
   readonly graceMs: NonNegative;
   readonly limits: Limits;
   readonly budgetWarnRatio: Share;
-  /** `finish`: before rounds, repeats, errors or sameResults stop a turn, the model is asked for its answer. */
+  /**
+   * `finish`: before rounds, repeats, errors or sameResults stop a turn, the model is asked for its
+   * answer.
+   */
   readonly atLimit: 'stop' | 'finish';
   /** `ask`: the runtime asks the user's stopping policy before every model call. */
   readonly userPolicy: 'none' | 'ask';
@@ -105,8 +122,8 @@ export type Settings = {
   readonly cancelMode: 'abort' | 'drain';
   readonly onAsk: 'ask' | 'deny' | 'stop';
   /**
-   * The batches after which hooks run. `mutating`: those in which a mutating call ran, however it ended; `mutatingOk`:
-   * those in which one ended ok.
+   * The batches after which hooks run. `mutating`: those in which a mutating call ran, however it
+   * ended; `mutatingOk`: those in which one ended ok.
    */
   readonly hooks: 'mutating' | 'mutatingOk' | 'always' | 'never';
   readonly formatter: 'off' | 'onChanges' | 'onOneCommit';

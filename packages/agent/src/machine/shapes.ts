@@ -68,8 +68,17 @@ import type { Prices, Usage, UsageTotals } from './usage.js';
 /** Shapes of events and settings. `npm run update` makes them from the types. */
 
 const inputModeShape = oneOf<InputMode>({ steer: 1, followUp: 1 });
-const imageTypeShape = oneOf<ImageType>({ 'image/png': 1, 'image/jpeg': 1, 'image/gif': 1, 'image/webp': 1 });
-const imageShape = object<Image>({ mediaType: imageTypeShape, sha256: text, base64: optional(text) });
+const imageTypeShape = oneOf<ImageType>({
+  'image/png': 1,
+  'image/jpeg': 1,
+  'image/gif': 1,
+  'image/webp': 1,
+});
+const imageShape = object<Image>({
+  mediaType: imageTypeShape,
+  sha256: text,
+  base64: optional(text),
+});
 const queuedInputShape = object<QueuedInput>({
   inputId: text,
   text,
@@ -87,7 +96,10 @@ const dimensionShape = oneOf<Dimension>({
   sameResults: 1,
 });
 export const limitShape = either(finite, oneOf({ unlimited: 1 }));
-const approvalAnswerShape = variant<ApprovalAnswer, 'kind'>('kind', { allow: {}, deny: { reason: text } });
+const approvalAnswerShape = variant<ApprovalAnswer, 'kind'>('kind', {
+  allow: {},
+  deny: { reason: text },
+});
 const approvalScopeShape = oneOf<ApprovalScope>({ once: 1, shape: 1, prefix: 1, session: 1 });
 const retryScheduleShape = variant<RetrySchedule, 'kind'>('kind', {
   linear: { stepMs: amount },
@@ -126,8 +138,18 @@ const policyRuleShape = object<PolicyRule>({
 });
 const needsShape = oneOf<Needs>({ network: 1, outside: 1, repository: 1 });
 const writtenRuleShape = variant<WrittenRule, 'kind'>('kind', {
-  command: { words: list(text), needs: optional(needsShape), decision: decisionShape, origin: text },
-  path: { pattern: text, touches: oneOf({ reads: 1, anything: 1 }), decision: decisionShape, origin: text },
+  command: {
+    words: list(text),
+    needs: optional(needsShape),
+    decision: decisionShape,
+    origin: text,
+  },
+  path: {
+    pattern: text,
+    touches: oneOf({ reads: 1, anything: 1 }),
+    decision: decisionShape,
+    origin: text,
+  },
   host: { pattern: text, decision: decisionShape, origin: text },
   mcp: { pattern: text, decision: decisionShape, origin: text },
 });
@@ -165,7 +187,9 @@ export const settingsShape = object<Settings>({
   writtenRules: optional(list(writtenRuleShape)),
   effort: optional(effortShape),
   preset: optional(presetShape),
-  sandbox: optional(oneOf({ workspace: 1, 'workspace+net': 1, 'read-only': 1, off: 1, missing: 1 })),
+  sandbox: optional(
+    oneOf({ workspace: 1, 'workspace+net': 1, 'read-only': 1, off: 1, missing: 1 }),
+  ),
 });
 export const pricesShape = object<Prices>({
   input: amount,
@@ -209,7 +233,11 @@ export const outcomeShape = object<CallOutcome>({
   seen: optional(list(seenFileShape)),
   hooks: optional(hookVerdictsShape),
 });
-const stoppedCallShape = object<StoppedCall>({ batchId: text, callId: text, outcome: outcomeShape });
+const stoppedCallShape = object<StoppedCall>({
+  batchId: text,
+  callId: text,
+  outcome: outcomeShape,
+});
 export const userEventCases = {
   Start: { at: finite },
   UserInput: { at: finite, text, mode: inputModeShape, images: optional(list(imageShape)) },
@@ -372,7 +400,9 @@ const userMessageShape = object<UserMessage>({
 });
 export const messageShape: Shape<Message> = {
   check: (value) =>
-    (isRecord(value) && value.role === 'assistant' ? assistantShape : userMessageShape).check(value),
+    (isRecord(value) && value.role === 'assistant' ? assistantShape : userMessageShape).check(
+      value,
+    ),
 };
 const usageTotalsShape = object<UsageTotals>({
   inputTokens: amount,
@@ -452,7 +482,13 @@ export const eventShape = variant<Event, 'type'>('type', {
   },
   PolicyStopped: { at: finite, requestId: text, why: text },
   CallPreviewed: { at: finite, batchId: text, callId: text, preview: previewShape },
-  ToolStarted: { at: finite, batchId: text, callId: text, before: optional(text), after: optional(text) },
+  ToolStarted: {
+    at: finite,
+    batchId: text,
+    callId: text,
+    before: optional(text),
+    after: optional(text),
+  },
   ToolProgress: { at: finite, batchId: text, callId: text, text },
   ToolCompleted: { at: finite, batchId: text, callId: text, outcome: outcomeShape },
   ToolsFailed: { at: finite, batchId: text, message: text },

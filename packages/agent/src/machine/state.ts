@@ -1,4 +1,6 @@
-/** The states of the machine, the results of moves, and copies of states with some parts changed. */
+/**
+ * The states of the machine, the results of moves, and copies of states with some parts changed.
+ */
 
 import type { MoveResult } from '@pawl/machine/kernel/table';
 import type { Grant } from '../policy/grants.js';
@@ -6,12 +8,22 @@ import type { HookVerdicts, JudgedCall } from '../policy/judged-call.js';
 import type { Action, HookPhase, RequestPurpose } from './action.js';
 import type { Call } from './call.js';
 import type { Conversation } from './conversation.js';
-import type { FailureKind, FailureOrigin, HookEffect, ModelError, QueuedInput, StopReason } from './event.js';
+import type {
+  FailureKind,
+  FailureOrigin,
+  HookEffect,
+  ModelError,
+  QueuedInput,
+  StopReason,
+} from './event.js';
 import type { AssistantMessage } from './message.js';
 import type { Dimension, Settings } from './settings.js';
 import type { Limit, UsageTotals } from './usage.js';
 
-/** Fires `delayMs` after it was scheduled, independent of the clock. `dueAt`: that time by the current clock. */
+/**
+ * Fires `delayMs` after it was scheduled, independent of the clock. `dueAt`: that time by the
+ * current clock.
+ */
 export type Timer = { readonly timerId: string; readonly dueAt: number; readonly delayMs: number };
 
 /** Counters and limits of the current turn. */
@@ -34,7 +46,9 @@ type TurnProgress = {
   readonly timeLimit: Timer | null;
   /** Limits that the user was already warned about. */
   readonly warned: readonly Dimension[];
-  /** Turns in a row that began because a hook objected to the end of the one before; absent: none. */
+  /**
+   * Turns in a row that began because a hook objected to the end of the one before; absent: none.
+   */
   readonly objections?: number;
 };
 
@@ -45,7 +59,9 @@ export type SessionData = {
   readonly settings: Settings;
   readonly grants: readonly Grant[];
   readonly usage: UsageTotals;
-  /** Ids of requests, compactions and hooks without usage so far (docs/rules.md#usage-counts-once). */
+  /**
+   * Ids of requests, compactions and hooks without usage so far (docs/rules.md#usage-counts-once).
+   */
   readonly unaccounted: readonly string[];
   /** Tokens of the conversation: the model's last count plus an estimate of later messages. */
   readonly contextTokens: number;
@@ -89,12 +105,15 @@ export type WaitReason =
   | { readonly kind: 'resumed' };
 
 /**
- * `rest`: wait for the user. `sendQueue`: send the queue. `sendAgain`: send the same conversation again
- * (docs/rules.md#nothing-to-wait-for, docs/rules.md#begin-turn).
+ * `rest`: wait for the user. `sendQueue`: send the queue. `sendAgain`: send the same conversation
+ * again (docs/rules.md#nothing-to-wait-for, docs/rules.md#begin-turn).
  */
 type NextTurn = 'rest' | 'sendQueue' | 'sendAgain';
 
-type Named<N extends string, Own = unknown> = { readonly name: N; readonly session: SessionData } & Own;
+type Named<N extends string, Own = unknown> = {
+  readonly name: N;
+  readonly session: SessionData;
+} & Own;
 
 export type RestingState =
   | Named<'Ready'>
@@ -107,7 +126,9 @@ export type RestingState =
         /** From 1. */
         readonly attempt: number;
         readonly partial: string;
-        readonly call: { readonly mode: 'open' } | { readonly mode: 'draining'; readonly cause: CancelCause };
+        readonly call:
+          | { readonly mode: 'open' }
+          | { readonly mode: 'draining'; readonly cause: CancelCause };
       }
     >
   | Named<
@@ -128,7 +149,10 @@ export type RestingState =
         readonly calls: readonly Call[];
         readonly phase:
           | { readonly mode: 'running' }
-          /** A call was denied because no user can be asked (`onAsk: stop`): the turn ends after the batch. */
+          /**
+           * A call was denied because no user can be asked (`onAsk: stop`): the turn ends after the
+           * batch.
+           */
           | { readonly mode: 'stopping' }
           | {
               readonly mode: 'cancelling';
@@ -142,7 +166,9 @@ export type RestingState =
       {
         readonly phase: HookPhase;
         readonly hookId: string;
-        /** Mutating calls of the batch that ran; with `hooks: mutatingOk` only those that ended ok. */
+        /**
+         * Mutating calls of the batch that ran; with `hooks: mutatingOk` only those that ended ok.
+         */
         readonly mutated: readonly string[];
         /** The working tree as the last completed phase saw it. */
         readonly tree: 'unknown' | 'clean' | 'dirty';
@@ -161,7 +187,11 @@ export type RestingState =
         readonly mode:
           | { readonly kind: 'idle'; readonly resume: NextTurn }
           | { readonly kind: 'mid' }
-          | { readonly kind: 'overflow'; readonly purpose: RequestPurpose; readonly attempt: number };
+          | {
+              readonly kind: 'overflow';
+              readonly purpose: RequestPurpose;
+              readonly attempt: number;
+            };
       }
     >
   | Named<'ShuttingDown'>;
@@ -236,8 +266,8 @@ export type CancelCause = keyof typeof stopCauses;
 export const stopCauseFacts = (cause: CancelCause): Cause => stopCauses[cause];
 
 /**
- * Whether a turn is running: it has begun and has not returned to the user. A compaction before a turn does not count.
- * A new state does not compile until it has a case here.
+ * Whether a turn is running: it has begun and has not returned to the user. A compaction before a
+ * turn does not count. A new state does not compile until it has a case here.
  */
 export const turnRuns = (state: State): boolean => {
   switch (state.name) {
@@ -283,10 +313,17 @@ export type Stay<S extends State> = MoveResult<S, Action>;
 export type SessionUpdate = { readonly session: SessionData; readonly actions: readonly Action[] };
 
 /** The next state and the actions that go with it, in order. */
-export const go = <S extends State>(state: S, ...actions: readonly Action[]): Stay<S> => ({ state, actions });
+export const go = <S extends State>(state: S, ...actions: readonly Action[]): Stay<S> => ({
+  state,
+  actions,
+});
 
 /** The unchanged state, and why the event changed nothing. */
-export const ignore = <S extends State>(state: S, late: string): Stay<S> => ({ state, actions: [], late });
+export const ignore = <S extends State>(state: S, late: string): Stay<S> => ({
+  state,
+  actions: [],
+  late,
+});
 
 /** The same state with another session. */
 export const withSession = <S extends State>(state: S, session: SessionData): S =>
@@ -296,8 +333,8 @@ export const withSession = <S extends State>(state: S, session: SessionData): S 
 /**
  * Copies of session, turn and states with some fields changed.
  *
- * 1. Every copy has all fields in one order, which keeps engines fast. Nested spreads (`{ ...session, … }`) made steps
- *    take twice as long.
+ * 1. Every copy has all fields in one order, which keeps engines fast. Nested spreads (`{
+ *    ...session, … }`) made steps take twice as long.
  * 2. A field that is left out keeps its value. No field is ever undefined.
  */
 
@@ -342,8 +379,11 @@ export const changeTurn = (session: SessionData, parts: Partial<TurnProgress>): 
 type Counters = SessionData['counters'];
 
 /** The session with one of its counters at another count. */
-export const changeCounter = (session: SessionData, kind: keyof Counters, count: number): SessionData =>
-  changeSession(session, { counters: { ...session.counters, [kind]: count } });
+export const changeCounter = (
+  session: SessionData,
+  kind: keyof Counters,
+  count: number,
+): SessionData => changeSession(session, { counters: { ...session.counters, [kind]: count } });
 
 type Calling = In<'CallingLlm'>;
 export const changeCalling = (state: Calling, parts: Partial<Calling>): Calling => ({
@@ -367,7 +407,10 @@ export const changeBatch = (batch: Batch, parts: Partial<Batch>): Batch => ({
 
 type Numbered = keyof SessionData['counters'];
 
-/** The next id of a kind, e.g. `req-3`, and the session with the counter raised. Replay gives the same ids. */
+/**
+ * The next id of a kind, e.g. `req-3`, and the session with the counter raised. Replay gives the
+ * same ids.
+ */
 export const nextId = (session: SessionData, kind: Numbered): readonly [string, SessionData] => {
   const count = session.counters[kind] + 1;
   return [`${idWords[kind]}-${count}`, changeCounter(session, kind, count)];

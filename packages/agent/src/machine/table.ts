@@ -2,13 +2,16 @@
  * The whole machine. Each state has one row, in the order in which its parts run:
  *
  * 1. `entry` runs when the state is entered.
- * 2. `always` has branches without an event. A transient state has nothing else: it is passed within one step. A
- *    resting state tries them on entry and after each event that stays (`alwaysOnEntry`: on entry only).
+ * 2. `always` has branches without an event. A transient state has nothing else: it is passed
+ *    within one step. A resting state tries them on entry and after each event that stays
+ *    (`alwaysOnEntry`: on entry only).
  * 3. `rest` runs when no branch applies, so that the state rests.
- * 4. `on` has a cell for each event. The first branch whose guard holds is taken. A missing cell does not compile.
+ * 4. `on` has a cell for each event. The first branch whose guard holds is taken. A missing cell
+ *    does not compile.
  * 5. `exit` runs when the state is left.
  *
- * Cells that several rows share come first. A row spreads a group of them, and the compiler still counts every cell.
+ * Cells that several rows share come first. A row spreads a group of them, and the compiler still
+ * counts every cell.
  */
 
 import { fault, late } from '@pawl/machine/kernel/table';
@@ -49,7 +52,12 @@ const RAISE = { stay: budget.raiseLimit };
 const OLD_EPOCH = { when: session.isOldEpoch, stay: session.ignoreEpoch };
 
 const noDelta = { TextDelta: STALE_REPLY, ReasoningDelta: STALE_REPLY, ToolCallDelta: STALE_REPLY };
-const noModelCall = { ...noDelta, LlmCompleted: STALE, LlmFailed: STALE, PolicyStopped: STALE_REPLY };
+const noModelCall = {
+  ...noDelta,
+  LlmCompleted: STALE,
+  LlmFailed: STALE,
+  PolicyStopped: STALE_REPLY,
+};
 const noTools = {
   CancelTool: NO_TOOLS,
   ApprovalAnswered: NO_APPROVAL,
@@ -146,7 +154,9 @@ export const table: AgentTable = {
     },
 
     CallingLlm: {
-      alwaysOnEntry: [{ when: budget.sessionIsSpent, to: 'BudgetExceeded', then: budget.stopBeforeCall }],
+      alwaysOnEntry: [
+        { when: budget.sessionIsSpent, to: 'BudgetExceeded', then: budget.stopBeforeCall },
+      ],
       rest: sendCall,
       on: {
         ...turnRuns,
@@ -159,12 +169,25 @@ export const table: AgentTable = {
           { when: isStoppingAtLimit, to: 'BudgetExceeded', then: exceeded(stop.stopReply) },
           { to: 'Cancelled', then: cancelled(stop.stopReply) },
         ],
-        TextDelta: [{ when: reply.isStaleReply, stay: reply.ignoreOldReply }, { stay: reply.showDelta }],
-        ReasoningDelta: [{ when: reply.isStaleReply, stay: reply.ignoreOldReply }, { stay: reply.showOnly }],
-        ToolCallDelta: [{ when: reply.isStaleReply, stay: reply.ignoreOldReply }, { stay: reply.showOnly }],
+        TextDelta: [
+          { when: reply.isStaleReply, stay: reply.ignoreOldReply },
+          { stay: reply.showDelta },
+        ],
+        ReasoningDelta: [
+          { when: reply.isStaleReply, stay: reply.ignoreOldReply },
+          { stay: reply.showOnly },
+        ],
+        ToolCallDelta: [
+          { when: reply.isStaleReply, stay: reply.ignoreOldReply },
+          { stay: reply.showOnly },
+        ],
         LlmCompleted: [
           { when: reply.isStaleReply, stay: countStale },
-          { when: reply.drainedInVainAtLimit, to: 'BudgetExceeded', then: exceeded(reply.keepDrained) },
+          {
+            when: reply.drainedInVainAtLimit,
+            to: 'BudgetExceeded',
+            then: exceeded(reply.keepDrained),
+          },
           { when: reply.drainedInVain, to: 'Cancelled', then: cancelled(reply.keepDrained) },
           { when: reply.emptyMayRetry, to: 'Error', then: retry.waitAfterEmpty },
           { to: 'ProcessingLlmResponse', then: reply.readReply },
@@ -173,8 +196,18 @@ export const table: AgentTable = {
           { when: reply.isStaleReply, stay: countStale },
           { when: isStoppingAtLimit, to: 'BudgetExceeded', then: exceeded(stop.keepFailedDrain) },
           { when: isStopping, to: 'Cancelled', then: cancelled(stop.keepFailedDrain) },
-          { when: retry.overflowMayCompact, to: 'Compacting', as: 'overflow', then: retry.compactOverflow },
-          { when: retry.mayCutResults, to: 'CallingLlm', as: 'toolResults', then: retry.sendCutResults },
+          {
+            when: retry.overflowMayCompact,
+            to: 'Compacting',
+            as: 'overflow',
+            then: retry.compactOverflow,
+          },
+          {
+            when: retry.mayCutResults,
+            to: 'CallingLlm',
+            as: 'toolResults',
+            then: retry.sendCutResults,
+          },
           { when: retry.inputOverflowed, to: 'Failed', then: retry.giveBackInput },
           { when: retry.mayRetry, to: 'Error', then: retry.waitToRetry },
           { to: 'Failed', then: retry.giveUp },
@@ -247,7 +280,12 @@ export const table: AgentTable = {
         { when: tools.stoppedAtLimit, to: 'BudgetExceeded', then: exceeded(tools.settleStopped) },
         { when: tools.stoppedTurn, to: 'Cancelled', then: cancelled(tools.settleStopped) },
         { when: tools.stoppedForApproval, to: 'Cancelled', then: tools.settleUnapproved },
-        { when: tools.allCallsEnded, to: 'PostToolsHook', as: 'CheckingGitCommits', then: tools.settle },
+        {
+          when: tools.allCallsEnded,
+          to: 'PostToolsHook',
+          as: 'CheckingGitCommits',
+          then: tools.settle,
+        },
       ],
       on: {
         ...turnRuns,
@@ -255,21 +293,36 @@ export const table: AgentTable = {
         ...noHook,
         ...noCompaction,
         RetryNow: NOT_WAITING,
-        CancelTurn: [{ when: tools.isCancelling, stay: tools.forceBatch }, { stay: tools.stopBatch }],
+        CancelTurn: [
+          { when: tools.isCancelling, stay: tools.forceBatch },
+          { stay: tools.stopBatch },
+        ],
         CancelTool: [
           { when: tools.cancelsWaiting, stay: tools.cancelWaitingCall },
           { when: tools.cancelsAgain, stay: tools.forceCancelledCall },
           { when: tools.cancelsRunning, stay: tools.cancelRunningCall },
           { stay: tools.ignoreCancel },
         ],
-        ApprovalAnswered: [{ when: tools.isAwaiting, stay: tools.takeAnswer }, { stay: tools.ignoreAnswer }],
-        CallPreviewed: [{ when: tools.isPreviewing, stay: tools.takePreview }, { stay: tools.ignorePreview }],
-        ToolStarted: [{ when: tools.isStarting, stay: tools.markRunning }, { stay: tools.ignoreStart }],
+        ApprovalAnswered: [
+          { when: tools.isAwaiting, stay: tools.takeAnswer },
+          { stay: tools.ignoreAnswer },
+        ],
+        CallPreviewed: [
+          { when: tools.isPreviewing, stay: tools.takePreview },
+          { stay: tools.ignorePreview },
+        ],
+        ToolStarted: [
+          { when: tools.isStarting, stay: tools.markRunning },
+          { stay: tools.ignoreStart },
+        ],
         ToolProgress: [
           { when: tools.isRunningCall, stay: tools.showProgress },
           { stay: tools.ignoreProgress },
         ],
-        ToolCompleted: [{ when: tools.isRunningCall, stay: tools.recordOutcome }, { stay: tools.countLate }],
+        ToolCompleted: [
+          { when: tools.isRunningCall, stay: tools.recordOutcome },
+          { stay: tools.countLate },
+        ],
         ToolsFailed: [
           { when: tools.isOtherBatch, stay: countStale },
           { to: 'Failed', then: tools.failBatch },
@@ -313,7 +366,12 @@ export const table: AgentTable = {
             as: 'RunningAutoformatters',
             then: hooks.formatNext,
           },
-          { when: hooks.commitIsDue, to: 'PostToolsHook', as: 'AutoCommitting', then: hooks.commitNext },
+          {
+            when: hooks.commitIsDue,
+            to: 'PostToolsHook',
+            as: 'AutoCommitting',
+            then: hooks.commitNext,
+          },
           { to: 'CheckingBudget', then: hooks.finishHooks },
         ],
         HookFailed: [
@@ -345,13 +403,20 @@ export const table: AgentTable = {
     GatheringAdditionalMessages: {
       entry: compaction.gatherSteers,
       always: [
-        { when: compaction.aboveMidThreshold, to: 'Compacting', as: 'mid', then: compaction.compactMidTurn },
+        {
+          when: compaction.aboveMidThreshold,
+          to: 'Compacting',
+          as: 'mid',
+          then: compaction.compactMidTurn,
+        },
         { to: 'CallingLlm', as: 'toolResults', then: compaction.sendResults },
       ],
     },
 
     Compacting: {
-      alwaysOnEntry: [{ when: budget.sessionIsSpent, to: 'BudgetExceeded', then: budget.stopBeforeCall }],
+      alwaysOnEntry: [
+        { when: budget.sessionIsSpent, to: 'BudgetExceeded', then: budget.stopBeforeCall },
+      ],
       rest: compaction.startCompaction,
       on: {
         ...turnRuns,
@@ -366,12 +431,20 @@ export const table: AgentTable = {
         ],
         CompactionCompleted: [
           { when: compaction.isStaleCompaction, stay: countStale },
-          { when: compaction.beforeTurn, to: 'WaitingForUserInput', then: compaction.returnCompacted },
+          {
+            when: compaction.beforeTurn,
+            to: 'WaitingForUserInput',
+            then: compaction.returnCompacted,
+          },
           { to: 'CallingLlm', then: compaction.sendCompacted },
         ],
         CompactionFailed: [
           { when: compaction.isStaleCompaction, stay: countStale },
-          { when: compaction.beforeWaitingTurn, to: 'WaitingForUserInput', then: compaction.goOnUncompacted },
+          {
+            when: compaction.beforeWaitingTurn,
+            to: 'WaitingForUserInput',
+            then: compaction.goOnUncompacted,
+          },
           {
             when: compaction.midTurnAndFits,
             to: 'CallingLlm',

@@ -1,6 +1,7 @@
 /**
- * Tools mode of seed 004: a configuration of the agent machine, not a second one. Its stopping policies are limits
- * (rounds, dollars, tokens, time, the same calls again, errors in a row, the same results again) and the user's own.
+ * Tools mode of seed 004: a configuration of the agent machine, not a second one. Its stopping
+ * policies are limits (rounds, dollars, tokens, time, the same calls again, errors in a row, the
+ * same results again) and the user's own.
  */
 
 import { noLimits, type Settings } from './settings.js';
@@ -18,10 +19,14 @@ export const toolsMode: Partial<Settings> = {
 export type FinishReason = 'stop' | 'max_iterations' | 'policy_stop';
 
 /**
- * Why a turn in tools mode ended, in the seed's words: a policy first, then the limit of iterations, then the answer.
- * Null where the seed raises an exception: a cancel, a failure, or no turn yet.
+ * Why a turn in tools mode ended, in the seed's words: a policy first, then the limit of
+ * iterations, then the answer. Null where the seed raises an exception: a cancel, a failure, or no
+ * turn yet.
  */
-export const finishReasonOf = ({ session, reason }: In<'WaitingForUserInput'>): FinishReason | null => {
+export const finishReasonOf = ({
+  session,
+  reason,
+}: In<'WaitingForUserInput'>): FinishReason | null => {
   const { finishing } = session.turn;
   switch (reason.kind) {
     case 'endOfTurn':

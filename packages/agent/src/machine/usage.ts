@@ -10,10 +10,15 @@ export type Prices = {
   readonly cacheWrite: NonNegative;
 };
 
-/** Tokens of one model call: at most a thousand million, since a larger count is a counting error. */
+/**
+ * Tokens of one model call: at most a thousand million, since a larger count is a counting error.
+ */
 export type TokenCount = number;
 
-/** Tokens and cost of a model call, priced by the runtime. `costUsd` is null if the price is unknown. */
+/**
+ * Tokens and cost of a model call, priced by the runtime. `costUsd` is null if the price is
+ * unknown.
+ */
 export type Usage = {
   readonly inputTokens: TokenCount;
   readonly outputTokens: TokenCount;
@@ -45,29 +50,41 @@ export const sumUsage = (one: Usage | null, other: Usage): Usage =>
         outputTokens: one.outputTokens + other.outputTokens,
         cacheReadTokens: one.cacheReadTokens + other.cacheReadTokens,
         cacheWriteTokens: one.cacheWriteTokens + other.cacheWriteTokens,
-        costUsd: one.costUsd === null || other.costUsd === null ? null : one.costUsd + other.costUsd,
+        costUsd:
+          one.costUsd === null || other.costUsd === null ? null : one.costUsd + other.costUsd,
       };
 
 /**
- * A limit on spending. `unlimited` is a word of its own, so that 0 (nothing left) can't be read as no limit, and a sum
- * with a missing limit does not compile.
+ * A limit on spending. `unlimited` is a word of its own, so that 0 (nothing left) can't be read as
+ * no limit, and a sum with a missing limit does not compile.
  */
 export type Limit = NonNegative | 'unlimited';
 /** A limit that the user asks for. The table refuses a number below 0, so that the user is told. */
 export type RequestedLimit = number | 'unlimited';
 
-/** The rest of a limit. It is a type of its own, so that a caller must handle "nothing left" before it sets a limit. */
-export type Remaining = { readonly type: 'unlimited' } | { readonly type: 'left'; readonly amount: number };
+/**
+ * The rest of a limit. It is a type of its own, so that a caller must handle "nothing left" before
+ * it sets a limit.
+ */
+export type Remaining =
+  | { readonly type: 'unlimited' }
+  | { readonly type: 'left'; readonly amount: number };
 
-/** Reads a limit as people and older journals write it. This is the only place where 0 means `unlimited`. */
+/**
+ * Reads a limit as people and older journals write it. This is the only place where 0 means
+ * `unlimited`.
+ */
 export const readLimit = (limit: Limit): Limit => (limit === 0 ? 'unlimited' : limit);
 
 /** Whether the value limits anything: 0, `unlimited` and a missing value do not. */
 export const isLimited = (limit: Limit | undefined): limit is number =>
   limit !== undefined && readLimit(limit) !== 'unlimited';
 
-export const isReached = (limit: Limit, spent: number): boolean => limit !== 'unlimited' && spent >= limit;
+export const isReached = (limit: Limit, spent: number): boolean =>
+  limit !== 'unlimited' && spent >= limit;
 
 /** The rest of a limit, at least 0. */
 export const remainingLimit = (limit: Limit, spent: number): Remaining =>
-  limit === 'unlimited' ? { type: 'unlimited' } : { type: 'left', amount: Math.max(0, limit - spent) };
+  limit === 'unlimited'
+    ? { type: 'unlimited' }
+    : { type: 'left', amount: Math.max(0, limit - spent) };

@@ -12,7 +12,10 @@ import { catalogueFacts } from './catalogue.js';
 import { convertRequest } from './request.js';
 import { brokenOff, type StreamedReply, type Wire, wireModel } from './wire-model.js';
 
-/** The part of an AI SDK language model (`LanguageModelV3`) that Pawl calls, so that its type needs no package. */
+/**
+ * The part of an AI SDK language model (`LanguageModelV3`) that Pawl calls, so that its type needs
+ * no package.
+ */
 export type AiSdkLanguageModel = {
   readonly specificationVersion: 'v3';
   /** For example `openai.responses`. */
@@ -22,15 +25,20 @@ export type AiSdkLanguageModel = {
 };
 
 /**
- * Makes an agent's model from an AI SDK model. Pawl calls its `doStream`, so that only the machine retries. Facts that
- * are not given come from the catalogue; for a model that is not in it they are safe assumptions without a price.
- * Throws for a package of another generation.
+ * Makes an agent's model from an AI SDK model. Pawl calls its `doStream`, so that only the machine
+ * retries. Facts that are not given come from the catalogue; for a model that is not in it they are
+ * safe assumptions without a price. Throws for a package of another generation.
  */
-export const aiSdkModel = (languageModel: AiSdkLanguageModel, facts: Partial<ModelFacts> = {}): Model => {
+export const aiSdkModel = (
+  languageModel: AiSdkLanguageModel,
+  facts: Partial<ModelFacts> = {},
+): Model => {
   const { specificationVersion, provider, modelId } = languageModel;
   if (specificationVersion !== 'v3') {
     throw new TypeError(
-      `${provider}/${modelId} is a model of the specification ${String(specificationVersion)}: install a version of its package that offers v3 (AI SDK 6)`,
+      `${provider}/${modelId} is a model of the specification ` +
+        `${String(specificationVersion)}: install a version of its package that offers v3 (AI ` +
+        'SDK 6)',
     );
   }
   const [family = provider] = provider.split('.');
@@ -38,11 +46,16 @@ export const aiSdkModel = (languageModel: AiSdkLanguageModel, facts: Partial<Mod
   const allFacts = { ...catalogueFacts(id), ...facts };
   const model: unknown = languageModel;
   const wire: Wire = {
-    provider: { name: family, keyVariable: `the key that ${family}'s package was given`, host: provider },
+    provider: {
+      name: family,
+      keyVariable: `the key that ${family}'s package was given`,
+      host: provider,
+    },
     dialect: { modelId: id, marksCache: family === 'anthropic', keepsCut: false },
     call: async (request, reply, signal) => {
       const { doStream } = model as LanguageModelV3; // it says that it is one
-      const converted = convertRequest(request, wire.dialect) as LanguageModelV3CallOptions; // differs in being read-only
+      // differs in being read-only
+      const converted = convertRequest(request, wire.dialect) as LanguageModelV3CallOptions;
       const limits = { maxOutputTokens: allFacts.outputTokensMax, abortSignal: signal };
       const { stream } = await doStream.call(model, { ...converted, ...limits });
       const reader = stream.getReader();
@@ -75,7 +88,9 @@ const readReply = (reply: StreamedReply): ((part: LanguageModelV3StreamPart) => 
   /** Ids of calls that the provider ran itself: nobody here can answer them. */
   const ranElsewhere = new Set<string>();
   return (part) => {
-    const metadata = 'providerMetadata' in part ? (part.providerMetadata as ProviderMetadata) : undefined; // JSON by provider
+    const metadata =
+      // JSON by provider
+      'providerMetadata' in part ? (part.providerMetadata as ProviderMetadata) : undefined;
     switch (part.type) {
       case 'text-start':
       case 'reasoning-start':
@@ -104,7 +119,8 @@ const readReply = (reply: StreamedReply): ((part: LanguageModelV3StreamPart) => 
         if (part.usage.inputTokens.total !== undefined) reply.usage = convertUsage(part.usage);
         return 'end';
       default:
-        return 'more'; // warnings, sources, results of the provider's own tools: no part of a reply here
+        // warnings, sources, results of the provider's own tools: no part of a reply here
+        return 'more';
     }
   };
 };

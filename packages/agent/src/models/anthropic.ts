@@ -50,7 +50,13 @@ export const anthropicModel = (options: AdapterOptions): Model => {
           tool_choice: toolChoice,
           stream: true,
         };
-        return exchange(fetch, { url: `${url}/messages`, headers, body }, readReply(reply), reply, signal);
+        return exchange(
+          fetch,
+          { url: `${url}/messages`, headers, body },
+          readReply(reply),
+          reply,
+          signal,
+        );
       },
     },
     options,
@@ -59,7 +65,10 @@ export const anthropicModel = (options: AdapterOptions): Model => {
 
 type Level = NonNullable<ModelRequest['effort']>;
 
-/** Thinking tokens for models that take a number instead of a level; all are below such a model's output limit. */
+/**
+ * Thinking tokens for models that take a number instead of a level; all are below such a model's
+ * output limit.
+ */
 const BUDGETS: Readonly<Record<Level, number>> = { low: 4_000, medium: 10_000, high: 20_000 };
 
 /** An effort makes models think that would not think by themselves. */
@@ -67,7 +76,8 @@ const thinkingFor = (
   { thinksByItself = false, facts, summaries = 'on' }: AdapterOptions,
   effort: ModelRequest['effort'],
 ): object => {
-  const thinking = summaries === 'on' ? { type: 'adaptive', display: 'summarized' } : { type: 'adaptive' };
+  const thinking =
+    summaries === 'on' ? { type: 'adaptive', display: 'summarized' } : { type: 'adaptive' };
   if (effort === undefined) return thinksByItself && summaries === 'on' ? { thinking } : {};
   if (facts.effort !== 'budget') return { thinking, output_config: { effort } };
   const budget = Math.min(BUDGETS[effort], facts.outputTokensMax >> 1);
@@ -81,7 +91,9 @@ const markedBy = (part: Parameters<typeof isMarked>[0]): object =>
 
 const convertSystem = (prompt: PromptMessages): readonly Block[] | undefined => {
   const blocks = prompt.flatMap((message) =>
-    message.role === 'system' ? [{ type: 'text', text: message.content, ...markedBy(message) }] : [],
+    message.role === 'system'
+      ? [{ type: 'text', text: message.content, ...markedBy(message) }]
+      : [],
   );
   return blocks.length === 0 ? undefined : blocks;
 };
@@ -141,7 +153,9 @@ const convertContent = (message: PromptMessage): Block[] => {
           case 'reasoning':
             return convertThought(part.text, objectIn(part.providerOptions, 'anthropic'));
           case 'tool-call':
-            return [{ type: 'tool_use', id: part.toolCallId, name: part.toolName, input: part.input }];
+            return [
+              { type: 'tool_use', id: part.toolCallId, name: part.toolName, input: part.input },
+            ];
           default:
             return part satisfies never;
         }
@@ -174,12 +188,18 @@ const callsLast = (content: readonly Block[]): Block[] => {
   return [...sorted, ...calls];
 };
 
-/** A block that is streamed. Blocks of the provider's own tools, and those that we don't know, are no part of the reply. */
+/**
+ * A block that is streamed. Blocks of the provider's own tools, and those that we don't know, are
+ * no part of the reply.
+ */
 type OpenBlock =
   | { readonly kind: 'text' | 'reasoning' | 'redacted' | 'none' }
   | { readonly kind: 'call'; readonly id: string; input: string };
 
-/** Reads the events of one reply. Anthropic adds events, blocks and deltas, and asks clients to ignore those they don't know. */
+/**
+ * Reads the events of one reply. Anthropic adds events, blocks and deltas, and asks clients to
+ * ignore those they don't know.
+ */
 const readReply = (reply: StreamedReply): ReadEvent => {
   const blocks = new Map<unknown, OpenBlock>();
   let isFirst = true;
@@ -199,14 +219,18 @@ const readReply = (reply: StreamedReply): ReadEvent => {
         return 'more';
       }
       case 'content_block_start':
-        blocks.set(event.index, beginBlock(reply, String(event.index), objectIn(event, 'content_block')));
+        blocks.set(
+          event.index,
+          beginBlock(reply, String(event.index), objectIn(event, 'content_block')),
+        );
         return 'more';
       case 'content_block_delta':
         addDelta(reply, String(event.index), blocks.get(event.index), objectIn(event, 'delta'));
         return 'more';
       case 'content_block_stop': {
         const block = blocks.get(event.index);
-        if (block?.kind === 'call') reply.endCall(block.id, block.input === '' ? '{}' : block.input);
+        if (block?.kind === 'call')
+          reply.endCall(block.id, block.input === '' ? '{}' : block.input);
         return 'more';
       }
       case 'message_delta':
@@ -248,7 +272,8 @@ const STOP_REASONS: Readonly<Record<string, StopReason>> = {
 
 /** A reply costs from its first event on; later counts replace those before. */
 const readUsage = (usage: Loose, before: TokenUsage | null): TokenUsage => {
-  const count = (name: string, known: number | undefined): number => asCount(usage[name] ?? known ?? 0);
+  const count = (name: string, known: number | undefined): number =>
+    asCount(usage[name] ?? known ?? 0);
   return {
     inputTokens: count('input_tokens', before?.inputTokens),
     outputTokens: count('output_tokens', before?.outputTokens),
@@ -280,7 +305,12 @@ const beginBlock = (reply: StreamedReply, id: string, block: Loose): OpenBlock =
   }
 };
 
-const addDelta = (reply: StreamedReply, id: string, block: OpenBlock | undefined, delta: Loose): void => {
+const addDelta = (
+  reply: StreamedReply,
+  id: string,
+  block: OpenBlock | undefined,
+  delta: Loose,
+): void => {
   if (block?.kind === 'none') return;
   switch (delta.type) {
     case 'text_delta':

@@ -1,9 +1,9 @@
 /**
- * Facts about models, as their makers publish them. Each table says where and when it was read. A model that is not in
- * a table is unknown, and the user is told so.
+ * Facts about models, as their makers publish them. Each table says where and when it was read. A
+ * model that is not in a table is unknown, and the user is told so.
  *
- * Many makers charge more for every token of a prompt above some length. The window given here is then the length up to
- * which the prices hold, so that no budget is exceeded unseen.
+ * Many makers charge more for every token of a prompt above some length. The window given here is
+ * then the length up to which the prices hold, so that no budget is exceeded unseen.
  */
 
 import type { Prices } from '../machine/usage.js';
@@ -11,8 +11,8 @@ import type { ModelFacts } from '../ports/model.js';
 import type { CataloguedProvider } from './provider-table.js';
 
 /**
- * `adaptive`: the model decides how much to think, unless told. `onDemand`: it thinks only when asked to. `budget`:
- * likewise, and the request says how many tokens it may think.
+ * `adaptive`: the model decides how much to think, unless told. `onDemand`: it thinks only when
+ * asked to. `budget`: likewise, and the request says how many tokens it may think.
  */
 type Thinking = 'adaptive' | 'onDemand' | 'budget';
 
@@ -37,7 +37,12 @@ const dollarPrices = ([input, output, cacheRead, cacheWrite]: Dollars): Prices =
   cacheWrite,
 });
 
-const row = (windowTokens: number, outputTokensMax: number, thinking: Thinking, dollars: Dollars): Row => ({
+const row = (
+  windowTokens: number,
+  outputTokensMax: number,
+  thinking: Thinking,
+  dollars: Dollars,
+): Row => ({
   windowTokens,
   outputTokensMax,
   thinking,
@@ -45,8 +50,9 @@ const row = (windowTokens: number, outputTokensMax: number, thinking: Thinking, 
 });
 
 /**
- * Read from the models overview, the page of each model, and pricing. Cache writes are the five-minute ones, the only
- * ones that requests ask for. Dated names (`…-20251001`) are the same models.
+ * Read from the models overview, the page of each model, and pricing. Cache writes are the
+ * five-minute ones, the only ones that requests ask for. Dated names (`…-20251001`) are the same
+ * models.
  */
 const anthropic: Table = {
   source: 'platform.claude.com/docs, 2026-11-21',
@@ -70,8 +76,8 @@ const anthropic: Table = {
 };
 
 /**
- * Read from stored copies of each model's page at developers.openai.com. The real window is 1,050,000; above 272,000
- * tokens input costs twice as much, and output one and a half times.
+ * Read from stored copies of each model's page at developers.openai.com. The real window is
+ * 1,050,000; above 272,000 tokens input costs twice as much, and output one and a half times.
  */
 const openai: Table = {
   source: 'developers.openai.com/api/docs/models, stored copies read 2026-11-22',
@@ -87,8 +93,9 @@ const openai: Table = {
 };
 
 /**
- * Read from stored copies of the pricing page and of each model's page at ai.google.dev, and from a transcript of
- * 2026-10-07. Google caches by itself here and takes nothing for storage, so cache writes cost as much as input.
+ * Read from stored copies of the pricing page and of each model's page at ai.google.dev, and from a
+ * transcript of 2026-10-07. Google caches by itself here and takes nothing for storage, so cache
+ * writes cost as much as input.
  */
 const google: Table = {
   source: 'ai.google.dev/gemini-api/docs/pricing, stored copies read 2026-11-22',
@@ -115,7 +122,8 @@ const find = (id: string): CatalogueEntry | null => {
   const provider = id.slice(0, slash);
   const table = Object.hasOwn(tables, provider) ? tables[provider] : undefined;
   const name = id.slice(slash + 1).replace(/-(\d{8}|\d{4}-\d\d-\d\d)$/, '');
-  const entry = table !== undefined && Object.hasOwn(table.rows, name) ? table.rows[name] : undefined;
+  const entry =
+    table !== undefined && Object.hasOwn(table.rows, name) ? table.rows[name] : undefined;
   return table === undefined || entry === undefined ? null : { table, row: entry };
 };
 
@@ -130,8 +138,8 @@ export const UNKNOWN: ModelFacts = {
 };
 
 /**
- * The facts about the model `provider/name`; safe assumptions without prices and source if it is unknown. `now` in
- * milliseconds since 1970.
+ * The facts about the model `provider/name`; safe assumptions without prices and source if it is
+ * unknown. `now` in milliseconds since 1970.
  */
 export const catalogueFacts = (id: string, now: number = Date.now()): ModelFacts => {
   const entry = find(id);

@@ -155,15 +155,16 @@ const connect = async (
 
 const unknownProvider = (modelId: string, provider: string): ModelProblem => {
   const meant = providers.find(({ modelNames }) => modelNames?.test(modelId))?.name;
-  const like = meant === undefined ? modelsLike(modelId).slice(0, SUGGESTIONS_MAX) : [`${meant}/${modelId}`];
+  const like =
+    meant === undefined ? modelsLike(modelId).slice(0, SUGGESTIONS_MAX) : [`${meant}/${modelId}`];
   const question = like.length === 0 ? '' : ` Did you mean ${like.join(', ')}?`;
   const message = `There is no provider "${provider}". There are ${modelForms.join(', ')}.${question}`;
   return { kind: 'unknownProvider', message };
 };
 
 /**
- * The model of an id `provider/name`, or the default one. Its own id is absolute: a session that is resumed in another
- * folder finds the same script.
+ * The model of an id `provider/name`, or the default one. Its own id is absolute: a session that is
+ * resumed in another folder finds the same script.
  */
 export const chooseModel = async (
   id: string | undefined,
@@ -175,7 +176,8 @@ export const chooseModel = async (
   const providerName = slash === -1 ? modelId : modelId.slice(0, slash);
   const name = slash === -1 ? '' : modelId.slice(slash + 1);
   const provider = findProvider(providerName);
-  if (provider === undefined && providerName !== 'scripted') return unknownProvider(modelId, providerName);
+  if (provider === undefined && providerName !== 'scripted')
+    return unknownProvider(modelId, providerName);
   if (name === '') {
     const example = exampleModel(providerName);
     return {
@@ -196,11 +198,13 @@ const adapters: Readonly<Record<WireName, (options: AdapterOptions) => Model>> =
 };
 
 /**
- * Facts about a model, found once before its first call: in the catalogue, or from the server that runs it.
+ * Facts about a model, found once before its first call: in the catalogue, or from the server that
+ * runs it.
  *
- * 1. A server that says nothing about a model, or not soon, leaves it unknown; only a missing server is a problem.
- * 2. Ollama cuts prompts at its own context length without a word: the length it runs the model with is the window,
- *    never the length that the model could have.
+ * 1. A server that says nothing about a model, or not soon, leaves it unknown; only a missing
+ *    server is a problem.
+ * 2. Ollama cuts prompts at its own context length without a word: the length it runs the model
+ *    with is the window, never the length that the model could have.
  */
 
 const PATIENCE_MS = 3_000;
@@ -281,12 +285,16 @@ const pricesIn = (model: Loose): ModelFacts['prices'] => {
 
 const listedName = ({ name, model }: Loose): string => asText(name) ?? asText(model) ?? '';
 
-/** OpenRouter tells it with each model, llama.cpp in a second list in Ollama's form, other servers not at all. */
+/**
+ * OpenRouter tells it with each model, llama.cpp in a second list in Ollama's form, other servers
+ * not at all.
+ */
 const imagesIn = (model: Loose, listed: Loose | undefined): Pick<ModelFacts, 'images'> => {
   const modalities = objectIn(model, 'architecture').input_modalities;
   const capabilities = listed?.capabilities;
   if (Array.isArray(modalities)) return { images: modalities.includes('image') ? 'yes' : 'no' };
-  if (Array.isArray(capabilities)) return { images: capabilities.includes('multimodal') ? 'yes' : 'no' };
+  if (Array.isArray(capabilities))
+    return { images: capabilities.includes('multimodal') ? 'yes' : 'no' };
   return {};
 };
 
@@ -326,7 +334,11 @@ const askModelList = async ({ fetch, url, name, apiKey }: Question): Promise<Fac
 /** Window of a model that is not loaded and sets no length: Ollama decides by its memory. */
 const ASSUMED_WINDOW = 32_768;
 
-const ollamaWindow = (shown: Loose, loaded: Loose | undefined, isElsewhere: boolean): [number, boolean] => {
+const ollamaWindow = (
+  shown: Loose,
+  loaded: Loose | undefined,
+  isElsewhere: boolean,
+): [number, boolean] => {
   const info = objectIn(shown, 'model_info');
   const key = Object.keys(info).find((name) => name.endsWith('.context_length')) ?? '';
   const most = positive(info[key]) ?? ASSUMED_WINDOW;
@@ -336,7 +348,8 @@ const ollamaWindow = (shown: Loose, loaded: Loose | undefined, isElsewhere: bool
   return known === null ? [Math.min(most, ASSUMED_WINDOW), false] : [Math.min(known, most), true];
 };
 
-const isNamed = (model: Loose, name: string): boolean => [name, `${name}:latest`].includes(listedName(model));
+const isNamed = (model: Loose, name: string): boolean =>
+  [name, `${name}:latest`].includes(listedName(model));
 
 const ollamaFacts = (shown: Loose, loaded: Loose | undefined, host: string): ModelFacts => {
   const isElsewhere = asText(shown.remote_host) !== null;
@@ -350,7 +363,8 @@ const ollamaFacts = (shown: Loose, loaded: Loose | undefined, host: string): Mod
     effort: thinks ? 'levels' : 'none',
     tools: capabilities?.includes('tools') === false ? 'no' : 'yes',
     images: capabilities?.includes('vision') === true ? 'yes' : 'no',
-    // One's own machine charges nothing. Ollama's cloud is paid for by a plan, whose price it does not say.
+    // One's own machine charges nothing. Ollama's cloud is paid for by a plan, whose price it does
+    // not say.
     prices: isElsewhere ? null : { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
     source: isSaid ? `${host}/api, asked at the start` : null,
   };
@@ -367,7 +381,9 @@ const askOllama = async ({ fetch, url, name }: Question): Promise<FactsAnswer> =
   }
   const running = await askServer(fetch, `${host}/api/ps`);
   const loaded =
-    'json' in running ? listIn(running.json.models).find((model) => isNamed(model, name)) : undefined;
+    'json' in running
+      ? listIn(running.json.models).find((model) => isNamed(model, name))
+      : undefined;
   return { kind: 'ok', facts: ollamaFacts(heard.json, loaded, host), baseUrl: `${host}/v1` };
 };
 
@@ -387,7 +403,10 @@ const badScript = (file: string, why: string): BadScript => ({
   message: `The script ${file} cannot be used: ${why}`,
 });
 
-/** The model that answers from a JSON file; its id names the whole path, so that a resumed session finds the same script. */
+/**
+ * The model that answers from a JSON file; its id names the whole path, so that a resumed session
+ * finds the same script.
+ */
 export const loadScript = async (
   name: string,
   folder: string,

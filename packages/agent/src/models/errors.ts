@@ -1,6 +1,6 @@
 /**
- * Classifies every error that a provider sends or its client throws; nothing else does. The message says what a user
- * can act on: the status, the provider's sentence, what to do.
+ * Classifies every error that a provider sends or its client throws; nothing else does. The message
+ * says what a user can act on: the status, the provider's sentence, what to do.
  */
 
 import type { ModelError, ModelErrorKind } from '../machine/event.js';
@@ -27,7 +27,10 @@ const UNITS_MS: readonly (readonly [RegExp, number])[] = [
 const DELAY_WORDS =
   /(?:(?:try again|retry|retrying|reset|resets|available again|wait)(?: (?:in|after|for))?:? )((?:(?:about |at least )?\d+(?:\.\d+)?\s*(?:milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)(?![a-z])[\s,]*(?:and )?)+)/i;
 
-/** A delay in words, in milliseconds: "Please try again in 1m2.5s", "retry after 30 seconds"; null if there is none. */
+/**
+ * A delay in words, in milliseconds: "Please try again in 1m2.5s", "retry after 30 seconds"; null
+ * if there is none.
+ */
 const readDelayWords = (sentence: string): number | null => {
   const words = DELAY_WORDS.exec(sentence)?.[1];
   if (words === undefined) return null;
@@ -38,7 +41,10 @@ const readDelayWords = (sentence: string): number | null => {
   return Math.ceil(sum);
 };
 
-const readRetryAfter = ({ headers, retryDelay, sentence }: ErrorSigns, now: number): number | null => {
+const readRetryAfter = (
+  { headers, retryDelay, sentence }: ErrorSigns,
+  now: number,
+): number | null => {
   const exactMs = headers['retry-after-ms'];
   if (exactMs !== undefined && /^\d+(\.\d+)?$/.test(exactMs)) return Math.round(Number(exactMs));
   const after = headers['retry-after'] ?? retryDelay;
@@ -93,26 +99,42 @@ const explain = (kind: ModelErrorKind, { name, host }: ErrorSource): string => {
   }
 };
 
-const adviceFor = (kind: ModelErrorKind, code: string | null, { name, keyVariable }: ErrorSource): string => {
+const adviceFor = (
+  kind: ModelErrorKind,
+  code: string | null,
+  { name, keyVariable }: ErrorSource,
+): string => {
   if (kind === 'auth') return `Set ${keyVariable} to a key that may use this model.`;
   if (kind === 'quotaExhausted') return `Add credit at ${name}, or use another key or model.`;
   if (code !== null && CERTIFICATE_CODES.test(code)) {
-    return 'The certificate is not trusted: if a proxy re-signs it, name its CA in NODE_EXTRA_CA_CERTS.';
+    return (
+      'The certificate is not trusted: if a proxy re-signs it, name its CA in ' +
+      'NODE_EXTRA_CA_CERTS.'
+    );
   }
   return '';
 };
 
 const describe = (kind: ModelErrorKind, signs: ErrorSigns, provider: ErrorSource): string => {
   const { status, code } = signs;
-  const byCode = (status === null || status === 200) && code !== null ? connectionProblems[code] : undefined;
-  const oneLine = (byCode ?? signs.sentence).replace(/\s+/g, ' ').trim().replace(/\.$/, '').slice(0, 300);
-  const mark = status !== null && status !== 200 ? ` (${status})` : code === null ? '' : ` (${code})`;
+  const byCode =
+    (status === null || status === 200) && code !== null ? connectionProblems[code] : undefined;
+  const oneLine = (byCode ?? signs.sentence)
+    .replace(/\s+/g, ' ')
+    .trim()
+    .replace(/\.$/, '')
+    .slice(0, 300);
+  const mark =
+    status !== null && status !== 200 ? ` (${status})` : code === null ? '' : ` (${code})`;
   const advice = adviceFor(kind, code, provider);
   const detail = oneLine === '' ? '' : `: ${oneLine}`;
   return `${explain(kind, provider)}${mark}${detail}${advice === '' ? '' : `. ${advice}`}`;
 };
 
-/** The error in the machine's words. `now` in milliseconds since 1970, for a retry-after that is a date. */
+/**
+ * The error in the machine's words. `now` in milliseconds since 1970, for a retry-after that is a
+ * date.
+ */
 export const classify = (error: unknown, provider: ErrorSource, now: number): ModelError => {
   const signs = readSigns(error);
   const { kind, retryable } = errorKind(signs);
@@ -128,10 +150,11 @@ export const classify = (error: unknown, provider: ErrorSource, now: number): Mo
 /**
  * The kind of an error, from its status, its label and its words, in this order.
  *
- * 1. An unambiguous status decides. For an ambiguous one (429 means a rate limit or an empty account) label and words
- *    may choose.
- * 2. An exact label comes next, then words. Labels that only repeat the status (`invalid_request_error`, `api_error`)
- *    count for nothing beside a status, and come last without one.
+ * 1. An unambiguous status decides. For an ambiguous one (429 means a rate limit or an empty
+ *    account) label and words may choose.
+ * 2. An exact label comes next, then words. Labels that only repeat the status
+ *    (`invalid_request_error`, `api_error`) count for nothing beside a status, and come last
+ *    without one.
  */
 
 /** `malformedCall`: malformed, but a retry may succeed. */
@@ -275,7 +298,8 @@ const findCause = ({ status, labels, sentence, code }: ErrorSigns): Cause => {
   const decision = status === null ? undefined : decisions[status];
   if (decision !== undefined) {
     return (
-      causes.find((cause) => cause === decision.cause || decision.unless.includes(cause)) ?? decision.cause
+      causes.find((cause) => cause === decision.cause || decision.unless.includes(cause)) ??
+      decision.cause
     );
   }
   if (status !== null && status >= 500) {
@@ -300,7 +324,9 @@ const RETRYABLE: ReadonlySet<Cause> = new Set([
 ]);
 
 /** The kind of the error, and whether a retry of the same request may succeed. */
-const errorKind = (signs: ErrorSigns): { readonly kind: ModelErrorKind; readonly retryable: boolean } => {
+const errorKind = (
+  signs: ErrorSigns,
+): { readonly kind: ModelErrorKind; readonly retryable: boolean } => {
   const cause = findCause(signs);
   return {
     kind: cause === 'malformedCall' ? 'malformed' : cause,
@@ -308,10 +334,16 @@ const errorKind = (signs: ErrorSigns): { readonly kind: ModelErrorKind; readonly
   };
 };
 
-/** Reads the facts off an error that a provider sends or its client throws, in any of their classes and shapes. */
+/**
+ * Reads the facts off an error that a provider sends or its client throws, in any of their classes
+ * and shapes.
+ */
 
 type ErrorSigns = {
-  /** Status of the answer, or the one that its body names; null for an error in a stream or of a connection. */
+  /**
+   * Status of the answer, or the one that its body names; null for an error in a stream or of a
+   * connection.
+   */
   readonly status: number | null;
   /** The provider's names for the kind of error, the most exact first. */
   readonly labels: readonly string[];
@@ -344,7 +376,8 @@ const readDetails = (details: readonly Loose[]): Pick<Detail, 'labels' | 'retryD
   const reasons = details.flatMap(({ reason }) => asText(reason) ?? []);
   return {
     labels: [...(isDaily ? ['QUOTA_OF_THE_DAY'] : []), ...reasons],
-    retryDelay: details.map(({ retryDelay }) => asText(retryDelay)).find((delay) => delay !== null) ?? null,
+    retryDelay:
+      details.map(({ retryDelay }) => asText(retryDelay)).find((delay) => delay !== null) ?? null,
   };
 };
 
@@ -384,8 +417,8 @@ const readObject = (body: Loose): Detail => {
 const readPage = (text: string): Detail => ({ ...NOTHING, message: asText(pageWords(text)) });
 
 /**
- * `{error: {type, code, message}}`, `{error: text}` or `{type, message}`, as an object or as JSON text. Text that is no
- * JSON is a gateway's page.
+ * `{error: {type, code, message}}`, `{error: text}` or `{type, message}`, as an object or as JSON
+ * text. Text that is no JSON is a gateway's page.
  */
 function readDetail(value: unknown, otherwise: 'words' | 'nothing'): Detail {
   if (typeof value !== 'string') return isObject(value) ? readObject(value) : NOTHING;
@@ -426,7 +459,8 @@ const isFaultOfCode = (error: unknown): boolean =>
   error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError;
 
 /** A piece of a reply that is no JSON: the connection has damaged it. */
-const isCutFrame = (error: unknown): boolean => error instanceof Error && error.name === 'AI_JSONParseError';
+const isCutFrame = (error: unknown): boolean =>
+  error instanceof Error && error.name === 'AI_JSONParseError';
 
 const readSigns = (error: unknown): ErrorSigns => {
   const loose: Loose = isObject(error) ? error : { message: String(error) };
@@ -444,7 +478,10 @@ const readSigns = (error: unknown): ErrorSigns => {
   const isFault = (isFaultOfCode(error) || isFaultOfCode(loose.cause)) && code === null;
   return {
     status: status ?? source.status,
-    labels: [...sources.flatMap(({ labels }) => labels), ...(isCutFrame(error) ? ['damaged_frame'] : [])],
+    labels: [
+      ...sources.flatMap(({ labels }) => labels),
+      ...(isCutFrame(error) ? ['damaged_frame'] : []),
+    ],
     sentence: (isFault
       ? 'a part of its reply could not be read'
       : (source.message ?? asText(loose.message) ?? '')
@@ -467,5 +504,7 @@ export const shorten = (text: string): string => {
 /** The title of an HTML page, or its first words. */
 export const pageWords = (page: string): string => {
   const title = /<title[^>]*>([^<]*)</i.exec(page)?.[1];
-  return shorten(title ?? page.replace(/<(script|style)[\s\S]*?<\/\1>/gi, ' ').replace(/<[^>]*>/g, ' '));
+  return shorten(
+    title ?? page.replace(/<(script|style)[\s\S]*?<\/\1>/gi, ' ').replace(/<[^>]*>/g, ' '),
+  );
 };

@@ -4,7 +4,15 @@ import type { ProviderMetadata } from '../machine/message.js';
 import type { Model, ModelRequest, TokenUsage } from '../ports/model.js';
 import { convertRequest, type PromptMessage, type PromptMessages } from './request.js';
 import { withoutDefinitions } from './tool-schema.js';
-import { asCount, asText, isObject, type Loose, listIn, objectIn, withoutCached } from './untyped-json.js';
+import {
+  asCount,
+  asText,
+  isObject,
+  type Loose,
+  listIn,
+  objectIn,
+  withoutCached,
+} from './untyped-json.js';
 import {
   type AdapterOptions,
   connect,
@@ -66,17 +74,23 @@ const bodyFor = (
       ...(Object.keys(thinkingConfig).length === 0 ? {} : { thinkingConfig }),
     },
     contents,
-    ...(takesInstructions && instructions.length > 0 ? { systemInstruction: { parts: instructions } } : {}),
+    ...(takesInstructions && instructions.length > 0
+      ? { systemInstruction: { parts: instructions } }
+      : {}),
     ...(request.tools.length === 0
       ? {}
       : { tools: [{ functionDeclarations: request.tools.map(declareTool) }] }),
-    ...(toolChoice === undefined ? {} : { toolConfig: { functionCallingConfig: { mode: 'NONE' } } }),
+    ...(toolChoice === undefined
+      ? {}
+      : { toolConfig: { functionCallingConfig: { mode: 'NONE' } } }),
   };
 };
 
 type Level = NonNullable<ModelRequest['effort']>;
 
-/** Thinking tokens of the second generation, which has no levels; as Google itself translates them. */
+/**
+ * Thinking tokens of the second generation, which has no levels; as Google itself translates them.
+ */
 const BUDGETS: Readonly<Record<Level, number>> = { low: 1_024, medium: 8_192, high: 24_576 };
 
 const thinkingFor = (
@@ -91,8 +105,15 @@ const thinkingFor = (
   };
 };
 
-/** Tools are declared by their JSON Schema. Definitions are inlined: a reference may have no neighbours there. */
-const declareTool = ({ name, description, inputSchema }: ModelRequest['tools'][number]): object => ({
+/**
+ * Tools are declared by their JSON Schema. Definitions are inlined: a reference may have no
+ * neighbours there.
+ */
+const declareTool = ({
+  name,
+  description,
+  inputSchema,
+}: ModelRequest['tools'][number]): object => ({
   name,
   description,
   parametersJsonSchema: withoutDefinitions(inputSchema),
@@ -131,7 +152,10 @@ const convertMessage = (message: PromptMessage, model: string): readonly Content
   }
 };
 
-/** Takes the place of a signature that a call of another model lacks: without any, Gemini 3 refuses the conversation. */
+/**
+ * Takes the place of a signature that a call of another model lacks: without any, Gemini 3 refuses
+ * the conversation.
+ */
 const NO_SIGNATURE = 'skip_thought_signature_validator';
 
 const wantsSignatures = (model: string): boolean =>
@@ -192,7 +216,12 @@ type Reader = {
   continuation(): object | null;
 };
 
-const NO_TOKENS: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
+const NO_TOKENS: TokenUsage = {
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+};
 
 const readReply = (reply: StreamedReply): Reader => {
   const readCall = readCalls(reply);
@@ -203,7 +232,11 @@ const readReply = (reply: StreamedReply): Reader => {
   /** Tokens of the answers before. */
   let before = NO_TOKENS;
 
-  const add = (type: 'text' | 'reasoning', text: string, metadata: ProviderMetadata | undefined): void => {
+  const add = (
+    type: 'text' | 'reasoning',
+    text: string,
+    metadata: ProviderMetadata | undefined,
+  ): void => {
     if (open?.type !== type) {
       open = { type, id: String(parts++) };
       reply.begin(type, open.id, metadata);
@@ -277,10 +310,12 @@ const addTokens = (one: TokenUsage, other: TokenUsage): TokenUsage => ({
 type StreamedCall = { readonly id: string; readonly args: { [key: string]: unknown } };
 
 /**
- * Reads calls. Most come whole; Vertex AI sends one in pieces: its name, then values with their places (`partialArgs`), then a
- * piece that says nothing.
+ * Reads calls. Most come whole; Vertex AI sends one in pieces: its name, then values with their
+ * places (`partialArgs`), then a piece that says nothing.
  */
-const readCalls = (reply: StreamedReply): ((call: Loose, metadata: ProviderMetadata | undefined) => void) => {
+const readCalls = (
+  reply: StreamedReply,
+): ((call: Loose, metadata: ProviderMetadata | undefined) => void) => {
   const open: StreamedCall[] = [];
   const end = (): void => {
     const call = open.pop();
@@ -304,7 +339,8 @@ const readCalls = (reply: StreamedReply): ((call: Loose, metadata: ProviderMetad
     const pieces = listIn(call.partialArgs);
     for (const piece of pieces) addValue(current.args, piece);
     reply.addInput(current.id, '');
-    reply.endCall(current.id, JSON.stringify(current.args).slice(0, -1)); // should nothing follow, it is half a call
+    // should nothing follow, it is half a call
+    reply.endCall(current.id, JSON.stringify(current.args).slice(0, -1));
     if (willContinue !== true && pieces.every((piece) => piece.willContinue !== true)) end();
   };
 };
@@ -315,7 +351,11 @@ const addWholeCall = (
     call,
     name,
     metadata,
-  }: { readonly call: Loose; readonly name: string; readonly metadata: ProviderMetadata | undefined },
+  }: {
+    readonly call: Loose;
+    readonly name: string;
+    readonly metadata: ProviderMetadata | undefined;
+  },
 ): void => {
   const id = asText(call.id) ?? randomUUID();
   const { args = null } = call;
@@ -329,12 +369,14 @@ const addWholeCall = (
 const addValue = (root: { [key: string]: unknown }, piece: Loose): void => {
   const { jsonPath, stringValue: text, numberValue, boolValue, nullValue, willContinue } = piece;
   const isList = typeof jsonPath === 'string' && jsonPath.endsWith('[]');
-  const keys = typeof jsonPath === 'string' ? keysIn(isList ? jsonPath.slice(0, -2) : jsonPath) : [];
+  const keys =
+    typeof jsonPath === 'string' ? keysIn(isList ? jsonPath.slice(0, -2) : jsonPath) : [];
   const last = keys.pop();
   if (last === undefined || [...keys, last].includes('__proto__')) return;
   let holder: { [key: string]: unknown } = root;
   for (const [index, key] of keys.entries()) {
-    if (!isObject(holder[key])) holder[key] = typeof (keys[index + 1] ?? last) === 'number' ? [] : {};
+    if (!isObject(holder[key]))
+      holder[key] = typeof (keys[index + 1] ?? last) === 'number' ? [] : {};
     holder = holder[key] as { [key: string]: unknown }; // a list takes numbers as keys
   }
   const known = holder[last];

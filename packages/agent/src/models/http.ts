@@ -8,9 +8,10 @@ import { isObject, type Loose } from './untyped-json.js';
  * One request to a provider, and the events of its answer.
  *
  * - It sends our user agent, and asks for an uncompressed answer.
- * - A success whose body is no event stream (a login page, JSON) fails with the body's first words. A redirect fails,
- *   too: a key is sent only to the address that the user named.
- * - A request has no half characters (lone surrogates): a provider refuses it, and with it every later one of the session.
+ * - A success whose body is no event stream (a login page, JSON) fails with the body's first words.
+ *   A redirect fails, too: a key is sent only to the address that the user named.
+ * - A request has no half characters (lone surrogates): a provider refuses it, and with it every
+ *   later one of the session.
  */
 
 export type WireRequest = {
@@ -33,7 +34,9 @@ export type EventSink = {
 
 const USER_AGENT = `pawl/${VERSION}`;
 
-/** Sends a request and reads the events of its answer. Rejects if the answer is none, or breaks off. */
+/**
+ * Sends a request and reads the events of its answer. Rejects if the answer is none, or breaks off.
+ */
 export const readEvents = async (
   fetch: LeanFetch,
   { url, headers, body }: WireRequest,
@@ -58,18 +61,21 @@ export const readEvents = async (
 /** An escaped surrogate in JSON is a lone one, since JSON.stringify writes pairs as they are. */
 const LONE = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/gi;
 
-const wellFormed = (json: string): string => (json.includes('\\ud') ? json.replace(LONE, '$1\\ufffd') : json);
+const wellFormed = (json: string): string =>
+  json.includes('\\ud') ? json.replace(LONE, '$1\\ufffd') : json;
 
 /** The error of an answer that is no success; errors.ts reads its fields. */
 const failedAnswer = async (response: LeanResponse): Promise<Error> => {
   const { status, statusText, headers } = response;
   if (status >= 300 && status < 400) {
-    response.body.cancel().catch(() => undefined); // nobody reads this body, so its failure changes nothing
+    // nobody reads this body, so its failure changes nothing
+    response.body.cancel().catch(() => undefined);
     const place = headers.get('location') ?? 'another place';
     const message = `it redirects (${status}) to ${place}. Give that address, if it is right`;
     return Object.assign(new Error(message), { type: 'redirected' });
   }
-  const responseBody = await response.text().catch(() => ''); // a body that breaks off: its status says what failed
+  // a body that breaks off: its status says what failed
+  const responseBody = await response.text().catch(() => '');
   return Object.assign(new Error(statusText), {
     statusCode: status,
     responseHeaders: Object.fromEntries(headers),

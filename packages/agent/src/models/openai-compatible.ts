@@ -1,8 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import type { StopReason } from '../machine/event.js';
 import type { Model, TokenUsage } from '../ports/model.js';
-import { convertRequest, type PromptMessage, type PromptMessages, type PromptTool } from './request.js';
-import { asCount, asText, isObject, type Loose, listIn, objectIn, withoutCached } from './untyped-json.js';
+import {
+  convertRequest,
+  type PromptMessage,
+  type PromptMessages,
+  type PromptTool,
+} from './request.js';
+import {
+  asCount,
+  asText,
+  isObject,
+  type Loose,
+  listIn,
+  objectIn,
+  withoutCached,
+} from './untyped-json.js';
 import {
   type AdapterOptions,
   brokenOff,
@@ -19,14 +32,18 @@ import {
   wireModel,
 } from './wire-model.js';
 
-/** Chat Completions, as OpenAI once defined it and as Ollama, LM Studio, llama.cpp, vLLM, OpenRouter and others speak it. */
+/**
+ * Chat Completions, as OpenAI once defined it and as Ollama, LM Studio, llama.cpp, vLLM, OpenRouter
+ * and others speak it.
+ */
 
 export const compatibleModel = (options: AdapterOptions): Model => {
   const { name, modelId, baseUrl, apiKey, facts } = options;
   const fetch = connect(options);
   // Ollama takes PNG, JPEG and WebP only.
   const dialect = { modelId, marksCache: false, keepsCut: false, refusesGif: true } as const;
-  const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+  const headers: Record<string, string> =
+    apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
   return wireModel(
     {
       provider: errorSource(options, baseUrl),
@@ -45,7 +62,13 @@ export const compatibleModel = (options: AdapterOptions): Model => {
           stream_options: { include_usage: true },
         };
         const { read, end } = readReply(reply);
-        await exchange(fetch, { url: `${baseUrl}/chat/completions`, headers, body }, read, reply, signal);
+        await exchange(
+          fetch,
+          { url: `${baseUrl}/chat/completions`, headers, body },
+          read,
+          reply,
+          signal,
+        );
         end();
       },
     },
@@ -160,7 +183,8 @@ const readReply = (reply: StreamedReply): Reader => {
   };
 
   const read = (event: Loose): 'more' => {
-    if (event.error !== undefined) throw isObject(event.error) ? eventError(event.error) : eventError(event);
+    if (event.error !== undefined)
+      throw isObject(event.error) ? eventError(event.error) : eventError(event);
     if (!Array.isArray(event.choices)) throw oddEvent('no choices');
     if (isObject(event.usage)) reply.usage = readUsage(event.usage);
     const [choice] = listIn(event.choices);
@@ -229,8 +253,9 @@ const heldLength = (text: string, mark: string): number => {
 type Split = { readonly thought: string; readonly text: string };
 
 /**
- * Divides the content of a stream, piece by piece: thoughts that stand as `<think>…</think>` at its beginning are
- * reasoning, and are not sent back. Characters that may be half of a mark wait for the next piece.
+ * Divides the content of a stream, piece by piece: thoughts that stand as `<think>…</think>` at its
+ * beginning are reasoning, and are not sent back. Characters that may be half of a mark wait for
+ * the next piece.
  */
 const divideThoughts = (): ((piece: string, isLast: boolean) => Split) => {
   let place: 'start' | 'thought' | 'gap' | 'text' = 'start';
@@ -266,8 +291,8 @@ const divideThoughts = (): ((piece: string, isLast: boolean) => Split) => {
 };
 
 /**
- * A call without a name belongs to a tool of the gateway, which ran it: it is left out, with all its pieces. A call is
- * known by its index. Where no name was sent at all, it may still come.
+ * A call without a name belongs to a tool of the gateway, which ran it: it is left out, with all
+ * its pieces. A call is known by its index. Where no name was sent at all, it may still come.
  */
 const leaveOutNameless = (): ((call: Loose) => boolean) => {
   const nameless = new Set<unknown>();
@@ -294,13 +319,17 @@ type PieceNames = {
   readonly id: string | null;
   readonly place: number | null;
   readonly tool: string | null;
-  /** It begins an input, so it is the first piece of a call unless that call still waits for its input. */
+  /**
+   * It begins an input, so it is the first piece of a call unless that call still waits for its
+   * input.
+   */
   readonly isStart: boolean;
 };
 
 /**
- * The calls of one reply, of which servers send pieces in many ways: with a place in each piece or in none, with an id in
- * each, in the first or in none, one id or one place for several calls, a name behind the first piece of the input.
+ * The calls of one reply, of which servers send pieces in many ways: with a place in each piece or
+ * in none, with an id in each, in the first or in none, one id or one place for several calls, a
+ * name behind the first piece of the input.
  */
 class Calls {
   readonly #reply: StreamedReply;

@@ -1,7 +1,12 @@
 import type { StopReason } from '../machine/event.js';
 import type { ProviderMetadata } from '../machine/message.js';
 import type { Model, TokenUsage } from '../ports/model.js';
-import { convertRequest, type PromptMessage, type PromptMessages, type PromptTool } from './request.js';
+import {
+  convertRequest,
+  type PromptMessage,
+  type PromptMessages,
+  type PromptTool,
+} from './request.js';
 import { asCount, asText, isObject, type Loose, objectIn, withoutCached } from './untyped-json.js';
 import {
   type AdapterOptions,
@@ -16,8 +21,8 @@ import {
 } from './wire-model.js';
 
 /**
- * OpenAI's Responses API. The provider stores nothing (`store: false`): a model's thoughts come encrypted and go back
- * with the conversation, to the same model only.
+ * OpenAI's Responses API. The provider stores nothing (`store: false`): a model's thoughts come
+ * encrypted and go back with the conversation, to the same model only.
  */
 
 /** Accounts that were refused summaries, by server and key: this process asks them no more. */
@@ -86,7 +91,10 @@ export const openAiModel = (options: AdapterOptions): Model => {
   return wireModel({ provider: errorSource(options, baseUrl), dialect, call }, options);
 };
 
-/** Models that think: they take a developer's message in place of the system's, and options of their thoughts. */
+/**
+ * Models that think: they take a developer's message in place of the system's, and options of their
+ * thoughts.
+ */
 const isReasoningModel = (name: string): boolean => {
   if (/^o\d+(-|$)/.test(name)) return true;
   const [, major, minor, variant = ''] = /^gpt-(\d+)(?:\.(\d+))?(?:-(.+))?$/.exec(name) ?? [];
@@ -106,7 +114,9 @@ type Item = { readonly type?: string; readonly [key: string]: unknown };
 const convertPrompt = (prompt: PromptMessages, reasons: boolean): readonly Item[] =>
   prompt
     .flatMap((message) => convertMessage(message, reasons))
-    .filter(({ type, encrypted_content: secret }) => type !== 'reasoning' || (secret ?? null) !== null);
+    .filter(
+      ({ type, encrypted_content: secret }) => type !== 'reasoning' || (secret ?? null) !== null,
+    );
 
 const convertMessage = (message: PromptMessage, reasons: boolean): readonly Item[] => {
   switch (message.role) {
@@ -146,7 +156,11 @@ const convertReply = (
   const items: Item[] = [];
   const thoughts = new Map<unknown, Thought>();
   for (const part of content) {
-    const { itemId, phase, reasoningEncryptedContent: secret } = objectIn(part.providerOptions, 'openai');
+    const {
+      itemId,
+      phase,
+      reasoningEncryptedContent: secret,
+    } = objectIn(part.providerOptions, 'openai');
     switch (part.type) {
       case 'text': {
         const withId = asText(itemId) !== null && (!reasons || thoughts.size > 0);
@@ -189,9 +203,16 @@ const convertReply = (
 };
 
 /** A thought that is streamed: its summaries, and those of them that are at their end. */
-type OpenThought = { readonly secret: string | null; readonly summaries: Map<unknown, 'open' | 'done'> };
+type OpenThought = {
+  readonly secret: string | null;
+  readonly summaries: Map<unknown, 'open' | 'done'>;
+};
 
-const SIGNS_OF_LIFE: ReadonlySet<unknown> = new Set(['keepalive', 'response.in_progress', 'response.queued']);
+const SIGNS_OF_LIFE: ReadonlySet<unknown> = new Set([
+  'keepalive',
+  'response.in_progress',
+  'response.queued',
+]);
 
 /** Reads the events of one reply. Items of the provider's own tools are no part of it. */
 class ResponseReader {
@@ -228,12 +249,15 @@ class ResponseReader {
         this.#beginSummary(id, index);
         break;
       case 'response.reasoning_summary_text.delta':
-        this.#reply.add('reasoning', `${id}:${index}`, textIn(event, 'delta'), { openai: { itemId: id } });
+        this.#reply.add('reasoning', `${id}:${index}`, textIn(event, 'delta'), {
+          openai: { itemId: id },
+        });
         break;
       case 'response.reasoning_summary_part.done':
         this.#thought(id).summaries.set(index, 'done');
         break;
-      case 'response.reasoning_text.delta': // servers other than OpenAI's stream the thoughts themselves
+      // servers other than OpenAI's stream the thoughts themselves
+      case 'response.reasoning_text.delta':
         this.#reply.add('reasoning', 'raw', textIn(event, 'delta'));
         break;
       case 'response.refusal.delta':
@@ -276,10 +300,16 @@ class ResponseReader {
     }
     if (item.type === 'reasoning')
       for (const index of this.#thought(id).summaries.keys())
-        this.#reply.note('reasoning', `${id}:${index}`, thoughtMetadata(id, asText(item.encrypted_content)));
+        this.#reply.note(
+          'reasoning',
+          `${id}:${index}`,
+          thoughtMetadata(id, asText(item.encrypted_content)),
+        );
   }
 
-  /** A new summary closes those that are at their end: what is encrypted comes with the last one. */
+  /**
+   * A new summary closes those that are at their end: what is encrypted comes with the last one.
+   */
   #beginSummary(id: string, index: unknown): void {
     if (index === 0) return;
     const { summaries, secret } = this.#thought(id);
@@ -296,8 +326,8 @@ class ResponseReader {
 }
 
 /**
- * Gives all events of an item the id of its first one. GitHub Copilot names an item anew in each event; its place
- * (`output_index`) stays the same.
+ * Gives all events of an item the id of its first one. GitHub Copilot names an item anew in each
+ * event; its place (`output_index`) stays the same.
  */
 const createItemNames = (): ((event: Loose) => string) => {
   const ids = new Map<unknown, string>();
@@ -313,7 +343,10 @@ const messageMetadata = (itemId: string, { phase }: Loose): ProviderMetadata => 
   openai: { itemId, ...(typeof phase === 'string' ? { phase } : {}) },
 });
 
-const thoughtMetadata = (itemId: string, reasoningEncryptedContent: string | null): ProviderMetadata => ({
+const thoughtMetadata = (
+  itemId: string,
+  reasoningEncryptedContent: string | null,
+): ProviderMetadata => ({
   openai: { itemId, reasoningEncryptedContent },
 });
 
@@ -323,7 +356,8 @@ const endResponse = (reply: StreamedReply, event: Loose, hasCalled: boolean): vo
   if (event.type === 'response.failed' && isObject(response.error)) throw streamError(event);
   const reason = asText(objectIn(response, 'incomplete_details').reason);
   // A whole reply has no reason of its own.
-  if (reason !== null || event.type !== 'response.failed') reply.stop(convertReason(reason, hasCalled));
+  if (reason !== null || event.type !== 'response.failed')
+    reply.stop(convertReason(reason, hasCalled));
 };
 
 const convertReason = (reason: string | null, hasCalled: boolean): StopReason => {
@@ -346,7 +380,9 @@ const readUsage = (usage: Loose): TokenUsage => {
   };
 };
 
-/** An error in a stream has no status: its code may be one, or its words say which it would have. */
+/**
+ * An error in a stream has no status: its code may be one, or its words say which it would have.
+ */
 const STATUSES: readonly (readonly [RegExp, number])[] = [
   [/insufficient_quota|rate_limit/, 429],
   [/authentication/, 401],
@@ -359,7 +395,8 @@ const STATUSES: readonly (readonly [RegExp, number])[] = [
 
 const streamError = (event: Loose): Error => {
   const failed = objectIn(objectIn(event, 'response'), 'error');
-  const error = asText(failed.message) !== null ? failed : isObject(event.error) ? event.error : event;
+  const error =
+    asText(failed.message) !== null ? failed : isObject(event.error) ? event.error : event;
   if (asText(error.message) === null) return oddEvent('an error without a message');
   const { code, type } = error;
   const status = Number(code);
@@ -368,6 +405,8 @@ const streamError = (event: Loose): Error => {
     .join(' ')
     .toLowerCase();
   const statusCode =
-    status >= 400 && status < 600 ? status : (STATUSES.find(([pattern]) => pattern.test(words))?.[1] ?? 500);
+    status >= 400 && status < 600
+      ? status
+      : (STATUSES.find(([pattern]) => pattern.test(words))?.[1] ?? 500);
   return Object.assign(eventError(event, statusCode), { message: asText(error.message) ?? '' });
 };

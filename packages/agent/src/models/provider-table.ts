@@ -1,9 +1,10 @@
 /**
- * The table of model providers. Models, settings, flags, completion, doctor, the manual page, docs/models.md and the
- * filter of secrets read it; nothing else knows a provider by name.
+ * The table of model providers. Models, settings, flags, completion, doctor, the manual page,
+ * docs/models.md and the filter of secrets read it; nothing else knows a provider by name.
  *
- * A new provider is a row here and its models in `packages/agent/src/models/catalogue.ts`. Only if it speaks a wire of its own, it
- * also needs an adapter and its line in `packages/agent/src/models/choose-model.ts`.
+ * A new provider is a row here and its models in `packages/agent/src/models/catalogue.ts`. Only if
+ * it speaks a wire of its own, it also needs an adapter and its line in
+ * `packages/agent/src/models/choose-model.ts`.
  */
 
 import type { ProcessEnvironment } from '../platform/environment.js';
@@ -11,13 +12,19 @@ import type { ProcessEnvironment } from '../platform/environment.js';
 type Row = {
   /** Its name in messages. */
   readonly title: string;
-  /** The API it speaks: names an adapter in `packages/agent/src/models/choose-model.ts`. Several providers may speak the same. */
+  /**
+   * The API it speaks: names an adapter in `packages/agent/src/models/choose-model.ts`. Several
+   * providers may speak the same.
+   */
   readonly wire: string;
   /** Page that documents the API. */
   readonly documentation: string;
   /** The model that examples name. */
   readonly defaultModel: string;
-  /** Names that mean this provider when the user leaves it out, such as `claude-…`; null if there are none. */
+  /**
+   * Names that mean this provider when the user leaves it out, such as `claude-…`; null if there
+   * are none.
+   */
   readonly modelNames: RegExp | null;
   /** `required`: no call without a key. `optional`: sent if one is set. `unused`: never sent. */
   readonly key: 'required' | 'optional' | 'unused';
@@ -29,9 +36,15 @@ type Row = {
   readonly urlVariable: string;
   /** `host`: scheme, host and port may be left out, and come from `address`. */
   readonly urlForm: 'url' | 'host';
-  /** Its own address, with the version where the wire wants it there; null if every server has another one. */
+  /**
+   * Its own address, with the version where the wire wants it there; null if every server has
+   * another one.
+   */
   readonly address: string | null;
-  /** Who knows the windows and prices of its models: our catalogue, the server's list of models, or Ollama's own API. */
+  /**
+   * Who knows the windows and prices of its models: our catalogue, the server's list of models, or
+   * Ollama's own API.
+   */
   readonly factsFrom: 'catalogue' | 'modelList' | 'ollama';
   /** Advice about a server that users start themselves; null if the provider runs it. */
   readonly ownServer: OwnServer | null;
@@ -43,7 +56,9 @@ type OwnServer = {
   readonly howToStart: string;
   /** Command that fetches a model, without the model's name; null if there is none. */
   readonly fetchModel: string | null;
-  /** What to do if the server does not say how much context it gives; null: nothing is lost by it. */
+  /**
+   * What to do if the server does not say how much context it gives; null: nothing is lost by it.
+   */
   readonly contextAdvice: string | null;
 };
 
@@ -126,7 +141,8 @@ const rows = {
       noun: 'Ollama server',
       howToStart: 'Start it with "ollama serve"',
       fetchModel: 'ollama pull',
-      contextAdvice: 'It cuts longer prompts without a word: start it with OLLAMA_CONTEXT_LENGTH=64000.',
+      contextAdvice:
+        'It cuts longer prompts without a word: start it with OLLAMA_CONTEXT_LENGTH=64000.',
     },
   },
 } as const satisfies Readonly<Record<string, Row>>;
@@ -142,7 +158,10 @@ export type CataloguedProvider = {
 
 export type Provider = Omit<Row, 'wire'> & { readonly name: string; readonly wire: WireName };
 
-export const providers: readonly Provider[] = Object.entries(rows).map(([name, row]) => ({ name, ...row }));
+export const providers: readonly Provider[] = Object.entries(rows).map(([name, row]) => ({
+  name,
+  ...row,
+}));
 
 export const findProvider = (name: string): Provider | undefined =>
   providers.find((provider) => provider.name === name);
@@ -174,7 +193,10 @@ export const modelForms: readonly string[] = [
   'scripted/FILE',
 ];
 
-/** Chat Completions servers that are reached as `openai-compatible` and have a key of their own, by host. */
+/**
+ * Chat Completions servers that are reached as `openai-compatible` and have a key of their own, by
+ * host.
+ */
 export const serversWithOwnKey: Readonly<
   Record<string, { readonly title: string; readonly keyVariable: string }>
 > = {
@@ -190,7 +212,8 @@ export const keyVariables: readonly string[] = [
 /**
  * The address and the key of a provider.
  *
- * A key goes only to the server that it is for: OpenAI's key is never sent to a server that merely speaks its API.
+ * A key goes only to the server that it is for: OpenAI's key is never sent to a server that merely
+ * speaks its API.
  */
 
 export const keyIn = (environment: ProcessEnvironment, names: readonly string[]): string | null => {
@@ -212,7 +235,10 @@ type Endpoint = {
 
 type BadUrl = { readonly kind: 'badUrl'; readonly message: string };
 
-const checkUrl = (text: string, source: string): { readonly kind: 'ok'; readonly url: string } | BadUrl => {
+const checkUrl = (
+  text: string,
+  source: string,
+): { readonly kind: 'ok'; readonly url: string } | BadUrl => {
   const isWeb = URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
   if (isWeb) return { kind: 'ok', url: text.replace(/\/+$/, '') };
   return { kind: 'badUrl', message: `${source} is no http or https URL: ${text}` };
@@ -239,7 +265,10 @@ const addressIn = (
   return urlForm === 'host' && text && address ? completeHost(text, new URL(address)) : text;
 };
 
-/** Finds where a provider is reached, and which variables hold its key there. `given` wins over the environment. */
+/**
+ * Finds where a provider is reached, and which variables hold its key there. `given` wins over the
+ * environment.
+ */
 export const findEndpoint = (
   provider: Provider,
   environment: ProcessEnvironment,
@@ -253,7 +282,9 @@ export const findEndpoint = (
   if (checked.kind === 'badUrl') return checked;
   const host = new URL(checked.url).hostname;
   const known =
-    address === null && Object.hasOwn(serversWithOwnKey, host) ? serversWithOwnKey[host] : undefined;
+    address === null && Object.hasOwn(serversWithOwnKey, host)
+      ? serversWithOwnKey[host]
+      : undefined;
   if (known === undefined) return { ...endpoint, url: checked.url };
   return { ...endpoint, url: checked.url, title: known.title, keyVariables: [known.keyVariable] };
 };

@@ -1,13 +1,17 @@
 /**
- * A request in words that are no wire's: those of the AI SDK, so that models of its packages take it as it is.
+ * A request in words that are no wire's: those of the AI SDK, so that models of its packages take
+ * it as it is.
  *
- * 1. Apart from cache markers, what was sent before is sent again byte for byte: a pure function of the request.
+ * 1. Apart from cache markers, what was sent before is sent again byte for byte: a pure function of
+ *    the request.
  * 2. Results come before text. A part that a wire forbids (blank text) is left out.
- * 3. At most three cache markers: the instructions (which cover the tools), and the last two user messages, so that
- *    the point where the previous request ended is always one of them.
- * 4. What a provider wants back goes back to the model that it came from, and to no other: with the part that it came
- *    with, or, where it belongs to the whole reply (OpenRouter's `reasoning_details`), with the message.
- * 5. Ids of calls of another model become nine letters and digits, the one form that every provider takes (Mistral).
+ * 3. At most three cache markers: the instructions (which cover the tools), and the last two user
+ *    messages, so that the point where the previous request ended is always one of them.
+ * 4. What a provider wants back goes back to the model that it came from, and to no other: with the
+ *    part that it came with, or, where it belongs to the whole reply (OpenRouter's
+ *    `reasoning_details`), with the message.
+ * 5. Ids of calls of another model become nine letters and digits, the one form that every provider
+ *    takes (Mistral).
  */
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';
@@ -30,13 +34,25 @@ export type Dialect = {
   readonly modelId: string;
   /** True if the provider caches only marked parts. */
   readonly marksCache: boolean;
-  /** True if metadata of a cut reply goes back. Its thoughts never do, so metadata that refers to them must not either. */
+  /**
+   * True if metadata of a cut reply goes back. Its thoughts never do, so metadata that refers to
+   * them must not either.
+   */
   readonly keepsCut: boolean;
-  /** Sent with every tool if the wire's default is strict: our schemas describe input, they don't restrict decoding. */
+  /**
+   * Sent with every tool if the wire's default is strict: our schemas describe input, they don't
+   * restrict decoding.
+   */
   readonly strictTools?: false;
-  /** Set if the provider takes definitions (`$defs`) in the schema of a tool; otherwise they are inlined. */
+  /**
+   * Set if the provider takes definitions (`$defs`) in the schema of a tool; otherwise they are
+   * inlined.
+   */
   readonly takesDefinitions?: true;
-  /** Set if the provider takes no GIF: it would refuse the request, and every later one of the conversation. */
+  /**
+   * Set if the provider takes no GIF: it would refuse the request, and every later one of the
+   * conversation.
+   */
   readonly refusesGif?: true;
 };
 
@@ -44,7 +60,11 @@ type Marked = { readonly providerOptions?: ProviderMetadata };
 
 type PromptText = Marked & { readonly type: 'text'; readonly text: string };
 /** A picture, as base64. */
-type PromptPicture = Marked & { readonly type: 'file'; readonly mediaType: string; readonly data: string };
+type PromptPicture = Marked & {
+  readonly type: 'file';
+  readonly mediaType: string;
+  readonly data: string;
+};
 type PromptThought = Marked & { readonly type: 'reasoning'; readonly text: string };
 type PromptCall = Marked & {
   readonly type: 'tool-call';
@@ -68,7 +88,8 @@ export type PromptMessage =
   | (Marked & { readonly role: 'assistant'; readonly content: AssistantContent });
 export type PromptMessages = readonly PromptMessage[];
 
-export type PromptTool = Marked & ToolDeclaration & { readonly type: 'function'; readonly strict?: false };
+export type PromptTool = Marked &
+  ToolDeclaration & { readonly type: 'function'; readonly strict?: false };
 
 /** The prompt of a request, its tools and whether they may be called. */
 export type PromptRequest = {
@@ -87,7 +108,10 @@ const isBlank = (text: string): boolean => text.trim() === '';
 const toOptions = (metadata: ProviderMetadata | undefined): Marked =>
   metadata === undefined ? {} : { providerOptions: metadata };
 
-/** Pictures that the model takes. They follow all results, since not every wire takes them inside a result. */
+/**
+ * Pictures that the model takes. They follow all results, since not every wire takes them inside a
+ * result.
+ */
 const convertImages = (
   { images = [] }: ResultPart | UserText,
   { modelId, refusesGif }: Dialect,
@@ -154,7 +178,8 @@ const convertUser = (
 
 /** The metadata of a reasoning part that belongs to the whole reply. */
 const detailsIn = (part: AssistantPart): ProviderMetadata | null =>
-  part.type === 'reasoning' && objectIn(part.metadata, 'openaiCompatible').reasoning_details !== undefined
+  part.type === 'reasoning' &&
+  objectIn(part.metadata, 'openaiCompatible').reasoning_details !== undefined
     ? (part.metadata ?? null)
     : null;
 
@@ -176,7 +201,8 @@ const convertPart = (
     case 'text':
       return isBlank(part.text) ? [] : [{ type: 'text', text: part.text, ...options }];
     case 'reasoning':
-      // The provider would reject it without its signature. Details that go back with the message are not sent twice.
+      // The provider would reject it without its signature. Details that go back with the message
+      // are not sent twice.
       return isOwn && part.metadata !== undefined && detailsIn(part) === null
         ? [{ type: 'reasoning', text: part.text, ...options }]
         : [];
@@ -196,7 +222,8 @@ const convertPart = (
 };
 
 /** A number in letters and digits, as short ids need it. */
-const digits = (number: number, length: number): string => number.toString(36).padStart(length, '0');
+const digits = (number: number, length: number): string =>
+  number.toString(36).padStart(length, '0');
 
 /** Ids of a reply's calls for another provider, made from their places. */
 const plainIds = ({ parts }: AssistantMessage, place: number): ReadonlyMap<string, string> =>

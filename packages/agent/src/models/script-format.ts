@@ -42,7 +42,9 @@ const isJsonObject = (value: unknown): value is JsonObject =>
 const call = v.pipe(
   v.strictObject({
     tool: name,
-    callId: v.optional(v.pipe(v.string(), v.regex(/^[\w-]+$/, 'may hold letters, digits, _ and - only'))),
+    callId: v.optional(
+      v.pipe(v.string(), v.regex(/^[\w-]+$/, 'may hold letters, digits, _ and - only')),
+    ),
     input: v.optional(v.custom<JsonObject>(isJsonObject, 'must be an object')),
     rawInput: v.optional(v.string()),
   }),
@@ -72,7 +74,9 @@ const failure = v.strictObject({
 const answer = {
   reasoning: v.optional(v.string()),
   text: v.optional(v.string()),
-  stopReason: v.optional(v.picklist(['end', 'toolUse', 'maxTokens', 'refusal', 'contentFilter', 'other'])),
+  stopReason: v.optional(
+    v.picklist(['end', 'toolUse', 'maxTokens', 'refusal', 'contentFilter', 'other']),
+  ),
   usage: v.optional(
     v.strictObject({
       inputTokens: v.optional(count),
@@ -87,7 +91,11 @@ const answer = {
   cut: v.optional(v.boolean()),
 };
 
-const endsOnce = ({ fail, stall, cut }: Partial<Record<'fail' | 'stall' | 'cut', unknown>>): boolean =>
+const endsOnce = ({
+  fail,
+  stall,
+  cut,
+}: Partial<Record<'fail' | 'stall' | 'cut', unknown>>): boolean =>
   [fail !== undefined, stall, cut].filter(Boolean).length <= 1;
 const ENDS_TWICE = 'has more than one of fail, stall and cut';
 
@@ -115,7 +123,9 @@ const schema = v.strictObject({
       windowTokens: v.optional(count),
       outputTokensMax: v.optional(count),
       prices: v.optional(
-        v.nullable(v.strictObject({ input: price, output: price, cacheRead: price, cacheWrite: price })),
+        v.nullable(
+          v.strictObject({ input: price, output: price, cacheRead: price, cacheWrite: price }),
+        ),
       ),
     }),
   ),
@@ -147,7 +157,8 @@ export const parseScript = (json: unknown): ParsedScript => {
     const why = unknownKey ? 'is no field of a script' : issue.message;
     return { kind: 'invalid', field: issuePath(issue), why };
   }
-  // valibot types optional fields as possibly undefined; JSON has no undefined, so they are absent instead.
+  // valibot types optional fields as possibly undefined; JSON has no undefined, so they are absent
+  // instead.
   const script = parsed.output as Script;
   return findDoubleId(script) ?? { kind: 'ok', script };
 };

@@ -2,14 +2,27 @@
  * A model that answers from a script: docs/scripted-model.md.
  *
  * 1. Nothing is random, and only `delayMs` takes time.
- * 2. A request that the script does not foresee gets a failed reply that says so, never an invented answer.
+ * 2. A request that the script does not foresee gets a failed reply that says so, never an invented
+ *    answer.
  */
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { ModelError, ModelErrorKind, StopReason } from '../machine/event.js';
-import type { AssistantMessage, AssistantText, Message, ReasoningPart } from '../machine/message.js';
+import type {
+  AssistantMessage,
+  AssistantText,
+  Message,
+  ReasoningPart,
+} from '../machine/message.js';
 import type { Clock } from '../platform/clock.js';
-import type { Model, ModelFacts, ModelPiece, ModelRequest, RawCall, TokenUsage } from '../ports/model.js';
+import type {
+  Model,
+  ModelFacts,
+  ModelPiece,
+  ModelRequest,
+  RawCall,
+  TokenUsage,
+} from '../ports/model.js';
 
 const NO_TOKENS = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
 const PIECE_LENGTH = 24;
@@ -41,7 +54,11 @@ const cutUp = (text: string): readonly string[] =>
   text.match(new RegExp(`[\\s\\S]{1,${PIECE_LENGTH}}`, 'gu')) ?? [];
 
 /** Resolves after the delay, or when the signal is aborted; a null delay waits for the abort. */
-const wait = (clock: Pick<Clock, 'after'>, delayMs: number | null, signal: AbortSignal): Promise<void> =>
+const wait = (
+  clock: Pick<Clock, 'after'>,
+  delayMs: number | null,
+  signal: AbortSignal,
+): Promise<void> =>
   new Promise((resolve) => {
     if (signal.aborted) return resolve();
     const cancel = delayMs === null ? () => undefined : clock.after(delayMs, end);
@@ -67,7 +84,8 @@ const RETRYABLE: ReadonlySet<ModelError['kind']> = new Set([
 ]);
 
 const failAsTold = ({ fail, cut }: ScriptedReply): ModelPiece | null => {
-  if (cut) return failed('the script cuts this reply off', { kind: 'unreachable', retryable: true });
+  if (cut)
+    return failed('the script cuts this reply off', { kind: 'unreachable', retryable: true });
   if (fail === undefined) return null;
   const { kind, message = `the script fails with ${kind}`, retryAfterMs = null } = fail;
   return failed(message, { kind, retryable: RETRYABLE.has(kind), retryAfterMs });
@@ -95,7 +113,8 @@ function* streamed(reply: ScriptedReply): Generator<ModelPiece> {
   for (const text of cutUp(reply.text ?? '')) yield { type: 'text', text };
   if (!isAnswer(reply)) return;
   for (const call of reply.calls ?? []) {
-    for (const text of cutUp(scriptedInput(call))) yield { type: 'toolCall', tool: call.tool, text };
+    for (const text of cutUp(scriptedInput(call)))
+      yield { type: 'toolCall', tool: call.tool, text };
   }
 }
 
@@ -111,7 +130,8 @@ export const scriptedModel = (script: Script, options: ScriptedOptions = {}): Mo
     const choice = next(request.messages);
     if (choice.kind === 'exhausted') {
       return yield failed(
-        `${id}: the script is at its end: it has ${script.replies.length} replies, and one more was asked for`,
+        `${id}: the script is at its end: it has ${script.replies.length} replies, and one ` +
+          'more was asked for',
       );
     }
     const { reply, number } = choice;
@@ -139,7 +159,9 @@ export const scriptedModel = (script: Script, options: ScriptedOptions = {}): Mo
 
 /** The script of a scripted model; docs/scripted-model.md explains each field. */
 
-/** `contains`: each of these texts. `matches`: a regular expression. `lacks`: none of these texts. */
+/**
+ * `contains`: each of these texts. `matches`: a regular expression. `lacks`: none of these texts.
+ */
 type TextExpectation = {
   readonly contains?: string | readonly string[];
   readonly matches?: string;
@@ -204,7 +226,8 @@ export type Script = {
 export const scriptedCallId = (call: ScriptedCall, number: number, index: number): string =>
   call.callId ?? `call-${number}-${index + 1}`;
 
-const scriptedInput = (call: ScriptedCall): string => call.rawInput ?? JSON.stringify(call.input ?? {});
+const scriptedInput = (call: ScriptedCall): string =>
+  call.rawInput ?? JSON.stringify(call.input ?? {});
 
 /** True if a conversation keeps the reply: it is whole and not empty. */
 export const isAnswer = ({ fail, stall, cut, text, reasoning, calls }: ScriptedReply): boolean =>
@@ -213,14 +236,19 @@ export const isAnswer = ({ fail, stall, cut, text, reasoning, calls }: ScriptedR
 /**
  * Chooses the reply of a script that a request gets.
  *
- * 1. The messages alone tell a conversation's place in the script: a new process continues at the right place after a
- *    crash, a fork at its own, and messages of other models count for nothing.
- * 2. Replies that leave nothing in the conversation (failures, stalls, cuts, empty ones) come one after another for
- *    repeated requests at the same place. The model counts those requests; a new process starts to count anew.
+ * 1. The messages alone tell a conversation's place in the script: a new process continues at the
+ *    right place after a crash, a fork at its own, and messages of other models count for nothing.
+ * 2. Replies that leave nothing in the conversation (failures, stalls, cuts, empty ones) come one
+ *    after another for repeated requests at the same place. The model counts those requests; a new
+ *    process starts to count anew.
  * 3. An answer that the conversation did not keep is given again.
  */
 
-type FoundReply = { readonly kind: 'found'; readonly reply: ScriptedReply; readonly number: number };
+type FoundReply = {
+  readonly kind: 'found';
+  readonly reply: ScriptedReply;
+  readonly number: number;
+};
 type NextReply = (messages: readonly Message[]) => FoundReply | { readonly kind: 'exhausted' };
 
 const assistantText = ({ parts }: AssistantMessage): string =>
@@ -245,7 +273,9 @@ const findFrom = (
   return -1;
 };
 
-/** The reply that a summary was made from: the one with the longest text in it; -1 if there is none. */
+/**
+ * The reply that a summary was made from: the one with the longest text in it; -1 if there is none.
+ */
 const longestWithin = (summary: string, replies: readonly ScriptedReply[]): number => {
   let best = -1;
   let longest = 0;
@@ -258,9 +288,15 @@ const longestWithin = (summary: string, replies: readonly ScriptedReply[]): numb
 };
 
 /** The replies of a script, and the first reply with each call id. */
-type Indexed = { readonly replies: readonly ScriptedReply[]; readonly callers: ReadonlyMap<string, number> };
+type Indexed = {
+  readonly replies: readonly ScriptedReply[];
+  readonly callers: ReadonlyMap<string, number>;
+};
 
-/** Indexes call ids, since each message of each request looks one up in scripts of thousands of calls. */
+/**
+ * Indexes call ids, since each message of each request looks one up in scripts of thousands of
+ * calls.
+ */
 const indexed = (replies: readonly ScriptedReply[]): Indexed => {
   const callers = new Map<string, number>();
   for (const [index, { calls = [] }] of replies.entries()) {
@@ -282,7 +318,9 @@ const findOrigin = (message: Message, { replies, callers }: Indexed, start: numb
   const text = assistantText(message);
   if (!message.cut)
     return findFrom(replies, start, (reply) => isAnswer(reply) && (reply.text ?? '') === text);
-  return text === '' ? -1 : findFrom(replies, start, (reply) => (reply.text ?? '').startsWith(text));
+  return text === ''
+    ? -1
+    : findFrom(replies, start, (reply) => (reply.text ?? '').startsWith(text));
 };
 
 /** A function from a conversation to the index of the first reply that it has not used up. */
@@ -291,7 +329,8 @@ const createPlaces = (script: Indexed): ((messages: readonly Message[]) => numbe
   let known: readonly Message[] = [];
   let places: number[] = [];
   return (messages) => {
-    // A conversation mostly grows: only new messages are looked up, or a long session takes quadratic time.
+    // A conversation mostly grows: only new messages are looked up, or a long session takes
+    // quadratic time.
     let same = 0;
     while (same < messages.length && messages[same] === known[same]) same += 1;
     places = places.slice(0, same);
@@ -314,11 +353,15 @@ export const createCursor = (replies: readonly ScriptedReply[]): NextReply => {
     const answer = findFrom(replies, place, isAnswer);
     const index = answer === -1 ? place + times : Math.min(place + times, answer);
     const reply = replies[index];
-    return reply === undefined ? { kind: 'exhausted' } : { kind: 'found', reply, number: index + 1 };
+    return reply === undefined
+      ? { kind: 'exhausted' }
+      : { kind: 'found', reply, number: index + 1 };
   };
 };
 
-/** Placeholders of a template: `$1` to `$9`, `$<name>`, `$&` for the whole match, `$$` for a dollar. */
+/**
+ * Placeholders of a template: `$1` to `$9`, `$<name>`, `$&` for the whole match, `$$` for a dollar.
+ */
 const NAMED = /\$(?:([1-9])|<([^>]*)>|([&$]))/g;
 
 const fill = (template: string, match: RegExpExecArray): string =>
@@ -335,7 +378,8 @@ export const messageText = (message: Message | undefined): string =>
 /**
  * Finds the first rule that matches the last message, and fills in its text.
  *
- * It reads nothing else and remembers nothing: requests of many conversations may come at once and in any order.
+ * It reads nothing else and remembers nothing: requests of many conversations may come at once and
+ * in any order.
  */
 const createRules = (
   rules: readonly ScriptedRule[] = [],
@@ -363,18 +407,27 @@ const toList = (value: string | readonly string[] | undefined): readonly string[
 const quote = (text: string): string =>
   JSON.stringify(text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text);
 
-const findUnmetText = (what: string, expected: TextExpectation | undefined, text: string): string | null => {
+const findUnmetText = (
+  what: string,
+  expected: TextExpectation | undefined,
+  text: string,
+): string | null => {
   if (expected === undefined) return null;
   const missing = toList(expected.contains).find((expectedText) => !text.includes(expectedText));
-  if (missing !== undefined) return `${what} should contain ${quote(missing)}, but is ${quote(text)}`;
+  if (missing !== undefined)
+    return `${what} should contain ${quote(missing)}, but is ${quote(text)}`;
   const present = toList(expected.lacks).find((unwanted) => text.includes(unwanted));
-  if (present !== undefined) return `${what} should not contain ${quote(present)}, but is ${quote(text)}`;
+  if (present !== undefined)
+    return `${what} should not contain ${quote(present)}, but is ${quote(text)}`;
   const { matches } = expected;
   if (matches === undefined || new RegExp(matches, 'u').test(text)) return null;
   return `${what} should match /${matches}/u, but is ${quote(text)}`;
 };
 
-const findUnmetResult = (expected: ResultExpectation, messages: readonly Message[]): string | null => {
+const findUnmetResult = (
+  expected: ResultExpectation,
+  messages: readonly Message[],
+): string | null => {
   const { callId, failed } = expected;
   const results = messages.flatMap(({ parts }) => parts.filter((part) => part.type === 'result'));
   const match = results.find((result) => result.callId === callId);
@@ -389,7 +442,10 @@ const findUnmetResult = (expected: ResultExpectation, messages: readonly Message
   return findUnmetText(`the result of ${callId}`, expected, match.text);
 };
 
-/** The first unmet expectation, as a sentence with the expected and the actual value; null if all are met. */
+/**
+ * The first unmet expectation, as a sentence with the expected and the actual value; null if all
+ * are met.
+ */
 const findUnmet = (expected: Expectation | undefined, request: ModelRequest): string | null => {
   if (expected === undefined) return null;
   const { messages, instructions, tools } = request;

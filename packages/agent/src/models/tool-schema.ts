@@ -1,10 +1,12 @@
 /**
- * Makes the input schema of a foreign tool safe to declare. One schema that a provider refuses fails every request.
+ * Makes the input schema of a foreign tool safe to declare. One schema that a provider refuses
+ * fails every request.
  *
- * 1. Definitions in the schema stay where the provider takes them, and are inlined elsewhere; a definition that holds
- *    itself then means any value. Remote references are never fetched and mean any value.
- * 2. A schema that is no object, too large or too deep is replaced by one that accepts any object. The server still
- *    checks the input.
+ * 1. Definitions in the schema stay where the provider takes them, and are inlined elsewhere; a
+ *    definition that holds itself then means any value. Remote references are never fetched and
+ *    mean any value.
+ * 2. A schema that is no object, too large or too deep is replaced by one that accepts any object.
+ *    The server still checks the input.
  */
 
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
@@ -18,9 +20,10 @@ const FIELD_NAME = /^[\w.-]{1,64}$/;
 
 /** Keywords that providers refuse, and definitions, which are copied apart. */
 const DROPPED = new Set(
-  '$schema $id $anchor $dynamicAnchor $dynamicRef $recursiveRef $recursiveAnchor $vocabulary $comment $defs definitions'.split(
-    ' ',
-  ),
+  (
+    '$schema $id $anchor $dynamicAnchor $dynamicRef $recursiveRef $recursiveAnchor $vocabulary ' +
+    '$comment $defs definitions'
+  ).split(' '),
 );
 /** Providers refuse these at the top of a schema. */
 const NOT_AT_TOP = ['anyOf', 'oneOf', 'allOf', 'not', 'if', 'then', 'else', 'enum', 'const'];
@@ -60,7 +63,12 @@ type Walk = {
 /** `#/$defs/name` */
 const DEFINITION = /^#\/(\$defs|definitions)\/([A-Za-z][\w.-]*)$/;
 
-const copyObject = (walk: Walk, value: JsonObject, depth: number, open: readonly string[]): Json => {
+const copyObject = (
+  walk: Walk,
+  value: JsonObject,
+  depth: number,
+  open: readonly string[],
+): Json => {
   const { $ref: reference } = value;
   if (typeof reference === 'string') {
     const isAlone = Object.keys(value).length === 1;
@@ -107,20 +115,28 @@ const copyDefinitions = (walk: Walk): JsonObject => {
     const [, place = '', name = ''] = DEFINITION.exec(reference) ?? [];
     const definition = lookUp(walk.root, reference);
     const copies = places[place];
-    if (copies !== undefined && isObject(definition)) copies[name] = copy(walk, definition, 1, [reference]);
+    if (copies !== undefined && isObject(definition))
+      copies[name] = copy(walk, definition, 1, [reference]);
   }
-  return Object.fromEntries(Object.entries(places).filter(([, copies]) => Object.keys(copies).length > 0));
+  return Object.fromEntries(
+    Object.entries(places).filter(([, copies]) => Object.keys(copies).length > 0),
+  );
 };
 
 const fitTop = (copied: JsonObject): SafeSchema => {
-  const allowed = Object.fromEntries(Object.entries(copied).filter(([key]) => !NOT_AT_TOP.includes(key)));
+  const allowed = Object.fromEntries(
+    Object.entries(copied).filter(([key]) => !NOT_AT_TOP.includes(key)),
+  );
   const isCut = Object.keys(allowed).length < Object.keys(copied).length;
   const { properties = {}, required, additionalProperties, ...others } = allowed;
   if (!isObject(properties)) return replaced('is not valid');
   const names = Object.keys(properties);
   const odd = names.find((name) => !FIELD_NAME.test(name));
-  if (odd !== undefined) return replaced(`has a field whose name providers refuse (${odd.slice(0, 40)})`);
-  const needed = Array.isArray(required) ? required.filter((name) => names.includes(String(name))) : [];
+  if (odd !== undefined)
+    return replaced(`has a field whose name providers refuse (${odd.slice(0, 40)})`);
+  const needed = Array.isArray(required)
+    ? required.filter((name) => names.includes(String(name)))
+    : [];
   const schema: JsonObject = {
     ...others,
     type: 'object',
@@ -130,14 +146,24 @@ const fitTop = (copied: JsonObject): SafeSchema => {
   };
   const bytes = Buffer.byteLength(JSON.stringify(schema));
   if (bytes > BYTES_MAX) return replaced(`has ${bytes} bytes`);
-  return { schema, note: isCut ? 'its input schema has alternatives at the top, which were left out' : null };
+  return {
+    schema,
+    note: isCut ? 'its input schema has alternatives at the top, which were left out' : null,
+  };
 };
 
 /** The schema in a form that every provider accepts; `kept`: every one that takes definitions. */
-export const safeSchema = (raw: unknown, definitions: 'inlined' | 'kept' = 'inlined'): SafeSchema => {
+export const safeSchema = (
+  raw: unknown,
+  definitions: 'inlined' | 'kept' = 'inlined',
+): SafeSchema => {
   if (!isObject(raw)) return replaced('is not an object');
   try {
-    const walk: Walk = { root: raw, definitions: definitions === 'kept' ? new Set() : null, values: 0 };
+    const walk: Walk = {
+      root: raw,
+      definitions: definitions === 'kept' ? new Set() : null,
+      values: 0,
+    };
     const copied = copy(walk, raw, 0, ['#']);
     if (!isObject(copied) || (copied.type !== undefined && copied.type !== 'object'))
       return replaced('is not one of an object');

@@ -1,7 +1,8 @@
 /** JSON from outside that is not checked yet. */
 export type Loose = { readonly [key: string]: unknown };
 
-export const isObject = (value: unknown): value is Loose => typeof value === 'object' && value !== null;
+export const isObject = (value: unknown): value is Loose =>
+  typeof value === 'object' && value !== null;
 
 /** The object under a key, or an empty object. */
 export const objectIn = (value: unknown, key: string | number): Loose => {

@@ -2,7 +2,14 @@ import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { StopReason } from '../machine/event.js';
 import type { AssistantText, ProviderMetadata, ReasoningPart } from '../machine/message.js';
 import { createFetch, type LeanFetch } from '../platform/http.js';
-import type { Model, ModelFacts, ModelPiece, ModelRequest, RawCall, TokenUsage } from '../ports/model.js';
+import type {
+  Model,
+  ModelFacts,
+  ModelPiece,
+  ModelRequest,
+  RawCall,
+  TokenUsage,
+} from '../ports/model.js';
 import { classify, type ErrorSource } from './errors.js';
 import { readEvents, type WireRequest } from './http.js';
 import type { Dialect } from './request.js';
@@ -11,8 +18,9 @@ import { asText, isObject, type Loose } from './untyped-json.js';
 /**
  * A model that is reached over a wire.
  *
- * - One call is one request: nothing here retries. Only a wire that learns from a refusal which option its provider does
- *   not take asks once more without it, and Google's goes on with a reply that its provider hands out in parts.
+ * - One call is one request: nothing here retries. Only a wire that learns from a refusal which
+ *   option its provider does not take asks once more without it, and Google's goes on with a reply
+ *   that its provider hands out in parts.
  * - Our own abort can surface as any error: the signal is looked at before the error is.
  * - A reply is whole only with the provider's own reason for its end.
  */
@@ -124,15 +132,24 @@ export const versionedUrl = (baseUrl: string, version: string): string => {
   return /\/v\d\w*$/.test(bare) ? bare : `${bare}/${version}`;
 };
 
-/** The reason for the end that a provider's word means. Words come from outside: no field of every object is one. */
-export const findStopReason = (reasons: Readonly<Record<string, StopReason>>, word: string): StopReason =>
-  (Object.hasOwn(reasons, word) ? reasons[word] : undefined) ?? 'other';
+/**
+ * The reason for the end that a provider's word means. Words come from outside: no field of every
+ * object is one.
+ */
+export const findStopReason = (
+  reasons: Readonly<Record<string, StopReason>>,
+  word: string,
+): StopReason => (Object.hasOwn(reasons, word) ? reasons[word] : undefined) ?? 'other';
 
-/** The error of a stream without the provider's own end, which looks whole to a client and is not. */
+/**
+ * The error of a stream without the provider's own end, which looks whole to a client and is not.
+ */
 export const brokenOff = (): Error =>
   Object.assign(new Error('the reply broke off before its end'), { type: 'broken_off' });
 
-/** The error of a reply that the provider itself could not read: it is useless, a retry may succeed. */
+/**
+ * The error of a reply that the provider itself could not read: it is useless, a retry may succeed.
+ */
 export const malformedReply = (reason: string): Error =>
   Object.assign(new Error(`the model wrote what its provider could not read (${reason})`), {
     type: 'malformed_call',
@@ -140,18 +157,27 @@ export const malformedReply = (reason: string): Error =>
 
 /** The error of a reply that its provider broke off for want of machines. */
 export const overloaded = (reason: string): Error =>
-  Object.assign(new Error(`the reply broke off before its end (${reason})`), { type: 'overloaded_error' });
+  Object.assign(new Error(`the reply broke off before its end (${reason})`), {
+    type: 'overloaded_error',
+  });
 
-/** The error of a reply that reached the end of the model's window: only a shorter conversation helps. */
+/**
+ * The error of a reply that reached the end of the model's window: only a shorter conversation
+ * helps.
+ */
 export const windowFull = (): Error =>
   Object.assign(new Error('the reply reached the end of the context window'), {
     type: 'model_context_window_exceeded',
   });
 
 /** The error of an event that we know, but not like this. */
-export const oddEvent = (what: string): Error => new Error(`a part of its reply could not be read: ${what}`);
+export const oddEvent = (what: string): Error =>
+  new Error(`a part of its reply could not be read: ${what}`);
 
-/** The error that an event of the stream holds, as errors.ts reads it. `statusCode` where it is to count as a status. */
+/**
+ * The error that an event of the stream holds, as errors.ts reads it. `statusCode` where it is to
+ * count as a status.
+ */
 export const eventError = (error: Loose, statusCode?: number): Error =>
   Object.assign(new Error(asText(error.message) ?? ''), {
     responseBody: JSON.stringify(error),
@@ -175,14 +201,21 @@ type Draft = {
 
 type Completed = Extract<ModelPiece, { readonly type: 'completed' }>;
 
-const NO_TOKENS: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
+const NO_TOKENS: TokenUsage = {
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+};
 
 /**
  * One reply, as its wire reads it from the events.
  *
- * - Parts stand in the order in which they began. A call that was never closed is kept as far as it came.
+ * - Parts stand in the order in which they began. A call that was never closed is kept as far as it
+ *   came.
  * - The text of a call's input is handed on as the model wrote it.
- * - It is whole only with the provider's own reason for stopping. `[DONE]` is one if every call of the reply is whole.
+ * - It is whole only with the provider's own reason for stopping. `[DONE]` is one if every call of
+ *   the reply is whole.
  */
 export class StreamedReply {
   /** Tokens counted so far; null before the provider named any. */
@@ -273,8 +306,9 @@ export class StreamedReply {
   }
 
   /**
-   * Why the reply failed. The server's own `error:` line says more than the end of the stream. A failed event is the
-   * reason itself: the line may come after it in the same chunk, and chunks must not decide.
+   * Why the reply failed. The server's own `error:` line says more than the end of the stream. A
+   * failed event is the reason itself: the line may come after it in the same chunk, and chunks
+   * must not decide.
    */
   explain(thrown: unknown): unknown {
     const line = this.#errorLine;
@@ -311,7 +345,8 @@ export class StreamedReply {
   #reason(): StopReason {
     if (this.#stopped instanceof Error) throw this.#stopped;
     if (this.#stopped !== null) return this.#stopped;
-    if (!this.#isDone || this.#drafts.length === 0 || !this.#drafts.every(isWhole)) throw brokenOff();
+    if (!this.#isDone || this.#drafts.length === 0 || !this.#drafts.every(isWhole))
+      throw brokenOff();
     return 'end';
   }
 
@@ -321,7 +356,10 @@ export class StreamedReply {
     if (this.#details.length === 0) return parts;
     const metadata = { openaiCompatible: { reasoning_details: [...this.#details] } };
     const text = parts.map((part) => (part.type === 'reasoning' ? part.text : '')).join('');
-    return [{ type: 'reasoning', text, metadata }, ...parts.filter(({ type }) => type !== 'reasoning')];
+    return [
+      { type: 'reasoning', text, metadata },
+      ...parts.filter(({ type }) => type !== 'reasoning'),
+    ];
   }
 }
 
@@ -331,7 +369,10 @@ const addMetadata = (draft: Draft, added: ProviderMetadata | undefined): void =>
   const merged: { [provider: string]: JsonObject } = {};
   for (const provider of new Set([...Object.keys(draft.metadata ?? {}), ...Object.keys(added)])) {
     const [known, more] = [draft.metadata?.[provider], added[provider]];
-    merged[provider] = { ...(isObject(known) ? known : {}), ...(isObject(more) ? more : {}) } as JsonObject; // JSON
+    merged[provider] = {
+      ...(isObject(known) ? known : {}),
+      ...(isObject(more) ? more : {}),
+    } as JsonObject; // JSON
   }
   draft.metadata = merged;
 };
@@ -345,7 +386,8 @@ const closeDraft = ({
 }: Draft): readonly (AssistantText | ReasoningPart | RawCall)[] => {
   const noted = metadata === undefined ? {} : { metadata };
   if (type === 'call') return [{ type, callId: id, tool, rawInput: text, ...noted }];
-  if (type === 'reasoning') return text === '' && metadata === undefined ? [] : [{ type, text, ...noted }];
+  if (type === 'reasoning')
+    return text === '' && metadata === undefined ? [] : [{ type, text, ...noted }];
   return text.trim() === '' ? [] : [{ type, text, ...noted }];
 };
 
@@ -360,10 +402,14 @@ const isWhole = ({ type, text }: Draft): boolean => {
 };
 
 /**
- * OpenRouter's `reasoning_details`: a model's thoughts, signed or encrypted by its provider. They come in pieces and must
- * go back whole and in order, or the provider forgets the thoughts, or refuses the conversation.
+ * OpenRouter's `reasoning_details`: a model's thoughts, signed or encrypted by its provider. They
+ * come in pieces and must go back whole and in order, or the provider forgets the thoughts, or
+ * refuses the conversation.
  */
-const joinDetails = (details: readonly JsonObject[], pieces: readonly Loose[]): readonly JsonObject[] => {
+const joinDetails = (
+  details: readonly JsonObject[],
+  pieces: readonly Loose[],
+): readonly JsonObject[] => {
   const joined = [...details];
   for (const piece of pieces) {
     const at = findBlock(joined, piece);
@@ -382,7 +428,9 @@ const findBlock = (details: readonly JsonObject[], piece: Loose): number =>
     : details.findLastIndex((last) => isSameBlock(last, piece));
 
 const isSameBlock = (last: Loose, piece: Loose): boolean =>
-  last.type === piece.type && last.index === piece.index && (piece.id ?? last.id) === (last.id ?? piece.id);
+  last.type === piece.type &&
+  last.index === piece.index &&
+  (piece.id ?? last.id) === (last.id ?? piece.id);
 
 /** Fields that come in pieces; any other field of a later piece replaces the earlier one. */
 const STREAMED: ReadonlySet<string> = new Set(['text', 'summary']);
@@ -393,7 +441,9 @@ const joinBlock = (last: JsonObject, piece: Loose): JsonObject => {
     if (value === undefined || value === null || key === '__proto__') continue;
     const known = joined[key];
     joined[key] =
-      STREAMED.has(key) && typeof known === 'string' && typeof value === 'string' ? known + value : value;
+      STREAMED.has(key) && typeof known === 'string' && typeof value === 'string'
+        ? known + value
+        : value;
   }
   return joined as JsonObject; // it came as JSON
 };
@@ -402,8 +452,8 @@ type Next = IteratorResult<ModelPiece, undefined>;
 const END: Next = { done: true, value: undefined };
 
 /**
- * A queue of pieces for one reader, in order of arrival. `begin` runs when the reader first asks, `leave` if it stops
- * reading before the end.
+ * A queue of pieces for one reader, in order of arrival. `begin` runs when the reader first asks,
+ * `leave` if it stops reading before the end.
  */
 const createPieceQueue = (begin: () => void, leave: () => void) => {
   let queue: ModelPiece[] = [];

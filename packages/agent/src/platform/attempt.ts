@@ -10,7 +10,8 @@ const asError = (thrown: unknown): Error => {
     if (thrown instanceof Error && typeof thrown.message === 'string') return thrown;
     return new Error(thrown === undefined ? 'it threw without saying why' : String(thrown));
   } catch {
-    return new Error('what it threw can not be read'); // nothing is lost: the error could not be read
+    // nothing is lost: the error could not be read
+    return new Error('what it threw can not be read');
   }
 };
 

@@ -1,7 +1,8 @@
 /**
  * Whether a request to one of our servers was meant for it.
  *
- * 1. Host must be one of the server's own, so that a foreign name that resolves to its address gets nothing.
+ * 1. Host must be one of the server's own, so that a foreign name that resolves to its address gets
+ *    nothing.
  * 2. Origin, which only web pages send, must be a page of the same address.
  */
 
@@ -14,8 +15,8 @@ export const loopbackHosts = (port: number): readonly string[] =>
   LOOPBACK_NAMES.map((name) => `${name}:${port}`);
 
 /**
- * The header that is not ours; null if the request is answered. `hosts`: the only values of Host, of a server that speaks
- * plain HTTP; null accepts any, for one that a proxy may stand in front of.
+ * The header that is not ours; null if the request is answered. `hosts`: the only values of Host,
+ * of a server that speaks plain HTTP; null accepts any, for one that a proxy may stand in front of.
  */
 export const foreignHeader = (
   { host, origin }: Pick<IncomingHttpHeaders, 'host' | 'origin'>,
@@ -24,6 +25,8 @@ export const foreignHeader = (
   const given = host?.toLowerCase() ?? '';
   if (hosts !== null && !hosts.includes(given)) return 'host';
   const pages =
-    hosts === null ? [`http://${given}`, `https://${given}`] : hosts.map((name) => `http://${name}`);
+    hosts === null
+      ? [`http://${given}`, `https://${given}`]
+      : hosts.map((name) => `http://${name}`);
   return origin === undefined || pages.includes(origin) ? null : 'origin';
 };

@@ -23,8 +23,9 @@ export type TimeSources = {
 };
 
 /**
- * Shows the wall time while no timer runs, and a steady time while one does. Setting the computer's clock therefore
- * neither delays a wait nor ends it early. After the last timer the wall time counts again.
+ * Shows the wall time while no timer runs, and a steady time while one does. Setting the computer's
+ * clock therefore neither delays a wait nor ends it early. After the last timer the wall time
+ * counts again.
  */
 export const createClock = ({ wall, steady, after: wait }: TimeSources): Clock => {
   let waiting = 0;
@@ -47,7 +48,8 @@ export const createClock = ({ wall, steady, after: wait }: TimeSources): Clock =
       const cancel = wait(delayMs, () => {
         if (!end()) return;
         try {
-          ring(); // the callback still belongs to the wait, so the time stays steady until it returns
+          // the callback still belongs to the wait, so the time stays steady until it returns
+          ring();
         } finally {
           release();
         }
@@ -68,7 +70,11 @@ export const systemClock: Clock = createClock({
 });
 
 /** Waits for work at most so long: null if it has not ended by then. */
-export const waitAtMost = async <T>(clock: Clock, limitMs: number, work: Promise<T>): Promise<T | null> => {
+export const waitAtMost = async <T>(
+  clock: Clock,
+  limitMs: number,
+  work: Promise<T>,
+): Promise<T | null> => {
   let cancel = (): void => undefined;
   const timeIsUp = new Promise<null>((resolve) => {
     cancel = clock.after(limitMs, () => resolve(null));
@@ -120,8 +126,8 @@ export const createTimers = (clock: Clock, fired: (timerId: string) => void): Ti
 };
 
 /**
- * Whether a second key press belongs to an earlier one. False if the clock was set back in between, so that one press
- * does not count as two.
+ * Whether a second key press belongs to an earlier one. False if the clock was set back in between,
+ * so that one press does not count as two.
  */
 export const isSoonAfter = (earlierAt: number, now: number, withinMs: number): boolean =>
   now >= earlierAt && now - earlierAt < withinMs;

@@ -4,8 +4,8 @@ import { homedir, userInfo } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 
 /**
- * The user's home: HOME if it is an absolute path, otherwise the one of the account. A relative HOME would put files
- * into whatever folder is current.
+ * The user's home: HOME if it is an absolute path, otherwise the one of the account. A relative
+ * HOME would put files into whatever folder is current.
  */
 export const homeFolder = (environment: ProcessEnvironment): string => {
   const configured = environment.HOME ?? '';
@@ -14,15 +14,19 @@ export const homeFolder = (environment: ProcessEnvironment): string => {
   return isAbsolute(inherited) ? inherited : userInfo().homedir;
 };
 
-const pawlFolder = (environment: ProcessEnvironment, variable: string, below: readonly string[]): string => {
+const pawlFolder = (
+  environment: ProcessEnvironment,
+  variable: string,
+  below: readonly string[],
+): string => {
   const configured = environment[variable] ?? '';
   if (configured.startsWith('/')) return join(configured, 'pawl');
   return join(homeFolder(environment), ...below, 'pawl');
 };
 
 /**
- * Folder of the sessions: `$XDG_STATE_HOME/pawl`, otherwise `~/.local/state/pawl`. A relative XDG path is ignored, as
- * the XDG specification requires.
+ * Folder of the sessions: `$XDG_STATE_HOME/pawl`, otherwise `~/.local/state/pawl`. A relative XDG
+ * path is ignored, as the XDG specification requires.
  */
 export const stateFolder = (environment: ProcessEnvironment): string =>
   pawlFolder(environment, 'XDG_STATE_HOME', ['.local', 'state']);
@@ -31,7 +35,10 @@ export const stateFolder = (environment: ProcessEnvironment): string =>
 export const configFolder = (environment: ProcessEnvironment): string =>
   pawlFolder(environment, 'XDG_CONFIG_HOME', ['.config']);
 
-/** Folder of data that users may look into, such as worktrees: `$XDG_DATA_HOME/pawl`, otherwise `~/.local/share/pawl`. */
+/**
+ * Folder of data that users may look into, such as worktrees: `$XDG_DATA_HOME/pawl`, otherwise
+ * `~/.local/share/pawl`.
+ */
 export const dataFolder = (environment: ProcessEnvironment): string =>
   pawlFolder(environment, 'XDG_DATA_HOME', ['.local', 'share']);
 
@@ -49,7 +56,9 @@ export type AuthorPart = keyof typeof AUTHOR;
 export const AUTHOR_PARTS: readonly AuthorPart[] = ['name', 'email'];
 
 /** Environment variables for each part of author and committer. */
-export const AUTHOR_VARIABLES: Readonly<Record<AuthorPart, readonly [author: string, committer: string]>> = {
+export const AUTHOR_VARIABLES: Readonly<
+  Record<AuthorPart, readonly [author: string, committer: string]>
+> = {
   name: ['GIT_AUTHOR_NAME', 'GIT_COMMITTER_NAME'],
   email: ['GIT_AUTHOR_EMAIL', 'GIT_COMMITTER_EMAIL'],
 };

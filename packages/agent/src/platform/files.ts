@@ -1,4 +1,7 @@
-/** Opens files and folders that others may exchange meanwhile, and says what lies at a path, whether one path is within another, and who could have changed a file. */
+/**
+ * Opens files and folders that others may exchange meanwhile, and says what lies at a path, whether
+ * one path is within another, and who could have changed a file.
+ */
 
 import { randomBytes } from 'node:crypto';
 import {
@@ -32,9 +35,10 @@ import path, { dirname } from 'node:path';
 /**
  * Opens regular files, and nothing else.
  *
- * 1. A pipe, device or socket is never opened: opening a pipe may block for ever, opening a device may have any effect.
- *    On Linux the entry is first opened with O_PATH, which has no effect, then checked, then opened through its
- *    descriptor, so that it can't be exchanged in between. Elsewhere it is checked before and after.
+ * 1. A pipe, device or socket is never opened: opening a pipe may block for ever, opening a device
+ *    may have any effect. On Linux the entry is first opened with O_PATH, which has no effect, then
+ *    checked, then opened through its descriptor, so that it can't be exchanged in between.
+ *    Elsewhere it is checked before and after.
  * 2. At most `bytesMax` bytes are read, whatever size a file claims to have.
  */
 
@@ -111,10 +115,13 @@ const mustBeFile = (status: Stats): void => {
   if (!status.isFile()) throw new NotRegular(status);
 };
 
-const lookFlags = ({ follow = true }: OpenOptions): number => O_PATH | (follow ? 0 : constants.O_NOFOLLOW);
+const lookFlags = ({ follow = true }: OpenOptions): number =>
+  O_PATH | (follow ? 0 : constants.O_NOFOLLOW);
 
 const openFlags = ({ access = 'read' }: OpenOptions): number =>
-  (access === 'read' ? constants.O_RDONLY : constants.O_RDWR) | constants.O_NONBLOCK | constants.O_NOCTTY;
+  (access === 'read' ? constants.O_RDONLY : constants.O_RDWR) |
+  constants.O_NONBLOCK |
+  constants.O_NOCTTY;
 
 type OpenedFile = { readonly file: FileHandle; readonly status: Stats };
 
@@ -131,10 +138,13 @@ const openJudged = async (place: string, flags: number): Promise<OpenedFile> => 
 };
 
 /**
- * Opens a regular file. Rejects if the system refuses, or if it is anything else (code EISDIR or ENOTREG). The caller
- * closes it.
+ * Opens a regular file. Rejects if the system refuses, or if it is anything else (code EISDIR or
+ * ENOTREG). The caller closes it.
  */
-export const openRegular = async (place: string, options: OpenOptions = {}): Promise<OpenedFile> => {
+export const openRegular = async (
+  place: string,
+  options: OpenOptions = {},
+): Promise<OpenedFile> => {
   const flags = openFlags(options);
   if (!hasDescriptorPaths()) {
     mustBeFile(await (options.follow === false ? lstat(place) : stat(place)));
@@ -164,14 +174,20 @@ export const withRegular = async <T>(
 
 const tooLarge = (status: Stats, bytesMax: number): Unopened => ({
   kind: 'unusable',
-  why: `it has ${status.size > bytesMax ? status.size : 'more'} bytes, at most ${bytesMax} are read`,
+  why:
+    `it has ${status.size > bytesMax ? status.size : 'more'} bytes, at most ${bytesMax} are ` +
+    'read',
   isTooLarge: true,
 });
 
 const BLOCK_BYTES = 64 * 1024;
 
 /** The first bytes, at most `bytesMax`. Works for files that grow or claim to be empty. */
-export const readUpTo = async (file: FileHandle, status: Stats, bytesMax: number): Promise<Buffer> => {
+export const readUpTo = async (
+  file: FileHandle,
+  status: Stats,
+  bytesMax: number,
+): Promise<Buffer> => {
   const blocks: Buffer[] = [];
   let bytes = 0;
   // Asking for one byte more detects the end of the file.
@@ -216,7 +232,9 @@ export const readTextOrEmpty = async (place: string, bytesMax: number): Promise<
 const readUpToSync = (descriptor: number, bytesMax: number, size: number): Buffer => {
   const blocks: Buffer[] = [];
   for (let bytes = 0; bytes < bytesMax; ) {
-    const block = Buffer.allocUnsafe(Math.min(bytesMax - bytes, Math.max(size + 1 - bytes, BLOCK_BYTES)));
+    const block = Buffer.allocUnsafe(
+      Math.min(bytesMax - bytes, Math.max(size + 1 - bytes, BLOCK_BYTES)),
+    );
     const read = readSync(descriptor, block, 0, block.length, bytes);
     if (read === 0) break;
     blocks.push(block.subarray(0, read));
@@ -257,11 +275,12 @@ export const readTextOrEmptySync = (place: string, bytesMax: number): string => 
 /**
  * Opens a folder once and works in it through its descriptor, safe against symlink races.
  *
- * 1. The opened folder is verified by asking the kernel for the descriptor's path. A symlink that another process
- *    inserts, before or after, has no effect.
- * 2. Its entries are accessed through `/proc/self/fd/N`, so they stay in this folder wherever its path leads later.
- * 3. Without such paths (macOS), entries are accessed through the ordinary path, which is checked before and after.
- *    There a process that exchanges folders at the right moment can still win.
+ * 1. The opened folder is verified by asking the kernel for the descriptor's path. A symlink that
+ *    another process inserts, before or after, has no effect.
+ * 2. Its entries are accessed through `/proc/self/fd/N`, so they stay in this folder wherever its
+ *    path leads later.
+ * 3. Without such paths (macOS), entries are accessed through the ordinary path, which is checked
+ *    before and after. There a process that exchanges folders at the right moment can still win.
  */
 
 export type HeldFolder = {
@@ -339,13 +358,15 @@ const makeIn = async (parent: HeldFolder, real: string): Promise<HeldFolderResul
   const isNew = await mkdir(place).then(
     () => true,
     (error: unknown) => {
-      if (errorCode(error) === 'EEXIST') return false; // somebody else was faster: their folder is checked like any other
+      // somebody else was faster: their folder is checked like any other
+      if (errorCode(error) === 'EEXIST') return false;
       throw error;
     },
   );
   const held = await hold(place, real);
   // Don't leave a folder behind that was moved away meanwhile.
-  if (held.kind !== 'held' && isNew) await rmdir(place).catch(() => undefined); // somebody else uses it now
+  // somebody else uses it now
+  if (held.kind !== 'held' && isNew) await rmdir(place).catch(() => undefined);
   return held;
 };
 
@@ -369,7 +390,10 @@ export const mayWrite = (place: string): Promise<boolean> =>
     () => false,
   );
 
-/** Replaces a file of the state folder that only the user may read. Readers see the old text or the new one. */
+/**
+ * Replaces a file of the state folder that only the user may read. Readers see the old text or the
+ * new one.
+ */
 export const writePrivate = async (file: string, text: string): Promise<void> => {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const temporary = `${file}.${randomBytes(6).toString('hex')}`;
@@ -390,7 +414,10 @@ export const writePrivate = async (file: string, text: string): Promise<void> =>
 
 /** What lies at a path, in one question. Neither function throws. */
 
-/** Null if nothing is there, or if a folder on the way is closed to us or is none. A symlink is not followed. */
+/**
+ * Null if nothing is there, or if a folder on the way is closed to us or is none. A symlink is not
+ * followed.
+ */
 export const entryStatus = (place: string): Stats | null => {
   try {
     return lstatSync(place, { throwIfNoEntry: false }) ?? null;
@@ -399,7 +426,10 @@ export const entryStatus = (place: string): Stats | null => {
   }
 };
 
-/** The path behind all symlinks; null if it leads nowhere, goes round in a circle, or is closed to us. */
+/**
+ * The path behind all symlinks; null if it leads nowhere, goes round in a circle, or is closed to
+ * us.
+ */
 export const realPath = (place: string): string | null => {
   try {
     return realpathSync(place);
@@ -408,7 +438,10 @@ export const realPath = (place: string): string | null => {
   }
 };
 
-/** Whether a path is `outer` or lies below it. Pass absolute real paths, since only their text is compared. */
+/**
+ * Whether a path is `outer` or lies below it. Pass absolute real paths, since only their text is
+ * compared.
+ */
 export const isWithin = (inner: string, outer: string): boolean => {
   const relative = path.relative(outer, inner);
   return (
@@ -418,7 +451,8 @@ export const isWithin = (inner: string, outer: string): boolean => {
 };
 
 /**
- * Judges by owner and mode who could have created or changed a file: us, the system, or another user.
+ * Judges by owner and mode who could have created or changed a file: us, the system, or another
+ * user.
  *
  * Windows has no numeric owners, so every owner counts as ours there.
  */
@@ -428,7 +462,9 @@ type Owned = { readonly uid: number; readonly gid: number; readonly mode: number
 const GROUP_WRITES = 0o020;
 const OTHERS_WRITE = 0o002;
 const STICKY = 0o1000;
-/** Groups of administrators that own parts of the search path: Debian's /usr/local, Homebrew, Nix. */
+/**
+ * Groups of administrators that own parts of the search path: Debian's /usr/local, Homebrew, Nix.
+ */
 const ADMINISTRATORS = new Set(['root', 'wheel', 'admin', 'sudo', 'nixbld', 'linuxbrew']);
 /** On macOS every user is in `staff`; on Debian only administrators of /usr/local are. */
 const STAFF = 'staff';
@@ -444,8 +480,8 @@ const ownersAt = (place: string): readonly number[] => {
 let system: ReadonlySet<number> | null = null;
 
 /**
- * Whether a user id is the system's. Usually that is root. In a user namespace root may appear as another number, so
- * the owners of `/` and `/usr` count too.
+ * Whether a user id is the system's. Usually that is root. In a user namespace root may appear as
+ * another number, so the owners of `/` and `/usr` count too.
  */
 const isSystem = (uid: number): boolean => {
   system ??= new Set([0, ...ownersAt('/'), ...ownersAt('/usr')]);
@@ -479,8 +515,9 @@ const groupName = (gid: number): string => {
 };
 
 /**
- * Other users who may write. `administrators`: a group that runs the machine. `sticky`: everybody may add entries to
- * the folder, but nobody may replace those of others. A group with the user's own number counts as the user alone.
+ * Other users who may write. `administrators`: a group that runs the machine. `sticky`: everybody
+ * may add entries to the folder, but nobody may replace those of others. A group with the user's
+ * own number counts as the user alone.
  */
 type Writers = 'none' | 'administrators' | 'sticky' | 'others';
 
@@ -488,7 +525,8 @@ export const otherWriters = ({ uid, gid, mode }: Owned): Writers => {
   const userId = ownUserId();
   if (userId === null) return 'none';
   const open = (mode & OTHERS_WRITE) !== 0;
-  const shared = (mode & GROUP_WRITES) !== 0 && gid !== 0 && !(gid === userId && gid === process.getegid?.());
+  const shared =
+    (mode & GROUP_WRITES) !== 0 && gid !== 0 && !(gid === userId && gid === process.getegid?.());
   if (!open && !shared) return 'none';
   if ((mode & STICKY) !== 0 && isOwnOrSystem({ uid })) return 'sticky';
   if (open) return 'others';

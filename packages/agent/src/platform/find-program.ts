@@ -36,12 +36,22 @@ export type ProgramSearch = {
   readonly shared: readonly string[];
   /** Null if there is none. */
   find(name: string): ProgramPath | null;
-  /** Why the first program of that name was refused, or PATH names no folder; null if there is just none. */
+  /**
+   * Why the first program of that name was refused, or PATH names no folder; null if there is just
+   * none.
+   */
   whyNot(name: string): string | null;
 };
 
 /** Program folders of the system, which are usable whatever the workspace is. */
-const SYSTEM_FOLDERS = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
+const SYSTEM_FOLDERS = [
+  '/usr/local/sbin',
+  '/usr/local/bin',
+  '/usr/sbin',
+  '/usr/bin',
+  '/sbin',
+  '/bin',
+];
 
 /** The top of the repository around the workspace. In doubt too large, so that more is avoided. */
 const findTop = (workspace: string): string => {
@@ -51,7 +61,9 @@ const findTop = (workspace: string): string => {
   return workspace;
 };
 
-/** The folders to avoid. If the repository contains the whole home, only the workspace is avoided. */
+/**
+ * The folders to avoid. If the repository contains the whole home, only the workspace is avoided.
+ */
 const forbiddenFolders = (workspace: string, home: string): readonly string[] => {
   const top = findTop(workspace);
   return top === workspace || isWithin(home, top) ? [workspace] : [top, workspace];
@@ -94,8 +106,8 @@ const isChangedByOthers = (status: Stats): boolean => {
 };
 
 /**
- * Looks in one trusted folder. The path keeps the name, since some programs depend on the name by which they are
- * called.
+ * Looks in one trusted folder. The path keeps the name, since some programs depend on the name by
+ * which they are called.
  */
 const lookInFolder = (folder: string, name: string, forbidden: readonly Identity[]): Lookup => {
   const file = path.join(folder, name);
@@ -114,7 +126,8 @@ const lookInFolder = (folder: string, name: string, forbidden: readonly Identity
 type Limits = (folder: string) => readonly Identity[];
 
 /**
- * Forbidden folders for a search in one folder. System folders stay usable even if the workspace is the whole machine.
+ * Forbidden folders for a search in one folder. System folders stay usable even if the workspace is
+ * the whole machine.
  */
 const limitsFor = (workspace: string | null, home: string): Limits => {
   const avoided = workspace === null ? [] : forbiddenFolders(path.resolve(workspace), home);
@@ -207,10 +220,13 @@ export const ownPrograms = (): ProgramSearch => {
 };
 
 /**
- * The first program of that name in folders of the repository itself. It is untrusted: run it only in the sandbox, or
- * if the user's own configuration asks for it.
+ * The first program of that name in folders of the repository itself. It is untrusted: run it only
+ * in the sandbox, or if the user's own configuration asks for it.
  */
-export const findRepositoryProgram = (folders: readonly string[], name: string): ProgramPath | null => {
+export const findRepositoryProgram = (
+  folders: readonly string[],
+  name: string,
+): ProgramPath | null => {
   for (const folder of folders) {
     const file = path.join(folder, name);
     const status = statSync(file, { throwIfNoEntry: false });
@@ -221,11 +237,14 @@ export const findRepositoryProgram = (folders: readonly string[], name: string):
 };
 
 /**
- * Follows a path and checks for every folder and symlink on the way whether another user could change the target.
+ * Follows a path and checks for every folder and symlink on the way whether another user could
+ * change the target.
  *
- * 1. Everything on the way belongs to this user or the system, and nobody else may write to it. In a sticky folder of
- *    the system (/tmp) others may add entries but not replace ours, so the entry itself is checked.
- * 2. No folder on the way is forbidden. Folders are compared by device and inode, so their names don't matter.
+ * 1. Everything on the way belongs to this user or the system, and nobody else may write to it. In
+ *    a sticky folder of the system (/tmp) others may add entries but not replace ours, so the entry
+ *    itself is checked.
+ * 2. No folder on the way is forbidden. Folders are compared by device and inode, so their names
+ *    don't matter.
  */
 
 type Identity = { readonly dev: number; readonly ino: number };
@@ -247,7 +266,11 @@ const LINKS_MAX = 40;
 const ownerFault = (place: string, status: Stats): string | null =>
   isOwnOrSystem(status) ? null : `${place} belongs to another user (${status.uid})`;
 
-const folderFault = (place: string, status: Stats, forbidden: readonly Identity[]): string | null => {
+const folderFault = (
+  place: string,
+  status: Stats,
+  forbidden: readonly Identity[],
+): string | null => {
   if (forbidden.some(({ dev, ino }) => dev === status.dev && ino === status.ino))
     return `it lies in ${place}, which the workspace belongs to`;
   const fault = ownerFault(place, status);
@@ -289,7 +312,8 @@ const followTrusted = (place: string, forbidden: readonly Identity[]): Followed 
       const fault = ownerFault(next, status);
       if (fault !== null) return { kind: 'refused', why: fault };
       links += 1;
-      if (links > LINKS_MAX) return { kind: 'refused', why: `${place} leads through too many symlinks` };
+      if (links > LINKS_MAX)
+        return { kind: 'refused', why: `${place} leads through too many symlinks` };
       const target = readTarget(next);
       rest = [...target.split('/').filter((name) => name !== '' && name !== '.'), ...rest];
       if (target.startsWith('/')) real = '/';

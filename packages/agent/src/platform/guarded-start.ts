@@ -38,12 +38,15 @@ export const PROGRAM_ENDED = 'ended\n';
 const STANDARD_STREAMS = 3;
 
 /**
- * Pawl's end of the guard's pipe, which comes after `descriptors`. Null if there is no guard, or it could not be started.
- * The guard ends with the group of its program.
+ * Pawl's end of the guard's pipe, which comes after `descriptors`. Null if there is no guard, or it
+ * could not be started. The guard ends with the group of its program.
  */
 export const guardPipe = (
   child: Pick<ChildProcess, 'stdio'>,
-  { isGuarded, descriptors }: { readonly isGuarded: boolean; readonly descriptors: readonly number[] },
+  {
+    isGuarded,
+    descriptors,
+  }: { readonly isGuarded: boolean; readonly descriptors: readonly number[] },
 ): Duplex | null => {
   const pipe = isGuarded ? child.stdio[STANDARD_STREAMS + descriptors.length] : null;
   if (!(pipe instanceof Duplex)) return null;
@@ -56,8 +59,8 @@ export const guardPipe = (
 const GUARD_PIPE = STANDARD_STREAMS;
 
 /**
- * `--norc`, `-p`: bash runs neither ~/.bashrc nor the file in BASH_ENV. Unlike other shells it passes on variables with any
- * name.
+ * `--norc`, `-p`: bash runs neither ~/.bashrc nor the file in BASH_ENV. Unlike other shells it
+ * passes on variables with any name.
  */
 const GUARDED = ['--norc', '-p', '-c', `${guardScript(GUARD_PIPE)}exec "$@"`, 'pawl-guard'];
 
@@ -67,7 +70,10 @@ export const guardedStart = ({ program, words }: Start, bash: ProgramPath): Star
   words: [...GUARDED, program, ...words],
 });
 
-/** How to start a command without a fence. A guard needs bash: `isGuarded` in the result says whether there is one. */
+/**
+ * How to start a command without a fence. A guard needs bash: `isGuarded` in the result says
+ * whether there is one.
+ */
 export const openStart = (
   start: Start,
   bash: ProgramPath | null,
@@ -82,7 +88,9 @@ const STANDARD_MAX = 2;
 
 const readFlags = (descriptor: string): number => {
   try {
-    const found = /^flags:\s*([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${descriptor}`, 'latin1'))?.[1];
+    const found = /^flags:\s*([0-7]+)/m.exec(
+      readFileSync(`/proc/self/fdinfo/${descriptor}`, 'latin1'),
+    )?.[1];
     return Number.parseInt(found ?? '0', 8);
   } catch {
     return CLOSED_AT_START; // it was closed meanwhile, for example the one that listed them
@@ -107,8 +115,8 @@ export const inheritedDescriptors = (): readonly number[] => {
 };
 
 /**
- * A bash script that closes all descriptors above `$0`, then runs the program in its arguments. Other shells can't
- * address descriptors above 9.
+ * A bash script that closes all descriptors above `$0`, then runs the program in its arguments.
+ * Other shells can't address descriptors above 9.
  */
 export const CLOSING_SCRIPT =
   'for file in /proc/self/fd/*; do n=$' +
@@ -123,9 +131,11 @@ export const closingOthers = <P extends string>(
   if (inheritedDescriptors().length === 0) return start;
   if (bash === null)
     throw new SandboxRefusal(
-      'Pawl was started with open files, and bash, which would close them, is missing. Install bash',
+      'Pawl was started with open files, and bash, which would close them, is missing. ' +
+        'Install bash',
     );
-  // Pipes of Node are sockets, and with a socket as stdin bash takes itself for a remote shell and reads ~/.bashrc.
+  // Pipes of Node are sockets, and with a socket as stdin bash takes itself for a remote shell and
+  // reads ~/.bashrc.
   return {
     program: bash,
     words: ['--norc', '-c', CLOSING_SCRIPT, String(last), start.program, ...start.words],

@@ -1,8 +1,11 @@
 /**
- * A `fetch` over Node's http. It starts faster and needs less memory than Node's own, and it uses proxies.
+ * A `fetch` over Node's http. It starts faster and needs less memory than Node's own, and it uses
+ * proxies.
  *
- * 1. It follows no redirect, asks for no compression but undoes it, retries nothing and has no deadline.
- * 2. A failure rejects with Node's error, `code` included: the call before the headers, the body after them.
+ * 1. It follows no redirect, asks for no compression but undoes it, retries nothing and has no
+ *    deadline.
+ * 2. A failure rejects with Node's error, `code` included: the call before the headers, the body
+ *    after them.
  * 3. A connection is kept for the next request; none of them keeps the process alive when idle.
  */
 
@@ -51,9 +54,12 @@ const decode = (incoming: http.IncomingMessage): Readable => {
   const decoder = createDecoder(coding);
   if (decoder === null) {
     incoming.destroy();
-    throw Object.assign(new Error(`it answered in the compression ${coding}, which was not asked for`), {
-      type: 'odd_answer',
-    });
+    throw Object.assign(
+      new Error(`it answered in the compression ${coding}, which was not asked for`),
+      {
+        type: 'odd_answer',
+      },
+    );
   }
   incoming.once('error', (error) => decoder.destroy(error));
   return incoming.pipe(decoder);
@@ -134,7 +140,8 @@ const respond = (incoming: http.IncomingMessage): LeanResponse => {
 /** A fetch with its own connections, which goes through the proxies that the environment names. */
 export const createFetch = (environment: ProcessEnvironment): LeanFetch => {
   const plain = new nodeHttp.Agent({ keepAlive: true });
-  let secure: https.Agent | null = null; // made with the first request that needs it: TLS is loaded for it
+  // made with the first request that needs it: TLS is loaded for it
+  let secure: https.Agent | null = null;
   const tunnels = new Map<string, https.Agent>();
 
   const tunnelThrough = (proxy: URL): https.Agent => {
@@ -146,7 +153,11 @@ export const createFetch = (environment: ProcessEnvironment): LeanFetch => {
   const prepare = (url: URL, sent: LeanRequest): http.ClientRequest => {
     const headers = Object.fromEntries(new LeanHeaders(sent.headers));
     if (sent.body !== undefined) headers['content-length'] = String(Buffer.byteLength(sent.body));
-    const shared = { method: sent.method ?? 'GET', headers, ...(sent.signal ? { signal: sent.signal } : {}) };
+    const shared = {
+      method: sent.method ?? 'GET',
+      headers,
+      ...(sent.signal ? { signal: sent.signal } : {}),
+    };
     const proxy = proxyFor(url, environment);
     if (url.protocol === 'https:') {
       if (proxy === null) {
@@ -162,7 +173,12 @@ export const createFetch = (environment: ProcessEnvironment): LeanFetch => {
     }
     if (proxy === null) return nodeHttp.request(url, { ...shared, agent: plain });
     const throughProxy = { ...headers, ...proxyHeaders(proxy), host: url.host };
-    return nodeHttp.request(proxy, { ...shared, headers: throughProxy, path: url.href, agent: plain });
+    return nodeHttp.request(proxy, {
+      ...shared,
+      headers: throughProxy,
+      path: url.href,
+      agent: plain,
+    });
   };
 
   return (address, sent = {}) =>
@@ -181,15 +197,18 @@ export const createFetch = (environment: ProcessEnvironment): LeanFetch => {
 };
 
 /**
- * `node:http` without the cost of an import: from Node 22 on, an import evaluates all its exports, one of which loads
- * undici, 35-45 ms of a start.
+ * `node:http` without the cost of an import: from Node 22 on, an import evaluates all its exports,
+ * one of which loads undici, 35-45 ms of a start.
  */
 export const nodeHttp: typeof http = process.getBuiltinModule('node:http');
 
 const readVariable = (environment: ProcessEnvironment, name: string): string =>
   environment[name.toLowerCase()] || environment[name] || '';
 
-/** True if NO_PROXY covers the host: `*`, a domain with all below it (`.` in front or not), or either with a port. */
+/**
+ * True if NO_PROXY covers the host: `*`, a domain with all below it (`.` in front or not), or
+ * either with a port.
+ */
 const isExempt = (url: URL, list: string): boolean =>
   list
     .split(/[\s,]+/)
@@ -204,15 +223,16 @@ const isExempt = (url: URL, list: string): boolean =>
     });
 
 /**
- * The proxy for a URL, or null: HTTPS_PROXY, HTTP_PROXY and NO_PROXY as curl reads them, lower case first.
- * Throws if the variable is no URL.
+ * The proxy for a URL, or null: HTTPS_PROXY, HTTP_PROXY and NO_PROXY as curl reads them, lower case
+ * first. Throws if the variable is no URL.
  */
 export const proxyFor = (url: URL, environment: ProcessEnvironment): URL | null => {
   const name = url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY';
   const address = readVariable(environment, name);
   if (address === '' || isExempt(url, readVariable(environment, 'NO_PROXY'))) return null;
   const whole = address.includes('://') ? address : `http://${address}`;
-  if (!URL.canParse(whole)) throw new Error(`${name} is no URL: ${address}. Correct it or unset it.`);
+  if (!URL.canParse(whole))
+    throw new Error(`${name} is no URL: ${address}. Correct it or unset it.`);
   return new URL(whole);
 };
 
@@ -223,7 +243,10 @@ export const proxyHeaders = (proxy: URL): Readonly<Record<string, string>> => {
   return { 'proxy-authorization': `Basic ${Buffer.from(user).toString('base64')}` };
 };
 
-/** Opens a connection to `host:port` through a proxy (CONNECT). Rejects if the proxy refuses, or when aborted. */
+/**
+ * Opens a connection to `host:port` through a proxy (CONNECT). Rejects if the proxy refuses, or
+ * when aborted.
+ */
 const tunnel = (proxy: URL, authority: string, signal: AbortSignal | undefined): Promise<Socket> =>
   new Promise((resolve, reject) => {
     const { request } = proxy.protocol === 'https:' ? https : nodeHttp;
@@ -235,7 +258,8 @@ const tunnel = (proxy: URL, authority: string, signal: AbortSignal | undefined):
       ...(signal === undefined ? {} : { signal }),
     });
     asking.once('connect', (answer, socket, early: Buffer) => {
-      if (answer.statusCode === 200 && early.length === 0) return resolve(socket as Socket); // a TCP or TLS socket
+      // a TCP or TLS socket
+      if (answer.statusCode === 200 && early.length === 0) return resolve(socket as Socket);
       socket.destroy();
       const outcome = answer.statusCode === 200 ? 'spoke first' : `answered ${answer.statusCode}`;
       const failure = new Error(`the proxy ${proxy.host} ${outcome} when asked for ${authority}`);
@@ -245,7 +269,10 @@ const tunnel = (proxy: URL, authority: string, signal: AbortSignal | undefined):
     asking.end();
   });
 
-/** Node does not pass a request's `signal` to its agent, so requests through a tunnel pass it under this name. */
+/**
+ * Node does not pass a request's `signal` to its agent, so requests through a tunnel pass it under
+ * this name.
+ */
 type TunnelSignal = { readonly tunnelSignal?: AbortSignal };
 
 type Secured = (error: Error | null, socket?: tls.TLSSocket) => void;
@@ -253,7 +280,10 @@ type Secured = (error: Error | null, socket?: tls.TLSSocket) => void;
 /** An agent for https whose connections go through a proxy. */
 export const tunnelAgent = (proxy: URL): https.Agent => {
   const agent = new https.Agent({ keepAlive: true });
-  const createConnection = (target: tls.ConnectionOptions & TunnelSignal, secured: Secured): undefined => {
+  const createConnection = (
+    target: tls.ConnectionOptions & TunnelSignal,
+    secured: Secured,
+  ): undefined => {
     tunnel(proxy, `${target.host}:${target.port}`, target.tunnelSignal)
       .then((socket) => secured(null, tls.connect({ ...target, socket })))
       .catch((error: Error) => secured(error));
@@ -265,7 +295,10 @@ export const tunnelAgent = (proxy: URL): https.Agent => {
 /** Decompresses a `content-encoding`. */
 type Decoder = zlib.Gunzip | zlib.BrotliDecompress;
 
-/** Null for an encoding that Node 20 can't decompress. A broken-off body is decompressed as far as it came. */
+/**
+ * Null for an encoding that Node 20 can't decompress. A broken-off body is decompressed as far as
+ * it came.
+ */
 export const createDecoder = (coding: string): Decoder | null => {
   switch (coding) {
     case 'gzip':

@@ -20,17 +20,20 @@ const orEmpty = (read: () => string): string => {
 };
 
 /**
- * State and start time of a process: fields 3 and 22 of its stat line, counted from after its name. Empty if there is no
- * such process, or no /proc.
+ * State and start time of a process: fields 3 and 22 of its stat line, counted from after its name.
+ * Empty if there is no such process, or no /proc.
  */
-export const readProcessStat = (pid: number): { readonly state: string; readonly started: string } => {
+export const readProcessStat = (
+  pid: number,
+): { readonly state: string; readonly started: string } => {
   const line = orEmpty(() => readFileSync(`/proc/${pid}/stat`, 'latin1'));
   const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
   return { state: fields[0] ?? '', started: fields[19] ?? '' };
 };
 
 /** Differs after each start of the machine. Empty where it is unknown. */
-export const bootId = (): string => orEmpty(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8'));
+export const bootId = (): string =>
+  orEmpty(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8'));
 /** Names the space in which process numbers mean the same. Empty where it is unknown. */
 export const pidNamespace = (): string => orEmpty(() => readlinkSync('/proc/self/ns/pid'));
 

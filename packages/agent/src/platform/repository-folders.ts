@@ -1,10 +1,11 @@
 /**
  * The folders whose configuration Pawl reads: from the workspace up to the one that holds `.git`.
  *
- * 1. The walk ends at a folder of another user, who could otherwise configure and instruct the agent of everybody
- *    below. Git does the same. Root does not count as another user, nor does the user who called sudo, nor the owner of
- *    the workspace, whose files are read anyway.
- * 2. It ends where git ends it: at another file system, and at folders of `GIT_CEILING_DIRECTORIES`.
+ * 1. The walk ends at a folder of another user, who could otherwise configure and instruct the
+ *    agent of everybody below. Git does the same. Root does not count as another user, nor does the
+ *    user who called sudo, nor the owner of the workspace, whose files are read anyway.
+ * 2. It ends where git ends it: at another file system, and at folders of
+ *    `GIT_CEILING_DIRECTORIES`.
  * 3. A `.git` of another user in a folder that everybody may write to (/tmp) counts as absent.
  */
 
@@ -13,11 +14,16 @@ import path from 'node:path';
 import { entryStatus, isOwnOrSystem } from './files.js';
 
 type RepositoryFolders = {
-  /** The workspace first, the folder with `.git` last; only the workspace if there is no repository. */
+  /**
+   * The workspace first, the folder with `.git` last; only the workspace if there is no repository.
+   */
   readonly folders: readonly string[];
   /** The last of them, if it holds `.git`. */
   readonly top: string | null;
-  /** The folder of another user at which the walk to a repository ended (rules 1 and 3); otherwise null. */
+  /**
+   * The folder of another user at which the walk to a repository ended (rules 1 and 3); otherwise
+   * null.
+   */
   readonly foreign: string | null;
 };
 
@@ -38,8 +44,8 @@ const trustAt = (workspace: string): Trust => {
 };
 
 /**
- * Whether a file above the workspace belongs to another user, so that it must not be read. Files in the workspace may
- * always be read.
+ * Whether a file above the workspace belongs to another user, so that it must not be read. Files in
+ * the workspace may always be read.
  */
 export const isOfOtherUser = (place: string, workspace: string): boolean => {
   const status = entryStatus(place);
@@ -54,7 +60,9 @@ export const repositoryFolders = (workspace: string): RepositoryFolders => {
   let foreign: string | null = null;
   for (let folder: string | null = workspace; folder !== null; folder = folderAbove(folder)) {
     const own = entryStatus(folder);
-    const mark = existsSync(path.join(folder, '.git')) ? entryStatus(path.join(folder, '.git')) : null;
+    const mark = existsSync(path.join(folder, '.git'))
+      ? entryStatus(path.join(folder, '.git'))
+      : null;
     const isForeign =
       folder !== workspace && [own, mark].some((status) => status !== null && !trusts(status));
     if (isForeign) foreign ??= folder;
@@ -67,13 +75,15 @@ export const repositoryFolders = (workspace: string): RepositoryFolders => {
 
 /** A sentence about `foreign`, for the user. */
 export const foreignFolder = (foreign: string): string =>
-  `${foreign} belongs to another user, so the repository, instructions and settings there are not used.`;
+  `${foreign} belongs to another user, so the repository, instructions and settings there ` +
+  'are not used.';
 
 /**
  * The folder in which the search for a repository goes on; null if it ends at `folder`.
  *
- * It ends where git ends it: at the root, at another file system (unless GIT_DISCOVERY_ACROSS_FILESYSTEM says
- * otherwise), and below a folder that GIT_CEILING_DIRECTORIES names. `folder` is a real path.
+ * It ends where git ends it: at the root, at another file system (unless
+ * GIT_DISCOVERY_ACROSS_FILESYSTEM says otherwise), and below a folder that GIT_CEILING_DIRECTORIES
+ * names. `folder` is a real path.
  */
 export const folderAbove = (folder: string): string | null => {
   const parent = path.dirname(folder);

@@ -13,8 +13,8 @@ import { guardPipe } from './guarded-start.js';
 import { atExit, startProgram } from './start-program.js';
 
 /**
- * `missing`: it can't be started. `stopped`: the caller's signal. `late`: the deadline passed. `tooMuch`: it printed
- * more than allowed. `refused`: its exit code is not 0.
+ * `missing`: it can't be started. `stopped`: the caller's signal. `late`: the deadline passed.
+ * `tooMuch`: it printed more than allowed. `refused`: its exit code is not 0.
  */
 type ProgramFailureKind = 'missing' | 'stopped' | 'late' | 'tooMuch' | 'refused';
 
@@ -42,13 +42,16 @@ export type ProgramRequest = {
   readonly deadlineMs: number;
   readonly signal: AbortSignal;
   /**
-   * How long to wait for output after the process has ended, if a process that left its group keeps it open. Default: to
-   * the deadline.
+   * How long to wait for output after the process has ended, if a process that left its group keeps
+   * it open. Default: to the deadline.
    */
   readonly leftOpenMs?: number;
   /** Open files that the process inherits as descriptors 3, 4, … . */
   readonly descriptors?: readonly number[];
-  /** It has a guard (packages/agent/src/platform/programs/end-with-pawl.ts), which reads one more pipe after `descriptors`. */
+  /**
+   * It has a guard (packages/agent/src/platform/programs/end-with-pawl.ts), which reads one more
+   * pipe after `descriptors`.
+   */
   readonly isGuarded?: boolean;
 };
 
@@ -111,7 +114,8 @@ const start = ({
       ...descriptors,
       ...(isGuarded === true ? (['pipe'] as const) : []),
     ],
-    // the overload for 'pipe' | 'ignore' at the first place is not declared; the type above says what it gives
+    // the overload for 'pipe' | 'ignore' at the first place is not declared; the type above says
+    // what it gives
   }) as Child;
 
 /** Collects the output. Calls `full` once if it exceeds the limit. */
@@ -126,7 +130,8 @@ const gather = (child: Child, { bytesMax }: ProgramRequest, full: () => void) =>
     if (room >= 0 && piece.length > room) full();
   });
   child.stderr.on('data', (piece: Buffer) => {
-    if (errors.length < ERRORS_MAX) errors += piece.toString('utf8').slice(0, ERRORS_MAX - errors.length);
+    if (errors.length < ERRORS_MAX)
+      errors += piece.toString('utf8').slice(0, ERRORS_MAX - errors.length);
   });
   return { output: () => Buffer.concat(pieces), errors: () => errors.trim() };
 };
@@ -140,7 +145,10 @@ export const runProgram = (request: ProgramRequest): Promise<ProgramEnd> =>
       return;
     }
     const child = start(request);
-    guardPipe(child, { isGuarded: request.isGuarded === true, descriptors: request.descriptors ?? [] });
+    guardPipe(child, {
+      isGuarded: request.isGuarded === true,
+      descriptors: request.descriptors ?? [],
+    });
     const { pid } = child;
     const release = pid === undefined ? () => undefined : atExit(() => endGroup(pid));
     let ending: Ending | null = null;
@@ -163,7 +171,9 @@ export const runProgram = (request: ProgramRequest): Promise<ProgramEnd> =>
     child.once('error', (error) => {
       if (pid !== undefined) return; // it is running and will still end
       settle();
-      reject(new ProgramFailure('missing', `${request.program} can't be started: ${error.message}`));
+      reject(
+        new ProgramFailure('missing', `${request.program} can't be started: ${error.message}`),
+      );
     });
     let leaving: NodeJS.Timeout | undefined;
     child.once('exit', () => {
@@ -178,8 +188,10 @@ export const runProgram = (request: ProgramRequest): Promise<ProgramEnd> =>
       clearTimeout(leaving);
       settle();
       const cut = ending === 'tooMuch' && request.atMax === 'cut';
-      if (ending !== null && !cut) reject(new ProgramFailure(ending, endingMessage(ending, request)));
-      else if (code === null && !cut) reject(new ProgramFailure('refused', `${title} was ended by a signal`));
+      if (ending !== null && !cut)
+        reject(new ProgramFailure(ending, endingMessage(ending, request)));
+      else if (code === null && !cut)
+        reject(new ProgramFailure('refused', `${title} was ended by a signal`));
       else resolve({ code: cut ? 0 : (code ?? 0), output: output(), errors: errors(), cut });
     });
     // it may end before it has read all input; the exit code tells more than the broken pipe

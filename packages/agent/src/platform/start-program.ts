@@ -1,7 +1,8 @@
 /**
  * The one place where processes are started.
  *
- * A program is an absolute path that find-program.ts has checked, or one of the constants below. No shell is involved.
+ * A program is an absolute path that find-program.ts has checked, or one of the constants below. No
+ * shell is involved.
  */
 
 import {
@@ -42,7 +43,11 @@ type Start = {
     words: readonly string[],
     options: Omit<SpawnOptionsWithStdioTuple<StdioNull, StdioPipe, StdioPipe>, 'shell'>,
   ): ChildProcessByStdio<null, Readable, Readable>;
-  (program: ProgramPath, words: readonly string[], options: Omit<SpawnOptions, 'shell'>): ChildProcess;
+  (
+    program: ProgramPath,
+    words: readonly string[],
+    options: Omit<SpawnOptions, 'shell'>,
+  ): ChildProcess;
 };
 
 /** A stream for a process that could not be started. */
@@ -55,8 +60,8 @@ const endedStream = (): Duplex =>
   });
 
 /**
- * Adds the missing streams: if no more files can be opened, Node returns a child without streams before its `error`
- * event.
+ * Adds the missing streams: if no more files can be opened, Node returns a child without streams
+ * before its `error` event.
  */
 const withStreams = (child: ChildProcess, { stdio }: Omit<SpawnOptions, 'shell'>): ChildProcess => {
   // Its type claims that they always exist.
@@ -67,7 +72,9 @@ const withStreams = (child: ChildProcess, { stdio }: Omit<SpawnOptions, 'shell'>
   return Object.assign(child, { stdio: streams, stdin, stdout, stderr });
 };
 
-/** Like `spawn` of node:child_process, but every failure to start is an `error` event of the child. */
+/**
+ * Like `spawn` of node:child_process, but every failure to start is an `error` event of the child.
+ */
 export const startProgram: Start = (
   program: ProgramPath,
   words: readonly string[],
@@ -106,7 +113,8 @@ const withPath = (
 ): NodeJS.ProcessEnv => ({ ...environment, PATH: searchPath.join(path.delimiter) });
 
 /**
- * Runs a program to its end and returns its output, which must be small. Null if it can't be started. Never rejects.
+ * Runs a program to its end and returns its output, which must be small. Null if it can't be
+ * started. Never rejects.
  */
 export const askProgram = (
   program: ProgramPath,
@@ -141,7 +149,8 @@ export const askProgramSync = (
     ...(folder === undefined ? {} : { cwd: folder }),
   });
   if (ran.error !== undefined) return null;
-  const fault = ran.status === 0 ? null : `it ended with ${ran.signal ?? `exit code ${ran.status}`}`;
+  const fault =
+    ran.status === 0 ? null : `it ended with ${ran.signal ?? `exit code ${ran.status}`}`;
   return { code: ran.status ?? 1, output: ran.stdout, errors: ran.stderr, fault };
 };
 
@@ -164,10 +173,14 @@ export const atExit = (duty: () => void): (() => void) => {
 };
 
 /**
- * Opens an address in the user's browser, where there is a screen. A convenience: the address is also printed, so faults
- * are ignored.
+ * Opens an address in the user's browser, where there is a screen. A convenience: the address is
+ * also printed, so faults are ignored.
  */
-export const openBrowser = (address: string, environment: ProcessEnvironment, workspace: string): void => {
+export const openBrowser = (
+  address: string,
+  environment: ProcessEnvironment,
+  workspace: string,
+): void => {
   const isMac = process.platform === 'darwin';
   if (!isMac && !environment.DISPLAY && !environment.WAYLAND_DISPLAY) return;
   const opener = searchPrograms({ environment, workspace }).find(isMac ? 'open' : 'xdg-open');

@@ -1,14 +1,24 @@
-/** Small functions for texts that people and models read. Pure, since pages in a browser use them too. */
+/**
+ * Small functions for texts that people and models read. Pure, since pages in a browser use them
+ * too.
+ */
 
 /** `1 line`, `2 lines`; `2 entries` with a plural of its own. */
 export const plural = (count: number, one: string, many = `${one}s`): string =>
   `${count} ${count === 1 ? one : many}`;
 
-/** The words of a text, separated by blanks and newlines: a list that is easier to read than one of strings. */
+/**
+ * The words of a text, separated by blanks and newlines: a list that is easier to read than one of
+ * strings.
+ */
 export const listWords = (text: string): readonly string[] => text.trim().split(/\s+/);
 
-/** A whole number as people read it, 1,234,567. The platform's own formatter takes 16 ms to load at its first use. */
-export const groupDigits = (count: number): string => String(count).replace(/\B(?=(?:\d{3})+$)/g, ',');
+/**
+ * A whole number as people read it, 1,234,567. The platform's own formatter takes 16 ms to load at
+ * its first use.
+ */
+export const groupDigits = (count: number): string =>
+  String(count).replace(/\B(?=(?:\d{3})+$)/g, ',');
 
 /** A Markdown code block whose fence is longer than any run of backticks in the text. */
 export const codeFence = (text: string, language = ''): string => {
@@ -20,7 +30,8 @@ export const codeFence = (text: string, language = ''): string => {
 /** Edit distance: the number of letters to add, drop, change or swap. */
 const editDistance = (left: string, right: string): number => {
   const rows: number[][] = [Array.from({ length: right.length + 1 }, (_, column) => column)];
-  const at = (row: number, column: number): number => rows[row]?.[column] ?? Number.POSITIVE_INFINITY;
+  const at = (row: number, column: number): number =>
+    rows[row]?.[column] ?? Number.POSITIVE_INFINITY;
   for (let row = 1; row <= left.length; row++) {
     const line = [row];
     rows.push(line);

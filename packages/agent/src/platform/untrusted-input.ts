@@ -1,4 +1,7 @@
-/** Input that others control: JSON within limits, tables of configuration files, secrets that a request shows. */
+/**
+ * Input that others control: JSON within limits, tables of configuration files, secrets that a
+ * request shows.
+ */
 
 import { timingSafeEqual } from 'node:crypto';
 
@@ -45,7 +48,10 @@ const isDeeper = (text: string, depthMax: number): boolean => {
 };
 
 /** Like JSON.parse, but refuses a text that exceeds the limits. */
-export const parseBounded = (text: string, { depthMax, charactersMax }: JsonLimits): BoundedJson => {
+export const parseBounded = (
+  text: string,
+  { depthMax, charactersMax }: JsonLimits,
+): BoundedJson => {
   if (text.length > charactersMax) return { kind: 'invalid', why: 'tooLong' };
   if (isDeeper(text, depthMax)) return { kind: 'invalid', why: 'tooDeep' };
   try {
@@ -55,7 +61,10 @@ export const parseBounded = (text: string, { depthMax, charactersMax }: JsonLimi
   }
 };
 
-/** Where a text stops being JSON: its line and column, or the engine's words if it names no place; empty for valid JSON. */
+/**
+ * Where a text stops being JSON: its line and column, or the engine's words if it names no place;
+ * empty for valid JSON.
+ */
 export const whereInvalid = (text: string): string => {
   try {
     JSON.parse(text);
@@ -75,7 +84,10 @@ export type ParsedTable = Readonly<Record<string, unknown>>;
 export const isTable = (value: unknown): value is ParsedTable =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
 
-/** Compares a text with a secret; the time tells nothing of where they differ. An empty or missing text is never the secret. */
+/**
+ * Compares a text with a secret; the time tells nothing of where they differ. An empty or missing
+ * text is never the secret.
+ */
 export const isSameSecret = (given: string | null | undefined, secret: string): boolean => {
   const [one, other] = [Buffer.from(given ?? ''), Buffer.from(secret)];
   return one.length > 0 && one.length === other.length && timingSafeEqual(one, other);

@@ -1,11 +1,14 @@
 /**
- * Streams that are read by one reader, piece by piece, in place of the platform's web streams, which cost more than
- * anything else between the socket and the reply: each of the six that a package puts in a row makes several promises
- * for a piece, and loading them is part of every start.
+ * Streams that are read by one reader, piece by piece, in place of the platform's web streams,
+ * which cost more than anything else between the socket and the reply: each of the six that a
+ * package puts in a row makes several promises for a piece, and loading them is part of every
+ * start.
  *
- * 1. A stream is pulled: a source or a transform is asked for more only when its queue is empty and somebody waits.
+ * 1. A stream is pulled: a source or a transform is asked for more only when its queue is empty and
+ *    somebody waits.
  * 2. What is queued when a stream fails is still read first.
- * 3. They do what our packages use: `getReader`, `pipeThrough`, `tee`, `cancel`. No byte streams, no strategies.
+ * 3. They do what our packages use: `getReader`, `pipeThrough`, `tee`, `cancel`. No byte streams,
+ *    no strategies.
  */
 
 export type LeanController<T> = {
@@ -73,7 +76,10 @@ export class LeanReadable<T> {
     });
   }
 
-  /** The next piece or the end if it is there already, else null. Throws the reason of a stream that failed. */
+  /**
+   * The next piece or the end if it is there already, else null. Throws the reason of a stream that
+   * failed.
+   */
   takeNow(): LeanResult<T> | null {
     if (this.#first < this.#queue.length) {
       const value = this.#queue[this.#first++] as T; // in bounds
@@ -279,7 +285,8 @@ export class LeanTextDecoder extends LeanTransform<Uint8Array, string> {
 
 type Pairs = Iterable<readonly [string, string]> | Readonly<Record<string, string | undefined>>;
 
-const isIterable = (pairs: Pairs): pairs is Iterable<readonly [string, string]> => Symbol.iterator in pairs;
+const isIterable = (pairs: Pairs): pairs is Iterable<readonly [string, string]> =>
+  Symbol.iterator in pairs;
 
 /**
  * Headers without Node's own: touching the global `Headers` loads undici, 35-45 ms of a start.

@@ -1,5 +1,6 @@
 /**
- * The content of an approval question, the same for the terminal, plain lines, the JSON stream and programs.
+ * The content of an approval question, the same for the terminal, plain lines, the JSON stream and
+ * programs.
  *
  * 1. `subject` is everything that would run or change, never cut.
  * 2. `choices` are the possible answers, each with exactly what it would allow.
@@ -10,13 +11,19 @@ import { callNeeds, createGrant, type Grantable } from './grants.js';
 import type { JudgedCall, Needs } from './judged-call.js';
 
 type QuestionSubject = {
-  /** `command`: a shell command; `address`: a URL; `change`: a unified diff; `input`: the arguments as JSON. */
+  /**
+   * `command`: a shell command; `address`: a URL; `change`: a unified diff; `input`: the arguments
+   * as JSON.
+   */
   readonly kind: 'command' | 'address' | 'change' | 'input';
   readonly text: string;
 };
 
 export type ApprovalChoice = {
-  /** `always`: this exact call; `prefix`: commands with the prefix; `session`: the tool or its group. */
+  /**
+   * `always`: this exact call; `prefix`: commands with the prefix; `session`: the tool or its
+   * group.
+   */
   readonly answer: 'once' | 'always' | 'prefix' | 'session' | 'no';
   /** What it allows, in words. */
   readonly allows: string;
@@ -102,17 +109,19 @@ const listChoices = (
   workspace: string,
   grantable: Grantable | undefined,
 ): readonly ApprovalChoice[] => {
-  const lasting = (['always', 'prefix', 'session'] as const).flatMap((answer): readonly ApprovalChoice[] => {
-    const grant = createGrant(call, answerScopes[answer], workspace, grantable);
-    if (grant === null) return [];
-    if (grant.scope !== 'shape') return [{ answer, allows: describeGrant(grant, workspace) }];
-    const allows =
-      call.facts.argv.length > 0
-        ? 'this exact command'
-        : `every ${call.tool} of ${near(grant.shape, workspace)}`;
-    if (grant.shape === call.tool) return [];
-    return [{ answer, allows: `${allows}${leaving(grant.needs)}` }];
-  });
+  const lasting = (['always', 'prefix', 'session'] as const).flatMap(
+    (answer): readonly ApprovalChoice[] => {
+      const grant = createGrant(call, answerScopes[answer], workspace, grantable);
+      if (grant === null) return [];
+      if (grant.scope !== 'shape') return [{ answer, allows: describeGrant(grant, workspace) }];
+      const allows =
+        call.facts.argv.length > 0
+          ? 'this exact command'
+          : `every ${call.tool} of ${near(grant.shape, workspace)}`;
+      if (grant.shape === call.tool) return [];
+      return [{ answer, allows: `${allows}${leaving(grant.needs)}` }];
+    },
+  );
   return [
     { answer: 'once', allows: 'this call' },
     ...lasting,
@@ -130,7 +139,9 @@ const questionSubject = (call: JudgedCall, diff: string | undefined): QuestionSu
   if (argv.length === 1 && command !== undefined) return { kind: 'command', text: command };
   if (argv.length > 1) return { kind: 'command', text: argv.map(quoteWord).join(' ') };
   if (diff !== undefined) return { kind: 'change', text: diff };
-  const [address, ...others] = Object.values(call.input).filter((value) => typeof value === 'string');
+  const [address, ...others] = Object.values(call.input).filter(
+    (value) => typeof value === 'string',
+  );
   const isAddress = hosts.length > 0 && others.length === 0 && Object.keys(call.input).length === 1;
   if (isAddress && address !== undefined) return { kind: 'address', text: address };
   return { kind: 'input', text: JSON.stringify(call.input, null, 2) };
@@ -162,8 +173,9 @@ export const describeQuestion = (
 };
 
 /**
- * Characters that may make a text look like another: controls, invisible characters, direction marks, lookalike letters,
- * long runs of blanks. They are shown beside a question and never decide by themselves.
+ * Characters that may make a text look like another: controls, invisible characters, direction
+ * marks, lookalike letters, long runs of blanks. They are shown beside a question and never decide
+ * by themselves.
  */
 export type OddCharacter = {
   /** `U+202E`. */
@@ -182,7 +194,8 @@ const ASCII = /^[\n -~]*$/;
 const BLANKS = / {16,}/g;
 const ODD =
   /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Zs}\p{M}\p{Default_Ignorable_Code_Point}\u2800\ufffc]/u;
-const RIGHT_TO_LEFT = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
+const RIGHT_TO_LEFT =
+  /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
 const ORDINARY = new Set(['\n', ' ']);
 
 /** Letters that look like Latin ones. */
@@ -245,16 +258,19 @@ const oddCharactersIn = (text: string): readonly OddCharacter[] => {
   const counts = new Map<string, OddCharacter>();
   let longest = 0;
   for (const [run] of text.matchAll(BLANKS)) longest = Math.max(longest, run.length);
-  if (longest >= BLANKS_MIN) counts.set('blanks', { code: 'U+0020', name: 'run of blanks', count: longest });
+  if (longest >= BLANKS_MIN)
+    counts.set('blanks', { code: 'U+0020', name: 'run of blanks', count: longest });
   if (ASCII.test(text)) return [...counts.values()];
   for (const character of text) {
     if (ORDINARY.has(character) || (character >= '!' && character <= '~')) continue;
     if (ODD.test(character)) count(counts, character, characterName(character));
-    else if (RIGHT_TO_LEFT.test(character)) count(counts, character, 'letter that is written right to left');
+    else if (RIGHT_TO_LEFT.test(character))
+      count(counts, character, 'letter that is written right to left');
   }
   for (const [word] of text.matchAll(WORD)) {
     if (!LATIN.test(word)) continue;
-    for (const letter of word) if (LOOK_ALIKE.test(letter)) count(counts, letter, 'looks like a common sign');
+    for (const letter of word)
+      if (LOOK_ALIKE.test(letter)) count(counts, letter, 'looks like a common sign');
   }
   const all = [...counts.values()];
   if (all.length <= KINDS_MAX) return all;

@@ -1,12 +1,16 @@
-/** Options of programs: which further words a rule that allows a command covers, and which run other programs or write files. */
+/**
+ * Options of programs: which further words a rule that allows a command covers, and which run other
+ * programs or write files.
+ */
 
 import type { ParsedCommand } from './judged-call.js';
 import { programName } from './patterns.js';
 
 /**
- * Which further words a rule that allows covers. Inside the sandbox all but those that are known to run programs or
- * write files. Where a rule widens what a command may reach, all that do not begin with a dash, and
- * options that are known to be harmless: any other option may run a program or write elsewhere.
+ * Which further words a rule that allows covers. Inside the sandbox all but those that are known to
+ * run programs or write files. Where a rule widens what a command may reach, all that do not begin
+ * with a dash, and options that are known to be harmless: any other option may run a program or
+ * write elsewhere.
  */
 
 type Words = ParsedCommand['words'];
@@ -19,14 +23,22 @@ const KNOWN_WHOLE = names(`
   whoami id ps pgrep diff cmp comm cut tr nl column sort uniq find fd fdfind sed jq md5sum sha1sum sha256sum cksum od
   hexdump strings tac rev seq sleep true false test printf echo nproc uptime free`);
 
-/** Harmless options by program, or by program and subcommand. `-x` also within a cluster of such letters. */
+/**
+ * Harmless options by program, or by program and subcommand. `-x` also within a cluster of such
+ * letters.
+ */
 const HARMLESS: Readonly<Record<string, ReadonlySet<string>>> = {
-  'git status': names('-s -b -u -uno -uall --short --branch --porcelain --long --ignored --untracked-files'),
+  'git status': names(
+    '-s -b -u -uno -uall --short --branch --porcelain --long --ignored --untracked-files',
+  ),
   'git log': names(
-    '-n -p -1 --oneline --stat --graph --all --decorate --patch --max-count --since --until --author --grep --name-only --name-status --format --pretty --reverse --no-merges --abbrev-commit --follow --date',
+    '-n -p -1 --oneline --stat --graph --all --decorate --patch --max-count --since --until ' +
+      '--author --grep --name-only --name-status --format --pretty --reverse --no-merges ' +
+      '--abbrev-commit --follow --date',
   ),
   'git diff': names(
-    '-w -b -U --stat --cached --staged --name-only --name-status --numstat --shortstat --word-diff --color --no-color --unified',
+    '-w -b -U --stat --cached --staged --name-only --name-status --numstat --shortstat ' +
+      '--word-diff --color --no-color --unified',
   ),
   'git show': names('-s -p --stat --name-only --name-status --format --pretty --oneline'),
   'git branch': names('-a -r -v -vv --list --all --remotes --show-current --merged --no-merged'),
@@ -35,65 +47,97 @@ const HARMLESS: Readonly<Record<string, ReadonlySet<string>>> = {
     '-m -a -s -v -q --message --all --signoff --quiet --verbose --amend --no-edit --allow-empty',
   ),
   'git fetch': names(
-    '-p -t -v -q -f --all --prune --tags --no-tags --depth --unshallow --verbose --quiet --force --dry-run --progress',
+    '-p -t -v -q -f --all --prune --tags --no-tags --depth --unshallow --verbose --quiet ' +
+      '--force --dry-run --progress',
   ),
   'git pull': names(
     '-r -v -q --rebase --ff-only --no-rebase --tags --prune --autostash --verbose --quiet --depth',
   ),
-  'git push': names('-u -v -q -n --set-upstream --tags --follow-tags --dry-run --verbose --quiet --all'),
+  'git push': names(
+    '-u -v -q -n --set-upstream --tags --follow-tags --dry-run --verbose --quiet --all',
+  ),
   'git clone': names(
-    '-b -q -v --branch --depth --single-branch --no-single-branch --no-tags --no-checkout --quiet --verbose --progress --bare',
+    '-b -q -v --branch --depth --single-branch --no-single-branch --no-tags --no-checkout ' +
+      '--quiet --verbose --progress --bare',
   ),
   'git ls-remote': names('-h -t -q --heads --tags --refs --quiet --symref'),
   npm: names(
-    '-D -E -P -O -f --save --save-dev --save-exact --save-optional --save-peer --no-save --legacy-peer-deps --force --no-audit --no-fund --audit --fund --prefer-offline --prefer-online --offline --omit --include --silent --verbose --loglevel --json --long --depth --production --dry-run --package-lock-only --if-present --workspaces',
+    '-D -E -P -O -f --save --save-dev --save-exact --save-optional --save-peer --no-save ' +
+      '--legacy-peer-deps --force --no-audit --no-fund --audit --fund --prefer-offline ' +
+      '--prefer-online --offline --omit --include --silent --verbose --loglevel --json --long ' +
+      '--depth --production --dry-run --package-lock-only --if-present --workspaces',
   ),
   pnpm: names(
-    '-D -E -P -O -r --save-dev --save-exact --save-prod --save-optional --frozen-lockfile --no-frozen-lockfile --prefer-offline --offline --prod --dev --silent --recursive --lockfile-only --json',
+    '-D -E -P -O -r --save-dev --save-exact --save-prod --save-optional --frozen-lockfile ' +
+      '--no-frozen-lockfile --prefer-offline --offline --prod --dev --silent --recursive ' +
+      '--lockfile-only --json',
   ),
   yarn: names(
-    '-D -E -P -O --dev --exact --peer --optional --frozen-lockfile --immutable --production --silent --offline --check-cache --json',
+    '-D -E -P -O --dev --exact --peer --optional --frozen-lockfile --immutable --production ' +
+      '--silent --offline --check-cache --json',
   ),
-  bun: names('-d -D -E --dev --exact --optional --frozen-lockfile --production --no-save --silent --verbose'),
+  bun: names(
+    '-d -D -E --dev --exact --optional --frozen-lockfile --production --no-save --silent --verbose',
+  ),
   pip: names(
-    '-U -q -v -r --upgrade --quiet --verbose --no-cache-dir --no-deps --pre --requirement --user --disable-pip-version-check --no-input --break-system-packages --format --outdated',
+    '-U -q -v -r --upgrade --quiet --verbose --no-cache-dir --no-deps --pre --requirement ' +
+      '--user --disable-pip-version-check --no-input --break-system-packages --format ' +
+      '--outdated',
   ),
   uv: names(
-    '-q -v --upgrade --quiet --verbose --dev --frozen --locked --no-cache --offline --group --extra --all-extras',
+    '-q -v --upgrade --quiet --verbose --dev --frozen --locked --no-cache --offline --group ' +
+      '--extra --all-extras',
   ),
   poetry: names(
-    '-q -v -n -D --quiet --verbose --no-interaction --dev --group --with --without --no-root --sync --dry-run --all-extras',
+    '-q -v -n -D --quiet --verbose --no-interaction --dev --group --with --without --no-root ' +
+      '--sync --dry-run --all-extras',
   ),
   cargo: names(
-    '-q -v -p -r -F --release --all --workspace --features --all-features --no-default-features --all-targets --locked --offline --frozen --quiet --verbose --package --bin --lib --tests --examples --benches --example --test --no-run --jobs -j',
+    '-q -v -p -r -F --release --all --workspace --features --all-features ' +
+      '--no-default-features --all-targets --locked --offline --frozen --quiet --verbose ' +
+      '--package --bin --lib --tests --examples --benches --example --test --no-run --jobs -j',
   ),
   go: names(
-    '-v -u -t -x -n -race -short -count -run -bench -benchmem -timeout -cover -json -failfast -parallel -tags -mod -d',
+    '-v -u -t -x -n -race -short -count -run -bench -benchmem -timeout -cover -json ' +
+      '-failfast -parallel -tags -mod -d',
   ),
-  make: names('-j -k -s -B -n -i --jobs --keep-going --silent --always-make --dry-run --no-print-directory'),
+  make: names(
+    '-j -k -s -B -n -i --jobs --keep-going --silent --always-make --dry-run --no-print-directory',
+  ),
   pytest: names(
-    '-q -v -vv -x -s -k -m -l --quiet --verbose --exitfirst --lf --ff --tb --maxfail --durations --no-header --collect-only --co',
+    '-q -v -vv -x -s -k -m -l --quiet --verbose --exitfirst --lf --ff --tb --maxfail ' +
+      '--durations --no-header --collect-only --co',
   ),
   'docker build': names('-t -q --tag --quiet --no-cache --pull --progress --platform --target'),
-  'docker ps': names('-a -q -n -l -s --all --quiet --no-trunc --filter --format --last --latest --size'),
+  'docker ps': names(
+    '-a -q -n -l -s --all --quiet --no-trunc --filter --format --last --latest --size',
+  ),
   'docker logs': names('-f -t -n --follow --timestamps --tail --since --until --details'),
   'docker images': names('-a -q --all --quiet --no-trunc --filter --format --digests'),
   'docker compose': names(
-    '-d -q --detach --build --no-deps --force-recreate --remove-orphans --wait --quiet-pull --follow --tail --all --quiet',
+    '-d -q --detach --build --no-deps --force-recreate --remove-orphans --wait --quiet-pull ' +
+      '--follow --tail --all --quiet',
   ),
   'docker pull': names('-a -q --all-tags --quiet --platform'),
   gh: names(
-    '-L -R -s -l -t -b -B -H -q -a --limit --repo --state --label --title --body --base --head --json --jq --author --assignee --draft --fill --comments --name-only --log --log-failed --search',
+    '-L -R -s -l -t -b -B -H -q -a --limit --repo --state --label --title --body --base ' +
+      '--head --json --jq --author --assignee --draft --fill --comments --name-only --log ' +
+      '--log-failed --search',
   ),
   curl: names(
-    '-s -S -L -f -I -i -v -H -A -X -m -4 -6 --silent --show-error --location --fail --head --include --verbose --header --user-agent --request --max-time --connect-timeout --retry --compressed --http1.1 --http2',
+    '-s -S -L -f -I -i -v -H -A -X -m -4 -6 --silent --show-error --location --fail --head ' +
+      '--include --verbose --header --user-agent --request --max-time --connect-timeout ' +
+      '--retry --compressed --http1.1 --http2',
   ),
-  wget: names('-q -nv -c -S --quiet --no-verbose --continue --spider --timeout --tries --server-response'),
+  wget: names(
+    '-q -nv -c -S --quiet --no-verbose --continue --spider --timeout --tries --server-response',
+  ),
   apt: names('-y -q --yes --quiet --no-install-recommends --only-upgrade'),
   'apt-get': names('-y -q --yes --quiet --no-install-recommends --only-upgrade'),
   brew: names('-q -v --quiet --verbose --cask --formula'),
   kubectl: names(
-    '-n -A -o -l -w -f --namespace --all-namespaces --output --selector --watch --context --tail --since --follow --previous',
+    '-n -A -o -l -w -f --namespace --all-namespaces --output --selector --watch --context ' +
+      '--tail --since --follow --previous',
   ),
   tsc: names('--noEmit --pretty --strict --listFiles --version'),
   eslint: names('--quiet --max-warnings --ext --no-color --color'),
@@ -119,16 +163,21 @@ const isHarmless = (word: string, harmless: ReadonlySet<string>): boolean =>
   harmless.has(word) ||
   harmless.has(word.split('=')[0] ?? word) ||
   (/^-[a-zA-Z]\d+$/.test(word) && harmless.has(word.slice(0, 2))) ||
-  (/^-[a-zA-Z]{2,}$/.test(word) && [...word.slice(1)].every((letter) => harmless.has(`-${letter}`)));
+  (/^-[a-zA-Z]{2,}$/.test(word) &&
+    [...word.slice(1)].every((letter) => harmless.has(`-${letter}`)));
 
-/** The first option that is not known to be harmless and that the rule does not name; null if there is none. */
+/**
+ * The first option that is not known to be harmless and that the rule does not name; null if there
+ * is none.
+ */
 const unknownOption = (words: Words, rule: readonly string[]): string | null => {
   if (KNOWN_WHOLE.has(programName(words[0] ?? ''))) return null;
   const harmless = setFor(words) ?? new Set();
   const option = words
     .slice(rule.length)
     .find(
-      (word) => word !== null && /^[-+]./.test(word) && !rule.includes(word) && !isHarmless(word, harmless),
+      (word) =>
+        word !== null && /^[-+]./.test(word) && !rule.includes(word) && !isHarmless(word, harmless),
     );
   return option ?? null;
 };
@@ -145,7 +194,10 @@ const OPTION =
   /^(-[nErsuz]+|-e|--(quiet|silent|regexp-extended|null-data|separate|unbuffered|posix|debug|expression))$/;
 const ADDRESS = /^(\d+|\$|\/[^/\n\\]*\/)?(,(\d+|\$|\/[^/\n\\]*\/))?/;
 
-/** Whether a script can only print, delete, quit and replace. `s///e` runs its result, `w` writes files. */
+/**
+ * Whether a script can only print, delete, quit and replace. `s///e` runs its result, `w` writes
+ * files.
+ */
 const isPlain = (script: string): boolean => {
   const command = script.replace(ADDRESS, '');
   if (/^[pdq]$/.test(command)) return true;
@@ -167,13 +219,15 @@ const isRiskyInSed = (word: string, words: Words, index: number): boolean => {
 };
 
 /**
- * Words with which a program that seems read-only runs other programs or writes files. A rule that allows the program
- * does not allow these words unless it names them.
+ * Words with which a program that seems read-only runs other programs or writes files. A rule that
+ * allows the program does not allow these words unless it names them.
  */
 
 type Risk = (word: string, words: Words, index: number) => boolean;
 
-/** Matches also `--out` and `--out=x` for `--output`: GNU programs accept unambiguous abbreviations. */
+/**
+ * Matches also `--out` and `--out=x` for `--output`: GNU programs accept unambiguous abbreviations.
+ */
 const isLong = (word: string, option: string): boolean => {
   const name = word.split('=')[0] ?? word;
   return name === option || (name.length > 3 && option.startsWith(name));
@@ -187,7 +241,10 @@ const options = (...names: readonly string[]): Risk => {
   return (word) => {
     if (word.startsWith('--')) return long.some((option) => isLong(word, option));
     if (!word.startsWith('-')) return false;
-    return whole.has(word.split('=')[0] ?? word) || letters.some((letter) => word.slice(1).includes(letter));
+    return (
+      whole.has(word.split('=')[0] ?? word) ||
+      letters.some((letter) => word.slice(1).includes(letter))
+    );
   };
 };
 
@@ -229,7 +286,13 @@ const GIT_RUNS: Readonly<Record<string, readonly string[]>> = {
   clone: ['-u'],
   difftool: ['-x', '-t', '--tool'],
   mergetool: ['-t', '--tool'],
-  'filter-branch': ['--tree-filter', '--index-filter', '--msg-filter', '--env-filter', '--commit-filter'],
+  'filter-branch': [
+    '--tree-filter',
+    '--index-filter',
+    '--msg-filter',
+    '--env-filter',
+    '--commit-filter',
+  ],
 };
 const git: Risk = (word, words, index) =>
   gitOptions(word, words, index) ||
@@ -318,7 +381,17 @@ const packages = options(
 const editors = texts(/^[+-]/);
 
 const risks: Readonly<Record<string, Risk>> = {
-  find: options('-delete', '-exec', '-execdir', '-ok', '-okdir', '-fprint', '-fprint0', '-fprintf', '-fls'),
+  find: options(
+    '-delete',
+    '-exec',
+    '-execdir',
+    '-ok',
+    '-okdir',
+    '-fprint',
+    '-fprint0',
+    '-fprintf',
+    '-fls',
+  ),
   fd: options('-x', '-X', '--exec', '--exec-batch'),
   fdfind: options('-x', '-X', '--exec', '--exec-batch'),
   sed: isRiskyInSed,
@@ -329,9 +402,17 @@ const risks: Readonly<Record<string, Risk>> = {
   rg: options('--pre', '--hostname-bin', '--search-zip', '-z'),
   ag: options('--pager', '-z'),
   ack: options('--pager', '--ackrc'),
-  sort: options('-o', '-T', '--output', '--compress-program', '--files0-from', '--temporary-directory'),
+  sort: options(
+    '-o',
+    '-T',
+    '--output',
+    '--compress-program',
+    '--files0-from',
+    '--temporary-directory',
+  ),
   uniq: (word, words, index) =>
-    words.slice(1, index).some((one) => one !== null && !one.startsWith('-')) && !word.startsWith('-'),
+    words.slice(1, index).some((one) => one !== null && !one.startsWith('-')) &&
+    !word.startsWith('-'),
   shuf: options('-o', '--output'),
   git,
   tar: texts(
@@ -424,7 +505,17 @@ const risks: Readonly<Record<string, Risk>> = {
   bun: packages,
   make: texts(
     /^[A-Za-z_.]\w*[:+?!]?=/,
-    options('-f', '-C', '-I', '-E', '--file', '--makefile', '--directory', '--eval', '--include-dir'),
+    options(
+      '-f',
+      '-C',
+      '-I',
+      '-E',
+      '--file',
+      '--makefile',
+      '--directory',
+      '--eval',
+      '--include-dir',
+    ),
   ),
   cargo: options('--config', '--manifest-path', '-C', '-Z', '--target-dir'),
   go: options(

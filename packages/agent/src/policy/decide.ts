@@ -1,15 +1,16 @@
 /**
  * Decides from the facts of a call whether it is allowed, asked about or denied.
  *
- * 1. The first matching rule of the preset is the default. A written `deny` or `ask` makes it stricter. A written `allow`
- *    turns a question into a yes, but never a denial, except for hosts and, with the preset `ci`, MCP tools: they are denied
- *    until they are named.
+ * 1. The first matching rule of the preset is the default. A written `deny` or `ask` makes it
+ *    stricter. A written `allow` turns a question into a yes, but never a denial, except for hosts
+ *    and, with the preset `ci`, MCP tools: they are denied until they are named.
  * 2. deny > ask > allow. A grant of the session turns a question into a yes.
  * 3. Protected paths and credential paths are allowed only by an answer about exactly this call.
- * 4. Unclear shell texts, destructive git commands and the deletion of the whole workspace or its history ask in every
- *    preset. Only a grant for exactly this command covers them.
+ * 4. Unclear shell texts, destructive git commands and the deletion of the whole workspace or its
+ *    history ask in every preset. Only a grant for exactly this command covers them.
  * 5. A hook of the user can deny a call or have it asked about. It allows nothing.
- * 6. A tool of an MCP server whose declaration has changed since its last run is asked about. No rule or grant covers it.
+ * 6. A tool of an MCP server whose declaration has changed since its last run is asked about. No
+ *    rule or grant covers it.
  */
 
 import type { Grant } from './grants.js';
@@ -50,11 +51,15 @@ const matchesRuleHost = (rule: PolicyRule, pattern: string, host: string): boole
   matchesHost(pattern, host) &&
   (rule.decision !== 'allow' || !pattern.startsWith('*') || !isPrivateHost(host));
 
-/** Whether the rule covers the hosts of a call. A rule without hosts covers none, unless it denies. */
+/**
+ * Whether the rule covers the hosts of a call. A rule without hosts covers none, unless it denies.
+ */
 const fitsHosts = (rule: PolicyRule, { facts }: JudgedCall): boolean => {
   const { hosts } = rule;
   if (hosts === undefined) return facts.hosts.length === 0 || rule.decision === 'deny';
-  const fitting = facts.hosts.filter((host) => hosts.some((pattern) => matchesRuleHost(rule, pattern, host)));
+  const fitting = facts.hosts.filter((host) =>
+    hosts.some((pattern) => matchesRuleHost(rule, pattern, host)),
+  );
   if (rule.decision === 'allow') return fitting.length > 0 && fitting.length === facts.hosts.length;
   return fitting.length > 0;
 };
@@ -67,7 +72,8 @@ export const commandPlace = (
   const { shell, needs, mcp } = facts;
   if (mcp !== undefined) return 'mcpServer';
   if (shell === undefined) return null;
-  const runsNothing = shell.commands.length === 0 && shell.unclear === null && shell.indirect === undefined;
+  const runsNothing =
+    shell.commands.length === 0 && shell.unclear === null && shell.indirect === undefined;
   if (runsNothing) return 'sandboxed';
   if (sandbox === 'off') return 'unfenced';
   if (sandbox === 'missing') return 'missing';
@@ -94,7 +100,8 @@ const fits = (
   if (rule.runs !== undefined && rule.runs !== place) return false;
   if (rule.unrecoverable !== undefined && unrecoverableFiles(call).length === 0) return false;
   const isGeneral = rule.runs === undefined && rule.tool === '*';
-  // The rules of an older session are silent about MCP servers. They must not allow their tools by accident.
+  // The rules of an older session are silent about MCP servers. They must not allow their tools by
+  // accident.
   if (place === 'mcpServer' && isGeneral && rule.decision === 'allow') return false;
   const inside = call.facts.paths.every((path) => liesIn(workspace, path));
   if (rule.where !== 'anywhere' && (rule.where === 'inside') !== inside) return false;
@@ -118,10 +125,14 @@ const guard = (why: string, grantable: Grantable, advice: string): Opinion => ({
 const FIRM = new Set<Preset | undefined>(['plan', 'ci']);
 
 /** Protected paths and credential paths: only an answer about exactly this call allows them. */
-const protections = (settings: PolicySettings, { facts, traits }: JudgedCall): readonly Opinion[] => {
+const protections = (
+  settings: PolicySettings,
+  { facts, traits }: JudgedCall,
+): readonly Opinion[] => {
   const reasons: string[] = [];
   const changed = traits.mutating ? (facts.protected ?? []) : [];
-  if (changed.length > 0) reasons.push(`${changed.join(', ')} is run or obeyed later without a question`);
+  if (changed.length > 0)
+    reasons.push(`${changed.join(', ')} is run or obeyed later without a question`);
   if (facts.secret?.length) reasons.push(`credentials are kept in ${facts.secret.join(', ')}`);
   return reasons.map((why) => {
     const opinion = guard(why, 'once', 'Do without it, or end with what the user is to do.');
@@ -131,7 +142,10 @@ const protections = (settings: PolicySettings, { facts, traits }: JudgedCall): r
   });
 };
 
-/** Texts that are unclear, and what destroys work in git, the workspace or its history: they ask in every preset. */
+/**
+ * Texts that are unclear, and what destroys work in git, the workspace or its history: they ask in
+ * every preset.
+ */
 const doubts = (
   { facts }: JudgedCall,
   written: WrittenDecision,
@@ -158,7 +172,8 @@ const doubts = (
       guard(
         `${lost}`,
         'thisCall',
-        'Keep the work another way: git stash push, a branch, or undo only your own changes with the tools for files.',
+        'Keep the work another way: git stash push, a branch, or undo only your own changes ' +
+          'with the tools for files.',
       ),
     );
   return opinions;
@@ -174,23 +189,40 @@ const reasonOfRule = ({ why, unrecoverable }: PolicyRule, call: JudgedCall): str
   return `${why}: ${files.slice(0, LISTED_MAX).join(', ')}${more}`;
 };
 
-const presetOpinion = (settings: PolicySettings, call: JudgedCall, written: WrittenDecision): Opinion => {
+const presetOpinion = (
+  settings: PolicySettings,
+  call: JudgedCall,
+  written: WrittenDecision,
+): Opinion => {
   const place = commandPlace(settings, call);
   const rule = settings.rules.find((candidate) => fits(candidate, call, settings, place));
   const by = `preset${settings.preset === undefined ? '' : ` ${settings.preset}`}`;
-  if (rule === undefined) return { decision: 'deny', why: 'no rule allows it', by, grantable: 'any' };
+  if (rule === undefined)
+    return { decision: 'deny', why: 'no rule allows it', by, grantable: 'any' };
   const { decision } = rule;
   const isAboutGit = rule.runs === 'leaving' && call.facts.needs === 'repository';
   const texts = isAboutGit ? gitTexts(rule) : rule;
   const { unattended } = texts;
   const why = reasonOfRule({ ...rule, ...texts }, call);
-  const isNamed = rule.hosts !== undefined || (rule.runs === 'mcpServer' && settings.preset === 'ci');
+  const isNamed =
+    rule.hosts !== undefined || (rule.runs === 'mcpServer' && settings.preset === 'ci');
   const isOpen = decision === 'ask' || (decision === 'deny' && isNamed);
   if (written.decision === 'allow' && isOpen) {
     const rules = [...new Set(written.rules.map(describeRule))].join(', ');
-    return { decision: 'allow', why: `a rule of yours allows it: ${rules}`, by: rules, grantable: 'any' };
+    return {
+      decision: 'allow',
+      why: `a rule of yours allows it: ${rules}`,
+      by: rules,
+      grantable: 'any',
+    };
   }
-  return { decision, why, by, grantable: 'any', ...(unattended === undefined ? {} : { unattended }) };
+  return {
+    decision,
+    why,
+    by,
+    grantable: 'any',
+    ...(unattended === undefined ? {} : { unattended }),
+  };
 };
 
 const writtenOpinions = (written: WrittenDecision): readonly Opinion[] => {
@@ -198,11 +230,16 @@ const writtenOpinions = (written: WrittenDecision): readonly Opinion[] => {
   const rule: WrittenRule = written.rule;
   const by = describeRule(rule);
   const maybe =
-    written.sure === 'maybe' ? `which command it is, is known only when it runs; it may be the one of ` : '';
+    written.sure === 'maybe'
+      ? `which command it is, is known only when it runs; it may be the one of `
+      : '';
   return [{ decision: written.decision, why: `${maybe}a rule: ${by}`, by, grantable: 'any' }];
 };
 
-/** Hooks ask and deny, and allow nothing. An answer about one call says nothing about what a hook thinks of the next. */
+/**
+ * Hooks ask and deny, and allow nothing. An answer about one call says nothing about what a hook
+ * thinks of the next.
+ */
 const hookOpinions = ({ hooks }: JudgedCall): readonly Opinion[] =>
   verdictsIn(hooks)
     .filter(({ decision }) => decision !== 'allow')
@@ -213,21 +250,27 @@ const hookOpinions = ({ hooks }: JudgedCall): readonly Opinion[] =>
       grantable: 'once',
     }));
 
-/** A tool that its MCP server declares otherwise than before. The runtime forgets the change when the call runs, so one yes is enough. */
+/**
+ * A tool that its MCP server declares otherwise than before. The runtime forgets the change when
+ * the call runs, so one yes is enough.
+ */
 const declarationChanges = ({ facts: { mcp } }: JudgedCall): readonly Opinion[] =>
   mcp?.declaration !== 'changed'
     ? []
     : [
         guard(
-          `the MCP server ${mcp.server} describes its tool ${mcp.tool} otherwise than when it last ran, so no rule covers this call`,
+          `the MCP server ${mcp.server} describes its tool ${mcp.tool} otherwise than when ` +
+            'it last ran, so no rule covers this call',
           'once',
-          'Do without it. The user can allow one call in a terminal; from then on the rules hold again.',
+          'Do without it. The user can allow one call in a terminal; from then on the rules ' +
+            'hold again.',
         ),
       ];
 
 const strictness: Readonly<Record<Decision, number>> = { allow: 0, ask: 1, deny: 2 };
 const closeness: Readonly<Record<Grantable, number>> = { any: 0, thisCall: 1, once: 2 };
-const rank = ({ decision, grantable }: Opinion): number => 3 * strictness[decision] + closeness[grantable];
+const rank = ({ decision, grantable }: Opinion): number =>
+  3 * strictness[decision] + closeness[grantable];
 
 /** Decides about a call. */
 export const decide = (
@@ -260,7 +303,8 @@ export const decide = (
       grantCovers(grant, call, settings.workspace, reach) &&
       (grantable === 'any' || (grantable === 'thisCall' && grant.scope === 'shape')),
   );
-  if (granted) return { ...strictest, decision: 'allow', why: 'you allowed it before', by: 'grant' };
+  if (granted)
+    return { ...strictest, decision: 'allow', why: 'you allowed it before', by: 'grant' };
   if ((settings.onAsk ?? 'ask') === 'ask') return strictest;
   const unattended = opinions.find(
     (one) => one.decision === 'ask' && one.unattended !== undefined,
@@ -268,11 +312,20 @@ export const decide = (
   return unattended === undefined ? strictest : { ...strictest, decision: 'deny', why: unattended };
 };
 
-/** What commands may change and reach: the workspace, also the network, nothing (read-only), or everything. */
+/**
+ * What commands may change and reach: the workspace, also the network, nothing (read-only), or
+ * everything.
+ */
 export type SandboxLevel = 'workspace' | 'workspace+net' | 'read-only' | 'off';
 
 /** The sandbox level of one command; the strictest first. */
-export const COMMAND_LEVELS = ['read-only', 'read-only+net', 'workspace', 'workspace+net', 'off'] as const;
+export const COMMAND_LEVELS = [
+  'read-only',
+  'read-only+net',
+  'workspace',
+  'workspace+net',
+  'off',
+] as const;
 export type CommandLevel = (typeof COMMAND_LEVELS)[number];
 
 const withNetwork: Readonly<Record<SandboxLevel, CommandLevel>> = {
@@ -283,8 +336,8 @@ const withNetwork: Readonly<Record<SandboxLevel, CommandLevel>> = {
 };
 
 /**
- * The sandbox level of an allowed call. Old sessions have no setting, since they had no sandbox. With a missing sandbox
- * only calls that the user approved get here.
+ * The sandbox level of an allowed call. Old sessions have no setting, since they had no sandbox.
+ * With a missing sandbox only calls that the user approved get here.
  */
 export const levelOfCall = (
   setting: SandboxLevel | 'missing' | undefined,

@@ -1,6 +1,9 @@
 /** Grants: permissions of the user that last longer than one call. */
 
-/** What an answer allows: this call once, this exact call, commands with the prefix, or the tool (or its group). */
+/**
+ * What an answer allows: this call once, this exact call, commands with the prefix, or the tool (or
+ * its group).
+ */
 export type ApprovalScope = 'once' | 'shape' | 'prefix' | 'session';
 
 /** The calls that a grant covers: one shape, commands with a prefix, or every call of the tool. */
@@ -36,7 +39,10 @@ export const liesIn = (folder: string, path: string): boolean =>
 export const callNeeds = ({ needs, paths }: CallFacts, workspace: string): Needs | undefined =>
   needs ?? (paths.some((path) => !liesIn(workspace, path)) ? 'outside' : undefined);
 
-/** Whether a prefix covers a call. The command must stand alone, so that no other command hides behind the prefix. */
+/**
+ * Whether a prefix covers a call. The command must stand alone, so that no other command hides
+ * behind the prefix.
+ */
 const coversPrefix = (
   prefix: readonly string[],
   { facts }: JudgedCall,
@@ -70,15 +76,16 @@ const coversAsked = (grant: Grant, call: JudgedCall, reach: 'fenced' | 'widened'
 };
 
 /**
- * Whether a grant allows a call that would be asked about. `widened`: the command runs with more than its sandbox allows,
- * so that a prefix covers no unknown options.
+ * Whether a grant allows a call that would be asked about. `widened`: the command runs with more
+ * than its sandbox allows, so that a prefix covers no unknown options.
  */
 export const grantCovers = (
   grant: Grant,
   call: JudgedCall,
   workspace: string,
   reach: 'fenced' | 'widened' = 'fenced',
-): boolean => coversNeeds(grant.needs, callNeeds(call.facts, workspace)) && coversAsked(grant, call, reach);
+): boolean =>
+  coversNeeds(grant.needs, callNeeds(call.facts, workspace)) && coversAsked(grant, call, reach);
 
 const grantFor = (call: JudgedCall, scope: ApprovalScope, workspace: string): Grant | null => {
   const { tool, facts, traits } = call;
@@ -117,8 +124,9 @@ export const createGrant = (
 /**
  * The prefix that a grant for a command would cover, or null if none is offered.
  *
- * A prefix lets any further words run without a question. So it is offered only for one plain command, and never if the
- * further words decide what runs, what is deleted or where something is sent.
+ * A prefix lets any further words run without a question. So it is offered only for one plain
+ * command, and never if the further words decide what runs, what is deleted or where something is
+ * sent.
  */
 
 /** Programs that run their arguments or have irreversible effects. */
@@ -136,7 +144,10 @@ const NEVER = new Set(
 
 /** Programs with subcommands: a prefix must include the subcommand. */
 const WITH_COMMANDS = new Set(
-  `git npm pnpm yarn cargo go pip pip3 uv poetry gh glab dotnet mvn bundle gem composer mix rustup brew apt apt-get dnf yum apk conda terraform`
+  (
+    'git npm pnpm yarn cargo go pip pip3 uv poetry gh glab dotnet mvn bundle gem composer mix ' +
+    'rustup brew apt apt-get dnf yum apk conda terraform'
+  )
     .split(/\s+/)
     .filter((name) => name !== ''),
 );
@@ -161,7 +172,8 @@ const prefixWords = ({ words }: ParsedCommand): readonly string[] | null => {
   const [program, first, second] = words;
   if (typeof program !== 'string' || program === '') return null;
   const name = programName(program);
-  if (NEVER.has(name) || /^(python|pypy|ruby|perl|php|node|lua|java)[\d.]*$/.test(name)) return null;
+  if (NEVER.has(name) || /^(python|pypy|ruby|perl|php|node|lua|java)[\d.]*$/.test(name))
+    return null;
   if (!WITH_COMMANDS.has(name)) {
     return typeof first === 'string' && SUBCOMMAND.test(first) ? [program, first] : [program];
   }
@@ -172,7 +184,10 @@ const prefixWords = ({ words }: ParsedCommand): readonly string[] | null => {
     : null;
 };
 
-const grantablePrefix = ({ shell, protected: guarded = [] }: CallFacts): readonly string[] | null => {
+const grantablePrefix = ({
+  shell,
+  protected: guarded = [],
+}: CallFacts): readonly string[] | null => {
   if (shell === undefined || shell.unclear !== null || shell.indirect !== undefined) return null;
   const [command, ...others] = shell.commands;
   if (command === undefined || others.length > 0 || guarded.length > 0) return null;

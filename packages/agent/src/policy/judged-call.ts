@@ -2,7 +2,10 @@
 
 import type { Count, JsonObject } from '@pawl/machine/kernel/shape';
 
-/** After an interruption a `pure` call may run again, a `probeable` one can be checked, an `opaque` one never reruns. */
+/**
+ * After an interruption a `pure` call may run again, a `probeable` one can be checked, an `opaque`
+ * one never reruns.
+ */
 export type CallEffect = 'pure' | 'probeable' | 'opaque';
 
 /** Tools that one grant may cover. */
@@ -20,32 +23,44 @@ export type CallTraits = {
   /** One grant for the session may cover all tools of a group. */
   readonly group?: ToolGroup;
   /**
-   * `list`: the result is a to-do list that stays visible until it is done: a heading, then one item per line, marked
-   * `[ ]` (open), `[>]` (in progress) or `[x]` (done).
+   * `list`: the result is a to-do list that stays visible until it is done: a heading, then one
+   * item per line, marked `[ ]` (open), `[>]` (in progress) or `[x]` (done).
    */
   readonly shown?: 'list';
 };
 
-/** The access outside the sandbox that a call needs: the network, everything, or only changes of git folders. */
+/**
+ * The access outside the sandbox that a call needs: the network, everything, or only changes of git
+ * folders.
+ */
 export type Needs = 'network' | 'outside' | 'repository';
 
 /** One simple command of a shell text, also inside a list, loop, function or substitution. */
 export type ParsedCommand = {
   /** Words after quote removal, the program first. null: a word that is computed at run time. */
   readonly words: readonly (string | null)[];
-  /** Assignments before the words, as written: `PAGER=cat`. Without words they change the shell itself. */
+  /**
+   * Assignments before the words, as written: `PAGER=cat`. Without words they change the shell
+   * itself.
+   */
   readonly assignments: readonly string[];
   /** Files that its redirections may write. null: a name that is computed at run time. */
   readonly writes: readonly (string | null)[];
   /** Indexes of `writes` that only append. Absent: none is known to. */
   readonly appends?: readonly Count[];
-  /** For each word: its pattern (`src/*.ts`, `{a,b}`, quoted characters escaped) if it expands to file names. */
+  /**
+   * For each word: its pattern (`src/*.ts`, `{a,b}`, quoted characters escaped) if it expands to
+   * file names.
+   */
   readonly patterns?: readonly (string | null)[];
   /** Real absolute path of the program; null for a builtin, a function or a missing program. */
   readonly program: string | null;
   /** Index of the word at which a wrapped command begins: 2 in `timeout 5 npm test`. */
   readonly runs?: Count;
-  /** Index of the word from which a command may stand, behind options of its runner: 2 in `docker run IMAGE npm test`. */
+  /**
+   * Index of the word from which a command may stand, behind options of its runner: 2 in `docker
+   * run IMAGE npm test`.
+   */
   readonly mayRun?: Count;
   /** This is a wrapped command, listed in `commands` beside its wrapper. */
   readonly wrapped?: 'yes';
@@ -60,7 +75,10 @@ export type ShellFacts = {
   readonly indirect?: string;
 };
 
-/** Facts that the runtime found before the call reached the journal. The policy decides from these alone. */
+/**
+ * Facts that the runtime found before the call reached the journal. The policy decides from these
+ * alone.
+ */
 export type CallFacts = {
   /** The words of a command, or none. */
   readonly argv: readonly string[];
@@ -78,8 +96,8 @@ export type CallFacts = {
   /** The `paths` that hold credentials. */
   readonly secret?: readonly string[];
   /**
-   * Files that the command would delete or overwrite and that git could not restore. Absent: nobody looked, so every
-   * file that the words name counts.
+   * Files that the command would delete or overwrite and that git could not restore. Absent: nobody
+   * looked, so every file that the words name counts.
    */
   readonly unrecoverable?: readonly string[];
   /** The command goes on after the call has ended. */
@@ -88,13 +106,19 @@ export type CallFacts = {
   readonly mcp?: McpToolName;
 };
 
-/** A tool of an MCP server: the server's name in the configuration, and the tool's name at the server. */
+/**
+ * A tool of an MCP server: the server's name in the configuration, and the tool's name at the
+ * server.
+ */
 export type McpToolName = {
   readonly server: string;
   readonly tool: string;
   /** The project names the server. Absent for one of the user. */
   readonly from?: 'project';
-  /** The session declares it otherwise than the session that last ran it. Absent: the same, or it never ran. */
+  /**
+   * The session declares it otherwise than the session that last ran it. Absent: the same, or it
+   * never ran.
+   */
   readonly declaration?: 'changed';
 };
 
@@ -103,7 +127,9 @@ export type CallVerdict =
   | { readonly kind: 'noSuchTool'; readonly known: readonly string[] }
   | { readonly kind: 'invalid'; readonly field: string; readonly why: string };
 
-/** A tool call with everything the machine needs to decide about it (docs/rules.md#judged-calls). */
+/**
+ * A tool call with everything the machine needs to decide about it (docs/rules.md#judged-calls).
+ */
 export type JudgedCall = {
   readonly callId: string;
   readonly tool: string;
@@ -112,7 +138,9 @@ export type JudgedCall = {
   readonly verdict: CallVerdict;
   readonly traits: CallTraits;
   readonly facts: CallFacts;
-  /** The tool's title of the call: one line for people. `titleOf` makes one for calls without it. */
+  /**
+   * The tool's title of the call: one line for people. `titleOf` makes one for calls without it.
+   */
   readonly title?: string;
   /** What hooks said before the call; absent if none ran. */
   readonly hooks?: HookVerdicts;
@@ -127,7 +155,10 @@ export const shortTitle = (title: string): string =>
     ? title
     : `${title.slice(0, TITLE_CHARACTERS_MAX - 1).replace(/[\ud800-\udbff]$/, '')}…`;
 
-/** For a tool that gives no title, and for calls of older journals: the command, or the first text of the input and the paths. */
+/**
+ * For a tool that gives no title, and for calls of older journals: the command, or the first text
+ * of the input and the paths.
+ */
 const guessTitle = ({ facts, input, traits }: JudgedCall, workspace: string): string => {
   if (facts.argv.length > 0) return facts.argv.join(' ');
   const paths = facts.paths
@@ -160,8 +191,16 @@ export type HookVerdict = {
   readonly fault?: string;
 };
 
-/** Moments without an event of their own. The verdicts of the others are part of the event that they belong to. */
-export type ReportedMoment = 'session-start' | 'session-end' | 'after-batch' | 'before-request' | 'ask-user';
+/**
+ * Moments without an event of their own. The verdicts of the others are part of the event that they
+ * belong to.
+ */
+export type ReportedMoment =
+  | 'session-start'
+  | 'session-end'
+  | 'after-batch'
+  | 'before-request'
+  | 'ask-user';
 
 export type HookVerdicts = readonly HookVerdict[];
 
@@ -177,7 +216,10 @@ export const objects = (verdicts: HookVerdicts): boolean =>
 export const hookNotes = (verdicts: HookVerdicts): readonly string[] =>
   verdicts.flatMap(({ hook, note }) => (note === undefined ? [] : [`[hook ${hook}] ${note}`]));
 
-/** Notes and objections for the model, about something that has happened and can't be denied any more. */
+/**
+ * Notes and objections for the model, about something that has happened and can't be denied any
+ * more.
+ */
 export const hookRemarks = (verdicts: HookVerdicts): readonly string[] => [
   ...hookNotes(verdicts),
   ...verdicts

@@ -4,14 +4,18 @@ import type { ParsedCommand } from './judged-call.js';
 import { absolutePath, programName } from './patterns.js';
 
 /**
- * Files that a command deletes or overwrites, by its words. Whether such a file exists, and whether git could restore
- * it, is looked up where the call is judged (packages/agent/src/policy/shell/unrecoverable-files.ts).
+ * Files that a command deletes or overwrites, by its words. Whether such a file exists, and whether
+ * git could restore it, is looked up where the call is judged
+ * (packages/agent/src/policy/shell/unrecoverable-files.ts).
  *
- * A program that is missing here counts as harmless: interpreters, build tools, formatters and scripts can write any
- * file, and no text shows which.
+ * A program that is missing here counts as harmless: interpreters, build tools, formatters and
+ * scripts can write any file, and no text shows which.
  */
 
-/** A word that names files: a path, a pattern that expands to paths, or unknown before the command runs. */
+/**
+ * A word that names files: a path, a pattern that expands to paths, or unknown before the command
+ * runs.
+ */
 export type FileWord =
   | { readonly kind: 'path' | 'pattern'; readonly text: string }
   | { readonly kind: 'unknown' };
@@ -40,7 +44,9 @@ const UNKNOWN: FileWord = { kind: 'unknown' };
 const fileLosses = (files: readonly FileWord[]): readonly FileLoss[] =>
   files.map((file) => ({ kind: 'file', file }));
 
-/** The name of the option of `valued` that ends a cluster and takes the next word: `-t` in `-rt`. */
+/**
+ * The name of the option of `valued` that ends a cluster and takes the next word: `-t` in `-rt`.
+ */
 const valueOption = (word: string, valued: readonly string[]): string | undefined => {
   if (word.startsWith('--'))
     return valued.find((name) => name === word || (word.length > 3 && name.startsWith(word)));
@@ -73,13 +79,18 @@ const readArguments = (words: readonly FileWord[], valued: readonly string[] = [
     const named = valued.find((name) => name.startsWith('--') && name.startsWith(long)) ?? long;
     if (value !== undefined) addValue(values, named, { kind: 'path', text: value });
     else if (option !== undefined) addValue(values, option, words[++at] ?? UNKNOWN);
-    else if (short !== undefined) addValue(values, short, { kind: 'path', text: word.text.slice(2) });
+    else if (short !== undefined)
+      addValue(values, short, { kind: 'path', text: word.text.slice(2) });
   }
   return { options, values, operands };
 };
 
 /** Whether an option is present: `-f` also in `-rf`, and `--force`. */
-const has = ({ options }: Pick<Args, 'options'>, letter: string, ...long: readonly string[]): boolean =>
+const has = (
+  { options }: Pick<Args, 'options'>,
+  letter: string,
+  ...long: readonly string[]
+): boolean =>
   options.some((option) =>
     option.startsWith('--')
       ? long.some((name) => option.length > 3 && name.startsWith(option.split('=')[0] ?? option))
@@ -99,9 +110,10 @@ const copy =
   (words) => {
     const args = readArguments(words, ['-t', '--target-directory', '-S', '--suffix', ...valued]);
     if (has(args, 'n', '--no-clobber') && !has(args, 'f', '--force')) return [];
-    const folder = [...(args.values.get('-t') ?? []), ...(args.values.get('--target-directory') ?? [])].at(
-      -1,
-    );
+    const folder = [
+      ...(args.values.get('-t') ?? []),
+      ...(args.values.get('--target-directory') ?? []),
+    ].at(-1);
     const sources = folder === undefined ? args.operands.slice(0, -1) : args.operands;
     const to = folder ?? args.operands.at(-1);
     // One word that becomes several: `mv notes.txt{,.old}`.
@@ -127,9 +139,35 @@ const link: Judge = (words) => {
 };
 
 const RSYNC_VALUED = [
-  ...['-e', '--rsh', '-f', '--filter', '--exclude', '--include', '--exclude-from', '--include-from'],
-  ...['--files-from', '--log-file', '--partial-dir', '--backup-dir', '--compare-dest', '--link-dest', '-B'],
-  ...['-T', '--temp-dir', '--max-size', '--min-size', '--bwlimit', '--timeout', '--chmod', '--rsync-path'],
+  ...[
+    '-e',
+    '--rsh',
+    '-f',
+    '--filter',
+    '--exclude',
+    '--include',
+    '--exclude-from',
+    '--include-from',
+  ],
+  ...[
+    '--files-from',
+    '--log-file',
+    '--partial-dir',
+    '--backup-dir',
+    '--compare-dest',
+    '--link-dest',
+    '-B',
+  ],
+  ...[
+    '-T',
+    '--temp-dir',
+    '--max-size',
+    '--min-size',
+    '--bwlimit',
+    '--timeout',
+    '--chmod',
+    '--rsync-path',
+  ],
 ];
 const rsync: Judge = (words) => {
   const args = readArguments(words, RSYNC_VALUED);
@@ -184,7 +222,11 @@ const awk = editInPlace(
   ['-i', '--include', '-f', '--file', '-v', '--assign', '-F', '--field-separator'],
   /^(-f|--file)/,
 );
-const yq = editInPlace((args) => has(args, 'i', '--inplace', '--in-place'), ['-o', '-p'], /^--from-file/);
+const yq = editInPlace(
+  (args) => has(args, 'i', '--inplace', '--in-place'),
+  ['-o', '-p'],
+  /^--from-file/,
+);
 
 /** Programs that name the file they write by an option. */
 const output =
@@ -199,7 +241,8 @@ const GENERATED =
   /^(node_modules|bower_components|dist|build|out|target|coverage|htmlcov|storybook-static|__pycache__|venv|\.(next|nuxt|svelte-kit|turbo|parcel-cache|cache|pytest_cache|mypy_cache|ruff_cache|tox|nox|venv|eggs|gradle|nyc_output|DS_Store|coverage|eslintcache)|.+\.(egg-info|pyc|pyo|o|obj|class|tsbuildinfo))$/;
 
 /** Whether a path, or a folder above it, has the name of something generated. */
-export const isGenerated = (path: string): boolean => path.split('/').some((part) => GENERATED.test(part));
+export const isGenerated = (path: string): boolean =>
+  path.split('/').some((part) => GENERATED.test(part));
 
 /** The roots of `find -delete`, and the files that `-fprint` and its like write. */
 const find: Judge = (words) => {
@@ -214,9 +257,16 @@ const find: Judge = (words) => {
     (text) => text === '-o' || text === '-or' || text === '!' || text === '-not',
   );
   const isNarrow = typeof named === 'string' && texts.some((text) => /^-i?name$/.test(text ?? ''));
-  if (isNarrow && pattern?.kind === 'path' && !isAlternative && isGenerated(named.replace(/^\*/, 'x')))
+  if (
+    isNarrow &&
+    pattern?.kind === 'path' &&
+    !isAlternative &&
+    isGenerated(named.replace(/^\*/, 'x'))
+  )
     return fileLosses(written);
-  const end = texts.findIndex((text) => text !== null && /^([-(!]|,$)/.test(text) && !/^-[HLP]$/.test(text));
+  const end = texts.findIndex(
+    (text) => text !== null && /^([-(!]|,$)/.test(text) && !/^-[HLP]$/.test(text),
+  );
   const roots = words
     .slice(0, end)
     .filter(({ kind }, index) => kind !== 'path' || !/^-[HLP]$/.test(texts[index] ?? ''));
@@ -276,7 +326,10 @@ const withoutPrefix = (name: string): string => {
 };
 
 /** The words of a command as names of files. */
-const fileWords = ({ words, patterns }: Pick<ParsedCommand, 'words' | 'patterns'>): readonly FileWord[] =>
+const fileWords = ({
+  words,
+  patterns,
+}: Pick<ParsedCommand, 'words' | 'patterns'>): readonly FileWord[] =>
   words.map((word, index): FileWord => {
     if (word !== null) return { kind: 'path', text: word };
     const pattern = patterns?.[index] ?? null;
@@ -320,7 +373,9 @@ const DELETES = /^(g?rm|rimraf|srm|trash|trash-put|del-cli|mv|find|gfind|rsync|s
 const FIND_EVERYTHING = /^(-delete|-depth|-d|-H|-L|-P|-xdev|-mount|-mindepth|-maxdepth|\d+)$/;
 
 const narrows = ({ words }: ParsedCommand): boolean =>
-  words.slice(1).some((word) => word === null || (word.startsWith('-') && !FIND_EVERYTHING.test(word)));
+  words
+    .slice(1)
+    .some((word) => word === null || (word.startsWith('-') && !FIND_EVERYTHING.test(word)));
 
 /** Whether a command goes to a folder below, so that `.` and `*` are no longer the workspace. */
 const goesBelow = ({ words }: ParsedCommand): boolean =>
@@ -330,12 +385,16 @@ const goesBelow = ({ words }: ParsedCommand): boolean =>
   !/(^|\/)\.\.?(\/|$)/.test(words[1] ?? '');
 
 /** Why commands would delete the workspace as a whole or its history; null if they do not. */
-export const wipesWorkspace = (commands: readonly ParsedCommand[], workspace: string): string | null => {
+export const wipesWorkspace = (
+  commands: readonly ParsedCommand[],
+  workspace: string,
+): string | null => {
   for (const [index, command] of commands.entries()) {
     const name = programName(command.words[0] ?? '');
     if (!DELETES.test(name) || commands.slice(0, index).some(goesBelow)) continue;
     if (/^g?find$/.test(name) && narrows(command)) continue;
-    if (name === 'rsync' && !command.words.some((word) => word?.startsWith('--del') === true)) continue;
+    if (name === 'rsync' && !command.words.some((word) => word?.startsWith('--del') === true))
+      continue;
     const files = fileLossesIn({ ...command, writes: [] }).flatMap((loss) => {
       if (loss.kind === 'file') return [loss.file];
       return loss.moves ? loss.sources : [];
@@ -364,7 +423,8 @@ const VALUED = new Set([
 /** The words after git's own options, beginning with its subcommand. */
 export const gitCommand = (words: Words): Words => {
   let at = 1;
-  for (let word = words[at]; word?.startsWith('-'); word = words[at]) at += VALUED.has(word) ? 2 : 1;
+  for (let word = words[at]; word?.startsWith('-'); word = words[at])
+    at += VALUED.has(word) ? 2 : 1;
   return words.slice(at);
 };
 
@@ -373,13 +433,17 @@ const hasGitOption = (words: Words, short: string, ...long: readonly string[]): 
   words.some((word) => {
     if (word === null || word === undefined) return false;
     if (word.startsWith('--'))
-      return long.some((option) => word.length > 4 && option.startsWith(word.split('=')[0] ?? word));
+      return long.some(
+        (option) => word.length > 4 && option.startsWith(word.split('=')[0] ?? word),
+      );
     return short !== '' && /^-[a-zA-Z]+$/.test(word) && word.includes(short);
   });
 
 const names = (words: Words): Words => {
   const end = words.indexOf('--');
-  return (end < 0 ? words : words.slice(0, end)).filter((word) => word === null || !word.startsWith('-'));
+  return (end < 0 ? words : words.slice(0, end)).filter(
+    (word) => word === null || !word.startsWith('-'),
+  );
 };
 
 const hasPaths = (words: Words): boolean => {
@@ -391,19 +455,23 @@ const lost = 'changes that were not committed would be lost';
 const gitJudges: Readonly<Record<string, (words: Words) => string | null>> = {
   reset: (words) => (hasGitOption(words, '', '--hard', '--merge', '--keep') ? lost : null),
   clean: (words) =>
-    hasGitOption(words, 'n', '--dry-run') || !(hasGitOption(words, 'f', '--force') || words.includes(null))
+    hasGitOption(words, 'n', '--dry-run') ||
+    !(hasGitOption(words, 'f', '--force') || words.includes(null))
       ? null
       : 'files that git does not know would be lost',
   checkout: (words) =>
     hasGitOption(words, 'f', '--force') ||
     hasPaths(words) ||
-    (names(words).length > 1 && !hasGitOption(words, 'b', '--orphan') && !hasGitOption(words, 'B', '--track'))
+    (names(words).length > 1 &&
+      !hasGitOption(words, 'b', '--orphan') &&
+      !hasGitOption(words, 'B', '--track'))
       ? lost
       : null,
   restore: (words) =>
     hasGitOption(words, 'S', '--staged') && !hasGitOption(words, 'W', '--worktree') ? null : lost,
   switch: (words) => (hasGitOption(words, 'f', '--force', '--discard-changes') ? lost : null),
-  stash: (words) => (words[0] === 'drop' || words[0] === 'clear' ? 'what was stashed would be lost' : null),
+  stash: (words) =>
+    words[0] === 'drop' || words[0] === 'clear' ? 'what was stashed would be lost' : null,
   branch: (words) =>
     hasGitOption(words, 'D', '') ||
     (hasGitOption(words, 'd', '--delete') && hasGitOption(words, 'f', '--force'))
@@ -427,7 +495,9 @@ const gitJudges: Readonly<Record<string, (words: Words) => string | null>> = {
   'filter-branch': () => 'it rewrites the history',
   'filter-repo': () => 'it rewrites the history',
   reflog: (words) =>
-    words[0] === 'expire' || words[0] === 'delete' ? 'the way back to earlier commits would be lost' : null,
+    words[0] === 'expire' || words[0] === 'delete'
+      ? 'the way back to earlier commits would be lost'
+      : null,
   gc: (words) =>
     words.some((word) => word?.startsWith('--prune')) && !words.includes('--prune=never')
       ? 'commits that nothing names would be lost'
@@ -447,5 +517,7 @@ export const isDestructiveGit = ({ words }: Pick<ParsedCommand, 'words'>): strin
   if (first == null || programName(first) !== 'git') return null;
   const [command, ...rest] = gitCommand(words);
   if (command === null) return 'which command of git it is, is known only when it runs';
-  return Object.hasOwn(gitJudges, command ?? '') ? (gitJudges[command ?? '']?.(rest) ?? null) : null;
+  return Object.hasOwn(gitJudges, command ?? '')
+    ? (gitJudges[command ?? '']?.(rest) ?? null)
+    : null;
 };

@@ -1,19 +1,26 @@
-/** Paths that need more than a rule: those that other programs run or obey, and those that hold credentials. */
+/**
+ * Paths that need more than a rule: those that other programs run or obey, and those that hold
+ * credentials.
+ */
 
 import type { CallFacts } from './judged-call.js';
 
 /**
- * Protected paths: files that other programs run or obey later without a question (git, editors, CI, shells, …).
+ * Protected paths: files that other programs run or obey later without a question (git, editors,
+ * CI, shells, …).
  *
- * 1. Only the user allows writing them: file tools ask, fenced commands see them read-only, and a newly created one is
- *    set aside.
+ * 1. Only the user allows writing them: file tools ask, fenced commands see them read-only, and a
+ *    newly created one is set aside.
  * 2. They are protected at any depth, also before they exist.
- * 3. A name is protected in every spelling that some file system accepts for it: case, Unicode form, trailing blanks and
- *    dots, invisible characters.
+ * 3. A name is protected in every spelling that some file system accepts for it: case, Unicode
+ *    form, trailing blanks and dots, invisible characters.
  */
 
 type Protection = {
-  /** Segments joined with `/`; a leading `*` matches any start of a name. Everything below is protected too. */
+  /**
+   * Segments joined with `/`; a leading `*` matches any start of a name. Everything below is
+   * protected too.
+   */
   readonly path: string;
   /** The end of the sentence "it is protected: …". */
   readonly why: string;
@@ -153,7 +160,10 @@ type Row = { readonly names: readonly string[]; readonly protection: Protection 
 /** Rows by their first name, so that a path needs one look-up per name. */
 const rowsByFirst = new Map<string, Row[]>();
 const rowsBySuffix: Row[] = [];
-for (const row of PROTECTED_PATHS.map((protection) => ({ names: pathNames(protection.path), protection }))) {
+for (const row of PROTECTED_PATHS.map((protection) => ({
+  names: pathNames(protection.path),
+  protection,
+}))) {
   const [first = ''] = row.names;
   if (first.startsWith('*')) rowsBySuffix.push(row);
   else rowsByFirst.set(first, [...(rowsByFirst.get(first) ?? []), row]);
@@ -162,14 +172,17 @@ for (const row of PROTECTED_PATHS.map((protection) => ({ names: pathNames(protec
 const matchesAt = (names: readonly string[], at: number): Protection | null => {
   const name = names[at] ?? '';
   const rows =
-    rowsByFirst.get(name) ?? rowsBySuffix.filter((row) => name.endsWith(row.names[0]?.slice(1) ?? ''));
-  const row = rows.find((one) => one.names.every((part, index) => index === 0 || part === names[at + index]));
+    rowsByFirst.get(name) ??
+    rowsBySuffix.filter((row) => name.endsWith(row.names[0]?.slice(1) ?? ''));
+  const row = rows.find((one) =>
+    one.names.every((part, index) => index === 0 || part === names[at + index]),
+  );
   return row?.protection ?? null;
 };
 
 /**
- * The protection of a path, absolute or relative, with `/` or `\`; null for an ordinary path. It knows names only:
- * resolve links before.
+ * The protection of a path, absolute or relative, with `/` or `\`; null for an ordinary path. It
+ * knows names only: resolve links before.
  */
 export const findProtection = (path: string): Protection | null => {
   const names = pathNames(path);
@@ -181,8 +194,8 @@ export const findProtection = (path: string): Protection | null => {
 };
 
 /**
- * As `protectionOf`, for a file that a tool writes. `HEAD` is protected here only: it would turn a folder into a
- * repository whose configuration git obeys, but git itself must write it.
+ * As `protectionOf`, for a file that a tool writes. `HEAD` is protected here only: it would turn a
+ * folder into a repository whose configuration git obeys, but git itself must write it.
  */
 const findFileProtection = (path: string): Protection | null =>
   findProtection(path) ??
@@ -201,15 +214,26 @@ export const isObeyedOnEntry = (name: string): boolean => {
 /** First names of protected paths, lower case. A folder without any of these holds none. */
 export const mayBeProtected = (name: string): boolean => {
   const seen = nameAs(name);
-  return rowsByFirst.has(seen) || rowsBySuffix.some((row) => seen.endsWith(row.names[0]?.slice(1) ?? ''));
+  return (
+    rowsByFirst.has(seen) || rowsBySuffix.some((row) => seen.endsWith(row.names[0]?.slice(1) ?? ''))
+  );
 };
 
-/** Paths of the home folder and the system that hold credentials. Every read of them is asked about. */
+/**
+ * Paths of the home folder and the system that hold credentials. Every read of them is asked about.
+ */
 
-const IN_HOME =
-  '.ssh .gnupg .aws .azure .kube .docker .netrc .npmrc .pypirc .git-credentials .pgpass .my.cnf .boto .s3cfg .vault-token .terraform.d .config/gh .config/gcloud .config/hub .config/op .config/doctl .config/rclone .config/pawl .config/git/credentials .cargo/credentials .cargo/credentials.toml .gem/credentials .m2/settings.xml .gradle/gradle.properties .local/share/keyrings .local/state/pawl .password-store .mozilla .thunderbird .config/google-chrome .config/chromium .config/BraveSoftware .config/Code .claude .codex .gemini .config/anthropic .config/openai .bash_history .zsh_history .python_history .node_repl_history .psql_history .mysql_history Library/Keychains Library/Cookies'.split(
-    ' ',
-  );
+const IN_HOME = (
+  '.ssh .gnupg .aws .azure .kube .docker .netrc .npmrc .pypirc .git-credentials .pgpass ' +
+  '.my.cnf .boto .s3cfg .vault-token .terraform.d .config/gh .config/gcloud .config/hub ' +
+  '.config/op .config/doctl .config/rclone .config/pawl .config/git/credentials ' +
+  '.cargo/credentials .cargo/credentials.toml .gem/credentials .m2/settings.xml ' +
+  '.gradle/gradle.properties .local/share/keyrings .local/state/pawl .password-store ' +
+  '.mozilla .thunderbird .config/google-chrome .config/chromium .config/BraveSoftware ' +
+  '.config/Code .claude .codex .gemini .config/anthropic .config/openai .bash_history ' +
+  '.zsh_history .python_history .node_repl_history .psql_history .mysql_history ' +
+  'Library/Keychains Library/Cookies'
+).split(' ');
 
 const OF_SYSTEM =
   /^\/(proc|sys|dev)(\/|$)|^\/etc\/(shadow|gshadow|sudoers|ssh|ssl\/private|pki|krb5\.keytab|NetworkManager|wireguard|openvpn)|^\/(var\/)?run\/|^\/var\/lib\/(docker|containerd|sss|NetworkManager)|^\/etc\/(sudoers\.d)/;
@@ -234,8 +258,8 @@ const relativeTo = (workspace: string, path: string): string | null => {
 };
 
 /**
- * The protection of a file by its name in the workspace. The workspace's own name counts where a protected path begins with
- * it: in a workspace `.github` the folder `workflows` is protected.
+ * The protection of a file by its name in the workspace. The workspace's own name counts where a
+ * protected path begins with it: in a workspace `.github` the folder `workflows` is protected.
  */
 export const protectionInWorkspace = (workspace: string, path: string): Protection | null => {
   const inside = relativeTo(workspace, path);
@@ -247,10 +271,14 @@ export const protectionInWorkspace = (workspace: string, path: string): Protecti
 };
 
 /**
- * Adds protected, secret and outside paths to the facts of a call. The workspace's own path does not count. Paths that the
- * tool has found to be protected stay so.
+ * Adds protected, secret and outside paths to the facts of a call. The workspace's own path does
+ * not count. Paths that the tool has found to be protected stay so.
  */
-export const markSensitivePaths = (facts: CallFacts, workspace: string, home: string): CallFacts => {
+export const markSensitivePaths = (
+  facts: CallFacts,
+  workspace: string,
+  home: string,
+): CallFacts => {
   const named = facts.protected ?? [];
   const guarded = facts.paths.filter(
     (path) => named.includes(path) || protectionInWorkspace(workspace, path) !== null,

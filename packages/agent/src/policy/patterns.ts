@@ -5,10 +5,10 @@ import type { McpToolName, ParsedCommand } from './judged-call.js';
 /**
  * Host patterns of rules.
  *
- * 1. A host is in the form of a parsed URL: lower case, with its port unless it is the default, IPv4 as four numbers,
- *    IPv6 in brackets.
- * 2. A private host (a private address, or a name that only a private network knows) is allowed only by its exact name,
- *    never by a pattern.
+ * 1. A host is in the form of a parsed URL: lower case, with its port unless it is the default,
+ *    IPv4 as four numbers, IPv6 in brackets.
+ * 2. A private host (a private address, or a name that only a private network knows) is allowed
+ *    only by its exact name, never by a pattern.
  */
 
 const PORT = /:\d+$/;
@@ -58,13 +58,17 @@ const readV6 = (text: string): readonly number[] | null => {
 const insideV6 = (groups: readonly number[]): readonly number[] | null => {
   const v4 = (high = 0, low = 0): readonly number[] => [high >> 8, high & 255, low >> 8, low & 255];
   const [first, second] = groups;
-  const zeros = (from: number, to: number): boolean => groups.slice(from, to).every((group) => group === 0);
+  const zeros = (from: number, to: number): boolean =>
+    groups.slice(from, to).every((group) => group === 0);
   if (zeros(0, 5) && (groups[5] === 0xffff || groups[5] === 0)) return v4(groups[6], groups[7]);
   if (first === 0x64 && second === 0xff9b) return v4(groups[6], groups[7]);
   return first === 0x2002 ? v4(groups[1], groups[2]) : null;
 };
 
-/** Whether an IPv6 address is private: everything outside 2000::/3 is local, multicast or unassigned. */
+/**
+ * Whether an IPv6 address is private: everything outside 2000::/3 is local, multicast or
+ * unassigned.
+ */
 const privateV6 = (groups: readonly number[]): boolean => {
   const inside = insideV6(groups);
   if (inside !== null) return privateV4(inside);
@@ -92,8 +96,8 @@ export const isPrivateHost = (host: string): boolean => {
 };
 
 /**
- * Whether a pattern matches the host: `example.com` with any port, `example.com:8080` with this port, `*.example.com`
- * every subdomain, `*` every host.
+ * Whether a pattern matches the host: `example.com` with any port, `example.com:8080` with this
+ * port, `*.example.com` every subdomain, `*` every host.
  */
 export const matchesHost = (pattern: string, host: string): boolean => {
   const lower = pattern.toLowerCase();
@@ -108,18 +112,20 @@ const HOST_PATTERN = /^(\*|(\*\.)?[a-z\d_-]+(\.[a-z\d_-]+)*|\[[\da-f:.]+\])(:\d{
 export const isHostPattern = (text: string): boolean => HOST_PATTERN.test(text);
 
 /**
- * Patterns of rules for tools of MCP servers: `github` is every tool of the server, `github/get_issue` is one tool, and
- * `github/get_*` is every tool whose name begins so. `project:github` is only a server that a project names.
+ * Patterns of rules for tools of MCP servers: `github` is every tool of the server,
+ * `github/get_issue` is one tool, and `github/get_*` is every tool whose name begins so.
+ * `project:github` is only a server that a project names.
  *
- * A project chooses the names of its servers. So a pattern without `project:` never allows one of their tools; it denies
- * them, and asks about them.
+ * A project chooses the names of its servers. So a pattern without `project:` never allows one of
+ * their tools; it denies them, and asks about them.
  */
 
 const PROJECT = 'project:';
 const MCP_PATTERN = /^(project:)?[A-Za-z0-9_-]+(\/[^\s/*]*\*?)?$/;
 
 /** Whether the text is a pattern. */
-export const isMcpPattern = (text: string): boolean => MCP_PATTERN.test(text) && !text.endsWith('/');
+export const isMcpPattern = (text: string): boolean =>
+  MCP_PATTERN.test(text) && !text.endsWith('/');
 
 const matchesName = (pattern: string, { server, tool }: McpToolName): boolean => {
   const slash = pattern.indexOf('/');
@@ -143,8 +149,9 @@ export const allowsMcpTool = (pattern: string, tool: McpToolName): boolean =>
  * Path patterns of rules: `docs/**`, `*.pem`, `/etc/hosts`.
  *
  * 1. `*` and `?` match characters of one name, `**` any folders, `{a,b}` one of several.
- * 2. A pattern without `/` matches the name at any depth of the workspace. Other patterns start at the workspace, or at
- *    the root with a leading `/`. A pattern matches everything below a matching path too.
+ * 2. A pattern without `/` matches the name at any depth of the workspace. Other patterns start at
+ *    the workspace, or at the root with a leading `/`. A pattern matches everything below a
+ *    matching path too.
  * 3. The time is at most proportional to pattern length times path length.
  */
 
@@ -157,7 +164,9 @@ const spread = (pattern: string): readonly string[] | null => {
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const group = /^([^{]*)\{([^{}]*)\}(.*)$/s.exec(next);
     if (group === null) done.push(next);
-    else for (const choice of (group[2] ?? '').split(',')) open.push(`${group[1]}${choice}${group[3]}`);
+    else
+      for (const choice of (group[2] ?? '').split(','))
+        open.push(`${group[1]}${choice}${group[3]}`);
     if (open.length + done.length > PATTERNS_MAX) return null;
   }
   return done;
@@ -181,7 +190,9 @@ const fitsName = (pattern: string, name: string): boolean => {
   return /^\**$/.test(pattern.slice(at));
 };
 
-/** Whether the pattern matches the path or a folder above it, by dynamic programming over prefixes. */
+/**
+ * Whether the pattern matches the path or a folder above it, by dynamic programming over prefixes.
+ */
 const fitsNames = (pattern: readonly string[], names: readonly string[]): boolean => {
   let reached = new Set([0]);
   for (const segment of pattern) {
@@ -235,7 +246,9 @@ export const absolutePath = (word: string, workspace: string): string => {
   return `/${parts.join('/')}`;
 };
 
-/** Whether the command begins with exactly these words. A word computed at run time matches none. */
+/**
+ * Whether the command begins with exactly these words. A word computed at run time matches none.
+ */
 export const beginsWith = (words: Words, prefix: readonly string[]): boolean =>
   prefix.every((word, index) => words[index] === word);
 
@@ -246,8 +259,8 @@ const isOption = (word: string | null | undefined): boolean =>
   word?.startsWith('-') === true && word.length > 1;
 
 /**
- * Whether the rule's words follow the program in order, with only options and their values between them:
- * `git -C x push` matches `git push`.
+ * Whether the rule's words follow the program in order, with only options and their values between
+ * them: `git -C x push` matches `git push`.
  */
 const matchArguments = (words: Words, rest: readonly string[]): RuleMatch => {
   let at = 1;
@@ -276,10 +289,13 @@ const matchWords = (words: Words, rule: readonly string[]): RuleMatch => {
 };
 
 /**
- * Whether a rule that asks or denies matches the command. A wrapper such as `timeout` is also matched at each of its
- * words, where the wrapped command may begin.
+ * Whether a rule that asks or denies matches the command. A wrapper such as `timeout` is also
+ * matched at each of its words, where the wrapped command may begin.
  */
-export const matchCommand = ({ words, runs, mayRun }: ParsedCommand, rule: readonly string[]): RuleMatch => {
+export const matchCommand = (
+  { words, runs, mayRun }: ParsedCommand,
+  rule: readonly string[],
+): RuleMatch => {
   const isWrapper = runs !== undefined || mayRun !== undefined;
   const places = isWrapper ? words.map((_, index) => words.slice(index)) : [words];
   const meetings = places.map((place, index) =>

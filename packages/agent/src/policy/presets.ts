@@ -5,8 +5,9 @@ import type { Needs } from './judged-call.js';
 export type Decision = 'allow' | 'ask' | 'deny';
 
 /**
- * Where a shell command runs: in the sandbox, outside because the command needs that, without a sandbox because the user
- * switched it off, or because none works here. A call to a tool of an MCP server runs in that server.
+ * Where a shell command runs: in the sandbox, outside because the command needs that, without a
+ * sandbox because the user switched it off, or because none works here. A call to a tool of an MCP
+ * server runs in that server.
  */
 export type CommandPlace = 'sandboxed' | 'leaving' | 'unfenced' | 'missing' | 'mcpServer';
 
@@ -20,18 +21,25 @@ export type PolicyRule = {
   readonly touches: 'reads' | 'mutates' | 'anything';
   /** Host patterns of the call; absent: the call reaches no host, or the rule denies. */
   readonly hosts?: readonly string[];
-  /** The rule applies to commands in this place. Only such a rule, or one with the tool's name, allows an MCP call. */
+  /**
+   * The rule applies to commands in this place. Only such a rule, or one with the tool's name,
+   * allows an MCP call.
+   */
   readonly runs?: CommandPlace;
   /** The rule applies to commands that may delete or overwrite files that git could not restore. */
   readonly unrecoverable?: 'yes';
   readonly why: string;
-  /** For a rule that asks: the text for the model if no user can be asked and the call is denied. */
+  /**
+   * For a rule that asks: the text for the model if no user can be asked and the call is denied.
+   */
   readonly unattended?: string;
 };
 
 /** The subject of a written rule. */
 export type RuleSubject =
-  /** Commands that begin with these words. An allowed one may leave the sandbox only for `needs`. */
+  /**
+   * Commands that begin with these words. An allowed one may leave the sandbox only for `needs`.
+   */
   | { readonly kind: 'command'; readonly words: readonly string[]; readonly needs?: Needs }
   /** Paths that match the pattern. `reads`: only calls that change nothing. */
   | { readonly kind: 'path'; readonly pattern: string; readonly touches: 'reads' | 'anything' }
@@ -48,7 +56,10 @@ export type WrittenRule = RuleSubject & {
 
 export type Preset = 'plan' | 'careful' | 'auto' | 'ci';
 
-const rule = (decision: Decision, limits: Partial<PolicyRule> & Pick<PolicyRule, 'why'>): PolicyRule => ({
+const rule = (
+  decision: Decision,
+  limits: Partial<PolicyRule> & Pick<PolicyRule, 'why'>,
+): PolicyRule => ({
   decision,
   tool: '*',
   where: 'anywhere',
@@ -57,24 +68,44 @@ const rule = (decision: Decision, limits: Partial<PolicyRule> & Pick<PolicyRule,
 });
 
 const NOBODY = 'and nobody is there to be asked';
-const STAY = `the command leaves the sandbox, ${NOBODY}. Do without: use what is installed and what the workspace holds, run it without needs, or end with what the user is to run.`;
-const STAY_INSIDE = `the path lies outside the workspace, ${NOBODY}. Do without it, or end with what the user is to do.`;
-const NO_HOST = `the host was not allowed by name, ${NOBODY}. Do without it; the user can allow it with --allow-hosts.`;
+const STAY =
+  `the command leaves the sandbox, ${NOBODY}. Do without: use what is installed and what the ` +
+  'workspace holds, run it without needs, or end with what the user is to run.';
+const STAY_INSIDE =
+  `the path lies outside the workspace, ${NOBODY}. Do without it, or end with what the user is ` +
+  'to do.';
+const NO_HOST =
+  `the host was not allowed by name, ${NOBODY}. Do without it; the user can allow it with ` +
+  '--allow-hosts.';
 const NO_SANDBOX =
-  'commands run in a sandbox, and none works here: the user has to install bubblewrap (pawl doctor says how), or to decide for --sandbox off. Go on with the tools for files.';
+  'commands run in a sandbox, and none works here: the user has to install bubblewrap (pawl ' +
+  'doctor says how), or to decide for --sandbox off. Go on with the tools for files.';
 
-const NO_MCP = `an MCP server would do it outside the sandbox, ${NOBODY}. Do without it; the user can allow it with a rule: [rules.mcp] allow.`;
+const NO_MCP =
+  `an MCP server would do it outside the sandbox, ${NOBODY}. Do without it; the user can allow ` +
+  'it with a rule: [rules.mcp] allow.';
 
 const SANDBOXED = rule('allow', { runs: 'sandboxed', why: 'the sandbox holds the command' });
-const LOSES = 'the preset careful asks before a command deletes or overwrites what git could not restore';
+const LOSES =
+  'the preset careful asks before a command deletes or overwrites what git could not restore';
 const LEAVES = 'it leaves the sandbox';
 const CHANGES_GIT = 'it changes git folders';
-const STAY_OFF_GIT = `the command changes git folders, ${NOBODY}. Do without: run git itself, or end with what the user is to run.`;
+const STAY_OFF_GIT =
+  `the command changes git folders, ${NOBODY}. Do without: run git itself, or end with what ` +
+  'the user is to run.';
 
-/** The texts of a rule about leaving the sandbox, for a call that stays inside and changes git folders. */
-export const gitTexts = ({ why, unattended }: PolicyRule): Pick<PolicyRule, 'why' | 'unattended'> => ({
+/**
+ * The texts of a rule about leaving the sandbox, for a call that stays inside and changes git
+ * folders.
+ */
+export const gitTexts = ({
+  why,
+  unattended,
+}: PolicyRule): Pick<PolicyRule, 'why' | 'unattended'> => ({
   why: why.replace(LEAVES, CHANGES_GIT),
-  ...(unattended === undefined ? {} : { unattended: unattended === STAY ? STAY_OFF_GIT : unattended }),
+  ...(unattended === undefined
+    ? {}
+    : { unattended: unattended === STAY ? STAY_OFF_GIT : unattended }),
 });
 const MCP = 'an MCP server does it, outside the sandbox';
 const MISSING = 'there is no sandbox here that would hold it';
@@ -92,13 +123,22 @@ const allowsInside = (preset: Preset): PolicyRule =>
 
 const HOST_ALLOWED = 'the host is allowed';
 const hostsNotAllowed = (preset: Preset): PolicyRule =>
-  rule('deny', { hosts: ['*'], why: `the preset ${preset} reaches only hosts that were allowed by name` });
+  rule('deny', {
+    hosts: ['*'],
+    why: `the preset ${preset} reaches only hosts that were allowed by name`,
+  });
 
 /** Puts a rule in front that lets read-only tools reach these hosts. It replaces an earlier one. */
-export const allowHosts = (rules: readonly PolicyRule[], hosts: readonly string[]): readonly PolicyRule[] => {
+export const allowHosts = (
+  rules: readonly PolicyRule[],
+  hosts: readonly string[],
+): readonly PolicyRule[] => {
   const others = rules.filter((one) => one.why !== HOST_ALLOWED);
   if (hosts.length === 0) return others;
-  return [rule('allow', { where: 'inside', touches: 'reads', hosts, why: HOST_ALLOWED }), ...others];
+  return [
+    rule('allow', { where: 'inside', touches: 'reads', hosts, why: HOST_ALLOWED }),
+    ...others,
+  ];
 };
 
 /** The hosts that `allowHosts` allowed. */
@@ -125,18 +165,32 @@ export const presetRules: Readonly<Record<Preset, readonly PolicyRule[]>> = {
     rule('ask', { runs: 'sandboxed', unrecoverable: 'yes', why: LOSES }),
     SANDBOXED,
     rule('ask', { runs: 'leaving', why: LEAVES }),
-    rule('ask', { runs: 'unfenced', why: 'the preset careful asks before a command without a sandbox' }),
+    rule('ask', {
+      runs: 'unfenced',
+      why: 'the preset careful asks before a command without a sandbox',
+    }),
     rule('ask', { runs: 'missing', why: MISSING, unattended: NO_SANDBOX }),
     rule('ask', { runs: 'mcpServer', why: MCP, unattended: NO_MCP }),
     outside('ask'),
     READS,
-    rule('ask', { where: 'inside', touches: 'mutates', why: 'the preset careful asks before changes' }),
-    rule('ask', { where: 'inside', hosts: ['*'], why: 'the preset careful asks before it reaches a host' }),
+    rule('ask', {
+      where: 'inside',
+      touches: 'mutates',
+      why: 'the preset careful asks before changes',
+    }),
+    rule('ask', {
+      where: 'inside',
+      hosts: ['*'],
+      why: 'the preset careful asks before it reaches a host',
+    }),
   ],
   auto: [
     SANDBOXED,
     rule('ask', { runs: 'leaving', why: LEAVES, unattended: STAY }),
-    rule('allow', { runs: 'unfenced', why: 'the preset auto allows commands, and the sandbox is off' }),
+    rule('allow', {
+      runs: 'unfenced',
+      why: 'the preset auto allows commands, and the sandbox is off',
+    }),
     rule('ask', { runs: 'missing', why: MISSING, unattended: NO_SANDBOX }),
     rule('ask', { runs: 'mcpServer', why: MCP, unattended: NO_MCP }),
     outside('ask', STAY_INSIDE),
@@ -146,7 +200,10 @@ export const presetRules: Readonly<Record<Preset, readonly PolicyRule[]>> = {
   ci: [
     SANDBOXED,
     rule('deny', { runs: 'leaving', why: `${LEAVES}, and the preset ci never does` }),
-    rule('allow', { runs: 'unfenced', why: 'the preset ci allows commands, and the sandbox is off' }),
+    rule('allow', {
+      runs: 'unfenced',
+      why: 'the preset ci allows commands, and the sandbox is off',
+    }),
     rule('deny', { runs: 'missing', why: `${MISSING}. ${NO_SANDBOX}` }),
     rule('deny', {
       runs: 'mcpServer',

@@ -5,10 +5,10 @@ import { programName } from './patterns.js';
 /**
  * How far a command may change the git folders of the workspace, decided by its words.
  *
- * 1. `read`: git folders are read-only. `write`: they can be changed, and what they hold is kept. `writePacks`: the same,
- *    for git commands that write packs of objects.
- * 2. `approved`: the policy asked about these words because they destroy history or are unclear, and the user allowed
- *    them. Nothing is kept from them.
+ * 1. `read`: git folders are read-only. `write`: they can be changed, and what they hold is kept.
+ *    `writePacks`: the same, for git commands that write packs of objects.
+ * 2. `approved`: the policy asked about these words because they destroy history or are unclear,
+ *    and the user allowed them. Nothing is kept from them.
  * 3. A git command that is not known to read counts as one that writes packs.
  */
 export type RepositoryAccess = 'read' | 'write' | 'writePacks' | 'approved';
@@ -17,19 +17,29 @@ type Words = ParsedCommand['words'];
 
 const wordSet = (text: string): ReadonlySet<string> => new Set(text.split(' '));
 
-/** `config` too: the configuration is read-only for every command. `init` and `clone` make another repository. */
+/**
+ * `config` too: the configuration is read-only for every command. `init` and `clone` make another
+ * repository.
+ */
 const READS = wordSet(
-  'annotate archive blame cat-file check-attr check-ignore check-mailmap check-ref-format cherry clone column config ' +
-    'count-objects describe diff diff-files diff-index diff-tree difftool for-each-ref format-patch fsck get-tar-commit-id ' +
-    'grep help init log ls-files ls-remote ls-tree mailinfo mailsplit merge-base name-rev patch-id range-diff request-pull ' +
-    'rev-list rev-parse shortlog show show-branch show-index show-ref status stripspace var verify-commit verify-pack ' +
+  'annotate archive blame cat-file check-attr check-ignore check-mailmap check-ref-format ' +
+    'cherry clone column config ' +
+    'count-objects describe diff diff-files diff-index diff-tree difftool for-each-ref ' +
+    'format-patch fsck get-tar-commit-id ' +
+    'grep help init log ls-files ls-remote ls-tree mailinfo mailsplit merge-base name-rev ' +
+    'patch-id range-diff request-pull ' +
+    'rev-list rev-parse shortlog show show-branch show-index show-ref status stripspace var ' +
+    'verify-commit verify-pack ' +
     'verify-tag version whatchanged',
 );
 /** Commands that write refs, the index and loose objects, but no packs. */
 const WRITES = wordSet(
-  'add am apply bisect branch checkout checkout-index cherry-pick citool clean commit commit-tree gui hash-object merge ' +
-    'merge-file merge-tree mktag mktree mv notes pack-refs push read-tree rebase reflog replace rerere reset restore ' +
-    'revert rm sparse-checkout stage stash switch symbolic-ref tag update-index update-ref worktree write-tree',
+  'add am apply bisect branch checkout checkout-index cherry-pick citool clean commit ' +
+    'commit-tree gui hash-object merge ' +
+    'merge-file merge-tree mktag mktree mv notes pack-refs push read-tree rebase reflog ' +
+    'replace rerere reset restore ' +
+    'revert rm sparse-checkout stage stash switch symbolic-ref tag update-index update-ref ' +
+    'worktree write-tree',
 );
 
 const isGit = ([program]: Words): boolean => program != null && programName(program) === 'git';
@@ -49,7 +59,8 @@ const lists = (words: Words, options: RegExp): boolean =>
 
 /** Commands that read with some words. */
 const readsWith: Readonly<Record<string, (words: Words) => boolean>> = {
-  apply: (words) => !words.some((word) => word === null || /^(?:--index|--cached|-3|--3way)$/.test(word)),
+  apply: (words) =>
+    !words.some((word) => word === null || /^(?:--index|--cached|-3|--3way)$/.test(word)),
   bisect: (words) => /^(?:log|view|visualize)$/.test(first(words)),
   branch: (words) => lists(words, LISTS_BRANCHES),
   'hash-object': (words) => !words.some((word) => word === null || word === '-w'),
@@ -66,15 +77,20 @@ const gitAccess = (words: Words): RepositoryAccess => {
   const [command, ...rest] = gitCommand(words);
   if (command === undefined) return 'read';
   if (command === null) return 'writePacks';
-  if (READS.has(command) || (Object.hasOwn(readsWith, command) && readsWith[command]?.(rest) === true))
+  if (
+    READS.has(command) ||
+    (Object.hasOwn(readsWith, command) && readsWith[command]?.(rest) === true)
+  )
     return 'read';
   return WRITES.has(command) ? 'write' : 'writePacks';
 };
 
 /** Programs that run git to change the repository. */
 const RUNS_GIT = wordSet(
-  'auto-changelog bump-my-version bump2version bumpversion changeset cz czg cog gh gitui glab hub husky jj lazygit lefthook ' +
-    'lerna lint-staged pre-commit release-it semantic-release standard-version tbump tig commit-and-tag-version',
+  'auto-changelog bump-my-version bump2version bumpversion changeset cz czg cog gh gitui ' +
+    'glab hub husky jj lazygit lefthook ' +
+    'lerna lint-staged pre-commit release-it semantic-release standard-version tbump tig ' +
+    'commit-and-tag-version',
 );
 /** Programs that run the targets that they are told. */
 const TARGET_RUNNERS = wordSet('doit gmake inv invoke just make mage rake task');
@@ -107,15 +123,25 @@ const programAccess = (words: Words): RepositoryAccess => {
   return scripts.some(isNamed) ? 'write' : 'read';
 };
 
-/** Of the commands that the policy asks about; the others destroy files of the working tree, and no history. */
-const DESTROYS_HISTORY = wordSet('branch filter-branch filter-repo gc prune push reflog stash update-ref');
+/**
+ * Of the commands that the policy asks about; the others destroy files of the working tree, and no
+ * history.
+ */
+const DESTROYS_HISTORY = wordSet(
+  'branch filter-branch filter-repo gc prune push reflog stash update-ref',
+);
 
 const destroysHistory = (command: ParsedCommand): boolean => {
   const [name] = isDestructiveGit(command) === null ? [] : gitCommand(command.words);
   return name === null || (name !== undefined && DESTROYS_HISTORY.has(name));
 };
 
-const width: Readonly<Record<RepositoryAccess, number>> = { read: 0, write: 1, writePacks: 2, approved: 3 };
+const width: Readonly<Record<RepositoryAccess, number>> = {
+  read: 0,
+  write: 1,
+  writePacks: 2,
+  approved: 3,
+};
 
 /** How far a command may change git folders. */
 export const repositoryAccess = (shell: ShellFacts, needs: Needs | undefined): RepositoryAccess => {
@@ -124,7 +150,10 @@ export const repositoryAccess = (shell: ShellFacts, needs: Needs | undefined): R
     isGit(words) ? gitAccess(words) : programAccess(words),
   );
   if (needs === 'repository') accesses.push('writePacks');
-  return accesses.reduce((widest, access) => (width[access] > width[widest] ? access : widest), 'read');
+  return accesses.reduce(
+    (widest, access) => (width[access] > width[widest] ? access : widest),
+    'read',
+  );
 };
 
 /** What the words of a command do to the history on purpose. */

@@ -2,9 +2,10 @@
  * Decides about a call by the written rules.
  *
  * 1. deny > ask > allow, regardless of their order.
- * 2. A rule that denies or asks applies if it matches any part of a call. Rules that allow must together cover every part
- *    completely.
- * 3. A word that is computed at run time matches every rule that denies or asks, and none that allows.
+ * 2. A rule that denies or asks applies if it matches any part of a call. Rules that allow must
+ *    together cover every part completely.
+ * 3. A word that is computed at run time matches every rule that denies or asks, and none that
+ *    allows.
  */
 
 import { uncoveredWord } from './command-options.js';
@@ -30,10 +31,16 @@ const hasKind =
   (rule: WrittenRule): rule is RuleOf<K> =>
     rule.kind === kind;
 
-/** Paths of a call. Every word of a shell command may be a path, so a rule may see paths that are none. */
+/**
+ * Paths of a call. Every word of a shell command may be a path, so a rule may see paths that are
+ * none.
+ */
 const callPaths = ({ facts, traits }: JudgedCall, workspace: string): readonly string[] => {
   if (facts.shell === undefined) return facts.paths;
-  const words = facts.shell.commands.flatMap(({ words: all, writes }) => [...all.slice(1), ...writes]);
+  const words = facts.shell.commands.flatMap(({ words: all, writes }) => [
+    ...all.slice(1),
+    ...writes,
+  ]);
   return traits.mutating
     ? words.flatMap((word) => (word === null ? [] : [absolutePath(word, workspace)]))
     : [];
@@ -43,7 +50,9 @@ const matchRule = (rule: WrittenRule, call: JudgedCall, workspace: string): Rule
   const { facts, traits } = call;
   switch (rule.kind) {
     case 'command': {
-      const meetings = (facts.shell?.commands ?? []).map((command) => matchCommand(command, rule.words));
+      const meetings = (facts.shell?.commands ?? []).map((command) =>
+        matchCommand(command, rule.words),
+      );
       if (meetings.includes('yes')) return 'yes';
       return meetings.includes('maybe') ? 'maybe' : 'no';
     }
@@ -69,7 +78,9 @@ const isHarmless = ({ words, program }: ParsedCommand): boolean => {
   const [name, folder] = words;
   if (name == null || program !== null || !HARMLESS.test(name)) return false;
   if (name !== 'cd') return true;
-  return folder != null && words.length === 2 && !/^[-/~]|(^|\/)\.\.(\/|$)/.test(folder) && folder !== '';
+  return (
+    folder != null && words.length === 2 && !/^[-/~]|(^|\/)\.\.(\/|$)/.test(folder) && folder !== ''
+  );
 };
 
 const DISCARDS = new Set(['/dev/null', '/dev/stdout', '/dev/stderr']);
@@ -97,7 +108,10 @@ const coversCommand = (
   return uncoveredWord(words, rule.words, place === 'sandboxed' ? 'fenced' : 'widened') === null;
 };
 
-/** The rules that together allow every command of a call, one for each; null if some command is not allowed. */
+/**
+ * The rules that together allow every command of a call, one for each; null if some command is not
+ * allowed.
+ */
 const coverCommands = (
   rules: readonly WrittenRule[],
   call: JudgedCall,
@@ -151,7 +165,8 @@ const coverCall = (
       rules
         .filter(hasKind('host'))
         .find(
-          ({ pattern }) => matchesHost(pattern, host) && !(pattern.startsWith('*') && isPrivateHost(host)),
+          ({ pattern }) =>
+            matchesHost(pattern, host) && !(pattern.startsWith('*') && isPrivateHost(host)),
         ),
     );
   }
@@ -160,13 +175,18 @@ const coverCall = (
       .filter(hasKind('path'))
       .find(
         (rule) =>
-          (rule.touches === 'anything' || !traits.mutating) && matchesPath(rule.pattern, path, workspace),
+          (rule.touches === 'anything' || !traits.mutating) &&
+          matchesPath(rule.pattern, path, workspace),
       ),
   );
 };
 
 export type WrittenDecision =
-  | { readonly decision: 'deny' | 'ask'; readonly rule: WrittenRule; readonly sure: 'yes' | 'maybe' }
+  | {
+      readonly decision: 'deny' | 'ask';
+      readonly rule: WrittenRule;
+      readonly sure: 'yes' | 'maybe';
+    }
   | { readonly decision: 'allow'; readonly rules: readonly WrittenRule[] }
   | { readonly decision: null };
 

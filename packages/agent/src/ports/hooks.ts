@@ -1,4 +1,7 @@
-/** Interfaces between a session and its hooks: those of the user, and the phases after a batch of tool calls. */
+/**
+ * Interfaces between a session and its hooks: those of the user, and the phases after a batch of
+ * tool calls.
+ */
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { HookPhase } from '../machine/action.js';
@@ -24,8 +27,8 @@ export type UserHooks = {
   /** Whether a hook is set for the moment, and for the tool, if it is about a call. */
   wants(moment: HookMoment, tool?: string): boolean;
   /**
-   * Runs the hooks of a moment in order, up to the first that denies. Never rejects. Ends soon after `signal` is aborted,
-   * and leaves no process.
+   * Runs the hooks of a moment in order, up to the first that denies. Never rejects. Ends soon
+   * after `signal` is aborted, and leaves no process.
    */
   run(moment: HookMoment, facts: JsonObject, signal: AbortSignal): Promise<HookVerdicts>;
 };
@@ -34,24 +37,32 @@ export type UserHooks = {
 
 /** Work between a batch of tool calls and the next model call: formatters, commits. */
 export type Hooks = {
-  /** Called before a mutating call takes effect, to remember the state of the workspace. Never rejects. */
+  /**
+   * Called before a mutating call takes effect, to remember the state of the workspace. Never
+   * rejects.
+   */
   before(call: JudgedCall, settings: Settings): Promise<void>;
   /**
-   * Called when a mutating call has ended, to remember its changes for the next phase: after each cancelled call, since
-   * its batch may get no phase, with auto-commit after each call, and when a resumed session finds that the call had
-   * its effect, or still runs and then ends. Never rejects.
+   * Called when a mutating call has ended, to remember its changes for the next phase: after each
+   * cancelled call, since its batch may get no phase, with auto-commit after each call, and when a
+   * resumed session finds that the call had its effect, or still runs and then ends. Never rejects.
    */
   after(call: JudgedCall, settings: Settings): Promise<void>;
-  /** Performs one phase. A rejection is a failed hook. Ends soon after `signal` is aborted, and leaves no process. */
+  /**
+   * Performs one phase. A rejection is a failed hook. Ends soon after `signal` is aborted, and
+   * leaves no process.
+   */
   run(phase: HookPhase, context: HookContext): Promise<HookReport>;
   /**
-   * Performs the phase synchronously if short reads of a few files are enough; null if it needs `run`. Called before the
-   * results of the batch are durable, so it must change nothing but the hooks' own memory.
+   * Performs the phase synchronously if short reads of a few files are enough; null if it needs
+   * `run`. Called before the results of the batch are durable, so it must change nothing but the
+   * hooks' own memory.
    */
   runNow?(phase: HookPhase, context: BatchContext): HookReport | null;
   /**
-   * Settles what killed sessions left behind in the workspace. Called when a session is resumed, unless the
-   * phase AutoCommitting is resumed, which does so itself. Returns a text for the user; empty: nothing to say.
+   * Settles what killed sessions left behind in the workspace. Called when a session is resumed,
+   * unless the phase AutoCommitting is resumed, which does so itself. Returns a text for the user;
+   * empty: nothing to say.
    */
   recover?(workspace: string): Promise<string>;
   /** Time limit of each phase in ms. A phase that takes longer is aborted and counts as failed. */
@@ -62,7 +73,9 @@ export type BatchContext = {
   /** Real absolute path. */
   readonly workspace: string;
   readonly settings: Settings;
-  /** Mutating calls of the batch that ran, in call order, including failed ones; see Settings.hooks. */
+  /**
+   * Mutating calls of the batch that ran, in call order, including failed ones; see Settings.hooks.
+   */
   readonly calls: readonly JudgedCall[];
 };
 
@@ -70,29 +83,31 @@ export type HookContext = BatchContext & {
   /** Reports of the batch's earlier phases, in order; failed phases have none. */
   readonly reports: readonly HookReport[];
   /**
-   * sha256 of the file that a call was about to change, by call id, read from the journal. Filled only if the session
-   * was resumed in the middle of the batch; otherwise `before` was called.
+   * sha256 of the file that a call was about to change, by call id, read from the journal. Filled
+   * only if the session was resumed in the middle of the batch; otherwise `before` was called.
    */
   readonly recorded: ReadonlyMap<string, string>;
   /**
-   * Null in the first run of a phase. After an interruption, the effects that the interrupted run had prepared: each of
-   * them may have been had or not.
+   * Null in the first run of a phase. After an interruption, the effects that the interrupted run
+   * had prepared: each of them may have been had or not.
    */
   readonly interrupted: readonly HookEffect[] | null;
   /**
-   * Writes an effect to the journal. Called before the effect; resolves when it is durable, rejects if the phase is
-   * over and must not have it any more.
+   * Writes an effect to the journal. Called before the effect; resolves when it is durable, rejects
+   * if the phase is over and must not have it any more.
    */
   prepare(effect: HookEffect): Promise<void>;
   readonly files: FileMemory;
   readonly signal: AbortSignal;
-  /** Asks the session's model for one short text, without tools; null if it fails or takes too long. */
+  /**
+   * Asks the session's model for one short text, without tools; null if it fails or takes too long.
+   */
   write(instructions: string, text: string): Promise<string | null>;
 };
 
 /**
- * `note` is for the model, `warning` for the user; empty means none. `changedFiles` are real absolute paths: files that
- * the calls changed, or that formatters rewrote.
+ * `note` is for the model, `warning` for the user; empty means none. `changedFiles` are real
+ * absolute paths: files that the calls changed, or that formatters rewrote.
  */
 export type HookReport = {
   readonly commits: readonly { readonly hash: string; readonly subject: string }[];

@@ -13,8 +13,15 @@ export type Blobs = {
   get(sha256: string): Promise<string | undefined>;
 };
 
-/** A call that starts a session: that of a task. The batch and the call together are unique in their session. */
-export type StartedBy = { readonly sessionId: string; readonly batchId: string; readonly callId: string };
+/**
+ * A call that starts a session: that of a task. The batch and the call together are unique in their
+ * session.
+ */
+export type StartedBy = {
+  readonly sessionId: string;
+  readonly batchId: string;
+  readonly callId: string;
+};
 
 /** The first line of a journal. */
 export type Header<M extends MachineTypes = AgentTypes> = {
@@ -29,22 +36,34 @@ export type Header<M extends MachineTypes = AgentTypes> = {
   readonly startedBy?: StartedBy;
   /** Fingerprint of the machine: a hash of its edges. */
   readonly machine: string;
-  /** Version of the machine that began the journal; absent: 1. A later one says so in an event (`Resumed`). */
+  /**
+   * Version of the machine that began the journal; absent: 1. A later one says so in an event
+   * (`Resumed`).
+   */
   readonly machineVersion?: number;
   readonly settings: M['settings'];
   /** The system prompt and the tool declarations as of session start: sha256 of their blobs. */
   readonly instructions: string;
   readonly tools: string;
-  /** The price used until the model changes (SettingsChanged), stored so that costs can be checked later. */
+  /**
+   * The price used until the model changes (SettingsChanged), stored so that costs can be checked
+   * later.
+   */
   readonly prices: Prices | null;
 };
 
 /** The fixed part of every request: the system prompt, and the tool declarations as JSON. */
 export type FrozenPrompt = { readonly instructions: string; readonly tools: string };
 
-export type Entry<M extends MachineTypes = AgentTypes> = { readonly seq: number; readonly event: M['event'] };
+export type Entry<M extends MachineTypes = AgentTypes> = {
+  readonly seq: number;
+  readonly event: M['event'];
+};
 
-/** An entry to write: the event, and the state after it, from which the journal computes its state checks. */
+/**
+ * An entry to write: the event, and the state after it, from which the journal computes its state
+ * checks.
+ */
 export type EntryDraft<M extends MachineTypes = AgentTypes> = {
   readonly event: M['event'];
   readonly state: M['state'];
@@ -54,11 +73,14 @@ export type Journal<M extends MachineTypes = AgentTypes> = {
   readonly header: Header<M>;
   /** seq of the last entry; 0 for an empty journal. */
   readonly seq: number;
-  /** Writes entries in order; resolves when they are durable. If it rejects, none of them may be acted on. */
+  /**
+   * Writes entries in order; resolves when they are durable. If it rejects, none of them may be
+   * acted on.
+   */
   append(drafts: readonly EntryDraft<M>[]): Promise<void>;
   /**
-   * Set once the disk is full and entries were written to reserved space: they are durable, but few others will be. Nothing
-   * may be started any more.
+   * Set once the disk is full and entries were written to reserved space: they are durable, but few
+   * others will be. Nothing may be started any more.
    */
   readonly full?: Error | null;
   read(from?: number): AsyncIterable<Entry<M>>;
@@ -75,9 +97,15 @@ export type OpenJournal<M extends MachineTypes = AgentTypes> = {
   readonly journal: Journal<M>;
   /** The state after all entries. */
   readonly state: M['state'];
-  /** The incomplete last line, if a crash interrupted its writing: removed from the journal and saved as `keptAs`. */
+  /**
+   * The incomplete last line, if a crash interrupted its writing: removed from the journal and
+   * saved as `keptAs`.
+   */
   readonly tornTail: { readonly bytes: number; readonly keptAs: string } | null;
-  /** The session was not created in this store: it was imported or copied. Nothing that is pending in it may start. */
+  /**
+   * The session was not created in this store: it was imported or copied. Nothing that is pending
+   * in it may start.
+   */
   readonly isForeign?: true;
   /** What the entries tell of files. Without it a resumed session reads the entries again. */
   readonly past?: PastFiles;
@@ -86,7 +114,10 @@ export type OpenJournal<M extends MachineTypes = AgentTypes> = {
 };
 
 export type OpenJournalOptions = {
-  /** Open the session even if another process may have it open. That process stops before it writes again. */
+  /**
+   * Open the session even if another process may have it open. That process stops before it writes
+   * again.
+   */
   readonly takeOver?: boolean;
 };
 
@@ -110,21 +141,26 @@ export type SessionInfo = {
 };
 
 /**
- * The journals of one machine; journals of other machines can only be listed and forked. Errors are JournalErrors (see
- * journal/journal-error.ts) of the kinds locked, damaged, newerVersion, otherMachine, notFound, cannotWrite,
- * foreignChange, takenOver.
+ * The journals of one machine; journals of other machines can only be listed and forked. Errors are
+ * JournalErrors (see journal/journal-error.ts) of the kinds locked, damaged, newerVersion,
+ * otherMachine, notFound, cannotWrite, foreignChange, takenOver.
  */
 export type JournalStore<M extends MachineTypes = AgentTypes> = {
   /** Blobs of all sessions; usable before the first session exists. */
   readonly blobs: Blobs;
-  /** Creates a journal. Store the blobs that the header names first: without them the session can't be opened again. */
+  /**
+   * Creates a journal. Store the blobs that the header names first: without them the session can't
+   * be opened again.
+   */
   create(header: Header<M>): Promise<Journal<M>>;
   open(sessionId: string, options?: OpenJournalOptions): Promise<OpenJournal<M>>;
   /** Reads the current state without taking the lock or changing anything. */
   peek(
     sessionId: string,
   ): Promise<{ readonly header: Header<M>; readonly seq: number; readonly state: M['state'] }>;
-  /** Creates a session that starts with a copy of the entries up to `seq`; durable when it resolves. */
+  /**
+   * Creates a session that starts with a copy of the entries up to `seq`; durable when it resolves.
+   */
   fork(sessionId: string, seq: number, newSessionId: string, createdAt: number): Promise<void>;
   read(sessionId: string, from?: number): AsyncIterable<Entry<M>>;
   /** All sessions, newest first, including those of other machines. */
@@ -133,7 +169,10 @@ export type JournalStore<M extends MachineTypes = AgentTypes> = {
 
 /** Types of a machine that journal and loop work with. Types only. */
 
-/** The types of one machine as one type parameter. Generic types default to the agent's (AgentTypes). */
+/**
+ * The types of one machine as one type parameter. Generic types default to the agent's
+ * (AgentTypes).
+ */
 export type MachineTypes = {
   readonly kind: 'agent' | 'ask';
   readonly event: { readonly type: string; readonly at: number };

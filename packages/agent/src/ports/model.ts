@@ -2,7 +2,12 @@
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { ModelError, StopReason } from '../machine/event.js';
-import type { AssistantText, Message, ProviderMetadata, ReasoningPart } from '../machine/message.js';
+import type {
+  AssistantText,
+  Message,
+  ProviderMetadata,
+  ReasoningPart,
+} from '../machine/message.js';
 import type { Effort } from '../machine/settings.js';
 import type { Prices } from '../machine/usage.js';
 
@@ -10,7 +15,10 @@ export type ModelFacts = {
   readonly windowTokens: number;
   readonly outputTokensMax: number;
   readonly thinking: 'yes' | 'no';
-  /** How a request sets the reasoning effort: by level, as a token budget, or not at all. Absent: treated as `levels`. */
+  /**
+   * How a request sets the reasoning effort: by level, as a token budget, or not at all. Absent:
+   * treated as `levels`.
+   */
   readonly effort?: 'levels' | 'budget' | 'none';
   readonly tools: 'yes' | 'no';
   /** Whether the model accepts pictures; absent if unknown. */
@@ -32,13 +40,18 @@ export type ModelRequest = {
   readonly instructions: string;
   readonly tools: readonly ToolDeclaration[];
   readonly messages: readonly Message[];
-  /** `none` asks for a reply without tool calls. Models that don't support this may call tools anyway. */
+  /**
+   * `none` asks for a reply without tool calls. Models that don't support this may call tools
+   * anyway.
+   */
   readonly toolChoice?: 'none';
   /** Reasoning effort; absent: the model decides. Models that don't support it ignore it. */
   readonly effort?: Exclude<Effort, 'auto'>;
 };
 
-/** Token counts from the provider. `inputTokens` excludes tokens read from or written to the cache. */
+/**
+ * Token counts from the provider. `inputTokens` excludes tokens read from or written to the cache.
+ */
 export type TokenUsage = {
   readonly inputTokens: number;
   readonly outputTokens: number;
@@ -76,8 +89,8 @@ export type Model = {
   /** Loads code for the first call in the background. That call reports any failure. */
   prepare?(): void;
   /**
-   * Makes one call, without retries. Yields pieces and ends with exactly one `completed` or `failed`; it never rejects.
-   * After `signal` is aborted it may end without either.
+   * Makes one call, without retries. Yields pieces and ends with exactly one `completed` or
+   * `failed`; it never rejects. After `signal` is aborted it may end without either.
    */
   stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelPiece>;
 };

@@ -1,4 +1,7 @@
-/** What a program sees of sessions: the runtime that keeps them, their input and the steps that they show. Types only. */
+/**
+ * What a program sees of sessions: the runtime that keeps them, their input and the steps that they
+ * show. Types only.
+ */
 
 import type { Diagnostic, Edge } from '@pawl/machine/kernel/table';
 import type { UserEvent } from '../machine/event.js';
@@ -16,23 +19,29 @@ export type NewSession = {
 };
 
 /**
- * Runs many sessions, in this process (`createAgent(…).runtime`) or in an engine on many computers. Sessions are
- * addressed by their ids; every promise rejects if the session can't be reached.
+ * Runs many sessions, in this process (`createAgent(…).runtime`) or in an engine on many computers.
+ * Sessions are addressed by their ids; every promise rejects if the session can't be reached.
  */
 export type Runtime = {
   /** Creates a session and its journal, without any event yet. Resolves with its id. */
   create(session: NewSession): Promise<string>;
-  /** Sends a user event. When it resolves, the event is durable and applied; `seq` is its number in the journal. */
+  /**
+   * Sends a user event. When it resolves, the event is durable and applied; `seq` is its number in
+   * the journal.
+   */
   send(sessionId: string, input: Input): Promise<{ readonly seq: number }>;
   /** The journal from `from` (default 1), then each entry as it comes, until the session closes. */
   read(sessionId: string, from?: number): AsyncIterable<Entry>;
   /**
-   * Calls the watcher with every step from now on; the returned function removes it. Deltas (streaming text, output of a
-   * running command) are steps whose `seq` is null, since they are not journaled one by one.
+   * Calls the watcher with every step from now on; the returned function removes it. Deltas
+   * (streaming text, output of a running command) are steps whose `seq` is null, since they are not
+   * journaled one by one.
    */
   watch(sessionId: string, watcher: Watcher): () => void;
   /** The current state, the last seq, and the header, which `steps` needs. */
-  state(sessionId: string): Promise<{ readonly header: Header; readonly seq: number; readonly state: State }>;
+  state(
+    sessionId: string,
+  ): Promise<{ readonly header: Header; readonly seq: number; readonly state: State }>;
   /** Creates a session with the conversation up to `seq`. Resolves with its id. */
   fork(sessionId: string, seq: number): Promise<string>;
   /** All sessions, the most recently changed first. */
@@ -59,8 +68,14 @@ export type Stepped<M extends MachineTypes = AgentTypes> = {
   readonly diagnostics: readonly Diagnostic[];
 };
 
-/** Receives every step in order, after its event is durable. It can neither block the session nor change anything. */
+/**
+ * Receives every step in order, after its event is durable. It can neither block the session nor
+ * change anything.
+ */
 export type Watcher<M extends MachineTypes = AgentTypes> = (stepped: Stepped<M>) => void;
 
-/** The user's stopping policy, called before every model call: null allows it; a sentence ends the turn as the reason. */
+/**
+ * The user's stopping policy, called before every model call: null allows it; a sentence ends the
+ * turn as the reason.
+ */
 export type StoppingPolicy = (state: State) => string | null | Promise<string | null>;

@@ -15,12 +15,19 @@ export type Judgement =
       readonly facts: CallFacts;
       /** Overrides the tool's deadline. */
       readonly deadlineMs?: number;
-      /** One line for the user: the command, the file, the pattern. If absent, it is derived from the input. */
+      /**
+       * One line for the user: the command, the file, the pattern. If absent, it is derived from
+       * the input.
+       */
       readonly title?: string;
     }
   | InvalidInput;
 
-export type InvalidInput = { readonly kind: 'invalid'; readonly field: string; readonly why: string };
+export type InvalidInput = {
+  readonly kind: 'invalid';
+  readonly field: string;
+  readonly why: string;
+};
 
 /** Hashes of the files that tools showed to the model, by real path. One per session. */
 export type FileMemory = {
@@ -29,7 +36,9 @@ export type FileMemory = {
   set(path: string, sha256: string): void;
 };
 
-/** A command that runs in the background; it ends with the session, unless the program is killed. */
+/**
+ * A command that runs in the background; it ends with the session, unless the program is killed.
+ */
 export type Job = {
   readonly jobId: string;
   readonly command: string;
@@ -53,17 +62,25 @@ export type ToolContext = {
   /** Real absolute path. */
   readonly workspace: string;
   readonly callId: string;
-  /** The batch of the call. Unlike the id of the call alone, both together are unique in the session. */
+  /**
+   * The batch of the call. Unlike the id of the call alone, both together are unique in the
+   * session.
+   */
   readonly batchId: string;
-  /** The real paths that policy approved. Don't touch a path that resolves to another one by now. */
+  /**
+   * The real paths that policy approved. Don't touch a path that resolves to another one by now.
+   */
   readonly paths: readonly string[];
   /** The hosts that policy approved. Don't follow redirects to other hosts. */
   readonly hosts: readonly string[];
-  /** Sandbox level for commands of this call: the session's level, plus permissions granted to the call. */
+  /**
+   * Sandbox level for commands of this call: the session's level, plus permissions granted to the
+   * call.
+   */
   readonly sandbox: CommandLevel;
   /**
-   * The call reaches more than the session's level. `byUser`: the user allowed exactly this call. `unasked`: a rule or an
-   * earlier answer did. Absent: it stays at the session's level.
+   * The call reaches more than the session's level. `byUser`: the user allowed exactly this call.
+   * `unasked`: a rule or an earlier answer did. Absent: it stays at the session's level.
    */
   readonly widened?: 'byUser' | 'unasked';
   /** Aborted with the reason `cancelled` or `timedOut`: end soon and return the partial result. */
@@ -77,7 +94,10 @@ export type ToolContext = {
   left(): { readonly usd: Remaining; readonly tokens: Remaining };
   /** Live output for display. */
   progress(text: string): void;
-  /** Call it before a request with an effect leaves this process: a call that had not left is made after a crash. */
+  /**
+   * Call it before a request with an effect leaves this process: a call that had not left is made
+   * after a crash.
+   */
   sending?(): void;
   /** Of a call that was running when the session was interrupted: whether it had left. */
   findSent?(): Promise<SentState>;
@@ -86,8 +106,8 @@ export type ToolContext = {
 };
 
 /**
- * Which calls have left this process for another program. A call is named by its batch and its id. `record` throws if it
- * can't: then the call must not leave.
+ * Which calls have left this process for another program. A call is named by its batch and its id.
+ * `record` throws if it can't: then the call must not leave.
  */
 export type SentCalls = {
   /** Before the start of a call is journaled. */
@@ -106,15 +126,22 @@ export type PreviewContext = Pick<ToolContext, 'workspace' | 'paths' | 'signal'>
 };
 
 /**
- * The tool returns its whole `text`; the runtime truncates it to the limit and stores the full text as a blob. A line in
- * square brackets is the tool's note about its output: shown only with the full output, or if the call failed.
+ * The tool returns its whole `text`; the runtime truncates it to the limit and stores the full text
+ * as a blob. A line in square brackets is the tool's note about its output: shown only with the
+ * full output, or if the call failed.
  */
 export type ToolOutcome = Omit<CallOutcome, 'blob' | 'seen' | 'hooks'> & {
-  /** Bytes of output that `text` lacks, if the tool itself kept only a part: the model is told that they are gone. */
+  /**
+   * Bytes of output that `text` lacks, if the tool itself kept only a part: the model is told that
+   * they are gone.
+   */
   readonly droppedBytes?: number;
 };
 
-/** sha256 of one file before and after a change; `after` is absent if the call changes nothing, or if it is unknown. */
+/**
+ * sha256 of one file before and after a change; `after` is absent if the call changes nothing, or
+ * if it is unknown.
+ */
 export type FileHashes = { readonly before: string; readonly after?: string };
 
 /** What a tool finds of a call that was running when the session was interrupted. */
@@ -138,18 +165,26 @@ export type Tool = ToolDeclaration & {
   /** Validates the input and collects the facts that policy needs. Changes nothing. */
   judge(input: JsonObject, workspace: string): Judgement | Promise<Judgement>;
   /**
-   * Computes the planned change before the user is asked. If it finds that the call can't work, the call ends without a
-   * question. Changes nothing.
+   * Computes the planned change before the user is asked. If it finds that the call can't work, the
+   * call ends without a question. Changes nothing.
    */
   preview?(input: JsonObject, context: PreviewContext): Promise<CallPreview>;
-  /** For the effect `probeable`: hashes of the file to be changed, recorded before the call. Changes nothing. */
+  /**
+   * For the effect `probeable`: hashes of the file to be changed, recorded before the call. Changes
+   * nothing.
+   */
   before?(input: JsonObject, context: ToolContext): Promise<FileHashes>;
   /** Called before the start of a call is journaled. Must be quick, and must not fail. */
   announce?(workspace: string): void;
   /** For the effect `opaque`: finds a call that was running when the session was interrupted. */
   findInterrupted?(input: JsonObject, context: ToolContext): Promise<InterruptedCall>;
-  /** Text of a successful call that is kept verbatim when compaction replaces the messages around it. */
+  /**
+   * Text of a successful call that is kept verbatim when compaction replaces the messages around
+   * it.
+   */
   keep?(input: JsonObject): string;
-  /** Performs the call. A failed task is an outcome; a rejection is reported as a bug in the tool. */
+  /**
+   * Performs the call. A failed task is an outcome; a rejection is reported as a bug in the tool.
+   */
   run(input: JsonObject, context: ToolContext): Promise<ToolOutcome>;
 };

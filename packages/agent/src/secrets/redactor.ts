@@ -47,7 +47,10 @@ const replaced = (text: string, matches: readonly FoundText[]): string => {
   return parts.join('');
 };
 
-/** Index from which the text must be held back, since a secret or a longer form of one may begin there. */
+/**
+ * Index from which the text must be held back, since a secret or a longer form of one may begin
+ * there.
+ */
 const heldFrom = (text: string, matches: readonly FoundText[], finder: Finder): number => {
   const from = text.length - finder.pendingAt(text);
   const cut = matches.find(({ start, end }) => start < from && from < end);
@@ -114,7 +117,8 @@ export const redactionNote = ({ count, names }: Pick<Redacted, 'count' | 'names'
 };
 
 /**
- * Finds many texts in a longer one in a single pass (Wu-Manber search with blocks of two characters).
+ * Finds many texts in a longer one in a single pass (Wu-Manber search with blocks of two
+ * characters).
  *
  * 1. The time is linear in the length of the text, and independent of the number of sought texts.
  * 2. Of several matches at one place the longest counts. The search continues behind a match.
@@ -203,10 +207,10 @@ const createFinder = (sought: readonly SearchText[]): Finder => {
 /**
  * The forms in which a secret appears in texts: verbatim, escaped and encoded.
  *
- * 1. Values that are too short or too plain are not searched: `true`, `1234`, a word or a path would be replaced
- *    everywhere.
- * 2. Covers forms that occur by accident: JSON, URLs, base64, hex. It does not stop someone who hides a secret on
- *    purpose.
+ * 1. Values that are too short or too plain are not searched: `true`, `1234`, a word or a path
+ *    would be replaced everywhere.
+ * 2. Covers forms that occur by accident: JSON, URLs, base64, hex. It does not stop someone who
+ *    hides a secret on purpose.
  */
 
 const LENGTH_MIN = 8;
@@ -230,7 +234,8 @@ export const isDistinctive = (value: string): boolean => {
 };
 
 /**
- * Base64 forms of a value at each offset within three bytes, without the characters that neighbouring bytes influence.
+ * Base64 forms of a value at each offset within three bytes, without the characters that
+ * neighbouring bytes influence.
  */
 const base64Forms = (value: string): readonly string[] => {
   const bytes = Buffer.from(value);
@@ -274,7 +279,9 @@ const secretForms = (value: string): readonly string[] => {
   const written = [value, ...escaped(value), hex, hex.toUpperCase()];
   const pieces = [...base64Forms(value), ...valueLines(value)].filter(
     (piece) =>
-      piece.length >= Math.min(PIECE_MIN, value.length) && !/^-----/.test(piece) && isDistinctive(piece),
+      piece.length >= Math.min(PIECE_MIN, value.length) &&
+      !/^-----/.test(piece) &&
+      isDistinctive(piece),
   );
   return [...new Set([...written, ...pieces])];
 };

@@ -1,4 +1,7 @@
-/** Which environment variables hold secrets, and how they leave the environment that other processes can read. */
+/**
+ * Which environment variables hold secrets, and how they leave the environment that other processes
+ * can read.
+ */
 
 import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';
 import { keyVariables } from '../models/provider-table.js';
@@ -8,8 +11,8 @@ import type { ProcessEnvironment } from '../platform/environment.js';
  * Recognizes environment variables that hold secrets.
  *
  * 1. The keys of the providers in packages/agent/src/models/provider-table.ts are included.
- * 2. Others are recognized by name (GITHUB_TOKEN, AWS_SECRET_ACCESS_KEY, PGPASSWORD) or by value: an address with a
- *    password, a token of a known form.
+ * 2. Others are recognized by name (GITHUB_TOKEN, AWS_SECRET_ACCESS_KEY, PGPASSWORD) or by value:
+ *    an address with a password, a token of a known form.
  */
 
 /** Names that no pattern covers, which hold a secret or give access to one. */
@@ -40,19 +43,26 @@ const NAMED: ReadonlySet<string> = new Set([
   'OTEL_EXPORTER_OTLP_TRACES_HEADERS',
 ]);
 
-/** Of those, variables that only lead to a secret: a socket, a file, an id. Their values are not redacted in output. */
+/**
+ * Of those, variables that only lead to a secret: a socket, a file, an id. Their values are not
+ * redacted in output.
+ */
 const WAYS =
   /^(AWS_ACCESS_KEY_ID|AZURE_CLIENT_ID|SSH_AUTH_SOCK|SSH_AGENT_PID|GPG_AGENT_INFO|GNOME_KEYRING_CONTROL|KRB5CCNAME|XAUTHORITY|NETRC|KUBECONFIG|CLOUDSDK_CONFIG|BOTO_CONFIG|GOOGLE_APPLICATION_CREDENTIALS)$/;
 
 const SECRET_WORD =
   /(?:^|_)(?:[A-Z0-9]*(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|APIKEY)S?|API_?KEY|ACCESS_?KEY|SECRET_?KEY|PRIVATE_?KEY|SIGNING_?KEY|ENCRYPTION_?KEY|MASTER_?KEY|ACCOUNT_?KEY|AUTH_?KEY|LICENSE_?KEY|SSH_?KEY|DEPLOY_?KEY|ADMIN_?KEY|SERVICE_?KEY|PASS|PWD|PAT|JWT|BEARER|COOKIE|AUTH|AUTHTOKEN|KEY)(?:_|$)/;
-/** Endings of names that describe a secret instead of holding one: its length, its file, its limit. */
+/**
+ * Endings of names that describe a secret instead of holding one: its length, its file, its limit.
+ */
 const ABOUT =
   /(?:_(?:FILE|FILES|PATH|DIR|FOLDER|HOME|LENGTH|SIZE|LIMIT|MAX|MIN|COUNT|TTL|EXPIRY|EXPIRES|EXPIRES_IN|TIMEOUT|NAME|TYPE|METHOD|URL|URI|HOST|PORT|ENABLED|MODE|PROVIDER|DOMAIN|AUDIENCE|ISSUER|SOCK|REQUIRE|PROMPT|ALGORITHM|REGION|VERSION|ENDPOINT|HELPER)|(?:^|_)(?:MAX|MIN|NUM|TOTAL)_TOKENS?)$/;
 /** Names with a secret word that mean something else, such as the programs in *ASKPASS*. */
 const HARMLESS =
   /^(?:PWD|OLDPWD|INIT_CWD|PUBLIC_KEY|.*_PUBLIC_KEY|CACHE_KEY|PRIMARY_KEY|SORT_KEY|KEYBOARD.*|.*_KEYBOARD|XDG_.*|.*ASKPASS.*|GPG_KEY|MAX_.*_TOKENS|.*_MAX_TOKENS|TOKENIZERS_.*|PASSWORD_STORE_.*|COOKIECUTTER_.*)$/;
-/** npm's credentials, named after a registry's address: `npm_config_//registry.example/:_authToken`. */
+/**
+ * npm's credentials, named after a registry's address: `npm_config_//registry.example/:_authToken`.
+ */
 const NPM_AUTH = /^npm_config_.*(?:_auth|_authtoken|_password|:_\w+)$/i;
 
 const KNOWN_FORM =
@@ -85,8 +95,9 @@ const isSecret = (name: string, value: string): boolean =>
   isSecretName(name) || KNOWN_FORM.test(value.trim()) || passwordIn(value) !== null;
 
 /**
- * Names of the variables that a command must not inherit: keys, tokens, passwords, and sockets of agents that hold
- * them. Proxies with a password are not among them, since nothing can be reached without them.
+ * Names of the variables that a command must not inherit: keys, tokens, passwords, and sockets of
+ * agents that hold them. Proxies with a password are not among them, since nothing can be reached
+ * without them.
  */
 export const secretVariables = (environment: ProcessEnvironment): readonly string[] =>
   Object.entries(environment)
@@ -121,14 +132,15 @@ export const findSecrets = (
 /**
  * Removes secrets from `/proc/PID/environ`.
  *
- * The kernel shows there the environment that a process was started with, whatever the process has changed since. Any
- * process of the same user may read it, so an unfenced command could find the keys that its own environment lacks. So
- * the bytes in our own memory are overwritten, after the variables were copied.
+ * The kernel shows there the environment that a process was started with, whatever the process has
+ * changed since. Any process of the same user may read it, so an unfenced command could find the
+ * keys that its own environment lacks. So the bytes in our own memory are overwritten, after the
+ * variables were copied.
  *
  * 1. `process.env` keeps every value.
  * 2. Nothing is written unless the memory holds exactly the expected bytes.
- * 3. It is best effort: on other systems, or without /proc, nothing happens. It does not protect against processes that
- *    may read our memory (root, or a debugger if the system allows one).
+ * 3. It is best effort: on other systems, or without /proc, nothing happens. It does not protect
+ *    against processes that may read our memory (root, or a debugger if the system allows one).
  */
 
 /** Index in /proc/self/stat, counted after the name, of the environment's address (field 50). */
@@ -167,14 +179,17 @@ const overwrite = (memory: number, address: number, { name, bytes }: Entry): voi
 /** Call it once, before anything keeps references to the environment. Never throws. */
 export const hideEnvironment = (): void => {
   if (process.platform !== 'linux') return;
-  const held = secretValues(process.env).map(({ name }) => name); // also includes proxies with a password
+  // also includes proxies with a password
+  const held = secretValues(process.env).map(({ name }) => name);
   const names = new Set([...secretVariables(process.env), ...held]);
   if (names.size === 0) return;
   let memory: number | null = null;
   try {
     const status = readFileSync('/proc/self/stat', 'latin1');
     const start = Number(status.slice(status.lastIndexOf(')') + 2).split(' ')[ENVIRONMENT_START]);
-    const entries = parseEntries(readFileSync('/proc/self/environ')).filter(({ name }) => names.has(name));
+    const entries = parseEntries(readFileSync('/proc/self/environ')).filter(({ name }) =>
+      names.has(name),
+    );
     memory = openSync('/proc/self/mem', 'r+');
     for (const entry of entries) {
       const value = process.env[entry.name];

@@ -2,12 +2,13 @@
  * Runs phases of the hooks after tools: performs RunHook and AbortHook.
  *
  * 1. A phase ends with exactly one HookCompleted or HookFailed, or with none after AbortHook.
- * 2. The usage of a phase is part of its HookCompleted. The usage of a failed or aborted phase is reported when it is
- *    complete.
- * 3. A phase that only has to read ends before its action is durable, and is not started then (`Hooks.runNow`).
+ * 2. The usage of a phase is part of its HookCompleted. The usage of a failed or aborted phase is
+ *    reported when it is complete.
+ * 3. A phase that only has to read ends before its action is durable, and is not started then
+ *    (`Hooks.runNow`).
  * 4. The effect of a phase is durable before the phase has it (`HookContext.prepare`).
- * 5. A phase that takes too long is aborted and counts as failed. Only the end of the session waits for its remaining
- *    work.
+ * 5. A phase that takes too long is aborted and counts as failed. Only the end of the session waits
+ *    for its remaining work.
  */
 
 import type { Action } from '../machine/action.js';
@@ -22,7 +23,13 @@ import type { HookContext, HookReport, Hooks } from '../ports/hooks.js';
 import type { Journal } from '../ports/journal.js';
 import type { TokenUsage } from '../ports/model.js';
 import type { Equipment, RunningSession } from './equipment.js';
-import { type OpenRequest, priceUsage, readStream, replyText, UNKNOWN_USAGE } from './model-call.js';
+import {
+  type OpenRequest,
+  priceUsage,
+  readStream,
+  replyText,
+  UNKNOWN_USAGE,
+} from './model-call.js';
 import { redactReport } from './result-text.js';
 import { recordingMemory } from './tool-run.js';
 
@@ -65,7 +72,10 @@ export class HookRuns {
     for (const call of calls) this.#batch.calls.set(call.callId, call);
   }
 
-  /** Ends a phase that only has to read, before its action is durable. Such a phase is not started later. */
+  /**
+   * Ends a phase that only has to read, before its action is durable. Such a phase is not started
+   * later.
+   */
   prepare({ hookId, phase, callIds }: RunHook, { settings }: SessionData): void {
     const { hooks, redactor } = this.#equipment;
     const calls = callIds.flatMap((callId) => this.#batch.calls.get(callId) ?? []);
@@ -107,7 +117,10 @@ export class HookRuns {
     if (run !== undefined) this.#stop(run);
   }
 
-  /** Aborts everything. Resolves when the last phase has returned and all its usage has been reported. */
+  /**
+   * Aborts everything. Resolves when the last phase has returned and all its usage has been
+   * reported.
+   */
   async stopAll(): Promise<void> {
     for (const run of this.#runs.values()) this.#stop(run);
     await Promise.all(this.#returning);
@@ -130,7 +143,10 @@ export class HookRuns {
       this.#session.post({ type: 'HookFailed', hookId, message });
     });
     const ran = await attempt(async () =>
-      redactReport(this.#equipment.redactor, await hooks.run(phase, await this.#createContext(run))),
+      redactReport(
+        this.#equipment.redactor,
+        await hooks.run(phase, await this.#createContext(run)),
+      ),
     );
     endWatch();
     run.sideRequests.end();
@@ -145,7 +161,8 @@ export class HookRuns {
   #report(run: PhaseRun, ran: Attempt<HookReport>, usage: Usage | null): void {
     const { hookId } = run.action;
     const completed = !run.isOver && ran.kind === 'done';
-    if (!completed && usage !== null) this.#session.post({ type: 'UsageReported', usageId: hookId, usage });
+    if (!completed && usage !== null)
+      this.#session.post({ type: 'UsageReported', usageId: hookId, usage });
     if (run.isOver) return;
     run.isOver = true;
     this.#runs.delete(hookId);
@@ -156,7 +173,9 @@ export class HookRuns {
     this.#batch.reports.push(ran.value);
     const seen = [...run.seen].map(([path, sha256]) => ({ path, sha256 }));
     const memory = seen.length === 0 ? {} : { seen };
-    const warning = [ran.value.warning, ...run.sideRequests.faults].filter((text) => text !== '').join('\n');
+    const warning = [ran.value.warning, ...run.sideRequests.faults]
+      .filter((text) => text !== '')
+      .join('\n');
     this.#session.post({ type: 'HookCompleted', hookId, ...ran.value, warning, usage, ...memory });
   }
 
@@ -180,12 +199,16 @@ export class HookRuns {
       prepare: (effect) => this.#prepareEffect(run, effect),
       files: recordingMemory(this.#equipment.files, run.seen),
       signal: abortion.signal,
-      write: (instructions, text) => sideRequests.write(instructions, this.#equipment.redactor.clean(text)),
+      write: (instructions, text) =>
+        sideRequests.write(instructions, this.#equipment.redactor.clean(text)),
     };
   }
 
   /** Resolves when the effect is durable: only then the phase may have it. */
-  #prepareEffect({ action: { hookId }, abortion: { signal } }: PhaseRun, effect: HookEffect): Promise<void> {
+  #prepareEffect(
+    { action: { hookId }, abortion: { signal } }: PhaseRun,
+    effect: HookEffect,
+  ): Promise<void> {
     return new Promise((resolve, reject) => {
       const refuse = (): void => reject(new Error('the phase was stopped'));
       signal.addEventListener('abort', refuse, { once: true });
@@ -239,7 +262,8 @@ const TEXT_MS = 20_000;
 /**
  * Short texts from the session's model outside of the conversation, for one phase of the hooks.
  *
- * 1. The caller gets the text, or null if it was late or cut off, or if the session has reached its limit.
+ * 1. The caller gets the text, or null if it was late or cut off, or if the session has reached its
+ *    limit.
  * 2. The total usage is known after the last request has ended, even if its text was late.
  */
 class SideRequests {

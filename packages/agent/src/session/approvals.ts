@@ -18,15 +18,21 @@ export type ApprovalQuestion = ApprovalDescription & {
 };
 
 /**
- * The user's answer. `allow`: this once; `alwaysThis`: this exact call; `alwaysPrefix`: commands with the prefix that
- * `choices` names; `always`: every call of the tool in this session (all tools that change files count as one);
- * `deny`: refused, with a reason for the model. An answer that is not among the question's `choices` holds once.
+ * The user's answer. `allow`: this once; `alwaysThis`: this exact call; `alwaysPrefix`: commands
+ * with the prefix that `choices` names; `always`: every call of the tool in this session (all tools
+ * that change files count as one); `deny`: refused, with a reason for the model. An answer that is
+ * not among the question's `choices` holds once.
  */
-export type ApprovalReply = 'allow' | 'alwaysThis' | 'alwaysPrefix' | 'always' | { readonly deny: string };
+export type ApprovalReply =
+  | 'allow'
+  | 'alwaysThis'
+  | 'alwaysPrefix'
+  | 'always'
+  | { readonly deny: string };
 
 /**
- * Callback that answers for the user. If it throws, the call is denied. If it never answers, the turn waits until it
- * is cancelled. `signal` is aborted as soon as the answer is no longer needed.
+ * Callback that answers for the user. If it throws, the call is denied. If it never answers, the
+ * turn waits until it is cancelled. `signal` is aborted as soon as the answer is no longer needed.
  */
 export type OnApproval = (
   question: ApprovalQuestion,
@@ -45,14 +51,20 @@ const SCOPES: Readonly<Record<Extract<ApprovalReply, string>, ApprovalScope>> = 
 /** null if the callback returned something that is not an ApprovalReply. */
 const parseReply = (reply: unknown): Answer | null => {
   if (typeof reply === 'string' && Object.hasOwn(SCOPES, reply))
-    return { answer: { kind: 'allow' }, scope: SCOPES[reply as keyof typeof SCOPES] }; // it is one of them
+    // it is one of them
+    return { answer: { kind: 'allow' }, scope: SCOPES[reply as keyof typeof SCOPES] };
   if (typeof reply !== 'object' || reply === null || !('deny' in reply)) return null;
   const { deny } = reply;
-  return typeof deny === 'string' ? { answer: { kind: 'deny', reason: deny }, scope: 'once' } : null;
+  return typeof deny === 'string'
+    ? { answer: { kind: 'deny', reason: deny }, scope: 'once' }
+    : null;
 };
 
 const FAILED: Answer = {
-  answer: { kind: 'deny', reason: 'nobody could be asked: the program that answers for the user failed' },
+  answer: {
+    kind: 'deny',
+    reason: 'nobody could be asked: the program that answers for the user failed',
+  },
   scope: 'once',
 };
 
@@ -100,8 +112,15 @@ export const createApprovals = ({ onApproval, send, report }: Answering): Watche
   };
 };
 
-/** Combines two watchers. If `second` throws, the error is reported and only `first` is called from then on. */
-export const combineWatchers = (first: Watcher, second: Watcher, report: (fault: Error) => void): Watcher => {
+/**
+ * Combines two watchers. If `second` throws, the error is reported and only `first` is called from
+ * then on.
+ */
+export const combineWatchers = (
+  first: Watcher,
+  second: Watcher,
+  report: (fault: Error) => void,
+): Watcher => {
   let isDeaf = false;
   return (stepped) => {
     first(stepped);

@@ -36,7 +36,10 @@ type StartCompaction = Extract<Action, { readonly type: 'StartCompaction' }>;
 /** What hooks say, for the event that ends a compaction. */
 type WithHooks = { readonly hooks?: HookVerdicts };
 
-/** Performs StartCompaction and AbortCompaction: hooks of the user are asked first, then one model call writes the summary. */
+/**
+ * Performs StartCompaction and AbortCompaction: hooks of the user are asked first, then one model
+ * call writes the summary.
+ */
 export class Compactions {
   readonly #equipment: Equipment;
   readonly #session: RunningSession;
@@ -88,13 +91,18 @@ export class Compactions {
     this.#requests.hold(summarising);
   }
 
-  #fail(compactionId: string, message: string, usage: Usage | null, verdicts: WithHooks = {}): void {
+  #fail(
+    compactionId: string,
+    message: string,
+    usage: Usage | null,
+    verdicts: WithHooks = {},
+  ): void {
     this.#session.post({ type: 'CompactionFailed', compactionId, message, usage, ...verdicts });
   }
 
   /**
-   * The call has the same instructions and tools as every request: providers refuse calls and results without their tools,
-   * and read the common start from their cache.
+   * The call has the same instructions and tools as every request: providers refuse calls and
+   * results without their tools, and read the common start from their cache.
    */
   async #summarise(action: StartCompaction, state: State, verdicts: WithHooks): Promise<void> {
     const { compactionId } = action;
@@ -119,12 +127,23 @@ export class Compactions {
     const ending = await this.#requests.follow(compactionId, reading);
     if (ending.type === 'aborted') return;
     const usage = ending.usage === null ? null : priceUsage(ending.usage, prices);
-    if (ending.type === 'failed') return this.#fail(compactionId, ending.error.message, usage, verdicts);
+    if (ending.type === 'failed')
+      return this.#fail(compactionId, ending.error.message, usage, verdicts);
     const fault = summaryFault(ending);
     if (fault !== null)
       return this.#fail(compactionId, `${model.id} wrote no summary: ${fault}`, usage, verdicts);
-    const summary = appendPreserved(replyText(ending), replaced, preservationOptions(state, this.#equipment));
-    post({ type: 'CompactionCompleted', compactionId, summary, usage: usage ?? UNKNOWN_USAGE, ...verdicts });
+    const summary = appendPreserved(
+      replyText(ending),
+      replaced,
+      preservationOptions(state, this.#equipment),
+    );
+    post({
+      type: 'CompactionCompleted',
+      compactionId,
+      summary,
+      usage: usage ?? UNKNOWN_USAGE,
+      ...verdicts,
+    });
   }
 }
 
@@ -132,7 +151,10 @@ export class Compactions {
 const askForSummary = (messages: readonly Message[], text: string): readonly Message[] => {
   const last = messages.at(-1);
   const ask = { type: 'text', origin: 'note', text } as const;
-  const asking: UserMessage = { role: 'user', parts: last?.role === 'user' ? [...last.parts, ask] : [ask] };
+  const asking: UserMessage = {
+    role: 'user',
+    parts: last?.role === 'user' ? [...last.parts, ask] : [ask],
+  };
   return [...(last?.role === 'user' ? messages.slice(0, -1) : messages), asking];
 };
 
@@ -157,17 +179,25 @@ const WINDOW_TOKENS_MIN = 4_000;
 const TOKENS_PER_ESTIMATED_MAX = 2;
 
 /**
- * How many estimated tokens the messages of the request may have. The estimate is corrected by the measured size of the
- * conversation. If the provider has just refused the request as too large, half the window is assumed.
+ * How many estimated tokens the messages of the request may have. The estimate is corrected by the
+ * measured size of the conversation. If the provider has just refused the request as too large,
+ * half the window is assumed.
  */
 const messageTokensMax = (state: State, model: Model, besides: string): number => {
   const { settings, conversation, contextTokens } = state.session;
   const refused =
-    state.name === 'Compacting' && state.mode.kind === 'overflow' && contextTokens < settings.windowTokens;
-  const windowTokens = refused ? Math.max(WINDOW_TOKENS_MIN, contextTokens / 2) : settings.windowTokens;
+    state.name === 'Compacting' &&
+    state.mode.kind === 'overflow' &&
+    contextTokens < settings.windowTokens;
+  const windowTokens = refused
+    ? Math.max(WINDOW_TOKENS_MIN, contextTokens / 2)
+    : settings.windowTokens;
   const besidesTokens = besides.length / CHARACTERS_PER_TOKEN;
   const estimated = estimateTokens(messagesOf(conversation)) + besidesTokens;
-  const tokensPerEstimated = Math.min(TOKENS_PER_ESTIMATED_MAX, Math.max(1, contextTokens / estimated));
+  const tokensPerEstimated = Math.min(
+    TOKENS_PER_ESTIMATED_MAX,
+    Math.max(1, contextTokens / estimated),
+  );
   const summaryTokens = Math.min(model.facts.outputTokensMax, windowTokens * SUMMARY_SHARE);
   return (windowTokens - summaryTokens) / tokensPerEstimated - besidesTokens;
 };
@@ -198,8 +228,8 @@ const summaryRequest = (
 };
 
 /**
- * Shortens a conversation so that it can be summarised in one request. The window may be overfull, or the session may now
- * use a model with a smaller one.
+ * Shortens a conversation so that it can be summarised in one request. The window may be overfull,
+ * or the session may now use a model with a smaller one.
  *
  * 1. A conversation that fits is unchanged. Otherwise long texts are cut, then cut more, then the
  *    oldest exchanges are omitted.
@@ -219,10 +249,13 @@ const shorten = (text: string, limitBytes: number): string => {
 };
 
 const shortenInput = (input: JsonObject, limitBytes: number): JsonObject =>
-  Object.fromEntries(Object.entries(input).map(([name, value]) => [name, shortenJson(value, limitBytes)]));
+  Object.fromEntries(
+    Object.entries(input).map(([name, value]) => [name, shortenJson(value, limitBytes)]),
+  );
 
 /** `Array.isArray` does not narrow readonly arrays. */
-const isList = (value: readonly Json[] | JsonObject): value is readonly Json[] => Array.isArray(value);
+const isList = (value: readonly Json[] | JsonObject): value is readonly Json[] =>
+  Array.isArray(value);
 
 const shortenJson = (value: Json, limitBytes: number): Json => {
   if (typeof value === 'string') return shorten(value, limitBytes);
@@ -240,7 +273,9 @@ const shortenPart = (part: AssistantPart, limitBytes: number): AssistantPart | n
 };
 
 const shortenReply = (reply: AssistantMessage, limitBytes: number): AssistantMessage => {
-  const parts = reply.parts.map((part) => shortenPart(part, limitBytes)).filter((part) => part !== null);
+  const parts = reply.parts
+    .map((part) => shortenPart(part, limitBytes))
+    .filter((part) => part !== null);
   return parts.length === 0 ? reply : { ...reply, parts };
 };
 
@@ -288,9 +323,10 @@ const omissionNote = (omitted: readonly Message[], roomTokens: number): UserText
     }
   }
   const words = lines.length === 0 ? [] : ['The user said in them:', ...lines];
-  const text = [`[${omitted.length} messages that came here are left out: they did not fit]`, ...words].join(
-    '\n',
-  );
+  const text = [
+    `[${omitted.length} messages that came here are left out: they did not fit]`,
+    ...words,
+  ].join('\n');
   return { type: 'text', origin: 'note', text };
 };
 
@@ -312,7 +348,10 @@ const omitOldest = (messages: readonly Message[], roomTokens: number): readonly 
 };
 
 /** Messages that fit into `roomTokens`, estimated at four characters per token. */
-export const fitMessages = (messages: readonly Message[], roomTokens: number): readonly Message[] => {
+export const fitMessages = (
+  messages: readonly Message[],
+  roomTokens: number,
+): readonly Message[] => {
   const fits = (some: readonly Message[]): boolean => estimateTokens(some) <= roomTokens;
   if (fits(messages)) return messages;
   for (const limitBytes of CUTS) {
@@ -325,7 +364,8 @@ export const fitMessages = (messages: readonly Message[], roomTokens: number): r
 /**
  * Text that stays verbatim when a summary replaces messages.
  *
- * 1. During a turn: the user's request. At any time: skills in use, and the text that tools want to keep (`Tool.keep`).
+ * 1. During a turn: the user's request. At any time: skills in use, and the text that tools want to
+ *    keep (`Tool.keep`).
  * 2. It stands below the summary, each piece under a heading line, so that the next summary finds
  *    it again.
  */
@@ -365,7 +405,9 @@ const currentRequest = (messages: readonly Message[], limitBytes: number): strin
   const lines: string[] = [];
   for (const message of messages.toReversed()) {
     if (message.role === 'assistant') continue;
-    lines.unshift(...message.parts.filter(isText('user')).map((part) => replaceSkill(partText(part))));
+    lines.unshift(
+      ...message.parts.filter(isText('user')).map((part) => replaceSkill(partText(part))),
+    );
     if (message.parts[0]?.type === 'result') continue;
     lines.unshift(earlierText(message, REQUEST) ?? '');
     break;
@@ -412,7 +454,8 @@ export const appendPreserved = (
   { tools, turn, limitBytes }: PreservationOptions,
 ): string => {
   const done = successfulCalls(messages);
-  const request = turn === 'running' ? [{ name: REQUEST, text: currentRequest(messages, limitBytes) }] : [];
+  const request =
+    turn === 'running' ? [{ name: REQUEST, text: currentRequest(messages, limitBytes) }] : [];
   const lists = [...tools]
     .filter(({ keep }) => keep !== undefined)
     .map((tool) => ({ name: tool.name, text: newestToolText(messages, tool, done) }));
@@ -422,14 +465,20 @@ export const appendPreserved = (
   return [summary, ...preserved].join('\n\n');
 };
 
-/** Skills in use, which a summary keeps word for word: those that the model loaded, and those that the user named. */
+/**
+ * Skills in use, which a summary keeps word for word: those that the model loaded, and those that
+ * the user named.
+ */
 
 const PREFIX = 'skill ';
 const SKILL_HEADING = /\[kept: skill ([\w-]+)\]\n/g;
 
 type PreservedText = { readonly name: string; readonly text: string };
 
-/** The texts in which a part can hold skills: a loaded one, the user's message, those of an earlier summary. */
+/**
+ * The texts in which a part can hold skills: a loaded one, the user's message, those of an earlier
+ * summary.
+ */
 const findSkills = (part: Part): readonly PreservedText[] => {
   if (part.type === 'result') {
     const skill = part.tool === 'skill' && !part.failed ? findSkill(part.text) : null;
@@ -451,7 +500,10 @@ const findSkills = (part: Part): readonly PreservedText[] => {
 /**
  * The newest text of each skill, the oldest first. If they exceed the limit, the newest ones stay.
  */
-const preservedSkills = (messages: readonly Message[], limitBytes: number): readonly PreservedText[] => {
+const preservedSkills = (
+  messages: readonly Message[],
+  limitBytes: number,
+): readonly PreservedText[] => {
   const byName = new Map<string, string>();
   for (const { parts } of messages)
     for (const { name, text } of parts.flatMap(findSkills)) {
@@ -471,5 +523,7 @@ const preservedSkills = (messages: readonly Message[], limitBytes: number): read
 /** A message of the user without the text of its skill, which stays under another heading. */
 const replaceSkill = (text: string): string => {
   const skill = findSkill(text);
-  return skill === null ? text : text.replace(skill.text, () => `(the skill ${skill.name} stands below)`);
+  return skill === null
+    ? text
+    : text.replace(skill.text, () => `(the skill ${skill.name} stands below)`);
 };

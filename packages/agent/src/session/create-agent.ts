@@ -1,4 +1,7 @@
-/** Connects models, tools, hooks, sandbox and journals to the runtime. Optional parts are loaded on first use. */
+/**
+ * Connects models, tools, hooks, sandbox and journals to the runtime. Optional parts are loaded on
+ * first use.
+ */
 
 import { existsSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
@@ -13,7 +16,12 @@ import type { Settings } from '../machine/settings.js';
 import type { State } from '../machine/state.js';
 import { attempt, reportThrough } from '../platform/attempt.js';
 import { type Clock, systemClock } from '../platform/clock.js';
-import { configFolder, homeFolder, type ProcessEnvironment, stateFolder } from '../platform/environment.js';
+import {
+  configFolder,
+  homeFolder,
+  type ProcessEnvironment,
+  stateFolder,
+} from '../platform/environment.js';
 import { isWithin, readTextOrEmpty } from '../platform/files.js';
 import type { SandboxLevel } from '../policy/decide.js';
 import type { Grant } from '../policy/grants.js';
@@ -47,7 +55,10 @@ import {
 
 export type AgentOptions = {
   readonly model: Model;
-  /** Finds another model by its id, `provider/name`, for `useModel`; rejects with the reason if there is none. */
+  /**
+   * Finds another model by its id, `provider/name`, for `useModel`; rejects with the reason if
+   * there is none.
+   */
   readonly connect?: (modelId: string) => Promise<Model>;
   readonly journals: JournalStore;
   /** Replaces the built-in tools. */
@@ -66,8 +77,8 @@ export type AgentOptions = {
   /** Names of environment variables that sandboxed commands get in addition to the usual ones. */
   readonly passEnvironment?: readonly string[];
   /**
-   * Secrets in addition to those in the environment, for example keys read from files. Each key is the name shown in
-   * place of its value wherever tool output contains it.
+   * Secrets in addition to those in the environment, for example keys read from files. Each key is
+   * the name shown in place of its value wherever tool output contains it.
    */
   readonly secrets?: Readonly<Record<string, string>>;
   readonly clock?: Clock;
@@ -79,17 +90,19 @@ export type SessionOptions = {
   /** The folder to work in. */
   readonly workspace: string;
   /**
-   * The permission rules: what runs without asking. Default: `auto`; for a resumed session what it had, if that is narrower.
+   * The permission rules: what runs without asking. Default: `auto`; for a resumed session what it
+   * had, if that is narrower.
    */
   readonly preset?: Preset;
   /**
-   * What commands can reach. Default: `workspace`, or `read-only` with the preset `plan`. If the sandbox does not work
-   * here, each command needs approval or is denied; only `off` runs commands without a sandbox.
+   * What commands can reach. Default: `workspace`, or `read-only` with the preset `plan`. If the
+   * sandbox does not work here, each command needs approval or is denied; only `off` runs commands
+   * without a sandbox.
    */
   readonly sandbox?: SandboxLevel;
   /**
-   * Patterns of hosts that tools may reach without asking (docs/permissions.md). Default: none. Not taken from the journal:
-   * pass them again when you resume.
+   * Patterns of hosts that tools may reach without asking (docs/permissions.md). Default: none. Not
+   * taken from the journal: pass them again when you resume.
    */
   readonly hosts?: readonly string[];
   /** Settings to change. Absent limits have their defaults. */
@@ -98,17 +111,28 @@ export type SessionOptions = {
   readonly watcher?: Watcher;
   /** Answers approval questions for the user. Not stored: pass it again when you resume. */
   readonly onApproval?: OnApproval;
-  /** Shuts the session down on abort, as `close` does. If it is already aborted, opening rejects with its reason. */
+  /**
+   * Shuts the session down on abort, as `close` does. If it is already aborted, opening rejects
+   * with its reason.
+   */
   readonly signal?: AbortSignal;
   /** Called before every model call of the session. Not stored: pass it again when you resume. */
   readonly stoppingPolicy?: StoppingPolicy;
-  /** With a limit in dollars: refuse a model without a price (default), or count its calls as free. */
+  /**
+   * With a limit in dollars: refuse a model without a price (default), or count its calls as free.
+   */
   readonly unpriced?: Unpriced;
-  /** With `resume`: what the user has allowed in this process, for example in the session that was forked. Default: nothing. */
+  /**
+   * With `resume`: what the user has allowed in this process, for example in the session that was
+   * forked. Default: nothing.
+   */
   readonly grants?: readonly Grant[];
   /** Id of the session to resume; without it a new session starts. */
   readonly resume?: string;
-  /** With `resume`: even if another process may have the session open. That process stops before it writes again. */
+  /**
+   * With `resume`: even if another process may have the session open. That process stops before it
+   * writes again.
+   */
   readonly takeOver?: boolean;
 };
 
@@ -117,7 +141,10 @@ export type Agent = {
   open(options: SessionOptions): Promise<Session>;
 };
 
-/** The parts that all sessions of an agent share. Throws a TypeError if the model or a tool is invalid. */
+/**
+ * The parts that all sessions of an agent share. Throws a TypeError if the model or a tool is
+ * invalid.
+ */
 const createParts = ({
   model,
   connect,
@@ -185,7 +212,13 @@ const resumeSession = async (
   const watcher = sessionWatcher(parts, id, session);
   const { tornTail } = await runtime.open(id, {
     patch: (before, origin) => {
-      const settings = resumedSettings(model, workspace, session, { settings: before, origin }, probe);
+      const settings = resumedSettings(
+        model,
+        workspace,
+        session,
+        { settings: before, origin },
+        probe,
+      );
       reportMissingSandbox(settings.sandbox, probe, report);
       refuseUnpriced(model, settings.limits, unpriced);
       return differences(before, settings);
@@ -222,7 +255,11 @@ const createSessionTaskTool = async (parts: LocalParts, parentId: string): Promi
     import('./task.js'),
     import('./instructions.js'),
   ]);
-  const instructTask = async ({ workspace, sandbox = 'off', writtenRules }: Settings): Promise<string> => {
+  const instructTask = async ({
+    workspace,
+    sandbox = 'off',
+    writtenRules,
+  }: Settings): Promise<string> => {
     const place = {
       ...({ workspace, preset: 'plan', clock, writtenRules } as const),
       sandbox: Promise.resolve(sandbox),
@@ -230,7 +267,13 @@ const createSessionTaskTool = async (parts: LocalParts, parentId: string): Promi
     return redactor.clean(`${await composeInstructions(place, report)}\n\n${taskInstructions}`);
   };
   return createTaskTool(
-    createTaskSessions({ parentId, clock, journals, runtime: () => parts.runtime, instruct: instructTask }),
+    createTaskSessions({
+      parentId,
+      clock,
+      journals,
+      runtime: () => parts.runtime,
+      instruct: instructTask,
+    }),
   );
 };
 
@@ -246,8 +289,8 @@ const closeOn = (signal: AbortSignal | undefined, session: Session): Session => 
 };
 
 /**
- * Creates an agent: one model, one journal store, any number of sessions. Throws a TypeError if the model or a tool is
- * invalid.
+ * Creates an agent: one model, one journal store, any number of sessions. Throws a TypeError if the
+ * model or a tool is invalid.
  */
 export const createAgent = (options: AgentOptions): Agent => {
   const { journals, tasks = false } = options;
@@ -258,7 +301,8 @@ export const createAgent = (options: AgentOptions): Agent => {
     clock,
     machine: agentMachine.fingerprint,
     equip: async ({ workspace }, sessionId, startedBy) => {
-      const taskTools = tasks && startedBy === null ? [await createSessionTaskTool(parts, sessionId)] : [];
+      const taskTools =
+        tasks && startedBy === null ? [await createSessionTaskTool(parts, sessionId)] : [];
       const from = startedBy === null ? 'user' : 'task';
       return equip(agent, { workspace, sessionId, startedBy: from }, taskTools);
     },
@@ -292,24 +336,36 @@ export const openSession = async (options: AgentOptions & SessionOptions): Promi
 export type PromptOptions = {
   /** Cancels the turn on abort; the turn's reason is then `cancelled`. */
   readonly signal?: AbortSignal;
-  /** If a turn is running: send the text with its next tool results (`steer`, the default), or after the turn. */
+  /**
+   * If a turn is running: send the text with its next tool results (`steer`, the default), or after
+   * the turn.
+   */
   readonly mode?: InputMode;
 };
 
 export type Session = {
   readonly id: string;
-  /** The incomplete last line that was cut off the journal of a resumed session; null if there was none. */
+  /**
+   * The incomplete last line that was cut off the journal of a resumed session; null if there was
+   * none.
+   */
   readonly tornTail: OpenJournal['tornTail'];
-  /** Sends a user event. When it resolves, the event is durable and applied; `seq` is its number in the journal. */
+  /**
+   * Sends a user event. When it resolves, the event is durable and applied; `seq` is its number in
+   * the journal.
+   */
   send(input: Input): Promise<{ readonly seq: number }>;
   state(): Promise<State>;
   /**
-   * Sends a prompt, waits until the session is idle and returns the turn. A failed model call is a result, not an
-   * exception. Rejects with the error that stopped the session. If the signal is already aborted, rejects with its
-   * reason and sends nothing.
+   * Sends a prompt, waits until the session is idle and returns the turn. A failed model call is a
+   * result, not an exception. Rejects with the error that stopped the session. If the signal is
+   * already aborted, rejects with its reason and sends nothing.
    */
   prompt(text: string, options?: PromptOptions): Promise<Turn>;
-  /** The journal's entries from `from` on (default: the first), then new ones as they come; ends with the session. */
+  /**
+   * The journal's entries from `from` on (default: the first), then new ones as they come; ends
+   * with the session.
+   */
   events(from?: number): AsyncIterable<Entry>;
   /** Calls `watcher` with every step from now on; the returned function removes it. */
   watch(watcher: Watcher): () => void;
@@ -327,17 +383,23 @@ export type Session = {
   /** Background commands of the session, oldest first: their output and status, and `kill`. */
   jobs(): readonly Job[];
   /**
-   * Stores a picture so that an input can include it (`UserInput.images`). Rejects if the format is not supported or the
-   * picture is too large.
+   * Stores a picture so that an input can include it (`UserInput.images`). Rejects if the format is
+   * not supported or the picture is too large.
    */
   keepPicture(bytes: Uint8Array): Promise<Image>;
   /** Replaces secrets in a text, as is done with tool output. */
   redact(text: string): string;
-  /** Resolves when the session waits for the user; rejects with the error that stopped it, for example a full disk. */
+  /**
+   * Resolves when the session waits for the user; rejects with the error that stopped it, for
+   * example a full disk.
+   */
   idle(): Promise<State>;
   /** Resolves when the session is shut down; rejects if an error stopped it. */
   readonly ended: Promise<void>;
-  /** Stops all running work and shuts the session down. When it resolves, the journal's lock is released. */
+  /**
+   * Stops all running work and shuts the session down. When it resolves, the journal's lock is
+   * released.
+   */
   close(): Promise<void>;
 };
 
@@ -353,7 +415,10 @@ const connect = (
   { id, tornTail, unpriced }: ConnectedSession,
 ): Session => {
   const session = runtime.find(id);
-  const prompt = async (text: string, { signal, mode = 'steer' }: PromptOptions = {}): Promise<Turn> => {
+  const prompt = async (
+    text: string,
+    { signal, mode = 'steer' }: PromptOptions = {},
+  ): Promise<Turn> => {
     signal?.throwIfAborted();
     const before = session.state.session.usage;
     await session.send({ type: 'UserInput', text, mode });
@@ -413,7 +478,10 @@ const prepareSession = async (
     (settings) => settings.sandbox ?? 'off',
   );
   const { writtenRules } = options.settings ?? {};
-  const standard = await composeInstructions({ workspace, preset, clock, sandbox, writtenRules }, report);
+  const standard = await composeInstructions(
+    { workspace, preset, clock, sandbox, writtenRules },
+    report,
+  );
   const instructions = moreInstructions === '' ? standard : `${standard}\n\n${moreInstructions}`;
   const [settings, probe] = await Promise.all([deciding, probing]);
   reportMissingSandbox(settings.sandbox, probe, report);
@@ -422,7 +490,10 @@ const prepareSession = async (
 
 const HEAD_BYTES_MAX = 4_096;
 
-/** The current git branch; undefined if the workspace is not the root of a repository, or HEAD is detached. */
+/**
+ * The current git branch; undefined if the workspace is not the root of a repository, or HEAD is
+ * detached.
+ */
 const readBranch = async (workspace: string): Promise<string | undefined> => {
   // A missing or unreadable HEAD file gives an empty text, and so no branch.
   const head = await readTextOrEmpty(path.join(workspace, '.git', 'HEAD'), HEAD_BYTES_MAX);
@@ -435,13 +506,19 @@ type Place = {
   readonly clock: Clock;
   /** Files that they forbid or ask about are not imported by an AGENTS.md file. */
   readonly writtenRules?: readonly WrittenRule[] | undefined;
-  /** A promise, since the sandbox probe takes as long as reading the files; both run at the same time. */
+  /**
+   * A promise, since the sandbox probe takes as long as reading the files; both run at the same
+   * time.
+   */
   readonly sandbox: Promise<NonNullable<Settings['sandbox']>>;
 };
 
 const isGuarded = (file: string, workspace: string, rules: readonly WrittenRule[]): boolean =>
   rules.some(
-    (rule) => rule.kind === 'path' && rule.decision !== 'allow' && matchesPath(rule.pattern, file, workspace),
+    (rule) =>
+      rule.kind === 'path' &&
+      rule.decision !== 'allow' &&
+      matchesPath(rule.pattern, file, workspace),
   );
 
 /** Builds the system prompt; reports AGENTS.md files that could not be used. */
@@ -478,14 +555,19 @@ const equip = async (
   { workspace, sessionId, startedBy }: EquippedSession,
   taskTools: readonly Tool[] = [],
 ): Promise<SessionDependencies> => {
-  const [{ createFileMemory }, { createJobs }, { compactionInstructions }, { createLateHooks }, builtin] =
-    await Promise.all([
-      import('../tools/file-change.js'),
-      import('../tools/jobs.js'),
-      import('./instructions.js'),
-      import('../workspace/late-hooks.js'),
-      tools === undefined ? import('../tools/builtin-tools.js') : null,
-    ]);
+  const [
+    { createFileMemory },
+    { createJobs },
+    { compactionInstructions },
+    { createLateHooks },
+    builtin,
+  ] = await Promise.all([
+    import('../tools/file-change.js'),
+    import('../tools/jobs.js'),
+    import('./instructions.js'),
+    import('../workspace/late-hooks.js'),
+    tools === undefined ? import('../tools/builtin-tools.js') : null,
+  ]);
   const environment = process.env;
   const sandbox = createSessionSandbox({ environment, passEnvironment, sessionId });
   const findLosses: FindLosses = async (folder, paths) =>
@@ -532,17 +614,25 @@ const equip = async (
   };
 };
 
-/** The agent for sessions that an engine keeps. It has no tool `task`: an engine's sessions start no others. */
+/**
+ * The agent for sessions that an engine keeps. It has no tool `task`: an engine's sessions start no
+ * others.
+ */
 
 export type EngineAgentOptions = Omit<AgentOptions, 'journals' | 'tasks'> & {
-  /** Asked before every model call of each session that is prepared here. All nodes must have it. */
+  /**
+   * Asked before every model call of each session that is prepared here. All nodes must have it.
+   */
   readonly stoppingPolicy?: StoppingPolicy;
   /** Whether `moreTools` work only where they are connected, as those of MCP servers do. */
   readonly isBound?: boolean;
 };
 
 export type EngineAgent = {
-  /** The settings and instructions of a new session. Call it where the workspace is: it reads its files. */
+  /**
+   * The settings and instructions of a new session. Call it where the workspace is: it reads its
+   * files.
+   */
   prepare(
     session: Pick<SessionOptions, 'workspace' | 'preset' | 'sandbox' | 'hosts' | 'settings'>,
   ): Promise<NewSession>;
@@ -554,7 +644,10 @@ export type EngineAgent = {
   }): Promise<SessionDependencies>;
 };
 
-/** The same model, tools, hooks after tools and sandbox as `createAgent` gives to sessions in this process. */
+/**
+ * The same model, tools, hooks after tools and sandbox as `createAgent` gives to sessions in this
+ * process.
+ */
 export const agentOnEngine = (options: EngineAgentOptions): EngineAgent => {
   const { stoppingPolicy, isBound = false } = options;
   const policy = stoppingPolicy === undefined ? {} : { stoppingPolicy };
@@ -574,18 +667,20 @@ export const agentOnEngine = (options: EngineAgentOptions): EngineAgent => {
 };
 
 /**
- * Folders in which no session works: the agent writes its workspace without a question, and there other programs would obey
- * what it writes.
+ * Folders in which no session works: the agent writes its workspace without a question, and there
+ * other programs would obey what it writes.
  *
  * 1. Real absolute paths are judged, so the folder `.git/hooks` is one however it was opened.
- * 2. A repository may lie below such a name, as a worktree in `.cursor/worktrees` does: names above its root don't count.
- *    `.git`, folders of the system and those of Pawl always do.
+ * 2. A repository may lie below such a name, as a worktree in `.cursor/worktrees` does: names above
+ *    its root don't count. `.git`, folders of the system and those of Pawl always do.
  */
 
 /** Folders that are no workspace themselves; folders below them may be. */
 const SYSTEM_TOPS = ['/', '/usr', '/var', '/run'];
 /** Folders in which nothing is a workspace. */
-const SYSTEM = '/etc /boot /proc /sys /bin /sbin /lib /lib64 /usr/bin /usr/sbin /usr/lib'.split(' ');
+const SYSTEM = '/etc /boot /proc /sys /bin /sbin /lib /lib64 /usr/bin /usr/sbin /usr/lib'.split(
+  ' ',
+);
 /** Memory that is used as a disk, in a folder of the system. */
 const SHARED_MEMORY = '/dev/shm';
 
@@ -614,13 +709,17 @@ export const workspaceFault = (folder: string, environment: ProcessEnvironment):
     return 'it lies in .git: git obeys its configuration and runs its hooks';
   const root = repositoryAbove(folder);
   const home = homeFolder(environment);
-  if (root === null && isWithin(folder, home) && isSecretPath(folder, home)) return 'secrets are kept there';
+  if (root === null && isWithin(folder, home) && isSecretPath(folder, home))
+    return 'secrets are kept there';
   const protection = findProtection(root === null ? folder : path.relative(root, folder));
   return protection === null ? null : `it lies in ${protection.path}: ${protection.why}`;
 };
 
 /** The whole refusal, with what to do; null for a folder that can be a workspace. */
-export const workspaceRefusal = (folder: string, environment: ProcessEnvironment): string | null => {
+export const workspaceRefusal = (
+  folder: string,
+  environment: ProcessEnvironment,
+): string | null => {
   const why = workspaceFault(folder, environment);
   return why === null
     ? null

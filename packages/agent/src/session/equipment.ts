@@ -22,7 +22,10 @@ export type SessionDependencies = {
   readonly tools: readonly Tool[];
   readonly files: FileMemory;
   readonly jobs: Jobs;
-  /** The request for a summary, at the end of the conversation. `wish`: the user's wish about its content. */
+  /**
+   * The request for a summary, at the end of the conversation. `wish`: the user's wish about its
+   * content.
+   */
   compactionInstructions(wish: string | null): string;
   /** null: no hooks are connected, and a requested phase fails. */
   readonly hooks: Hooks | null;
@@ -32,7 +35,10 @@ export type SessionDependencies = {
    * Asked before every model call, unless the session has another policy. Absent: there is none.
    */
   readonly stoppingPolicy?: StoppingPolicy | null;
-  /** Whether tools work only where they are connected, so that models are called there too. Absent: no. */
+  /**
+   * Whether tools work only where they are connected, so that models are called there too. Absent:
+   * no.
+   */
   readonly isBound?: boolean;
   /** Replaces secrets in what tools return. Absent: nothing is secret. */
   readonly redactor?: Redactor;
@@ -108,13 +114,19 @@ type HeaderFacts = {
   readonly prices: Prices | null;
 };
 
-/** Stores the prompt, then makes the header that names it: no header is ever durable without what it names. */
+/**
+ * Stores the prompt, then makes the header that names it: no header is ever durable without what it
+ * names.
+ */
 export const beginHeader = async (
   { sessionId, createdAt, settings, startedBy, machine, prices }: HeaderFacts,
   frozen: FrozenPrompt,
   blobs: Blobs,
 ): Promise<Header> => {
-  const [instructions, tools] = await Promise.all([blobs.put(frozen.instructions), blobs.put(frozen.tools)]);
+  const [instructions, tools] = await Promise.all([
+    blobs.put(frozen.instructions),
+    blobs.put(frozen.tools),
+  ]);
   return {
     version: 1,
     sessionId,
@@ -154,6 +166,10 @@ export const gatherEquipment = (
 
 /** Ids sort by time, also as file names. */
 export const newSessionId = (clock: Clock): string => {
-  const time = new Date(clock.now()).toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-');
+  const time = new Date(clock.now())
+    .toISOString()
+    .slice(0, 19)
+    .replaceAll(/[-:]/g, '')
+    .replace('T', '-');
   return `${time}-${randomBytes(4).toString('hex')}`;
 };

@@ -1,4 +1,7 @@
-/** Texts that tell a model what to do: the system prompt, the workspace's AGENTS.md files, the requests of a summary and of a task. */
+/**
+ * Texts that tell a model what to do: the system prompt, the workspace's AGENTS.md files, the
+ * requests of a summary and of a task.
+ */
 
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
@@ -22,7 +25,9 @@ export type InstructionFacts = {
   readonly sandbox: NonNullable<Settings['sandbox']>;
 };
 
-const ROLE = `You are Pawl, a coding agent. You work in one folder, the workspace, through the tools you are given, and the user sees every call and its result.`;
+const ROLE =
+  'You are Pawl, a coding agent. You work in one folder, the workspace, through the tools you ' +
+  'are given, and the user sees every call and its result.';
 
 const WORK = `# How to work
 - Find out before you change: look for the code in question, read it, and read how it is called and tested. Follow the conventions you find there rather than your own.
@@ -50,11 +55,18 @@ const REPORT = `# How to answer
 - Name places as path:line.`;
 
 const permissions: Readonly<Record<Preset, string>> = {
-  plan: 'You may only read. Changes are denied: answer with a plan that names the files and the steps.',
+  plan:
+    'You may only read. Changes are denied: answer with a plan that names the files and the ' +
+    'steps.',
   careful:
-    'The user is asked before every edit, and before a command deletes or overwrites what git could not restore.',
-  auto: 'Changes in the workspace are allowed without a question. File tools reach only the workspace.',
-  ci: 'Nobody watches. Changes in the workspace are allowed, what is not is denied without a question. File tools reach only the workspace.',
+    'The user is asked before every edit, and before a command deletes or overwrites what ' +
+    'git could not restore.',
+  auto:
+    'Changes in the workspace are allowed without a question. File tools reach only the ' +
+    'workspace.',
+  ci:
+    'Nobody watches. Changes in the workspace are allowed, what is not is denied without a ' +
+    'question. File tools reach only the workspace.',
 };
 
 const INSIDE = 'a sandbox without network, secrets and the rest of the home folder';
@@ -62,10 +74,15 @@ const INSIDE = 'a sandbox without network, secrets and the rest of the home fold
 const sandboxes: Readonly<Record<NonNullable<Settings['sandbox']>, string>> = {
   workspace: `Commands run unasked in ${INSIDE}; what leaves it is asked for or denied.`,
   'workspace+net':
-    'Commands run unasked in a sandbox without secrets and the rest of the home folder; what leaves it is asked for or denied.',
-  'read-only': `Commands run unasked in ${INSIDE}, and can write nothing but temporary files; what leaves it is denied.`,
+    'Commands run unasked in a sandbox without secrets and the rest of the home folder; what ' +
+    'leaves it is asked for or denied.',
+  'read-only':
+    `Commands run unasked in ${INSIDE}, and can write nothing but temporary files; what leaves ` +
+    'it is denied.',
   off: 'Commands run unconfined, as the user: keep them inside the workspace.',
-  missing: 'There is no sandbox on this machine: each command is asked for, or denied where nobody watches.',
+  missing:
+    'There is no sandbox on this machine: each command is asked for, or denied where nobody ' +
+    'watches.',
 };
 
 /** The text in one line: a name with a line break can't pretend to be an instruction. */
@@ -84,20 +101,26 @@ const environment = (facts: InstructionFacts): string => {
 
 const agentsSection = (files: readonly AgentsFile[]): readonly string[] => {
   if (files.length === 0) return [];
-  const intro = `# Instructions of this workspace\nFrom its AGENTS.md files and what they import, nearest first. They hold unless the user says otherwise; where two disagree, the nearer one wins.`;
+  const intro =
+    `# Instructions of this workspace\nFrom its AGENTS.md files and what they import, nearest ` +
+    'first. They hold unless the user says otherwise; where two disagree, the nearer one wins.';
   return [intro, ...files.map(({ path, text }) => `## ${oneLine(path)}\n${text.trimEnd()}`)];
 };
 
 /** The instructions of a session: at most 4 kB, plus the workspace's own files. */
 export const instructionsFor = (facts: InstructionFacts): string =>
-  [ROLE, WORK, OUTCOMES, REPORT, environment(facts), ...agentsSection(facts.agentsFiles)].join('\n\n');
+  [ROLE, WORK, OUTCOMES, REPORT, environment(facts), ...agentsSection(facts.agentsFiles)].join(
+    '\n\n',
+  );
 
 /**
- * Reads the workspace's own instructions: AGENTS.md files from the workspace up to the repository's root, nearest first.
+ * Reads the workspace's own instructions: AGENTS.md files from the workspace up to the repository's
+ * root, nearest first.
  *
  * 1. A folder without AGENTS.md may have CLAUDE.md instead, and any folder also CLAUDE.local.md.
- * 2. A file that imports others (`@docs/rules.md`) is followed by them. They are documents of the repository: no link leads
- *    out, none is hidden, named like secrets, or a file that the user's rules forbid to read.
+ * 2. A file that imports others (`@docs/rules.md`) is followed by them. They are documents of the
+ *    repository: no link leads out, none is hidden, named like secrets, or a file that the user's
+ *    rules forbid to read.
  * 3. Each file counts once, and all of them together have a limit.
  */
 
@@ -122,15 +145,20 @@ export type AgentsFiles = {
 };
 
 type Loaded =
-  | { readonly kind: 'loaded'; readonly real: string; readonly bytes: Buffer; readonly wholeBytes: number }
+  | {
+      readonly kind: 'loaded';
+      readonly real: string;
+      readonly bytes: Buffer;
+      readonly wholeBytes: number;
+    }
   | { readonly kind: 'absent' }
   | { readonly kind: 'unusable'; readonly why: string };
 
 type Place = { readonly file: string; readonly workspace: string; readonly top: string };
 
 /**
- * Reads at most `room` bytes. It follows no symlink out of `top`, which could show the model any file, and above the
- * workspace it reads no file of another user.
+ * Reads at most `room` bytes. It follows no symlink out of `top`, which could show the model any
+ * file, and above the workspace it reads no file of another user.
  */
 const load = async ({ file, workspace, top }: Place, room: number): Promise<Loaded> => {
   try {
@@ -141,12 +169,18 @@ const load = async ({ file, workspace, top }: Place, room: number): Promise<Load
     const opened = await openRegular(real, { follow: false });
     try {
       const bytes = await readUpTo(opened.file, opened.status, room);
-      return { kind: 'loaded', real, bytes, wholeBytes: Math.max(opened.status.size, bytes.length) };
+      return {
+        kind: 'loaded',
+        real,
+        bytes,
+        wholeBytes: Math.max(opened.status.size, bytes.length),
+      };
     } finally {
       await opened.file.close();
     }
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return { kind: 'absent' };
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT')
+      return { kind: 'absent' };
     return { kind: 'unusable', why: systemFault(error, file) };
   }
 };
@@ -179,8 +213,10 @@ class Reader {
     const loaded = await load({ ...this.#within, file }, this.#room);
     if (loaded.kind === 'absent') return false;
     const shown = path.relative(this.#within.workspace, file);
-    const fault = loaded.kind === 'unusable' ? loaded.why : depth > 0 ? this.#importFault(loaded.real) : null;
-    if (fault !== null) this.warnings.push(`${shown} is not ${depth > 0 ? 'imported' : 'used'}: ${fault}`);
+    const fault =
+      loaded.kind === 'unusable' ? loaded.why : depth > 0 ? this.#importFault(loaded.real) : null;
+    if (fault !== null)
+      this.warnings.push(`${shown} is not ${depth > 0 ? 'imported' : 'used'}: ${fault}`);
     if (fault !== null || loaded.kind === 'unusable' || this.#seen.has(loaded.real)) return true;
     this.#seen.add(loaded.real);
     this.#room -= loaded.bytes.length;
@@ -188,7 +224,8 @@ class Reader {
     const cut = omittedBytes > 0 ? `\n[${omittedBytes} more bytes of ${shown} are left out]` : '';
     if (omittedBytes > 0)
       this.warnings.push(
-        `${shown} is cut: AGENTS.md files together may have ${BYTES_MAX} bytes, ${omittedBytes} are left out`,
+        `${shown} is cut: AGENTS.md files together may have ${BYTES_MAX} bytes, ` +
+          `${omittedBytes} are left out`,
       );
     const text = decodeText(loaded.bytes);
     if (`${text}${cut}`.trim() !== '') this.files.push({ path: shown, text: `${text}${cut}` });
@@ -200,7 +237,8 @@ class Reader {
     if (depth > DEPTH_MAX) return;
     for (const written of importedPaths(text)) {
       if (++this.#imports > IMPORTS_MAX) return;
-      if (written.startsWith('/')) continue; // in most repositories an alias of modules: `@/lib/sum`
+      // in most repositories an alias of modules: `@/lib/sum`
+      if (written.startsWith('/')) continue;
       if (written.startsWith('~/'))
         this.warnings.push(`@${written} is not imported: only files of the repository are`);
       else await this.take(path.join(folder, written), depth);
@@ -214,8 +252,8 @@ class Reader {
 }
 
 /**
- * Loads all files. An unusable file is a warning and never rejects. `workspace` is a real path; `mayRead` says of a real
- * path whether the user's rules let a file import it.
+ * Loads all files. An unusable file is a warning and never rejects. `workspace` is a real path;
+ * `mayRead` says of a real path whether the user's rules let a file import it.
  */
 export const loadAgentsFiles = async (
   workspace: string,
@@ -233,12 +271,18 @@ export const loadAgentsFiles = async (
 
 /** Imports in an instructions file: `@docs/rules.md`, as Claude Code writes them. */
 
-/** Documents. Anything else, such as a configuration with passwords, is not sent to a model because a file names it. */
+/**
+ * Documents. Anything else, such as a configuration with passwords, is not sent to a model because
+ * a file names it.
+ */
 const DOCUMENT = /\.(?:md|mdx|markdown|txt|rst|adoc)$/i;
 /** Names of files that hold secrets in spite of their extension. */
 const SECRET_NAME =
   /(?:^|[._ -])(?:secrets?|credentials?|passwords?|passwd|tokens?|private[._ -]?keys?)(?:[._ -]|$)/i;
-/** Hidden folders that hold documents for agents and readers; others, such as `.git`, are no place for imports. */
+/**
+ * Hidden folders that hold documents for agents and readers; others, such as `.git`, are no place
+ * for imports.
+ */
 const HIDDEN_FOLDERS: ReadonlySet<string> = new Set(['.agents', '.claude', '.github']);
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
@@ -256,7 +300,10 @@ const stripCode = (text: string): string => {
   return lines.join('\n').replace(/(`+)(?!`)[\s\S]*?[^`]\1(?!`)/g, ' ');
 };
 
-/** The paths that a text imports, as they are written, each once. Words such as `@user` are among them. */
+/**
+ * The paths that a text imports, as they are written, each once. Words such as `@user` are among
+ * them.
+ */
 const importedPaths = (text: string): readonly string[] => [
   ...new Set(
     [...stripCode(text).matchAll(/(?<=^|\s|\()@([^\s@]+)/gm)].flatMap(
@@ -273,7 +320,9 @@ const importFault = (path: string): string | null => {
     return 'only documents are imported (.md, .mdx, .txt, .rst, .adoc)';
   if (folders.some((folder) => folder.startsWith('.') && !HIDDEN_FOLDERS.has(folder)))
     return 'it lies in a hidden folder';
-  return path.split('/').some((part) => SECRET_NAME.test(part)) ? 'its name is one of secrets' : null;
+  return path.split('/').some((part) => SECRET_NAME.test(part))
+    ? 'its name is one of secrets'
+    : null;
 };
 
 const ask = `Stop here: summarise the conversation up to this point. You will go on with your summary in place of the conversation, and you can't look anything up in it: what you leave out is lost.
@@ -295,11 +344,12 @@ const WISHES_MAX = 4_000;
 const cutUserText = (wishes: string): string =>
   wishes.length <= WISHES_MAX
     ? wishes
-    : `${wishes.slice(0, WISHES_MAX)}\n[${wishes.length - WISHES_MAX} more characters were left out]`;
+    : `${wishes.slice(0, WISHES_MAX)}\n[${wishes.length - WISHES_MAX} more characters were ` +
+      'left out]';
 
 /**
- * The request for a summary at the end of a conversation, from which alone the work can continue. `wish` says in the
- * user's words what to keep; null for no wish.
+ * The request for a summary at the end of a conversation, from which alone the work can continue.
+ * `wish` says in the user's words what to keep; null for no wish.
  */
 export const compactionInstructions = (wish: string | null): string => {
   const wishes = wish?.trim() ?? '';

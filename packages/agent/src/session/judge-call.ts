@@ -5,26 +5,45 @@ import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { CallPreview } from '../machine/call.js';
 import { attempt } from '../platform/attempt.js';
 import { type JsonLimits, parseBounded } from '../platform/untrusted-input.js';
-import { type CallFacts, type CallTraits, type JudgedCall, shortTitle } from '../policy/judged-call.js';
+import {
+  type CallFacts,
+  type CallTraits,
+  type JudgedCall,
+  shortTitle,
+} from '../policy/judged-call.js';
 import { markSensitivePaths } from '../policy/paths.js';
 import type { RawCall } from '../ports/model.js';
 import type { Judgement, PreviewContext, Tool } from '../ports/tool.js';
 import type { Redactor } from '../secrets/redactor.js';
 import type { Equipment, RunningSession } from './equipment.js';
 import { takeJudgement, takePreview } from './outside-values.js';
-import { cutText, NO_REDACTOR, redactJudgement, redactPreview, refusePlaceholder } from './result-text.js';
+import {
+  cutText,
+  NO_REDACTOR,
+  redactJudgement,
+  redactPreview,
+  refusePlaceholder,
+} from './result-text.js';
 
 /**
- * Judges calls before the reply is journaled (docs/rules.md#judged-calls). Text that is not a JSON object is never
- * repaired.
+ * Judges calls before the reply is journaled (docs/rules.md#judged-calls). Text that is not a JSON
+ * object is never repaired.
  */
 
 const QUOTED_BYTES = 400;
 const NO_FACTS: CallFacts = { argv: [], paths: [], hosts: [], shape: '' };
 /** Traits of a call that can never start. */
-const NO_TRAITS: CallTraits = { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 0 };
+const NO_TRAITS: CallTraits = {
+  effect: 'pure',
+  parallelSafe: true,
+  mutating: false,
+  deadlineMs: 0,
+};
 
-/** More than any tool needs. Code that hashes and writes states recurses through the input of a call. */
+/**
+ * More than any tool needs. Code that hashes and writes states recurses through the input of a
+ * call.
+ */
 const INPUT_LIMITS: JsonLimits = { depthMax: 100, charactersMax: 8_000_000 };
 
 type Input =
@@ -68,7 +87,11 @@ const judgeInput = async (
   if (refused !== null) return refused;
   const judged = await attempt(() => tool.judge(input, workspace));
   if (judged.kind === 'done') return redactJudgement(redactor, takeJudgement(judged.value));
-  return { kind: 'invalid', field: 'input', why: `the tool could not judge it: ${judged.fault.message}` };
+  return {
+    kind: 'invalid',
+    field: 'input',
+    why: `the tool could not judge it: ${judged.fault.message}`,
+  };
 };
 
 /**
@@ -105,7 +128,14 @@ export const judgeCall = async (
   const traits = { ...tool.traits, deadlineMs, ...previews };
   const placed = markSensitivePaths(facts, workspace, homedir());
   const titled = title === undefined ? {} : { title: shortTitle(title) };
-  return { ...named, input: judgement.input, verdict: { kind: 'ok' }, traits, facts: placed, ...titled };
+  return {
+    ...named,
+    input: judgement.input,
+    verdict: { kind: 'ok' },
+    traits,
+    facts: placed,
+    ...titled,
+  };
 };
 
 /** Time limit for a preview. After that the user is asked without one. */
@@ -124,7 +154,9 @@ export class Previews {
   readonly #remember: () => Promise<void>;
   readonly #running = new Map<string, AbortController>();
 
-  /** `remember` resolves when the session knows again which files were read before it was resumed. */
+  /**
+   * `remember` resolves when the session knows again which files were read before it was resumed.
+   */
   constructor(equipment: Equipment, session: RunningSession, remember: () => Promise<void>) {
     this.#equipment = equipment;
     this.#session = session;
@@ -152,7 +184,8 @@ export class Previews {
     this.#running.set(key, stop);
     const preview = await this.#askTool(call, stop.signal);
     if (this.#running.get(key) === stop) this.#running.delete(key);
-    if (!stop.signal.aborted) this.#session.post({ type: 'CallPreviewed', batchId, callId, preview });
+    if (!stop.signal.aborted)
+      this.#session.post({ type: 'CallPreviewed', batchId, callId, preview });
   }
 
   async #askTool(call: JudgedCall, signal: AbortSignal): Promise<CallPreview> {
@@ -170,7 +203,11 @@ export class Previews {
     return preview;
   }
 
-  async #requestPreview(tool: Tool, { input, facts }: JudgedCall, signal: AbortSignal): Promise<CallPreview> {
+  async #requestPreview(
+    tool: Tool,
+    { input, facts }: JudgedCall,
+    signal: AbortSignal,
+  ): Promise<CallPreview> {
     await this.#remember();
     const { files } = this.#equipment;
     const { workspace } = this.#session.state().session.settings;

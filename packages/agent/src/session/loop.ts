@@ -1,6 +1,13 @@
 import { attempt, attemptNow } from '../platform/attempt.js';
 import type { Clock } from '../platform/clock.js';
-import type { AgentTypes, Entry, EntryDraft, Header, Journal, MachineTypes } from '../ports/journal.js';
+import type {
+  AgentTypes,
+  Entry,
+  EntryDraft,
+  Header,
+  Journal,
+  MachineTypes,
+} from '../ports/journal.js';
 import type { Stepped, Watcher } from '../ports/session.js';
 
 type WithoutTime<E> = E extends unknown ? Omit<E, 'at'> : never;
@@ -9,24 +16,37 @@ type WithoutTime<E> = E extends unknown ? Omit<E, 'at'> : never;
 export type Posted<M extends MachineTypes = AgentTypes> = WithoutTime<M['event']>;
 
 /**
- * Called when a posted event is durable and applied, with the state after it. `accepted`: it changed the machine's state,
- * and its actions are performed. They are not performed when the disk is full.
+ * Called when a posted event is durable and applied, with the state after it. `accepted`: it
+ * changed the machine's state, and its actions are performed. They are not performed when the disk
+ * is full.
  */
-export type OnApplied<M extends MachineTypes = AgentTypes> = (accepted: boolean, state: M['state']) => void;
+export type OnApplied<M extends MachineTypes = AgentTypes> = (
+  accepted: boolean,
+  state: M['state'],
+) => void;
 
 /** Queues an event for the session. Ignored after the session has ended. */
-export type Post<M extends MachineTypes = AgentTypes> = (event: Posted<M>, onApplied?: OnApplied<M>) => void;
+export type Post<M extends MachineTypes = AgentTypes> = (
+  event: Posted<M>,
+  onApplied?: OnApplied<M>,
+) => void;
 
 /** What the loop needs to know about a machine: its step, and how to journal its events. */
 export type MachineAdapter<M extends MachineTypes> = {
   step(state: M['state'], event: M['event']): Omit<Stepped<M>, 'seq' | 'event'>;
   /** Whether the event is shown at once and not journaled immediately. */
   isVolatile(event: M['event']): boolean;
-  /** Merges a volatile event into `pending`, to journal both later; null if there is nothing to journal. */
+  /**
+   * Merges a volatile event into `pending`, to journal both later; null if there is nothing to
+   * journal.
+   */
   merge(pending: M['event'] | null, event: M['event']): M['event'] | null;
   /** Whether `next` contains everything in `pending`. */
   contains(next: M['event'], pending: M['event']): boolean;
-  /** The id of the work that the event starts, for which a group may wait (see `prepare`); null for other events. */
+  /**
+   * The id of the work that the event starts, for which a group may wait (see `prepare`); null for
+   * other events.
+   */
   startedId(event: Posted<M>): string | null;
 };
 
@@ -56,27 +76,35 @@ type Item<M extends MachineTypes> = {
 
 /** Events that are journaled together. */
 type Group<M extends MachineTypes> = {
-  readonly steps: { readonly item: Item<M>; readonly stepped: Stepped<M>; readonly accepted: boolean }[];
+  readonly steps: {
+    readonly item: Item<M>;
+    readonly stepped: Stepped<M>;
+    readonly accepted: boolean;
+  }[];
   readonly drafts: EntryDraft<M>[];
   /** Ids of announced work whose starting event has not arrived yet. */
   readonly starting: Set<string>;
 };
 
 /**
- * A session of any machine that is open in this process, and the only loop: event -> step -> journal -> perform.
+ * A session of any machine that is open in this process, and the only loop: event -> step ->
+ * journal -> perform.
  *
- * 1. Events are stepped one by one, in the order in which they were posted. Each gets its time when it is stepped.
- * 2. Events that are queued together are journaled with one append. Only after the append has resolved are actions
- *    performed, steps shown and senders answered. If it rejects, the session ends, and the state stays as journaled.
- * 3. Volatile events are shown at once and not synced. Their text is merged and journaled before the next other event, or
- *    not at all if that event contains it.
- * 4. An event that can't be stepped has no effect, and its sender gets the error. If the event has no sender it comes from
- *    the runtime, which can't continue without it, so the session ends. Events are checked before they are posted.
+ * 1. Events are stepped one by one, in the order in which they were posted. Each gets its time when
+ *    it is stepped.
+ * 2. Events that are queued together are journaled with one append. Only after the append has
+ *    resolved are actions performed, steps shown and senders answered. If it rejects, the session
+ *    ends, and the state stays as journaled.
+ * 3. Volatile events are shown at once and not synced. Their text is merged and journaled before
+ *    the next other event, or not at all if that event contains it.
+ * 4. An event that can't be stepped has no effect, and its sender gets the error. If the event has
+ *    no sender it comes from the runtime, which can't continue without it, so the session ends.
+ *    Events are checked before they are posted.
  * 5. A group waits only for the events that start what it has announced. Any other event closes it.
- * 6. The session ends once: by `end`, or with the error that stopped the loop. Then all its work has stopped, and the
- *    journal is closed.
- * 7. After entries went to reserved space on a full disk, nothing is started, not even a call whose start is among them:
- *    the shutdown event follows, then the end.
+ * 6. The session ends once: by `end`, or with the error that stopped the loop. Then all its work
+ *    has stopped, and the journal is closed.
+ * 7. After entries went to reserved space on a full disk, nothing is started, not even a call whose
+ *    start is among them: the shutdown event follows, then the end.
  */
 export abstract class JournaledSession<M extends MachineTypes> {
   readonly #adapter: MachineAdapter<M>;
@@ -114,12 +142,14 @@ export abstract class JournaledSession<M extends MachineTypes> {
   }
 
   /**
-   * Called for each action before its event is durable. May only read and post. Returns the ids of work whose starting
-   * event will be posted later.
+   * Called for each action before its event is durable. May only read and post. Returns the ids of
+   * work whose starting event will be posted later.
    */
   protected abstract prepare(action: M['action'], state: M['state']): readonly string[];
 
-  /** Performs an action after its event is durable. Never throws, never waits; results are posted. */
+  /**
+   * Performs an action after its event is durable. Never throws, never waits; results are posted.
+   */
   protected abstract perform(action: M['action'], state: M['state']): void;
 
   /** Ends all work of the actions. Resolves when it has stopped, or after the grace period. */
@@ -154,7 +184,10 @@ export abstract class JournaledSession<M extends MachineTypes> {
     return this.#fault;
   }
 
-  /** Calls the watcher for every step from now on, including deltas. The returned function removes it. */
+  /**
+   * Calls the watcher for every step from now on, including deltas. The returned function removes
+   * it.
+   */
   watch(watcher: Watcher<M>): () => void {
     return this.#observers.watch(watcher);
   }
@@ -169,7 +202,10 @@ export abstract class JournaledSession<M extends MachineTypes> {
     if (this.#refusal === null) this.#enqueue({ event, onApplied });
   }
 
-  /** Resolves when the event is durable and applied. Rejects with the journal's error, or if the session has ended. */
+  /**
+   * Resolves when the event is durable and applied. Rejects with the journal's error, or if the
+   * session has ended.
+   */
   protected submit(event: Posted<M>, onApplied?: OnApplied<M>): Promise<Sent> {
     return new Promise((resolve, reject) => {
       if (this.#refusal === null) this.#enqueue({ event, onApplied, sender: { resolve, reject } });
@@ -231,15 +267,24 @@ export abstract class JournaledSession<M extends MachineTypes> {
       if (text !== null && !this.#adapter.contains(event, text))
         group.drafts.push({ event: text, state: before });
       group.drafts.push({ event, state });
-    } else if (accepted) this.#pendingText = this.#adapter.merge(this.#pendingText, event); // late text is dropped
+      // late text is dropped
+    } else if (accepted) this.#pendingText = this.#adapter.merge(this.#pendingText, event);
     const seq = isVolatile ? null : this.seq + group.drafts.length;
-    group.steps.push({ item, stepped: { seq, event, state, actions, path, diagnostics }, accepted });
+    group.steps.push({
+      item,
+      stepped: { seq, event, state, actions, path, diagnostics },
+      accepted,
+    });
     const startedId = this.#adapter.startedId(item.event);
     if (startedId !== null) group.starting.delete(startedId);
-    for (const action of actions) for (const id of this.prepare(action, state)) group.starting.add(id);
+    for (const action of actions)
+      for (const id of this.prepare(action, state)) group.starting.add(id);
   }
 
-  /** Waits for the starts that the group has announced, and steps them. Any other event closes the group. */
+  /**
+   * Waits for the starts that the group has announced, and steps them. Any other event closes the
+   * group.
+   */
   async #awaitStarts(group: Group<M>): Promise<void> {
     let onlyStarts = true;
     while (onlyStarts && group.starting.size > 0) {
@@ -265,17 +310,23 @@ export abstract class JournaledSession<M extends MachineTypes> {
     for (const { item, stepped, accepted } of steps) {
       item.sender?.resolve({ seq: stepped.seq ?? this.seq });
       this.#observers.stepped(stepped);
-      if (actions === 'perform') for (const action of stepped.actions) this.perform(action, stepped.state);
+      if (actions === 'perform')
+        for (const action of stepped.actions) this.perform(action, stepped.state);
       item.onApplied?.(accepted && actions === 'perform', stepped.state);
     }
   }
 
-  /** Journals the event that ends the session in order, then ends it. Nothing is started any more. */
+  /**
+   * Journals the event that ends the session in order, then ends it. Nothing is started any more.
+   */
   async #endOnFullDisk(full: Error): Promise<void> {
     const shutdown = await this.shutdownEvent();
-    const event: M['event'] | null = shutdown === null ? null : { ...shutdown, at: this.#clock.now() };
-    const drafts = event === null ? [] : [{ event, state: this.#adapter.step(this.#state, event).state }];
-    await attempt(() => this.#journal.append(drafts)); // without it, the next opening finds a session as after a crash
+    const event: M['event'] | null =
+      shutdown === null ? null : { ...shutdown, at: this.#clock.now() };
+    const drafts =
+      event === null ? [] : [{ event, state: this.#adapter.step(this.#state, event).state }];
+    // without it, the next opening finds a session as after a crash
+    await attempt(() => this.#journal.append(drafts));
     this.#refuseAll(full);
     void this.end(full);
   }
@@ -292,7 +343,10 @@ export abstract class JournaledSession<M extends MachineTypes> {
     this.#inbox = [];
   }
 
-  /** Ends the session once. Later events are refused with `error`, or because the session is not open. */
+  /**
+   * Ends the session once. Later events are refused with `error`, or because the session is not
+   * open.
+   */
   protected async end(error: Error | null): Promise<void> {
     if (this.#ending) return;
     this.#ending = true;
@@ -309,8 +363,9 @@ export abstract class JournaledSession<M extends MachineTypes> {
 }
 
 /**
- * The observers of a session: watchers of its steps, readers of its entries. A watcher can neither block nor break the
- * session: if it throws or rejects, the error is reported and the watcher is not called again.
+ * The observers of a session: watchers of its steps, readers of its entries. A watcher can neither
+ * block nor break the session: if it throws or rejects, the error is reported and the watcher is
+ * not called again.
  */
 class Observers<M extends MachineTypes> {
   readonly #report: (fault: Error) => void;
@@ -328,8 +383,8 @@ class Observers<M extends MachineTypes> {
   }
 
   /**
-   * The stored entries from `from` on, then new ones until the session ends. The reader is registered before `readStored`
-   * is called, so that no entry is missed between the two.
+   * The stored entries from `from` on, then new ones until the session ends. The reader is
+   * registered before `readStored` is called, so that no entry is missed between the two.
    */
   async *read(readStored: () => AsyncIterable<Entry<M>>, from: number): AsyncGenerator<Entry<M>> {
     const live = new AsyncQueue<Entry<M>>();

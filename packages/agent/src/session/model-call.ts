@@ -1,4 +1,7 @@
-/** One call of the model: what is sent, how its reply is read to the end, and what it cost; and the models of an agent by their ids. */
+/**
+ * One call of the model: what is sent, how its reply is read to the end, and what it cost; and the
+ * models of an agent by their ids.
+ */
 
 import { requestMessages } from '../machine/conversation.js';
 import type { ModelError } from '../machine/event.js';
@@ -51,7 +54,10 @@ const storePart = (
 const isEmptyText = (part: Completed['parts'][number]): boolean =>
   part.type === 'text' && part.text === '' && part.metadata === undefined;
 
-const storeParts = (reply: Completed, judged: ReadonlyMap<RawCall, JudgedCall>): readonly AssistantPart[] =>
+const storeParts = (
+  reply: Completed,
+  judged: ReadonlyMap<RawCall, JudgedCall>,
+): readonly AssistantPart[] =>
   reply.parts.filter((part) => !isEmptyText(part)).map((part) => storePart(part, judged));
 
 const effortOption = ({ effort = 'auto' }: Settings): Pick<ModelRequest, 'effort'> =>
@@ -70,7 +76,9 @@ export class ModelCalls {
     this.#session = session;
   }
 
-  /** Sends the first `length` messages of the conversation. Results are posted under `requestId`. */
+  /**
+   * Sends the first `length` messages of the conversation. Results are posted under `requestId`.
+   */
   send(requestId: string, length: number, before: State): void {
     const conversing = attempt(async () => {
       this.#asking.add(requestId);
@@ -112,7 +120,10 @@ export class ModelCalls {
     return userHooks.beforeRequest(requestId, state);
   }
 
-  /** Why the user's stopping policy holds the call back, or null. A policy that fails holds it back too. */
+  /**
+   * Why the user's stopping policy holds the call back, or null. A policy that fails holds it back
+   * too.
+   */
   async #askPolicy(state: State): Promise<string | null> {
     if (state.session.settings.userPolicy === 'none') return null;
     const { stoppingPolicy } = this.#equipment;
@@ -171,7 +182,12 @@ export class ModelCalls {
           usage: priceUsage(tokens, model.facts.prices),
         }),
       onBadUsage: (fault) =>
-        this.#session.post({ type: 'UsageReported', usageId: requestId, usage: UNKNOWN_USAGE, fault }),
+        this.#session.post({
+          type: 'UsageReported',
+          usageId: requestId,
+          usage: UNKNOWN_USAGE,
+          fault,
+        }),
     });
     const ending = await this.#requests.follow(requestId, reading);
     if (ending.type === 'aborted') return joiner.drop();
@@ -202,21 +218,42 @@ export class ModelCalls {
     for (const part of reply.parts) {
       if (part.type !== 'call') continue;
       const call = await judgeCall(part, tools, workspace, redactor);
-      judged.set(part, userHooks === null ? call : await userHooks.beforeTool(request.requestId, call));
+      judged.set(
+        part,
+        userHooks === null ? call : await userHooks.beforeTool(request.requestId, call),
+      );
     }
     const { stopReason } = reply;
     const cut = stopReason !== 'end' && stopReason !== 'toolUse';
-    const message = { role: 'assistant', model: model.id, cut, parts: storeParts(reply, judged) } as const;
-    const usage = reply.usage === null ? UNKNOWN_USAGE : priceUsage(reply.usage, model.facts.prices);
+    const message = {
+      role: 'assistant',
+      model: model.id,
+      cut,
+      parts: storeParts(reply, judged),
+    } as const;
+    const usage =
+      reply.usage === null ? UNKNOWN_USAGE : priceUsage(reply.usage, model.facts.prices);
     const calls = [...judged.values()];
     const hooks = calls.length === 0 ? await this.#judgeEnd(request.requestId, reply) : {};
-    this.#session.post({ type: 'LlmCompleted', ...request, message, calls, stopReason, usage, ...hooks });
+    this.#session.post({
+      type: 'LlmCompleted',
+      ...request,
+      message,
+      calls,
+      stopReason,
+      usage,
+      ...hooks,
+    });
   }
 
-  /** What hooks say about the end of the turn. A reply that was cut or cancelled ends it in any case. */
+  /**
+   * What hooks say about the end of the turn. A reply that was cut or cancelled ends it in any
+   * case.
+   */
   async #judgeEnd(requestId: string, reply: Completed): Promise<{ readonly hooks?: HookVerdicts }> {
     const state = this.#session.state();
-    const isOpen = state.name === 'CallingLlm' && state.requestId === requestId && state.call.mode === 'open';
+    const isOpen =
+      state.name === 'CallingLlm' && state.requestId === requestId && state.call.mode === 'open';
     const text = replyText(reply);
     const isAnswer = text !== '' && (reply.stopReason === 'end' || reply.stopReason === 'toolUse');
     const { userHooks } = this.#session;
@@ -243,7 +280,9 @@ type Streamed = Extract<ModelPiece, { readonly type: 'text' | 'reasoning' | 'too
 
 export type OpenRequest = {
   readonly ended: Promise<ReplyEnding>;
-  /** Resolves when nothing more can arrive, even after an abort: all paid usage has been reported. */
+  /**
+   * Resolves when nothing more can arrive, even after an abort: all paid usage has been reported.
+   */
   readonly silent: Promise<void>;
   /** Ends the reply with `aborted`, unless it has ended already. */
   abort(): void;
@@ -354,7 +393,9 @@ export const readStream = (call: StreamParts): OpenRequest => {
       return false;
     }
     if (isTooLong(checkedPiece.piece)) {
-      const why = `sent more than ${REPLY_MAX / 1024 / 1024} million characters in one reply; the request was ended`;
+      const why =
+        `sent more than ${REPLY_MAX / 1024 / 1024} million characters in one reply; the ` +
+        'request was ended';
       end(failure('malformed', false, `${call.model.id} ${why}`));
       return false;
     }
@@ -364,12 +405,20 @@ export const readStream = (call: StreamParts): OpenRequest => {
     return true;
   };
   const hearAll = async (): Promise<void> => {
-    for await (const raw of call.model.stream(call.request, abortion.signal)) if (!take(raw)) return;
+    for await (const raw of call.model.stream(call.request, abortion.signal))
+      if (!take(raw)) return;
   };
   const silent = attempt(hearAll).then((reading) => {
-    if (reading.kind === 'done') end(failure('unreachable', true, `the reply of ${call.model.id} broke off`));
+    if (reading.kind === 'done')
+      end(failure('unreachable', true, `the reply of ${call.model.id} broke off`));
     else
-      end(failure('malformed', false, `the connection to ${call.model.id} failed: ${reading.fault.message}`));
+      end(
+        failure(
+          'malformed',
+          false,
+          `the connection to ${call.model.id} failed: ${reading.fault.message}`,
+        ),
+      );
   });
   return { ended, silent, abort: () => end({ type: 'aborted' }) };
 };
@@ -398,7 +447,9 @@ export class OpenRequests {
     this.#open.get(id)?.abort();
   }
 
-  /** Aborts every call. Resolves when the last one has reported its usage and all of it is posted. */
+  /**
+   * Aborts every call. Resolves when the last one has reported its usage and all of it is posted.
+   */
   async stopAll(): Promise<void> {
     for (const reading of this.#open.values()) reading.abort();
     await Promise.all(this.#held);
@@ -438,12 +489,15 @@ export const priceUsage = (tokens: TokenUsage, prices: Prices | null): Usage => 
 });
 
 /**
- * Adds pictures from the blobs to requests, if the model accepts pictures. Otherwise a line says that they are not shown.
- * Of many pictures only the newest are sent, because providers refuse requests with too many pictures or bytes.
+ * Adds pictures from the blobs to requests, if the model accepts pictures. Otherwise a line says
+ * that they are not shown. Of many pictures only the newest are sent, because providers refuse
+ * requests with too many pictures or bytes.
  */
 
 const IMAGES_MAX = 20;
-/** Limit for all pictures of a request, as base64. The strictest provider accepts requests of 20 MB. */
+/**
+ * Limit for all pictures of a request, as base64. The strictest provider accepts requests of 20 MB.
+ */
 const CHARACTERS_MAX = 14_000_000;
 
 type Shown = (ResultPart | UserText) & { readonly images: readonly Image[] };
@@ -466,12 +520,17 @@ const showImages = (part: Shown, images: readonly Image[], why: string): ResultP
   const { images: all, ...plain } = part;
   const omitted = all.length - images.length;
   if (omitted === 0) return { ...plain, images };
-  const text = `${part.text}\n[${omitted === 1 ? 'a picture is' : `${omitted} pictures are`} not shown: ${why}]`;
+  const text =
+    `${part.text}\n[${omitted === 1 ? 'a picture is' : `${omitted} pictures are`} not shown: ` +
+    `${why}]`;
   return { ...plain, text, ...(images.length === 0 ? {} : { images }) };
 };
 
 /** The newest pictures with their bytes, by their index among all pictures. */
-const loadNewest = async (named: readonly Image[], blobs: Blobs): Promise<ReadonlyMap<number, string>> => {
+const loadNewest = async (
+  named: readonly Image[],
+  blobs: Blobs,
+): Promise<ReadonlyMap<number, string>> => {
   const loaded = new Map<number, string>();
   let remaining = CHARACTERS_MAX;
   for (const [place, { sha256 }] of [...named.entries()].reverse()) {
@@ -494,7 +553,9 @@ export const imagesFault = ({ id, facts }: Pick<Model, 'id' | 'facts'>): string 
   return facts.images === 'no' ? `${id} takes none` : `${id} is not known to take any`;
 };
 
-const OMITTED_IMAGES = `only the newest that the journal has are: ${IMAGES_MAX}, or ${CHARACTERS_MAX / 1e6} MB of them`;
+const OMITTED_IMAGES =
+  `only the newest that the journal has are: ${IMAGES_MAX}, or ${CHARACTERS_MAX / 1e6} MB of ` +
+  'them';
 
 /** The messages in a form that the model accepts. Rejects if a blob exists but can't be read. */
 const withImages = async (
@@ -504,7 +565,9 @@ const withImages = async (
 ): Promise<readonly Message[]> => {
   const why = imagesFault(model);
   if (why !== null) return mapShown(messages, (part) => showImages(part, [], why));
-  const named = messages.flatMap(({ parts }) => parts.filter(hasImages).flatMap(({ images }) => images));
+  const named = messages.flatMap(({ parts }) =>
+    parts.filter(hasImages).flatMap(({ images }) => images),
+  );
   const loaded = await loadNewest(named, blobs);
   let place = 0;
   return mapShown(messages, (part) => {
@@ -524,27 +587,39 @@ export const withoutImages = (messages: readonly Message[]): readonly Message[] 
 export type Models = {
   /** A connected model. Throws if it is not connected. */
   get(modelId: string): Model;
-  /** Connects a model if necessary. Rejects with the reason, or with a TypeError for an invalid model. */
+  /**
+   * Connects a model if necessary. Rejects with the reason, or with a TypeError for an invalid
+   * model.
+   */
   connect(modelOrId: string | Model): Promise<Model>;
 };
 
 /** Starts with one model. `connect` finds others by id; without it there are no others. */
-export const createModels = (first: Model, connect?: (modelId: string) => Promise<Model>): Models => {
+export const createModels = (
+  first: Model,
+  connect?: (modelId: string) => Promise<Model>,
+): Models => {
   const connected = new Map([[first.id, first]]);
   const open = async (modelId: string): Promise<Model> => {
     if (connect !== undefined) return connect(modelId);
-    throw new Error(`${modelId} can't be found by its name here: this agent was made without connect`);
+    throw new Error(
+      `${modelId} can't be found by its name here: this agent was made without connect`,
+    );
   };
   return {
     get: (modelId) => {
       const model = connected.get(modelId);
       if (model !== undefined) return model;
-      throw new Error(`the model ${modelId} is not connected: this session was opened with ${first.id}`);
+      throw new Error(
+        `the model ${modelId} is not connected: this session was opened with ${first.id}`,
+      );
     },
     connect: async (modelOrId) => {
       // The id of the model may differ from the requested one: a script has its absolute path.
       const model =
-        typeof modelOrId === 'string' ? (connected.get(modelOrId) ?? (await open(modelOrId))) : modelOrId;
+        typeof modelOrId === 'string'
+          ? (connected.get(modelOrId) ?? (await open(modelOrId)))
+          : modelOrId;
       checkModel(model);
       connected.set(model.id, model);
       model.prepare?.();
@@ -554,7 +629,11 @@ export const createModels = (first: Model, connect?: (modelId: string) => Promis
 };
 
 /** The settings for a session that uses this model. */
-export const modelSettings = ({ id, facts, canAbort }: Model): Partial<Settings> & { model: string } => ({
+export const modelSettings = ({
+  id,
+  facts,
+  canAbort,
+}: Model): Partial<Settings> & { model: string } => ({
   model: id,
   windowTokens: facts.windowTokens,
   ...(canAbort === 'no' ? { cancelMode: 'drain' } : {}),

@@ -2,7 +2,8 @@
  * Validates the values that programs, tools and models give to the runtime.
  *
  * 1. Values are copied first, since the caller may change them later; each getter runs once.
- * 2. Invalid usage does not make the rest invalid: the usage counts as unknown, and this is reported.
+ * 2. Invalid usage does not make the rest invalid: the usage counts as unknown, and this is
+ *    reported.
  */
 
 import {
@@ -49,11 +50,14 @@ const LIMITS: CopyLimits = { depthMax: 120, charactersMax: 400_000_000 };
 /** Limits for an event, which is one line of a journal. There a character may take six. */
 const EVENT_LIMITS: CopyLimits = { ...LIMITS, charactersMax: 50_000_000 };
 
-type Checked<T> = { readonly kind: 'ok'; readonly value: T } | { readonly kind: 'bad'; readonly why: string };
+type Checked<T> =
+  | { readonly kind: 'ok'; readonly value: T }
+  | { readonly kind: 'bad'; readonly why: string };
 
 const checkShape = <T>(shape: Shape<T>, value: unknown, whole: string): Checked<T> => {
   const why = faultIn(shape, value, whole);
-  return why === null ? { kind: 'ok', value: value as T } : { kind: 'bad', why }; // the shape was checked above
+  // the shape was checked above
+  return why === null ? { kind: 'ok', value: value as T } : { kind: 'bad', why };
 };
 
 /** The value if it has the shape. Unknown fields are omitted. */
@@ -68,7 +72,10 @@ const take = <T>(shape: Shape<T>, raw: unknown, whole: string): Checked<T> =>
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Separates the usage from the other fields, so that invalid usage leaves the rest valid. Both are copies. */
+/**
+ * Separates the usage from the other fields, so that invalid usage leaves the rest valid. Both are
+ * copies.
+ */
 const splitUsage = (raw: unknown): { readonly rest: PlainCopy; readonly usage: PlainCopy } => {
   const whole = copyPlain(raw, LIMITS);
   if (whole.kind === 'ok') {
@@ -79,7 +86,8 @@ const splitUsage = (raw: unknown): { readonly rest: PlainCopy; readonly usage: P
     };
   }
   const parted = attemptNow(() => {
-    const { usage, ...rest } = Object(raw) as { readonly usage?: unknown }; // any value is possible here
+    // any value is possible here
+    const { usage, ...rest } = Object(raw) as { readonly usage?: unknown };
     return { rest: copyPlain(rest, LIMITS), usage: copyPlain(usage ?? null, LIMITS) };
   });
   return parted.kind === 'done' ? parted.value : { rest: whole, usage: whole };
@@ -108,7 +116,8 @@ const dropTime = (value: unknown): unknown => {
 // ---- Usage ----
 
 export const uncountableText = (whose: string, why: string): string =>
-  `${whose} reported usage that can't be counted (${why}): what this call used is unknown, and no limit counts it`;
+  `${whose} reported usage that can't be counted (${why}): what this call used is unknown, ` +
+  'and no limit counts it';
 
 const usageShape: Shape<TokenUsage> = object<TokenUsage>(tokenFields);
 
@@ -150,12 +159,17 @@ type PieceCheck =
 export const checkPiece = (raw: unknown): PieceCheck => {
   const { rest, usage } = splitUsage(raw);
   const checked = takeCopy(pieceShape, rest, 'the piece');
-  if (checked.kind === 'ok' && checked.value.type !== 'completed' && checked.value.type !== 'failed')
+  if (
+    checked.kind === 'ok' &&
+    checked.value.type !== 'completed' &&
+    checked.value.type !== 'failed'
+  )
     return { kind: 'piece', piece: checked.value, usageFault: null };
   const used = takeCopy(nullable(usageShape), usage, 'the usage');
   const counted = used.kind === 'ok' ? used.value : null;
   if (checked.kind === 'bad') return { kind: 'bad', why: checked.why, usage: counted };
-  const piece = { ...checked.value, usage: counted } as CheckedPiece; // both types only lacked the usage
+  // both types only lacked the usage
+  const piece = { ...checked.value, usage: counted } as CheckedPiece;
   if (used.kind === 'bad') return { kind: 'piece', piece, usageFault: used.why };
   const isMissing = piece.type === 'completed' && counted === null;
   return { kind: 'piece', piece, usageFault: isMissing ? 'it is missing' : null };
@@ -293,7 +307,8 @@ const copyWithin = (root: unknown, { depthMax, charactersMax }: CopyLimits): unk
   const spend = (more: number): void => {
     characters += more;
     values += 1;
-    if (characters > charactersMax) throw new NotPlain(`it is larger than ${charactersMax} characters`);
+    if (characters > charactersMax)
+      throw new NotPlain(`it is larger than ${charactersMax} characters`);
     if (values > VALUES_MAX) throw new NotPlain(`it holds more than ${VALUES_MAX} values`);
   };
   const copyObject = (value: object, depth: number): object => {

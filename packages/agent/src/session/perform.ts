@@ -25,18 +25,26 @@ export type Performers = {
 };
 
 /**
- * Prepares an action before its event is durable. May only read and post. ToolStarted joins the same group, so that a
- * reply and the start of its calls cost one sync. So does the result of a hook that only reads. Returns the ids of calls
- * whose ToolStarted will be posted later.
+ * Prepares an action before its event is durable. May only read and post. ToolStarted joins the
+ * same group, so that a reply and the start of its calls cost one sync. So does the result of a
+ * hook that only reads. Returns the ids of calls whose ToolStarted will be posted later.
  */
-export const prepare = (action: Action, state: State, { tools, hooks }: Performers): readonly string[] => {
+export const prepare = (
+  action: Action,
+  state: State,
+  { tools, hooks }: Performers,
+): readonly string[] => {
   if (action.type === 'RunHook') hooks.prepare(action, state.session);
   if (action.type !== 'ExecuteTools') return [];
   const { batchId, calls } = action;
-  return calls.filter((call) => tools.prepare(batchId, call) === 'later').map(({ callId }) => callId);
+  return calls
+    .filter((call) => tools.prepare(batchId, call) === 'later')
+    .map(({ callId }) => callId);
 };
 
-/** Performs one action after its event is durable. Never throws, never waits; results are posted. */
+/**
+ * Performs one action after its event is durable. Never throws, never waits; results are posted.
+ */
 export const perform = (action: Action, state: State, performers: Performers): void => {
   switch (action.type) {
     case 'SendLlmRequest':
@@ -72,7 +80,8 @@ export const perform = (action: Action, state: State, performers: Performers): v
     case 'AbortHook':
       performers.hooks.abort(action.hookId);
       break;
-    case 'ExecuteTools': // the calls were prepared with the group and start when their ToolStarted is durable
+    // the calls were prepared with the group and start when their ToolStarted is durable
+    case 'ExecuteTools':
       performers.hooks.keep(action.batchId, action.calls);
       break;
     case 'Shutdown':

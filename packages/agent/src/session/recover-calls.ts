@@ -1,7 +1,8 @@
 /**
  * Settles calls that were running when a session was interrupted (docs/rules.md#resume-calls).
  *
- * 1. In every class the answer is one ordinary ToolCompleted. If a call may have run, its result says so.
+ * 1. In every class the answer is one ordinary ToolCompleted. If a call may have run, its result
+ *    says so.
  * 2. `pure` runs again. `probeable` runs again if the file is as it was before, and is done if the
  *    file is as the call leaves it. The tool looks for an `opaque` one: it is awaited, or runs if
  *    it had not started, or is unknown.
@@ -35,7 +36,9 @@ export const runningCalls = (opened: State, resumed: State): readonly Running[] 
 const lost = (text: string): ToolOutcome => ({ status: 'lost', text });
 
 const FILE_CHANGED = lost('the file has changed since the call began: read it before you go on');
-const NOT_RECORDED = lost('how the file was before the call is not recorded: read it before you go on');
+const NOT_RECORDED = lost(
+  'how the file was before the call is not recorded: read it before you go on',
+);
 
 /** The call succeeded; only its text is lost. */
 const TOOK_EFFECT: ToolOutcome = {
@@ -51,11 +54,15 @@ const readPast = async (journal: Pick<Journal, 'read'>, upTo: number): Promise<P
       see(event);
     }
   });
-  // If the journal can't be read again, hashes are unknown, which is reported, and files must be read again.
+  // If the journal can't be read again, hashes are unknown, which is reported, and files must be
+  // read again.
   return read.kind === 'done' ? past() : collectPastFiles().past();
 };
 
-/** Compares the file with its hashes: a call runs again, took effect, or is lost. One that changed nothing may run again. */
+/**
+ * Compares the file with its hashes: a call runs again, took effect, or is lost. One that changed
+ * nothing may run again.
+ */
 const decideProbeable = async (
   { facts }: JudgedCall,
   recorded: FileHashes | undefined,
@@ -72,14 +79,18 @@ const decideProbeable = async (
 };
 
 /**
- * Settles each running call by its effect class, and restores the session's memory of files. Without `known` the
- * journal is read for that once, when the first tool runs. No tool runs before `takingOver` has resolved.
+ * Settles each running call by its effect class, and restores the session's memory of files.
+ * Without `known` the journal is read for that once, when the first tool runs. No tool runs before
+ * `takingOver` has resolved.
  */
 export const recoverCalls = (
   running: readonly Running[],
   journal: Pick<Journal, 'read' | 'seq'>,
   tools: ToolRuns,
-  { known, takingOver }: { readonly known: PastFiles | undefined; readonly takingOver: Promise<void> },
+  {
+    known,
+    takingOver,
+  }: { readonly known: PastFiles | undefined; readonly takingOver: Promise<void> },
 ): void => {
   const upTo = journal.seq;
   let reading = known === undefined ? null : Promise.resolve(known);

@@ -1,4 +1,7 @@
-/** Text that tools return and models stream, on its way into the journal: without secrets, cut to a limit, joined. */
+/**
+ * Text that tools return and models stream, on its way into the journal: without secrets, cut to a
+ * limit, joined.
+ */
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { CallOutcome, CallPreview } from '../machine/call.js';
@@ -8,7 +11,12 @@ import { groupDigits } from '../platform/text.js';
 import type { HookReport } from '../ports/hooks.js';
 import type { Blobs } from '../ports/journal.js';
 import type { Job, Jobs, Judgement, ToolOutcome } from '../ports/tool.js';
-import { createRedactor, type Redacted, type Redactor, redactionNote } from '../secrets/redactor.js';
+import {
+  createRedactor,
+  type Redacted,
+  type Redactor,
+  redactionNote,
+} from '../secrets/redactor.js';
 
 /** For a session without secrets. */
 export const NO_REDACTOR: Redactor = createRedactor([]);
@@ -52,7 +60,12 @@ export const redactPreview = (redactor: Redactor, preview: CallPreview): CallPre
 export const redactReport = (redactor: Redactor, report: HookReport): HookReport => {
   if (redactor.isIdle) return report;
   const commits = report.commits.map((one) => ({ ...one, subject: redactor.clean(one.subject) }));
-  return { ...report, commits, note: redactor.clean(report.note), warning: redactor.clean(report.warning) };
+  return {
+    ...report,
+    commits,
+    note: redactor.clean(report.note),
+    warning: redactor.clean(report.warning),
+  };
 };
 
 /** Blobs from tools, without secrets. */
@@ -104,19 +117,27 @@ export const redactJoined = (redactor: Redactor, joiner: Joiner, key: string): J
 export const redactJudgement = (redactor: Redactor, judgement: Judgement): Judgement => {
   if (redactor.isIdle) return judgement;
   if (judgement.kind === 'invalid') return { ...judgement, why: redactor.clean(judgement.why) };
-  return judgement.title === undefined ? judgement : { ...judgement, title: redactor.clean(judgement.title) };
+  return judgement.title === undefined
+    ? judgement
+    : { ...judgement, title: redactor.clean(judgement.title) };
 };
 
 /**
- * Refuses an input that contains one of our placeholders; null for any other input. The file has the secret instead of
- * the placeholder, so an edit would not find it, and a write would store the placeholder.
+ * Refuses an input that contains one of our placeholders; null for any other input. The file has
+ * the secret instead of the placeholder, so an edit would not find it, and a write would store the
+ * placeholder.
  */
 export const refusePlaceholder = (redactor: Redactor, input: JsonObject): Judgement | null => {
   if (redactor.isIdle) return null;
   for (const [field, value] of Object.entries(input)) {
-    const placeholder = redactor.placeholderIn(typeof value === 'string' ? value : JSON.stringify(value));
+    const placeholder = redactor.placeholderIn(
+      typeof value === 'string' ? value : JSON.stringify(value),
+    );
     if (placeholder === null) continue;
-    const why = `it has ${placeholder}, which stands in results for a secret that is not shown: the file has something else there. Leave that line as it is and change only others, or read the value from where it is kept when the program runs.`;
+    const why =
+      `it has ${placeholder}, which stands in results for a secret that is not shown: the file ` +
+      'has something else there. Leave that line as it is and change only others, or read the ' +
+      'value from where it is kept when the program runs.';
     return { kind: 'invalid', field, why };
   }
   return null;
@@ -124,7 +145,8 @@ export const refusePlaceholder = (redactor: Redactor, input: JsonObject): Judgem
 
 /** Cuts long output: head and tail stay, and a line between them counts the missing part. */
 
-const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
+const isContinuation = (byte: number | undefined): boolean =>
+  byte !== undefined && (byte & 0xc0) === 0x80;
 
 /** The nearest start of a character at or before `index`. */
 const beforeCharacter = (bytes: Buffer, index: number): number => {
@@ -142,7 +164,10 @@ const afterCharacter = (bytes: Buffer, index: number): number => {
 
 type Cut = { readonly head: string; readonly tail: string; readonly leftOutBytes: number };
 
-/** Head and tail of about half the limit each, split between characters; null if the text is within the limit. */
+/**
+ * Head and tail of about half the limit each, split between characters; null if the text is within
+ * the limit.
+ */
 export const cutText = (text: string, limitBytes: number): Cut | null => {
   if (text.length * 3 <= limitBytes || Buffer.byteLength(text) <= limitBytes) return null;
   const bytes = Buffer.from(text);
@@ -155,16 +180,23 @@ export const cutText = (text: string, limitBytes: number): Cut | null => {
   };
 };
 
-/** The cut text with a line about the missing part for the model. `stored` says where the whole text is. */
+/**
+ * The cut text with a line about the missing part for the model. `stored` says where the whole text
+ * is.
+ */
 const showCut = (cut: Cut, stored: string): string =>
   `${cut.head}\n… ${groupDigits(cut.leftOutBytes)} bytes left out; ${stored} …\n${cut.tail}`;
 
 const blobNote = (blob: string, droppedBytes = 0): string =>
   droppedBytes === 0
     ? `the whole output can be read as blob:${blob}`
-    : `${groupDigits(droppedBytes)} more are gone, since the output was too long to be kept; its beginning and its end can be read as blob:${blob}`;
+    : `${groupDigits(droppedBytes)} more are gone, since the output was too long to be kept; ` +
+      `its beginning and its end can be read as blob:${blob}`;
 
-/** The outcome with its text cut to the limit. The whole text becomes a blob before the event names it. */
+/**
+ * The outcome with its text cut to the limit. The whole text becomes a blob before the event names
+ * it.
+ */
 export const cutOutcome = async (
   { droppedBytes, ...outcome }: ToolOutcome,
   limitBytes: number,
@@ -198,7 +230,10 @@ export type Joiner = {
   drop(): void;
 };
 
-/** Joins streamed text: the first piece is emitted at once, the pieces of the following 40 ms together. */
+/**
+ * Joins streamed text: the first piece is emitted at once, the pieces of the following 40 ms
+ * together.
+ */
 export const createJoiner = (clock: Clock, emit: (key: string, text: string) => void): Joiner => {
   const held = new Map<string, string>();
   let cancelTimer: (() => void) | null = null;

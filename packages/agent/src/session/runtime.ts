@@ -7,7 +7,13 @@ import { type State, turnRuns } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import type { Clock } from '../platform/clock.js';
 import type { Grant } from '../policy/grants.js';
-import type { FrozenPrompt, Journal, JournalStore, OpenJournal, StartedBy } from '../ports/journal.js';
+import type {
+  FrozenPrompt,
+  Journal,
+  JournalStore,
+  OpenJournal,
+  StartedBy,
+} from '../ports/journal.js';
 import type { Input, NewSession, Runtime, StoppingPolicy, Watcher } from '../ports/session.js';
 import type { Job } from '../ports/tool.js';
 import {
@@ -26,12 +32,22 @@ type RuntimeDependencies = {
   readonly clock: Clock;
   /** Hash of the machine's edges, for the headers of new journals. */
   readonly machine: string;
-  /** What a session of these settings works with; called once whenever a session is created or opened. */
-  equip(settings: Settings, sessionId: string, startedBy: StartedBy | null): Promise<SessionDependencies>;
+  /**
+   * What a session of these settings works with; called once whenever a session is created or
+   * opened.
+   */
+  equip(
+    settings: Settings,
+    sessionId: string,
+    startedBy: StartedBy | null,
+  ): Promise<SessionDependencies>;
   newSessionId(): string;
   /** A number from 0 to 1. */
   random(): number;
-  /** Told of faults that stop nothing: a watcher that threw, a background job that could not be killed. */
+  /**
+   * Told of faults that stop nothing: a watcher that threw, a background job that could not be
+   * killed.
+   */
   report(fault: Error): void;
 };
 
@@ -47,14 +63,20 @@ type Opening = StoppingOptions & {
   readonly patch?: (settings: Settings, origin: SessionOrigin) => Partial<Settings>;
   /** Grants that hold from now on. Those of the journal never do. Default: none. */
   readonly grants?: readonly Grant[];
-  /** Open the session even if another process may have it open. That process stops before it writes again. */
+  /**
+   * Open the session even if another process may have it open. That process stops before it writes
+   * again.
+   */
   readonly takeOver?: boolean;
 };
 
 /** The runtime inside one process, with the sessions that are open in it. */
 export type LocalRuntime = Omit<Runtime, 'create'> & {
   create(session: NewSession & StoppingOptions): Promise<string>;
-  /** Opens a session again and goes on where it was; tells what was cut off if the journal's last line was torn. */
+  /**
+   * Opens a session again and goes on where it was; tells what was cut off if the journal's last
+   * line was torn.
+   */
   open(sessionId: string, opening?: Opening): Promise<Pick<OpenJournal, 'tornTail'>>;
   /** The session itself; throws if it is not open in this process. */
   find(sessionId: string): AgentSession;
@@ -64,7 +86,10 @@ export type LocalRuntime = Omit<Runtime, 'create'> & {
   ended(sessionId: string): Promise<void>;
 };
 
-/** Until when the session ran; null if it can't be read, and then the time of a turn goes on by the clock. */
+/**
+ * Until when the session ran; null if it can't be read, and then the time of a turn goes on by the
+ * clock.
+ */
 const lastTime = async (journal: Journal): Promise<number | null> => {
   const read = await attempt(async () => {
     for await (const { event } of journal.read(journal.seq)) return ranUntil(event);
@@ -74,12 +99,13 @@ const lastTime = async (journal: Journal): Promise<number | null> => {
 };
 
 const CARRIED =
-  'An earlier version of Pawl wrote this session in a way that this one reads otherwise: its conversation, usage and ' +
+  'An earlier version of Pawl wrote this session in a way that this one reads otherwise: its ' +
+  'conversation, usage and ' +
   'running calls were taken over. Approvals that you gave for the session are asked for again.';
 
 /**
- * The take-over of a session from elsewhere, of which nothing pending starts: the session that it carries is the one that
- * was closed.
+ * The take-over of a session from elsewhere, of which nothing pending starts: the session that it
+ * carries is the one that was closed.
  */
 const closedUpgrade = (
   upgrade: MachineUpgrade | undefined,
@@ -138,7 +164,8 @@ class OpenSessions implements LocalRuntime {
       const settings = { ...opened.state.session.settings, ...changes };
       const dependencies = await this.#needs.equip(settings, sessionId, startedBy);
       const equipment = this.#gather(dependencies, await journal.frozen(), stoppingPolicy);
-      const state = origin === 'own' ? opened.state : await this.#endForeign(journal, opened.state, watcher);
+      const state =
+        origin === 'own' ? opened.state : await this.#endForeign(journal, opened.state, watcher);
       return { changes, equipment, state };
     });
     if (prepared.kind === 'fault') return this.#giveUp(journal, prepared.fault);
@@ -154,9 +181,16 @@ class OpenSessions implements LocalRuntime {
     return { tornTail };
   }
 
-  /** Ends what is pending in a session that came from elsewhere, as if it had been closed. None of it is performed. */
+  /**
+   * Ends what is pending in a session that came from elsewhere, as if it had been closed. None of
+   * it is performed.
+   */
   async #endForeign(journal: Journal, state: State, watcher: Watcher | undefined): Promise<State> {
-    if (state.name === 'WaitingForUserInput' || state.name === 'Ready' || state.name === 'ShuttingDown')
+    if (
+      state.name === 'WaitingForUserInput' ||
+      state.name === 'Ready' ||
+      state.name === 'ShuttingDown'
+    )
       return state;
     const event = { type: 'ShutdownRequested', at: this.#needs.clock.now() } as const;
     const stepped = step(state, event);

@@ -13,7 +13,9 @@ import type { StoppingPolicy } from '../ports/session.js';
 import { modelSettings } from './model-call.js';
 import type { SessionOrigin } from './runtime.js';
 
-export type SettingsPatch = Partial<Omit<Settings, 'limits'>> & { readonly limits?: Partial<Limits> };
+export type SettingsPatch = Partial<Omit<Settings, 'limits'>> & {
+  readonly limits?: Partial<Limits>;
+};
 
 /** The session options that affect settings. */
 type SettingsOptions = {
@@ -63,7 +65,8 @@ export const narrower = <K extends keyof typeof fromNarrow>(
 ): NonNullable<Settings[K]> => {
   const ranks: readonly unknown[] = fromNarrow[name];
   const rank = ranks.indexOf(recorded);
-  return rank >= 0 && rank < ranks.indexOf(value) ? (recorded as NonNullable<Settings[K]>) : value; // it has a rank
+  // it has a rank
+  return rank >= 0 && rank < ranks.indexOf(value) ? (recorded as NonNullable<Settings[K]>) : value;
 };
 
 const narrowerLevel = (level: SandboxLevel, recorded: Settings['sandbox']): SandboxLevel => {
@@ -74,7 +77,11 @@ const narrowerLevel = (level: SandboxLevel, recorded: Settings['sandbox']): Sand
 /** The tighter of two limits, for each limit. */
 export const narrowerLimits = (limits: Limits, recorded: Limits): Limits => {
   const tighter = (limit: Limit, before: Limit): Limit =>
-    isLimited(limit) && isLimited(before) ? Math.min(limit, before) : isLimited(limit) ? limit : before;
+    isLimited(limit) && isLimited(before)
+      ? Math.min(limit, before)
+      : isLimited(limit)
+        ? limit
+        : before;
   const { usd, tokens, timeMs, rounds, truncation, repeats, errors, sameResults } = limits;
   return {
     usd: tighter(usd, recorded.usd),
@@ -91,8 +98,9 @@ export const narrowerLimits = (limits: Limits, recorded: Limits): Limits => {
 /**
  * Settings of a session that is resumed.
  *
- * 1. Rules, preset, sandbox and limits come from the options, as for a new session. Of the journal only what
- *    is narrower counts, so that a session that only read does not begin to write because it is resumed.
+ * 1. Rules, preset, sandbox and limits come from the options, as for a new session. Of the journal
+ *    only what is narrower counts, so that a session that only read does not begin to write because
+ *    it is resumed.
  * 2. Of a foreign session nothing counts.
  */
 export const resumedSettings = (
@@ -103,7 +111,8 @@ export const resumedSettings = (
   fenced: ProbeResult,
 ): Partial<Settings> => {
   const { writtenRules = [] } = wishes.settings ?? {};
-  const rules = writtenRules.length === 0 && (before.writtenRules ?? []).length === 0 ? {} : { writtenRules };
+  const rules =
+    writtenRules.length === 0 && (before.writtenRules ?? []).length === 0 ? {} : { writtenRules };
   if (origin === 'foreign') return { ...newSettings(model, workspace, wishes, fenced), ...rules };
   const preset = wishes.preset ?? narrower('preset', 'auto', before.preset);
   const sandbox = wishes.sandbox ?? narrowerLevel(presetSandbox[preset], before.sandbox);
@@ -121,7 +130,10 @@ export const resumedSettings = (
     autoRearm: 'off',
     ...wishes.settings,
     ...rules,
-    limits: { ...narrowerLimits(defaultSettings.limits, before.limits), ...wishes.settings?.limits },
+    limits: {
+      ...narrowerLimits(defaultSettings.limits, before.limits),
+      ...wishes.settings?.limits,
+    },
   };
 };
 
@@ -138,11 +150,18 @@ export const newSettings = (
 });
 
 /** What a session may do, by configuration, flags and its user. */
-export type SessionRights = { readonly settings: Partial<Settings>; readonly grants: readonly Grant[] };
+export type SessionRights = {
+  readonly settings: Partial<Settings>;
+  readonly grants: readonly Grant[];
+};
 
-/** The rights of a session that runs in this process, for one that goes on in its place: a fork, or itself opened again. */
+/**
+ * The rights of a session that runs in this process, for one that goes on in its place: a fork, or
+ * itself opened again.
+ */
 export const liveRights = ({ session: { settings, grants } }: State): SessionRights => {
-  const { preset, rules, writtenRules, sandbox, limits, onAsk, hooks, formatter, autoCommit } = settings;
+  const { preset, rules, writtenRules, sandbox, limits, onAsk, hooks, formatter, autoCommit } =
+    settings;
   return {
     grants,
     settings: {
@@ -158,7 +177,8 @@ export const liveRights = ({ session: { settings, grants } }: State): SessionRig
 export const differences = (before: Settings, changes: Partial<Settings>): Partial<Settings> =>
   Object.fromEntries(
     Object.entries(changes).filter(
-      ([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name as keyof Settings]), // safe: its key
+      // safe: its key
+      ([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name as keyof Settings]),
     ),
   );
 
@@ -171,9 +191,11 @@ export const refuseUnpriced = (
   limits: Partial<Limits> | undefined,
   unpriced: Unpriced | undefined,
 ): void => {
-  if (model.facts.prices !== null || unpriced === 'countAsNothing' || !isLimited(limits?.usd)) return;
+  if (model.facts.prices !== null || unpriced === 'countAsNothing' || !isLimited(limits?.usd))
+    return;
   throw new Error(
-    `a limit in dollars can't be kept: the price of ${model.id} is not known. Set a limit in tokens, rounds or minutes instead.`,
+    `a limit in dollars can't be kept: the price of ${model.id} is not known. Set a limit in ` +
+      'tokens, rounds or minutes instead.',
   );
 };
 
@@ -187,7 +209,10 @@ const presetSandbox: Readonly<Record<Preset, SandboxLevel>> = {
   ci: 'workspace',
 };
 
-/** Default formatter setting of each preset. Formatter configurations are repository code, so they need the sandbox. */
+/**
+ * Default formatter setting of each preset. Formatter configurations are repository code, so they
+ * need the sandbox.
+ */
 const presetFormatter: Readonly<Record<Preset, Settings['formatter']>> = {
   plan: 'off',
   careful: 'off',
@@ -218,9 +243,13 @@ const chooseLevel = (
   return isFenced ? previous : presetSandbox[before.preset ?? 'auto'];
 };
 
-const lacksSandbox = (sandbox: Settings['sandbox']): boolean => sandbox === 'off' || sandbox === 'missing';
+const lacksSandbox = (sandbox: Settings['sandbox']): boolean =>
+  sandbox === 'off' || sandbox === 'missing';
 
-/** Without a sandbox, a formatter runs only if the user turned it on, not because of the preset's default. */
+/**
+ * Without a sandbox, a formatter runs only if the user turned it on, not because of the preset's
+ * default.
+ */
 const chooseFormatter = (
   preset: Preset | undefined,
   sandbox: Settings['sandbox'],
@@ -232,8 +261,8 @@ const chooseFormatter = (
 };
 
 /**
- * Sandbox level and formatter setting for a session that is opened or changes its preset. Each computer decides the
- * level again: a resumed session keeps its level only if it had a sandbox.
+ * Sandbox level and formatter setting for a session that is opened or changes its preset. Each
+ * computer decides the level again: a resumed session keeps its level only if it had a sandbox.
  */
 export const sandboxSettings = (
   { preset, sandbox: chosen }: { readonly preset?: Preset; readonly sandbox?: SandboxLevel },
@@ -246,13 +275,17 @@ export const sandboxSettings = (
 };
 
 /** Warning for the user if the sandbox is on but does not work here; null otherwise. */
-export const missingSandboxText = (sandbox: Settings['sandbox'], fenced: ProbeResult): string | null => {
+export const missingSandboxText = (
+  sandbox: Settings['sandbox'],
+  fenced: ProbeResult,
+): string | null => {
   if (sandbox !== 'missing' || fenced?.kind !== 'missing') return null;
   return [
     `There is no sandbox for commands here: ${fenced.reason}`,
     'In a terminal you are asked for each command, without one each is denied.',
     fenced.repair,
-    'Or decide that they run without: --sandbox off, PAWL_SANDBOX=off, or sandbox = "off" in your own config.toml.',
+    'Or decide that they run without: --sandbox off, PAWL_SANDBOX=off, or sandbox = "off" in ' +
+      'your own config.toml.',
   ].join(' ');
 };
 
@@ -263,13 +296,20 @@ export const presetNames: readonly Preset[] = ['plan', 'careful', 'auto', 'ci'];
 export const aboutPresets: Readonly<Record<Preset, string>> = {
   plan: 'reads only; commands in a read-only sandbox',
   careful:
-    'asks before edits, and before a command loses files that git can not restore or leaves the sandbox',
+    'asks before edits, and before a command loses files that git can not restore or leaves ' +
+    'the sandbox',
   auto: 'changes the workspace unasked; asks before anything leaves the sandbox',
   ci: 'changes the workspace unasked; denies what leaves the sandbox, and never asks',
 };
 
-/** Settings that change with the preset. A sandbox level that the user chose stays; a sandbox that is off stays off. */
-export const presetSettings = async (before: Settings, preset: Preset): Promise<Partial<Settings>> => {
+/**
+ * Settings that change with the preset. A sandbox level that the user chose stays; a sandbox that
+ * is off stays off.
+ */
+export const presetSettings = async (
+  before: Settings,
+  preset: Preset,
+): Promise<Partial<Settings>> => {
   const isOff = before.sandbox === 'off';
   const fenced = await probeUnlessOff(isOff ? 'off' : undefined, before.workspace);
   const wishes = isOff ? ({ preset, sandbox: 'off' } as const) : { preset };

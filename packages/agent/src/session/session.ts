@@ -30,7 +30,8 @@ const isVolatile = (event: Event): boolean =>
   event.type === 'ToolProgress';
 
 /**
- * Merges the text of one reply at a time. Between two requests there is always another event (docs/rules.md#merged-text).
+ * Merges the text of one reply at a time. Between two requests there is always another event
+ * (docs/rules.md#merged-text).
  */
 const mergeText = (pending: Event | null, event: Event): Event | null => {
   if (event.type !== 'TextDelta') return pending;
@@ -38,39 +39,53 @@ const mergeText = (pending: Event | null, event: Event): Event | null => {
 };
 
 /**
- * The agent's deltas are volatile. A group waits for the ToolStarted events of the calls that it starts. Events are not
- * checked again: `send` checks those of a user, performers check what models, tools and hooks give.
+ * The agent's deltas are volatile. A group waits for the ToolStarted events of the calls that it
+ * starts. Events are not checked again: `send` checks those of a user, performers check what
+ * models, tools and hooks give.
  */
 export const agentAdapter: MachineAdapter<AgentTypes> = {
   step: agent.stepUnchecked,
   isVolatile,
   merge: mergeText,
   contains: (next, pending) =>
-    next.type === 'LlmCompleted' && pending.type === 'TextDelta' && next.requestId === pending.requestId,
+    next.type === 'LlmCompleted' &&
+    pending.type === 'TextDelta' &&
+    next.requestId === pending.requestId,
   startedId: (event) => (event.type === 'ToolStarted' ? event.callId : null),
 };
 
-const stoppedOutcomes = (stopped: StoppedCalls | null): Pick<On<'ShutdownRequested'>, 'outcomes'> => {
+const stoppedOutcomes = (
+  stopped: StoppedCalls | null,
+): Pick<On<'ShutdownRequested'>, 'outcomes'> => {
   const outcomes = stopped?.outcomes() ?? [];
   return outcomes.length === 0 ? {} : { outcomes };
 };
 
 /** Whether a call has not run and is to be decided again when the session is resumed. */
 const isPending = (status: CallStatus): boolean =>
-  status === 'queued' || status === 'previewing' || status === 'awaitingApproval' || status === 'starting';
+  status === 'queued' ||
+  status === 'previewing' ||
+  status === 'awaitingApproval' ||
+  status === 'starting';
 
 /** Whether the session does nothing until the user acts. */
 const isIdle = ({ name }: State): boolean =>
   name === 'WaitingForUserInput' || name === 'Ready' || name === 'ShuttingDown';
 
-/** Facts about the end of the earlier process, read from the journal. `stoppedAt` and `upgrade`: see Resumed. */
+/**
+ * Facts about the end of the earlier process, read from the journal. `stoppedAt` and `upgrade`: see
+ * Resumed.
+ */
 type Interruption = {
   readonly past: PastFiles | undefined;
   readonly stoppedAt: number | null;
   readonly upgrade: MachineUpgrade | undefined;
 };
 
-/** A session of the agent that is open in this process. It ends after the machine's Shutdown, or with an error. */
+/**
+ * A session of the agent that is open in this process. It ends after the machine's Shutdown, or
+ * with an error.
+ */
 export class AgentSession extends JournaledSession<AgentTypes> {
   readonly #journal: Journal;
   readonly #opened: State;
@@ -80,7 +95,12 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   /** Whether the next prompt makes a session from elsewhere one of this store. */
   #isForeign: boolean;
 
-  constructor(journal: Journal, opened: State, equipment: Equipment, report: (fault: Error) => void) {
+  constructor(
+    journal: Journal,
+    opened: State,
+    equipment: Equipment,
+    report: (fault: Error) => void,
+  ) {
     super({ adapter: agentAdapter, journal, state: opened, clock: equipment.clock, report });
     this.#journal = journal;
     this.#isForeign = journal.adopt !== undefined;
@@ -114,7 +134,10 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     return this.#equipment.jobs.list();
   }
 
-  /** Resolves when the event is durable and applied. Rejects with a TypeError for input that is no event of a user. */
+  /**
+   * Resolves when the event is durable and applied. Rejects with a TypeError for input that is no
+   * event of a user.
+   */
   async send(value: Input): Promise<{ readonly seq: number }> {
     const input = checkInput(value);
     if (input.type === 'ShutdownRequested') return this.#shutDown();
@@ -144,10 +167,15 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   }
 
   protected override async shutdownEvent(): Promise<Posted> {
-    return { type: 'ShutdownRequested', ...stoppedOutcomes(await this.#performers.tools.stopForEnd()) };
+    return {
+      type: 'ShutdownRequested',
+      ...stoppedOutcomes(await this.#performers.tools.stopForEnd()),
+    };
   }
 
-  /** Resolves when the session waits for the user. Rejects with the error that stopped the session. */
+  /**
+   * Resolves when the session waits for the user. Rejects with the error that stopped the session.
+   */
   async idle(): Promise<State> {
     if (this.fault !== null) await this.ended;
     if (isIdle(this.state)) return this.state;
@@ -168,8 +196,9 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   }
 
   /**
-   * Continues a session that was opened again. New settings are applied first, so that nothing starts under the old ones.
-   * After a clean end nothing starts, and settings can change only once the session is open.
+   * Continues a session that was opened again. New settings are applied first, so that nothing
+   * starts under the old ones. After a clean end nothing starts, and settings can change only once
+   * the session is open.
    */
   async resume(
     { changes, grants }: { readonly changes: Partial<Settings>; readonly grants: readonly Grant[] },
@@ -181,7 +210,11 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     const hasSameGrants = JSON.stringify(recorded) === JSON.stringify(grants);
     const change = (): void => {
       if (Object.keys(changes).length === 0 && hasSameGrants) return;
-      this.post({ ...this.#changeSettings(changes), ...(hasSameGrants ? {} : { grants }), ...stopped });
+      this.post({
+        ...this.#changeSettings(changes),
+        ...(hasSameGrants ? {} : { grants }),
+        ...stopped,
+      });
     };
     const judged = await this.#judgePending({ ...settings, ...changes });
     if (!wasClosed) change();
@@ -199,7 +232,10 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     await resumed;
   }
 
-  /** Judges the calls that have not run by their tools, from their inputs: what the journal says of them is not believed. */
+  /**
+   * Judges the calls that have not run by their tools, from their inputs: what the journal says of
+   * them is not believed.
+   */
   async #judgePending({ workspace }: Settings): Promise<Pick<On<'Resumed'>, 'judged'>> {
     if (this.#opened.name !== 'ExecutingTools') return {};
     const { calls } = this.#opened;
@@ -208,7 +244,12 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     for (const { judged: call, status } of calls) {
       if (!isPending(status)) continue;
       const { callId, tool, rawInput = JSON.stringify(call.input) } = call;
-      const anew = await judgeCall({ type: 'call', callId, tool, rawInput }, tools, workspace, redactor);
+      const anew = await judgeCall(
+        { type: 'call', callId, tool, rawInput },
+        tools,
+        workspace,
+        redactor,
+      );
       // Hooks only tighten, and do not run twice for a call.
       judged.push(call.hooks === undefined ? anew : { ...anew, hooks: call.hooks });
     }
@@ -218,7 +259,11 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   /** Adds the prices of a new model. Throws if the model is not connected. */
   #changeSettings(patch: Partial<Settings>): Extract<Input, { readonly type: 'SettingsChanged' }> {
     if (patch.model === undefined) return { type: 'SettingsChanged', patch };
-    return { type: 'SettingsChanged', patch, prices: this.#equipment.model(patch.model).facts.prices };
+    return {
+      type: 'SettingsChanged',
+      patch,
+      prices: this.#equipment.model(patch.model).facts.prices,
+    };
   }
 
   #recover(resumed: State, past: PastFiles | undefined): void {
@@ -241,8 +286,8 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   }
 
   /**
-   * Waits at most a grace period: for tools that were ended by force, and for aborted replies, whose usage must still be
-   * journaled.
+   * Waits at most a grace period: for tools that were ended by force, and for aborted replies,
+   * whose usage must still be journaled.
    */
   protected async stopAll(): Promise<void> {
     const { models, compactions, timers, tools, previews, hooks, userHooks } = this.#performers;
@@ -319,7 +364,8 @@ const limitTexts: Readonly<Record<Dimension, string>> = {
   truncation: 'The reply was cut off at the output limit of the model several times.',
   repeats: 'The model repeated the same calls, so the turn was stopped.',
   errors: 'All calls of the model failed several times in a row, so the turn was stopped.',
-  sameResults: 'The calls of the model gave the same results several times, so the turn was stopped.',
+  sameResults:
+    'The calls of the model gave the same results several times, so the turn was stopped.',
 };
 
 const endTexts: Readonly<Record<EndCause, string>> = {

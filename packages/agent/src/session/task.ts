@@ -27,7 +27,11 @@ const schema = v.strictObject({
     v.description('The whole task. Nothing of this conversation is known there.'),
   ),
   maxUsd: v.optional(
-    v.pipe(v.number(), v.gtValue(0, 'must be above 0'), v.description('Dollars that it may spend.')),
+    v.pipe(
+      v.number(),
+      v.gtValue(0, 'must be above 0'),
+      v.description('Dollars that it may spend.'),
+    ),
   ),
 });
 
@@ -36,7 +40,10 @@ export const createTaskTool = (sessions: TaskSessions): Tool =>
   defineTool({
     name: 'task',
     description:
-      'Gives a task to another agent with a conversation of its own, and returns its last message. It reads and searches the workspace and changes nothing. Use it for what needs much reading and has a short answer; several calls in one reply run side by side. It costs money.',
+      'Gives a task to another agent with a conversation of its own, and returns its last ' +
+      'message. It reads and searches the workspace and changes nothing. Use it for what ' +
+      'needs much reading and has a short answer; several calls in one reply run side by ' +
+      'side. It costs money.',
     schema,
     traits: {
       effect: 'opaque',
@@ -103,7 +110,11 @@ const taskOutcome = (state: State, sessionId: string, { signal }: ToolContext): 
     .filter((line) => line !== '')
     .join('\n');
   if (signal.aborted)
-    return { status: signal.reason === 'timedOut' ? 'timedOut' : 'cancelled', text, usage: taskUsage(usage) };
+    return {
+      status: signal.reason === 'timedOut' ? 'timedOut' : 'cancelled',
+      text,
+      usage: taskUsage(usage),
+    };
   return { status: why === '' ? 'ok' : 'failed', text, usage: taskUsage(usage) };
 };
 
@@ -132,9 +143,14 @@ const awaitTask = async (child: AgentSession, context: ToolContext): Promise<Too
   const state = rested.kind === 'done' ? rested.value : child.state;
   const closed = await attempt(() => child.close());
   const outcome = taskOutcome(state, sessionId, context);
-  const fault = rested.kind === 'fault' ? rested.fault : closed.kind === 'fault' ? closed.fault : null;
+  const fault =
+    rested.kind === 'fault' ? rested.fault : closed.kind === 'fault' ? closed.fault : null;
   if (fault === null || outcome.status === 'cancelled') return outcome;
-  return { ...outcome, status: 'failed', text: `the task was stopped: ${fault.message}\n${outcome.text}` };
+  return {
+    ...outcome,
+    status: 'failed',
+    text: `the task was stopped: ${fault.message}\n${outcome.text}`,
+  };
 };
 
 /** Starts the task. */
@@ -144,7 +160,8 @@ const runTask = async (
   context: ToolContext,
 ): Promise<ToolOutcome> => {
   const remaining = context.left();
-  if (isUsedUp(remaining)) return { status: 'failed', text: 'not run: the limit of the session is used up' };
+  if (isUsedUp(remaining))
+    return { status: 'failed', text: 'not run: the limit of the session is used up' };
   const { batchId, callId } = context;
   const settings = readingTaskSettings(sessions.settings(), remaining, maxUsd);
   const child = await sessions.start(settings, { batchId, callId });
@@ -152,7 +169,8 @@ const runTask = async (
   return awaitTask(child, context);
 };
 
-const hasEnded = ({ name }: State): boolean => name === 'WaitingForUserInput' || name === 'ShuttingDown';
+const hasEnded = ({ name }: State): boolean =>
+  name === 'WaitingForUserInput' || name === 'ShuttingDown';
 
 const resumeTask = async (
   sessions: TaskSessions,
@@ -166,11 +184,15 @@ const resumeTask = async (
     return taskOutcome(state, sessionId, context);
   }
   const child = await sessions.reopen(sessionId);
-  if (child.state.name === 'Ready') await child.send({ type: 'UserInput', text: prompt, mode: 'steer' });
+  if (child.state.name === 'Ready')
+    await child.send({ type: 'UserInput', text: prompt, mode: 'steer' });
   return awaitTask(child, context);
 };
 
-/** Finds the task that was running when the session was interrupted, by the call that its header names. */
+/**
+ * Finds the task that was running when the session was interrupted, by the call that its header
+ * names.
+ */
 const findTask = async (
   sessions: TaskSessions,
   input: TaskInput,
@@ -190,7 +212,11 @@ const findTask = async (
 const TASK_DEADLINE_MS = 30 * 60_000;
 
 /** A task that an earlier process of the session has started. */
-export type StoredTask = { readonly sessionId: string; readonly createdAt: number; readonly state: State };
+export type StoredTask = {
+  readonly sessionId: string;
+  readonly createdAt: number;
+  readonly state: State;
+};
 
 /** The sessions of the tasks of one session. */
 export type TaskSessions = {
@@ -224,12 +250,20 @@ export const createTaskSessions = ({
   settings: () => runtime().find(parentId).state.session.settings,
   async start(settings, call) {
     const startedBy = { sessionId: parentId, ...call };
-    const id = await runtime().create({ settings, instructions: await instruct(settings), startedBy });
+    const id = await runtime().create({
+      settings,
+      instructions: await instruct(settings),
+      startedBy,
+    });
     return runtime().find(id);
   },
   async find({ batchId, callId }) {
     for await (const { sessionId, startedBy, createdAt } of journals.list()) {
-      if (startedBy?.sessionId !== parentId || startedBy.batchId !== batchId || startedBy.callId !== callId)
+      if (
+        startedBy?.sessionId !== parentId ||
+        startedBy.batchId !== batchId ||
+        startedBy.callId !== callId
+      )
         continue;
       const { state } = await journals.peek(sessionId);
       return { sessionId, createdAt, state };

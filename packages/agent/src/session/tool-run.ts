@@ -2,11 +2,12 @@
  * Runs tool calls: performs ExecuteTools and CancelTools.
  *
  * 1. The effect begins only after its ToolStarted is durable and the machine has accepted it.
- * 2. Each call ends with exactly one ToolCompleted, or with none after CancelTools(force), when the machine has settled it.
+ * 2. Each call ends with exactly one ToolCompleted, or with none after CancelTools(force), when the
+ *    machine has settled it.
  * 3. A tool that ignores its deadline is abandoned after two grace periods, so that the batch
  *    always ends.
- * 4. The files that a call saw are journaled with its end. In a session that was opened again no tool runs before the
- *    files of earlier calls are loaded.
+ * 4. The files that a call saw are journaled with its end. In a session that was opened again no
+ *    tool runs before the files of earlier calls are loaded.
  */
 
 import type { CallOutcome } from '../machine/call.js';
@@ -42,7 +43,10 @@ import {
 } from './result-text.js';
 import type { UserHookRuns } from './user-hooks.js';
 
-/** Decides about a call that was running when the session ended: its outcome, or null to run it again. */
+/**
+ * Decides about a call that was running when the session ended: its outcome, or null to run it
+ * again.
+ */
 type Recover = (
   look: () => Promise<FileHashes | undefined>,
   files: FileMemory,
@@ -58,17 +62,24 @@ const abortReason = (run: ToolRun): DeadlineReason => run.signal.signal.reason a
  * The user or the end of a turn cancelled the call before its start, from which its deadline
  * counts.
  */
-const NEVER_RAN: ToolOutcome = { status: 'cancelled', ran: 'no', text: 'cancelled before it had run' };
+const NEVER_RAN: ToolOutcome = {
+  status: 'cancelled',
+  ran: 'no',
+  text: 'cancelled before it had run',
+};
 
 const CALL_UNKNOWN =
-  'the session was interrupted while this call started or ran; check whether it took effect before you repeat it';
+  'the session was interrupted while this call started or ran; check whether it took effect ' +
+  'before you repeat it';
 
 /** Whether it is recorded that the call begins: after a crash nothing else tells it. */
 const isRecorded = ({ traits }: JudgedCall): boolean => traits.effect === 'opaque';
 
 /** Of a tool that does not find its calls itself. */
 const findUnsent = async (_: unknown, { findSent }: ToolContext): Promise<InterruptedCall> =>
-  (await findSent?.()) === 'notSent' ? { kind: 'neverBegan' } : { kind: 'unknown', text: CALL_UNKNOWN };
+  (await findSent?.()) === 'notSent'
+    ? { kind: 'neverBegan' }
+    : { kind: 'unknown', text: CALL_UNKNOWN };
 
 type Perform = () => Promise<ToolOutcome>;
 
@@ -90,7 +101,10 @@ export class ToolRuns {
     this.#blobs = redactBlobs(equipment.redactor, session.journal.blobs);
   }
 
-  /** Posts ToolStarted, now or later, and runs the call once that is durable. A call is never started twice. */
+  /**
+   * Posts ToolStarted, now or later, and runs the call once that is durable. A call is never
+   * started twice.
+   */
   prepare(batchId: string, call: JudgedCall): 'posted' | 'later' {
     if (this.#runs.has(callKey(batchId, call.callId))) return 'posted';
     const run = this.#add(batchId, call);
@@ -103,7 +117,9 @@ export class ToolRuns {
       this.#session.post(started, this.#begin(run));
       return 'posted';
     }
-    void this.#look(run).then((hashes) => this.#session.post({ ...started, ...hashes }, this.#begin(run)));
+    void this.#look(run).then((hashes) =>
+      this.#session.post({ ...started, ...hashes }, this.#begin(run)),
+    );
     return 'later';
   }
 
@@ -195,7 +211,8 @@ export class ToolRuns {
     const tool = this.#equipment.tools.get(run.call.tool);
     if (tool?.before === undefined) return undefined;
     const read = await attempt(() => tool.before?.(run.call.input, this.#createContext(run)));
-    // Without a hash nothing is lost: the call itself reports the fault, and recovery treats it as unknown.
+    // Without a hash nothing is lost: the call itself reports the fault, and recovery treats it as
+    // unknown.
     return read.kind === 'done' ? takeHashes(read.value) : undefined;
   }
 
@@ -210,12 +227,20 @@ export class ToolRuns {
 
   async #recover(run: ToolRun, judge: Recover): Promise<void> {
     await this.remember();
-    const outcome = await judge(() => this.#look(run), recordingMemory(this.#equipment.files, run.seen));
+    const outcome = await judge(
+      () => this.#look(run),
+      recordingMemory(this.#equipment.files, run.seen),
+    );
     const { hooks } = this.#equipment;
     if (outcome?.status === 'ok' && isWatched(hooks, this.#settings(), run.call))
       await attempt(() => hooks.after(run.call, this.#settings()));
     if (outcome !== null) return this.#report(run, outcome);
-    run.observed = observeBefore(this.#equipment.hooks, this.#settings(), run.call, run.signal.signal);
+    run.observed = observeBefore(
+      this.#equipment.hooks,
+      this.#settings(),
+      run.call,
+      run.signal.signal,
+    );
     await this.#finish(run);
   }
 
@@ -226,11 +251,17 @@ export class ToolRuns {
       return this.#report(run, { status: 'lost', text: interruptedCall.text });
     if (interruptedCall.kind === 'found') {
       const isWhole =
-        interruptedCall.isRunning === true && isWatched(this.#equipment.hooks, this.#settings(), run.call);
+        interruptedCall.isRunning === true &&
+        isWatched(this.#equipment.hooks, this.#settings(), run.call);
       if (isWhole) run.observed = Promise.resolve(); // the earlier process has observed it
       return this.#finish(run, interruptedCall.finish, interruptedCall.leftMs ?? 0);
     }
-    run.observed = observeBefore(this.#equipment.hooks, this.#settings(), run.call, run.signal.signal);
+    run.observed = observeBefore(
+      this.#equipment.hooks,
+      this.#settings(),
+      run.call,
+      run.signal.signal,
+    );
     await this.#finish(run);
   }
 
@@ -250,7 +281,11 @@ export class ToolRuns {
   }
 
   /** `interrupted`: waits for a call that runs already. */
-  async #finish(run: ToolRun, interrupted?: Perform, deadlineMs = run.call.traits.deadlineMs): Promise<void> {
+  async #finish(
+    run: ToolRun,
+    interrupted?: Perform,
+    deadlineMs = run.call.traits.deadlineMs,
+  ): Promise<void> {
     if (this.#recall !== null) await this.remember();
     if (run.observed !== null) await run.observed;
     run.deadline = watchDeadline(run, deadlineMs, this.#equipment.clock, this.#settings().graceMs);
@@ -261,7 +296,8 @@ export class ToolRuns {
 
   async #awaitOutcome(run: ToolRun, interrupted?: Perform): Promise<ToolOutcome> {
     const tool = this.#equipment.tools.get(run.call.tool);
-    if (tool === undefined) return { status: 'failed', text: `there is no tool ${run.call.tool} any more` };
+    if (tool === undefined)
+      return { status: 'failed', text: `there is no tool ${run.call.tool} any more` };
     const perform = interrupted ?? ((): Promise<ToolOutcome> => this.#runTool(tool, run));
     if (interrupted === undefined && run.signal.signal.aborted) return NEVER_RAN;
     const performed = this.#perform(run, perform).finally(
@@ -315,7 +351,10 @@ export class ToolRuns {
     return this.#session.state().session.settings;
   }
 
-  /** The outcome as the model sees it: without secrets, cut, and with what the user's hooks say about it. */
+  /**
+   * The outcome as the model sees it: without secrets, cut, and with what the user's hooks say
+   * about it.
+   */
   async #finishOutcome(
     run: ToolRun,
     outcome: ToolOutcome,
@@ -331,7 +370,11 @@ export class ToolRuns {
   }
 
   /** Posts the one ToolCompleted of a call, unless the machine has settled it. */
-  async #report(run: ToolRun, outcome: ToolOutcome, userHooks: UserHookRuns | null = null): Promise<void> {
+  async #report(
+    run: ToolRun,
+    outcome: ToolOutcome,
+    userHooks: UserHookRuns | null = null,
+  ): Promise<void> {
     const { batchId, call } = run;
     const finished = run.isForgotten ? outcome : await this.#finishOutcome(run, outcome, userHooks);
     this.#drop(run);
@@ -394,7 +437,9 @@ const createStoppedCalls = (): StoppedCalls => {
   };
 };
 
-/** How long the end of the session waits for the outcomes of the calls that it has stopped, in ms. */
+/**
+ * How long the end of the session waits for the outcomes of the calls that it has stopped, in ms.
+ */
 const STOPPING_MS = 1_000;
 
 const whenReturned = async (runs: readonly ToolRun[], clock: Clock): Promise<void> => {
@@ -445,7 +490,9 @@ export const recordingMemory = (files: FileMemory, seen: Map<string, string>): F
   get: (path) => files.get(path),
   set: (path, sha256) => {
     if (typeof path !== 'string' || typeof sha256 !== 'string')
-      throw new TypeError('files.set takes the real path of a file and the sha256 of its bytes, as texts');
+      throw new TypeError(
+        'files.set takes the real path of a file and the sha256 of its bytes, as texts',
+      );
     files.set(path, sha256);
     seen.set(path, sha256);
   },
@@ -465,7 +512,8 @@ const createContext = (
   const { workspace, sandbox } = settings;
   const level = levelOfCall(sandbox, facts.needs);
   const isUnasked = (): boolean => decide(settings, grants, call).decision === 'allow';
-  const widened = level === levelOfCall(sandbox, undefined) ? null : isUnasked() ? 'unasked' : 'byUser';
+  const widened =
+    level === levelOfCall(sandbox, undefined) ? null : isUnasked() ? 'unasked' : 'byUser';
   return {
     workspace,
     batchId,
@@ -497,11 +545,16 @@ const NO_DEADLINE: DeadlineWatch = { stop: () => undefined, pause: () => () => u
 
 type DeadlineWatch = {
   stop(): void;
-  /** The deadline stands still until the returned function is called. One that has passed stays so. */
+  /**
+   * The deadline stands still until the returned function is called. One that has passed stays so.
+   */
   pause(): () => void;
 };
 
-/** Aborts the run at its deadline, forces it a grace period later, and gives it up after another one. */
+/**
+ * Aborts the run at its deadline, forces it a grace period later, and gives it up after another
+ * one.
+ */
 export const watchDeadline = (
   run: Pick<ToolRun, 'call' | 'signal' | 'force' | 'giveUp'>,
   deadlineMs: number,
@@ -511,7 +564,10 @@ export const watchDeadline = (
   if (deadlineMs <= 0) return NO_DEADLINE;
   const seconds = `${run.call.traits.deadlineMs / 1000} s`;
   const abandon = (): void =>
-    run.giveUp({ status: 'timedOut', text: `time limit of ${seconds} reached; the tool did not stop` });
+    run.giveUp({
+      status: 'timedOut',
+      text: `time limit of ${seconds} reached; the tool did not stop`,
+    });
   const force = (): void => {
     run.force.abort('timedOut');
     cancel = clock.after(graceMs, abandon);
@@ -552,8 +608,8 @@ const isWatched = (hooks: Hooks | null, settings: Settings, call: JudgedCall): h
   hooks !== null && settings.hooks !== 'never' && call.traits.mutating;
 
 /**
- * Lets the hooks read the workspace before a call takes effect. A cancel does not wait for that. null if the hooks need
- * not know about the call.
+ * Lets the hooks read the workspace before a call takes effect. A cancel does not wait for that.
+ * null if the hooks need not know about the call.
  */
 const observeBefore = (
   hooks: Hooks | null,
@@ -570,8 +626,9 @@ const observeBefore = (
 };
 
 /**
- * Lets the hooks read the workspace right after a call, if nothing may read it soon: the turn was cancelled, so no phase
- * follows, or the user may change files while another call waits. Only a cancelled call is not delayed.
+ * Lets the hooks read the workspace right after a call, if nothing may read it soon: the turn was
+ * cancelled, so no phase follows, or the user may change files while another call waits. Only a
+ * cancelled call is not delayed.
  */
 const observeAfter = async (
   hooks: Hooks | null,

@@ -1,7 +1,8 @@
 /**
  * Runs the user's hooks of one session.
  *
- * 1. What they say becomes part of an event before anything follows from it, so a replay never runs them.
+ * 1. What they say becomes part of an event before anything follows from it, so a replay never runs
+ *    them.
  * 2. Hooks that belong to a request, a call or a compaction end with it.
  * 3. What they say contains no secrets.
  * 4. Hooks at the end of the session run after all its other work has stopped.
@@ -60,8 +61,8 @@ export class UserHookRuns {
   }
 
   /**
-   * The first request waits for the hooks of the start. Their notes are for it, if it is there before they end. Resolves
-   * when they have ended.
+   * The first request waits for the hooks of the start. Their notes are for it, if it is there
+   * before they end. Resolves when they have ended.
    */
   async begin(source: SessionBegin, model: string): Promise<void> {
     if (!this.#hooks.wants('session-start')) return;
@@ -86,7 +87,8 @@ export class UserHookRuns {
     outcome: CallOutcome,
     signals: readonly AbortSignal[],
   ): Promise<CallOutcome> {
-    if (outcome.status === 'cancelled' || !this.#hooks.wants('after-tool', call.tool)) return outcome;
+    if (outcome.status === 'cancelled' || !this.#hooks.wants('after-tool', call.tool))
+      return outcome;
     const facts = outcomeFacts(call, outcome);
     const verdicts = await this.#run('after-tool', facts, AbortSignal.any([...signals]));
     return verdicts.length === 0 ? outcome : { ...outcome, hooks: verdicts };
@@ -114,9 +116,16 @@ export class UserHookRuns {
     const { batch } = before.session.counters;
     if (batch > this.#batch) {
       this.#batch = batch;
-      await tell('after-batch', await this.#runFor(requestId, 'after-batch', batchFacts(before.session)));
+      await tell(
+        'after-batch',
+        await this.#runFor(requestId, 'after-batch', batchFacts(before.session)),
+      );
     }
-    const verdicts = await this.#runFor(requestId, 'before-request', requestFacts(state, requestId));
+    const verdicts = await this.#runFor(
+      requestId,
+      'before-request',
+      requestFacts(state, requestId),
+    );
     await tell('before-request', verdicts);
     return { state, why: findDenial(verdicts) };
   }
@@ -130,7 +139,9 @@ export class UserHookRuns {
     const facts = this.#hooks.wants('ask-user') ? questionFacts(action, state) : null;
     if (facts === null) return;
     const verdicts = await this.#run('ask-user', facts, this.#over.signal);
-    const remarks = verdicts.filter(({ note, fault, decision }) => note ?? fault ?? decision !== 'allow');
+    const remarks = verdicts.filter(
+      ({ note, fault, decision }) => note ?? fault ?? decision !== 'allow',
+    );
     if (remarks.length > 0) this.#tell('ask-user', null, remarks);
   }
 
@@ -169,8 +180,14 @@ export class UserHookRuns {
     this.#returning.add(running);
     const verdicts = await running.finally(() => this.#returning.delete(running));
     if (this.#redactor.isIdle) return verdicts;
-    const clean = <K extends string>(key: K, text: string | undefined): { readonly [P in K]?: string } =>
-      text === undefined ? {} : ({ [key]: this.#redactor.clean(text) } as { readonly [P in K]?: string }); // the one key K
+    const clean = <K extends string>(
+      key: K,
+      text: string | undefined,
+    ): { readonly [P in K]?: string } =>
+      text === undefined
+        ? {}
+        : // the one key K
+          ({ [key]: this.#redactor.clean(text) } as { readonly [P in K]?: string });
     return verdicts.map(({ hook, decision, reason, note, fault }) => ({
       hook,
       decision,
@@ -185,7 +202,11 @@ export class UserHookRuns {
   }
 
   /** Resolves with the state that has the report, or null if the session ends before. */
-  #report(moment: ReportedMoment, requestId: string, verdicts: HookVerdicts): Promise<State | null> {
+  #report(
+    moment: ReportedMoment,
+    requestId: string,
+    verdicts: HookVerdicts,
+  ): Promise<State | null> {
     return new Promise((resolve) => {
       const { signal } = this.#closing;
       const giveUp = (): void => resolve(null);
@@ -220,9 +241,12 @@ const batchFacts = ({ conversation }: SessionData): JsonObject => {
   const messages = messagesOf(conversation);
   const results = messages.at(-1);
   const reply = messages.at(-2);
-  const calls = reply?.role === 'assistant' ? reply.parts.filter((part) => part.type === 'call') : [];
+  const calls =
+    reply?.role === 'assistant' ? reply.parts.filter((part) => part.type === 'call') : [];
   const failed = (callId: string): boolean =>
-    results?.parts.some((part) => part.type === 'result' && part.callId === callId && part.failed) === true;
+    results?.parts.some(
+      (part) => part.type === 'result' && part.callId === callId && part.failed,
+    ) === true;
   return {
     tool_calls: calls.map(({ callId, tool, input }) => ({
       tool_name: tool,
@@ -251,7 +275,8 @@ const turnEndFacts = ({ turn: { objections = 0 } }: SessionData, text: string): 
 });
 
 const compactionFacts = (state: State, { length, instructions }: Compaction): JsonObject => {
-  const isAsked = state.name === 'Compacting' && state.mode.kind === 'idle' && state.mode.resume === 'rest';
+  const isAsked =
+    state.name === 'Compacting' && state.mode.kind === 'idle' && state.mode.resume === 'rest';
   return {
     trigger: isAsked ? 'manual' : 'auto',
     messages: length,

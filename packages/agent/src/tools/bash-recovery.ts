@@ -26,13 +26,15 @@ import {
  */
 
 const UNKNOWN =
-  'the session was interrupted while this command started or ran; check whether it took effect before you run it again';
+  'the session was interrupted while this command started or ran; check whether it took ' +
+  'effect before you run it again';
 const UNREACHABLE: Readonly<Record<Unreachable, string>> = {
   elsewhere: 'the session ran on another machine, or this one was restarted since',
   copy: 'this is a copy of the files of the session, and the command belongs to the original',
 };
 const UNSEEN =
-  'it ran in another pid namespace (a container, or the host of this one), and nothing shows from here whether it still runs';
+  'it ran in another pid namespace (a container, or the host of this one), and nothing shows ' +
+  'from here whether it still runs';
 const RECOVERED = '[Pawl was interrupted while this ran, and went on: this is the real result]';
 const REPLACED = '[the workspace folder was replaced while this ran: it worked in the old one]';
 const POLL_MS = 100;
@@ -50,7 +52,10 @@ const followCommand = (
   workspace: string,
   progress: (text: string) => void,
 ): Command =>
-  followFound(foundCommand, progress, async () => [...finishHistory(), ...(await sandbox.settle(workspace))]);
+  followFound(foundCommand, progress, async () => [
+    ...finishHistory(),
+    ...(await sandbox.settle(workspace)),
+  ]);
 
 /** The real result of a call, marked as recovered. */
 const finish = async (
@@ -60,16 +65,30 @@ const finish = async (
   context: ToolContext,
 ): Promise<ToolOutcome> => {
   const { workspace } = place;
-  const command = followCommand(foundCommand, recovery, workspace, (text) => context.progress(text));
-  const outcome = commandOutcome(command, await waitForEnd(command, context), place, context.signal);
+  const command = followCommand(foundCommand, recovery, workspace, (text) =>
+    context.progress(text),
+  );
+  const outcome = commandOutcome(
+    command,
+    await waitForEnd(command, context),
+    place,
+    context.signal,
+  );
   if (outcome.status === 'lost') return outcome;
   const isReplaced = foundCommand.record.workspace !== identifyFolder(workspace);
   const text = [outcome.text, ...(isReplaced ? [REPLACED] : []), RECOVERED].join('\n');
-  return { ...outcome, text, ...(outcome.status === 'ok' ? { summary: 'recovered after a restart' } : {}) };
+  return {
+    ...outcome,
+    text,
+    ...(outcome.status === 'ok' ? { summary: 'recovered after a restart' } : {}),
+  };
 };
 
 /** The same for a command without files of its output. */
-const finishDirect = async (foundCommand: FoundCommand, { signal }: ToolContext): Promise<ToolOutcome> => {
+const finishDirect = async (
+  foundCommand: FoundCommand,
+  { signal }: ToolContext,
+): Promise<ToolOutcome> => {
   const { marker } = foundCommand.record;
   while (!signal.aborted && listMarked(marker).length > 0) await sleep(POLL_MS);
   if (signal.aborted && (await endMarked(marker)))
@@ -95,20 +114,30 @@ export const findCommand = async (
   }
   const leftMs = foundCommand.due === null ? null : Math.max(1, foundCommand.due - sinceBoot());
   const { kind } = foundCommand.verdict();
-  if (kind === 'direct') return { kind: 'found', leftMs, finish: () => finishDirect(foundCommand, context) };
+  if (kind === 'direct')
+    return { kind: 'found', leftMs, finish: () => finishDirect(foundCommand, context) };
   if (kind === 'unseen') return { kind: 'unknown', text: `${UNSEEN}: ${UNKNOWN}` };
   // After our claim it never begins; without it somebody was faster, and it runs.
   if (kind === 'neverStarted' && foundCommand.claim()) return { kind: 'neverBegan' };
   const { job } = foundCommand.record;
-  if (job !== null) return { kind: 'found', leftMs: null, finish: async () => jobStarted(job.jobId) };
+  if (job !== null)
+    return { kind: 'found', leftMs: null, finish: async () => jobStarted(job.jobId) };
   const isRunning = kind === 'running';
   const { finishHistory } = earlier;
   const place = { level: context.sandbox, workspace: context.workspace, home };
   const recovery = { finishHistory, sandbox };
-  return { kind: 'found', leftMs, isRunning, finish: () => finish(foundCommand, recovery, place, context) };
+  return {
+    kind: 'found',
+    leftMs,
+    isRunning,
+    finish: () => finish(foundCommand, recovery, place, context),
+  };
 };
 
-/** Resolves once the job can be read. A job that has ended is read to its end first, or it would seem to run. */
+/**
+ * Resolves once the job can be read. A job that has ended is read to its end first, or it would
+ * seem to run.
+ */
 const restoreJob = async (
   foundCommand: FoundCommand,
   recovery: Recovery,
@@ -141,7 +170,8 @@ const endFound = async (
   foundCommand: FoundCommand,
   { finishHistory }: Pick<Recovery, 'finishHistory'>,
 ): Promise<void> => {
-  if (foundCommand.verdict().kind === 'direct') return void (await endMarked(foundCommand.record.marker));
+  if (foundCommand.verdict().kind === 'direct')
+    return void (await endMarked(foundCommand.record.marker));
   const command = followFound(
     foundCommand,
     () => undefined,
@@ -149,12 +179,15 @@ const endFound = async (
   );
   command.kill();
   const isForeign = foundCommand.view === 'foreign';
-  await Promise.race([command.ended, ...(isForeign ? [sleep(GUARD_MS, undefined, { ref: false })] : [])]);
+  await Promise.race([
+    command.ended,
+    ...(isForeign ? [sleep(GUARD_MS, undefined, { ref: false })] : []),
+  ]);
 };
 
 /**
- * Lists the jobs of earlier processes, and ends commands that nobody waits for. `waited`: the calls that are being
- * recovered.
+ * Lists the jobs of earlier processes, and ends commands that nobody waits for. `waited`: the calls
+ * that are being recovered.
  */
 export const settleEarlier = async (
   sandbox: SessionSandbox,
@@ -177,7 +210,9 @@ export const settleEarlier = async (
     if (kind === 'unseen') {
       restoreEndedJob(foundCommand, UNSEEN, jobs);
     } else if (job !== null && kind !== 'neverStarted' && kind !== 'direct') {
-      restoring.push(restoreJob(foundCommand, { sandbox, finishHistory }, { workspace, home }, jobs));
+      restoring.push(
+        restoreJob(foundCommand, { sandbox, finishHistory }, { workspace, home }, jobs),
+      );
     } else if (!waited.includes(call) && (isCommandAlive(foundCommand) || kind === 'direct')) {
       await endFound(foundCommand, { finishHistory });
     }

@@ -49,13 +49,16 @@ export const commandOutcome = (
 ): ToolOutcome => {
   const { how, notes, durationMs } = end;
   const shown = showOutput(output);
-  const show = (line: string, more: readonly string[]): string => [shown, `[${line}]`, ...more].join('\n');
+  const show = (line: string, more: readonly string[]): string =>
+    [shown, `[${line}]`, ...more].join('\n');
   const droppedBytes = output.droppedBytes();
   const dropped = droppedBytes === 0 ? {} : { droppedBytes };
   const stopped = whyStopped(end, signal);
   if (stopped !== null) {
     const words = stopped === 'timedOut' ? 'timed out' : 'cancelled';
-    const line = `${words} after ${seconds(durationMs)}: it was stopped together with all processes that it started; its effects up to then remain`;
+    const line =
+      `${words} after ${seconds(durationMs)}: it was stopped together with all processes that ` +
+      'it started; its effects up to then remain';
     return { status: stopped, text: show(line, notes), ...dropped };
   }
   if (how.kind === 'killed' && how.why === 'lost') {
@@ -70,7 +73,10 @@ export const commandOutcome = (
 
 const seconds = (durationMs: number): string => `${(durationMs / 1000).toFixed(1)} s`;
 
-export const describeEnd = ({ how, durationMs }: Pick<CommandEnd, 'how' | 'durationMs'>): string => {
+export const describeEnd = ({
+  how,
+  durationMs,
+}: Pick<CommandEnd, 'how' | 'durationMs'>): string => {
   switch (how.kind) {
     case 'exited':
       return `exit code ${how.code}, ${seconds(durationMs)}`;
@@ -99,11 +105,16 @@ const showOutput = (output: CommandOutput): string =>
 
 const LEFTOVER_LINES: Readonly<Record<CommandEnd['leftovers'], readonly string[]>> = {
   none: [],
-  ended: ['[processes that it left in the background were ended; to keep one, use background: true]'],
+  ended: [
+    '[processes that it left in the background were ended; to keep one, use background: true]',
+  ],
   detached: ['[a process that it detached still runs]'],
 };
 
-/** Lines below the output of a command that ended by itself: a sandbox hint, leftover processes, notes. */
+/**
+ * Lines below the output of a command that ended by itself: a sandbox hint, leftover processes,
+ * notes.
+ */
 const endLines = (
   output: CommandOutput,
   { how, leftovers, notes }: CommandEnd,
@@ -131,7 +142,8 @@ export const createJob = (jobId: string, text: string, command: Command, place: 
     command: text,
     status: () => (end === undefined ? 'running' : describeEnd(end)),
     droppedBytes: () => output.droppedBytes(),
-    output: () => [showOutput(output), ...(end === undefined ? [] : endLines(output, end, place))].join('\n'),
+    output: () =>
+      [showOutput(output), ...(end === undefined ? [] : endLines(output, end, place))].join('\n'),
     kill: async () => {
       command.kill();
       await command.ended;
@@ -184,13 +196,16 @@ type Hint = {
 
 const OUTSIDE = 'if that is what it needs, ask again with needs: "outside"';
 const REPOSITORY = 'if that is what it needs, ask again with needs: "repository"';
-const GIT_IS_READ_ONLY = `.git is read-only for this command, since its words run no git command that changes it: ${REPOSITORY}`;
+const GIT_IS_READ_ONLY =
+  '.git is read-only for this command, since its words run no git command that changes it: ' +
+  `${REPOSITORY}`;
 const NETWORK = 'if that is what it needs, ask again with needs: "network"';
 
 const hasNoNetwork = ({ level }: FailedCommand): boolean => !level.endsWith('+net');
 
 const isIn = (path: string, folder: string): boolean =>
-  folder !== '' && (path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`));
+  folder !== '' &&
+  (path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`));
 
 const BUSY = '(?:Device or resource busy|Read-only file system|EBUSY|EROFS)';
 
@@ -198,17 +213,23 @@ const BUSY = '(?:Device or resource busy|Read-only file system|EBUSY|EROFS)';
 const hints: readonly Hint[] = [
   {
     sign: /could not set 'core\.(?:repositoryformatversion|filemode|bare|logallrefupdates)'/,
-    text: `a git repository is here already, so git init is not needed; git's configuration and hooks can't be changed in the sandbox: ${OUTSIDE}`,
+    text:
+      `a git repository is here already, so git init is not needed; git's configuration and ` +
+      `hooks can't be changed in the sandbox: ${OUTSIDE}`,
   },
   {
-    sign: new RegExp(`(?:config(?:\\.worktree|\\.lock)?|\\.git/hooks\\S*|info/attributes)['"]?: ${BUSY}`),
+    sign: new RegExp(
+      `(?:config(?:\\.worktree|\\.lock)?|\\.git/hooks\\S*|info/attributes)['"]?: ${BUSY}`,
+    ),
     text: `git's configuration and hooks can't be changed in the sandbox: ${OUTSIDE}`,
   },
   {
     sign: new RegExp(
       `(?:move|remove|rename|unlink|overwrite|replace)\\b[^\\n]*: ${BUSY}|Device or resource busy`,
     ),
-    text: `.git and files that are run later without a question can't be replaced in the sandbox: ${OUTSIDE}`,
+    text:
+      `.git and files that are run later without a question can't be replaced in the sandbox: ` +
+      `${OUTSIDE}`,
   },
   {
     sign: /(?:\.git\/|index\.lock|\.lock'|objects\/|refs\/)[^\n]*(?:Read-only file system|EROFS|read-only file system)/,
@@ -222,7 +243,9 @@ const hints: readonly Hint[] = [
   },
   {
     sign: /Read-only file system|\bEROFS\b|read-only file system/,
-    text: `in the sandbox only the workspace, /tmp and a private home folder can be written, and there not what is run later without a question (hooks, CI, editor tasks): ${OUTSIDE}`,
+    text:
+      'in the sandbox only the workspace, /tmp and a private home folder can be written, and ' +
+      `there not what is run later without a question (hooks, CI, editor tasks): ${OUTSIDE}`,
   },
   {
     sign: /Cannot connect to the (?:Docker|Podman)|docker\.sock|podman\.sock|containerd\.sock|connect to the docker API/i,
@@ -248,7 +271,9 @@ const hints: readonly Hint[] = [
   {
     sign: /(?:ECONNREFUSED|connection refused)/i,
     when: hasNoNetwork,
-    text: `servers that run outside of the sandbox, for example a database of this machine, can't be reached from it: ${NETWORK}`,
+    text:
+      `servers that run outside of the sandbox, for example a database of this machine, can't ` +
+      `be reached from it: ${NETWORK}`,
   },
   {
     sign: /(\/etc\/(?:shadow|gshadow|sudoers|ssh|ssl\/private)\S*|\/var\/lib\/docker\S*|\/proc\/\d+\/\S*)['"':]*:? ?(?:Permission denied|EACCES)/,
@@ -261,7 +286,9 @@ const hints: readonly Hint[] = [
       const isHome = path.startsWith('~') || isIn(path, INNER_HOME) || isIn(path, home);
       return isHome && !isIn(path, workspace);
     },
-    text: `the home folder in the sandbox is a private one with toolchains alone, no settings and no secrets: ${OUTSIDE}`,
+    text:
+      'the home folder in the sandbox is a private one with toolchains alone, no settings and ' +
+      `no secrets: ${OUTSIDE}`,
   },
   {
     sign: /(?:changing ownership|chown|lchown)\b[^\n]*(?:Operation not permitted|Invalid argument|EPERM|EINVAL)/,
@@ -279,12 +306,18 @@ const CHECKED_CHARACTERS = 8_192;
 
 const GIT_FAILED = /\.git\/[^\n]*: Read-only file system/;
 
-/** Half a sentence about a command that ended well although git could not do all of it; null if there is none. */
+/**
+ * Half a sentence about a command that ended well although git could not do all of it; null if
+ * there is none.
+ */
 const partialHint = ({ level, output }: Pick<FailedCommand, 'level' | 'output'>): string | null => {
   if (level === 'off') return null;
   const end = output.slice(-CHECKED_CHARACTERS);
   if (CONFIG_KEPT.test(end))
-    return "git's settings in .git/config are read-only in the sandbox, so git left them as they are; what else it reports was done";
+    return (
+      "git's settings in .git/config are read-only in the sandbox, so git left them as they " +
+      'are; what else it reports was done'
+    );
   return GIT_FAILED.test(end) && !level.startsWith('read-only') ? GIT_IS_READ_ONLY : null;
 };
 

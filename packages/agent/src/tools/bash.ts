@@ -7,7 +7,14 @@ import type { ProcessEnvironment } from '../platform/environment.js';
 import type { CallFacts, Needs, ShellFacts } from '../policy/judged-call.js';
 import type { FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Job, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
-import { callKey, commandOutcome, createJob, jobStarted, type RunPlace, waitForEnd } from './bash-result.js';
+import {
+  callKey,
+  commandOutcome,
+  createJob,
+  jobStarted,
+  type RunPlace,
+  waitForEnd,
+} from './bash-result.js';
 import { defineTool, readCommandShape } from './define-tool.js';
 import { failed } from './file-change.js';
 
@@ -55,7 +62,8 @@ type BashRequest =
 const parseRequest = ({ command, background = false, jobAction, jobId }: Input): BashRequest => {
   const invalid = (field: string, why: string): BashRequest => ({ kind: 'invalid', field, why });
   if (command !== undefined) {
-    if (jobAction !== undefined) return invalid('jobAction', 'can not be given together with command');
+    if (jobAction !== undefined)
+      return invalid('jobAction', 'can not be given together with command');
     return command.includes('\0')
       ? invalid('command', 'holds a NUL character')
       : { kind: 'command', command, background };
@@ -184,7 +192,11 @@ const requestTitle = (request: BashRequest): string => {
 const NO_COMMAND: ShellFacts = { commands: [], unclear: null };
 
 /** What the command would run. Loads the shell grammar with the first command. */
-const readFacts = async (command: string, workspace: string, { environment }: Shell): Promise<ShellFacts> => {
+const readFacts = async (
+  command: string,
+  workspace: string,
+  { environment }: Shell,
+): Promise<ShellFacts> => {
   const { shellFacts, commandFinder } = await import('../policy/shell/shell-facts.js');
   return shellFacts(command, commandFinder(environment.PATH ?? '', workspace));
 };
@@ -234,7 +246,11 @@ export const createBashTool = (shell: Shell): Tool =>
   defineTool({
     name: 'bash',
     description:
-      'Runs a bash command in the workspace: no terminal, no input, output kept also when it fails or times out. What it leaves in the background is ended; for servers and watchers use background: true, then jobAction. Unless switched off, commands run in a sandbox: the workspace can be written, the rest only read, no network, no secrets; /tmp and HOME are private and kept for the session; fresh with network or outside.',
+      'Runs a bash command in the workspace: no terminal, no input, output kept also when it ' +
+      'fails or times out. What it leaves in the background is ended; for servers and ' +
+      'watchers use background: true, then jobAction. Unless switched off, commands run in a ' +
+      'sandbox: the workspace can be written, the rest only read, no network, no secrets; ' +
+      '/tmp and HOME are private and kept for the session; fresh with network or outside.',
     schema,
     shape: readCommandShape,
     traits: { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: DEADLINE_MS },
@@ -246,10 +262,16 @@ export const createBashTool = (shell: Shell): Tool =>
         paths: [workspace],
         hosts: [],
         ...requestFacts(request, input.needs),
-        ...(isCommand ? await commandFacts(request.command, workspace, shell) : { shell: NO_COMMAND }),
+        ...(isCommand
+          ? await commandFacts(request.command, workspace, shell)
+          : { shell: NO_COMMAND }),
         ...(isCommand && request.background ? ({ background: 'yes' } as const) : {}),
       };
-      return { kind: 'ok', facts, ...(input.timeoutMs === undefined ? {} : { deadlineMs: input.timeoutMs }) };
+      return {
+        kind: 'ok',
+        facts,
+        ...(input.timeoutMs === undefined ? {} : { deadlineMs: input.timeoutMs }),
+      };
     },
     title: (input) => requestTitle(parseRequest(input)),
     announce: (workspace) => shell.sandbox.announce(workspace),

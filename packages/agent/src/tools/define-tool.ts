@@ -1,4 +1,7 @@
-/** Defines a tool from one schema: the model reads it, the input is checked by it, and the code is typed by it. Input in the form of other agents' tools is translated first. */
+/**
+ * Defines a tool from one schema: the model reads it, the input is checked by it, and the code is
+ * typed by it. Input in the form of other agents' tools is translated first.
+ */
 
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import { type JsonSchema, toJsonSchema } from '@valibot/to-json-schema';
@@ -33,7 +36,8 @@ const fieldPath = (issue: BaseIssue<unknown>): string => {
 const explainIssue = (issue: BaseIssue<unknown>): string => {
   if (issue.kind === 'schema' && issue.expected === 'never') return 'is not a field of this tool';
   if (issue.kind === 'schema' && issue.received === 'undefined') return 'is missing';
-  if (issue.kind === 'schema') return `must be ${issue.expected ?? 'something else'}, not ${issue.received}`;
+  if (issue.kind === 'schema')
+    return `must be ${issue.expected ?? 'something else'}, not ${issue.received}`;
   return issue.message;
 };
 
@@ -64,7 +68,10 @@ type ToolParts<Schema extends GenericSchema> = {
     input: InferOutput<Schema>,
     workspace: string,
   ): Promise<Omit<Extract<Judgement, { kind: 'ok' }>, 'input' | 'title'> | InvalidInput>;
-  /** One line for people. `paths` are the judged paths, relative to the workspace if they are inside. */
+  /**
+   * One line for people. `paths` are the judged paths, relative to the workspace if they are
+   * inside.
+   */
   title(input: InferOutput<Schema>, paths: readonly string[]): string;
   preview?(input: InferOutput<Schema>, context: PreviewContext): Promise<CallPreview>;
   before?(input: InferOutput<Schema>, context: ToolContext): Promise<FileHashes>;
@@ -82,8 +89,18 @@ const withoutIgnored = (input: JsonObject): JsonObject =>
 
 /** Creates a tool. Every part gets input that the schema has accepted. */
 export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema>): Tool => {
-  const { name, description, schema, traits, shape, preview, before, announce, findInterrupted, keep } =
-    parts;
+  const {
+    name,
+    description,
+    schema,
+    traits,
+    shape,
+    preview,
+    before,
+    announce,
+    findInterrupted,
+    keep,
+  } = parts;
   const checked = (input: JsonObject): InferOutput<Schema> => {
     const result = checkInput(schema, withoutIgnored(input));
     if (result.kind === 'ok') return result.value;
@@ -110,8 +127,12 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
       const paths = judgement.facts.paths.map((real) => showPath(real, workspace));
       return { ...judgement, input: read.value, title: parts.title(result.value, paths) };
     },
-    ...(preview === undefined ? {} : { preview: async (input, context) => preview(checked(input), context) }),
-    ...(before === undefined ? {} : { before: (input, context) => before(checked(input), context) }),
+    ...(preview === undefined
+      ? {}
+      : { preview: async (input, context) => preview(checked(input), context) }),
+    ...(before === undefined
+      ? {}
+      : { before: (input, context) => before(checked(input), context) }),
     ...(announce === undefined ? {} : { announce }),
     ...(findInterrupted === undefined
       ? {}
@@ -215,7 +236,8 @@ const gatherSingle = (input: JsonObject): Read<JsonObject> => {
   );
   const [first] = single;
   if (first === undefined) return ok(input);
-  const isEmpty = edits === undefined || edits === null || (Array.isArray(edits) && edits.length === 0);
+  const isEmpty =
+    edits === undefined || edits === null || (Array.isArray(edits) && edits.length === 0);
   if (!isEmpty) return invalid(first[0], 'stands beside edits: put every replacement into edits');
   return ok({ ...rest, edits: [Object.fromEntries(single)] });
 };

@@ -1,4 +1,6 @@
-/** Several replacements in one file, all or none. `matching/plan-edits.ts` defines where and how. */
+/**
+ * Several replacements in one file, all or none. `matching/plan-edits.ts` defines where and how.
+ */
 
 import * as v from 'valibot';
 import type { Tool } from '../ports/tool.js';
@@ -48,7 +50,8 @@ const editText = (
   if (encoding !== 'utf8' && encoding !== 'utf8-bom') {
     const what = encoding === 'unknown' ? 'not valid UTF-8' : 'UTF-16';
     return refuseChange(
-      `${shown} is ${what} and can't be edited without damage. Convert it with a shell command first. Nothing was changed.`,
+      `${shown} is ${what} and can't be edited without damage. Convert it with a shell ` +
+        'command first. Nothing was changed.',
     );
   }
   const edits = encoding === 'utf8-bom' ? input.edits.map(withoutMark) : input.edits;
@@ -91,7 +94,9 @@ const planInput =
 export const editTool: Tool = defineTool({
   name: 'edit',
   description:
-    'Replaces text in a file that was read before. All edits are matched against the file as it is now and applied together, or none. Give oldText without the line numbers that read shows.',
+    'Replaces text in a file that was read before. All edits are matched against the file as ' +
+    'it is now and applied together, or none. Give oldText without the line numbers that ' +
+    'read shows.',
   schema,
   shape: readEditShape,
   traits: {
@@ -103,7 +108,8 @@ export const editTool: Tool = defineTool({
   },
   async judge(input, workspace) {
     const same = input.edits.findIndex((edit) => edit.oldText === edit.newText);
-    if (same >= 0) return { kind: 'invalid', field: `edits[${same}].newText`, why: 'is the same as oldText' };
+    if (same >= 0)
+      return { kind: 'invalid', field: `edits[${same}].newText`, why: 'is the same as oldText' };
     return judgePath(input.path, workspace);
   },
   title: ({ path }, [shown = path]) => shown,

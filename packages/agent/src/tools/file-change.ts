@@ -25,8 +25,8 @@ import {
 } from './files.js';
 
 /**
- * Changes of files: plan, preview, check that the model has seen the file, write; and the writes of protected files that
- * the user allowed.
+ * Changes of files: plan, preview, check that the model has seen the file, write; and the writes of
+ * protected files that the user allowed.
  */
 
 export type FileChange = {
@@ -68,11 +68,13 @@ export const changeFile = async (
   switch (written.kind) {
     case 'changedMeanwhile':
       return failed(
-        `${shown} was changed by somebody else at the same moment. Read it again. Nothing was changed.`,
+        `${shown} was changed by somebody else at the same moment. Read it again. Nothing ` +
+          'was changed.',
       );
     case 'elsewhere':
       return failed(
-        `${shown}: the path leads elsewhere than when it was allowed; look again and ask anew. Nothing was changed.`,
+        `${shown}: the path leads elsewhere than when it was allowed; look again and ask ` +
+          'anew. Nothing was changed.',
       );
     case 'failed':
       return failed(`${shown} can't be written: ${written.why}. Nothing was changed.`);
@@ -98,13 +100,19 @@ export const previewChange = async (
   const planned = await planSeen(name, plan, context);
   if (planned.kind === 'refused') return { kind: 'refused', text: planned.why };
   // a name with line breaks could look like a change
-  const shown = showPath(planned.change.real, context.workspace).replace(/[\u0000-\u001f]/g, '\ufffd');
+  const shown = showPath(planned.change.real, context.workspace).replace(
+    /[\u0000-\u001f]/g,
+    '\ufffd',
+  );
   const patch = await createPatch(shown, planned.change, 2);
   if (patch === undefined || patch.length > PREVIEW_CHARACTERS_MAX) return { kind: 'none' };
   return { kind: 'change', diff: patch };
 };
 
-/** Hashes of the file before and after the call, for the journal. Throws if they are unknown; the call then reports why. */
+/**
+ * Hashes of the file before and after the call, for the journal. Throws if they are unknown; the
+ * call then reports why.
+ */
 export const hashChange = async (
   name: string,
   plan: PlanChange,
@@ -116,11 +124,17 @@ export const hashChange = async (
   const before = hashLoaded(loaded);
   if (before === null) throw new Error(`${allowed.shown} can't be read as a file`);
   const planned = plan(loaded, allowed.real, allowed.shown);
-  return planned.kind === 'refused' ? { before } : { before, after: hashBytes(planned.change.bytes) };
+  return planned.kind === 'refused'
+    ? { before }
+    : { before, after: hashBytes(planned.change.bytes) };
 };
 
 /** Plans the change of a file that the model has seen as it is. */
-const planSeen = async (name: string, plan: PlanChange, context: PreviewContext): Promise<PlannedChange> => {
+const planSeen = async (
+  name: string,
+  plan: PlanChange,
+  context: PreviewContext,
+): Promise<PlannedChange> => {
   const allowed = await findAllowed(name, context);
   if (allowed.kind === 'elsewhere') return refuseChange(`${allowed.why} Nothing was changed.`);
   const { real, shown } = allowed;
@@ -129,8 +143,10 @@ const planSeen = async (name: string, plan: PlanChange, context: PreviewContext)
   if (loaded.kind !== 'file' || seen === loaded.sha256) return plan(loaded, real, shown);
   return refuseChange(
     seen === undefined
-      ? `${shown} has not been read in this session. Read it first, then try again. Nothing was changed.`
-      : `${shown} has changed since it was last read. Read it again and adapt. Nothing was changed.`,
+      ? `${shown} has not been read in this session. Read it first, then try again. Nothing ` +
+          'was changed.'
+      : `${shown} has changed since it was last read. Read it again and adapt. Nothing was ` +
+          'changed.',
   );
 };
 
@@ -149,14 +165,25 @@ const createPatch = async (
   const from = before === null ? '/dev/null' : shown;
   const maxEditLength = before === null || before === '' ? Number.MAX_SAFE_INTEGER : DIFF_EDITS_MAX;
   const options = { context, maxEditLength };
-  const patch = createTwoFilesPatch(from, shown, before ?? '', after, undefined, undefined, options);
+  const patch = createTwoFilesPatch(
+    from,
+    shown,
+    before ?? '',
+    after,
+    undefined,
+    undefined,
+    options,
+  );
   return patch?.replace(/^(Index: .*\n)?=+\n/, '');
 };
 
 /** For very large changes, one line that says so. */
 const shortenPatch = (patch: string | undefined, shown: string, { before }: FileChange): string => {
   if (patch === undefined)
-    return `--- ${before === null ? '/dev/null' : shown}\n+++ ${shown}\n(the change is too large to be shown)\n`;
+    return (
+      `--- ${before === null ? '/dev/null' : shown}\n+++ ${shown}\n(the change is too large to ` +
+      `be shown)\n`
+    );
   if (patch.length <= DIFF_CHARACTERS_MAX) return patch;
   return `${patch.slice(0, DIFF_CHARACTERS_MAX)}\n(the rest of the change is not shown)\n`;
 };
@@ -175,9 +202,9 @@ export const createFileMemory = (): FileMemory => {
 // ---- Protected files ----
 
 /**
- * Wraps a tool that changes files. It asks about files that git's configuration names, as about other protected paths.
- * And when it writes a protected path, the user has allowed that, so the sandbox keeps the file in place while commands
- * run in the background.
+ * Wraps a tool that changes files. It asks about files that git's configuration names, as about
+ * other protected paths. And when it writes a protected path, the user has allowed that, so the
+ * sandbox keeps the file in place while commands run in the background.
  */
 export const withAllowedWrites = (
   tool: Tool,
@@ -190,12 +217,15 @@ export const withAllowedWrites = (
     if (judged.kind === 'invalid') return judged;
     const named: string[] = [];
     for (const place of judged.facts.paths) if (await isNamed(workspace, place)) named.push(place);
-    return named.length === 0 ? judged : { ...judged, facts: { ...judged.facts, protected: named } };
+    return named.length === 0
+      ? judged
+      : { ...judged, facts: { ...judged.facts, protected: named } };
   };
   const run: Tool['run'] = async (input, context) => {
     const { workspace, paths } = context;
     for (const place of paths) {
-      if (protectionInWorkspace(workspace, place) === null && !(await isNamed(workspace, place))) continue;
+      if (protectionInWorkspace(workspace, place) === null && !(await isNamed(workspace, place)))
+        continue;
       const commands = await sandbox.of(workspace);
       for (const one of withNewFolders(place, workspace)) commands.allow(one);
     }
@@ -224,7 +254,11 @@ const createNamed = (environment: ProcessEnvironment) => {
 /** The path, and the folders that must be created for it. */
 const withNewFolders = (place: string, workspace: string): readonly string[] => {
   const places = [place];
-  for (let folder = path.dirname(place); isWithin(folder, workspace); folder = path.dirname(folder)) {
+  for (
+    let folder = path.dirname(place);
+    isWithin(folder, workspace);
+    folder = path.dirname(folder)
+  ) {
     if (folder === workspace || existsSync(folder)) break;
     places.push(folder);
   }

@@ -9,8 +9,8 @@ import { startProgram } from '../platform/start-program.js';
 /**
  * Runs ripgrep as a child process. It follows no symlinks and changes nothing.
  *
- * ripgrep opens files by path, so a process that replaces folders meanwhile can redirect it. Its results are therefore
- * verified below a held folder before anybody sees them.
+ * ripgrep opens files by path, so a process that replaces folders meanwhile can redirect it. Its
+ * results are therefore verified below a held folder before anybody sees them.
  */
 
 const ERROR_CHARACTERS_MAX = 2_000;
@@ -36,8 +36,8 @@ type RipgrepRequest = {
 };
 
 /**
- * Options of every run: hidden files count; ignore files apply with or without a repository. Messages about single files
- * are off, since they could name files outside if folders are replaced.
+ * Options of every run: hidden files count; ignore files apply with or without a repository.
+ * Messages about single files are off, since they could name files outside if folders are replaced.
  */
 const ALWAYS = [
   ...['--no-config', '--color=never', '--hidden', '--no-require-git', '--glob=!.git'],
@@ -97,18 +97,23 @@ const start = async (request: RipgrepRequest): Promise<RipgrepEnd> => {
   });
 };
 
-/** Runs ripgrep until it ends, `take` has enough, or it is aborted. Rejects with advice if it can't be started. */
+/**
+ * Runs ripgrep until it ends, `take` has enough, or it is aborted. Rejects with advice if it can't
+ * be started.
+ */
 export const runRipgrep = (request: RipgrepRequest): Promise<RipgrepEnd> =>
   start(request).catch((error: unknown) => {
     const why = error instanceof Error ? error.message : String(error);
     throw new Error(
-      `ripgrep can't be started: ${why} Install it again with the package, optional dependencies included.`,
+      `ripgrep can't be started: ${why} Install it again with the package, optional ` +
+        'dependencies included.',
     );
   });
 
 /** Relative names of the files below a folder that no ignore file excludes. */
-export const listFiles = (request: Pick<RipgrepRequest, 'folder' | 'signal' | 'take'>): Promise<RipgrepEnd> =>
-  runRipgrep({ ...request, words: ['--files', '--null'], end: '\0' });
+export const listFiles = (
+  request: Pick<RipgrepRequest, 'folder' | 'signal' | 'take'>,
+): Promise<RipgrepEnd> => runRipgrep({ ...request, words: ['--files', '--null'], end: '\0' });
 
 /** Runs `work` in an allowed folder; null if its path now leads elsewhere or to no folder. */
 export const withFolder = async <T>(
@@ -125,12 +130,14 @@ export const withFolder = async <T>(
 };
 
 /**
- * Globs as people write them for files, matched by picomatch. `find` and `search` share this dialect.
+ * Globs as people write them for files, matched by picomatch. `find` and `search` share this
+ * dialect.
  *
- * `*` and `?` match within a name, `**` across folders. `[a-z]`, `[!a-z]`, `{a,b}` and `{1..3}` are alternatives. `\`
- * escapes the next character. A leading `!` negates the glob. Hidden files match too. A glob without a slash matches a
- * name in any folder; a leading slash anchors it to the folder itself; a trailing slash means all files below.
- * Unclosed brackets, parentheses and `|` are literal.
+ * `*` and `?` match within a name, `**` across folders. `[a-z]`, `[!a-z]`, `{a,b}` and `{1..3}` are
+ * alternatives. `\` escapes the next character. A leading `!` negates the glob. Hidden files match
+ * too. A glob without a slash matches a name in any folder; a leading slash anchors it to the
+ * folder itself; a trailing slash means all files below. Unclosed brackets, parentheses and `|` are
+ * literal.
  */
 
 /** More stars make the regular expression slow on hostile names. */
@@ -168,7 +175,9 @@ const isClosed = (glob: string, from: number): boolean => {
   return false;
 };
 
-/** The glob in picomatch's syntax, which differs for `(a|b)`, `[!a]`, quotes and unclosed brackets. */
+/**
+ * The glob in picomatch's syntax, which differs for `(a|b)`, `[!a]`, quotes and unclosed brackets.
+ */
 const translate = (glob: string): string => {
   let translated = '';
   let depth = 0;
@@ -218,7 +227,10 @@ export const readGlob = async (glob: string): Promise<ReadGlob> => {
   const negated = glob.startsWith('!');
   const positive = negated ? glob.slice(1) : glob;
   if (hasTooManyStars(positive)) {
-    return { kind: 'invalid', why: `it has more than ${STARS_IN_NAME_MAX} * in one name, or ** in all` };
+    return {
+      kind: 'invalid',
+      why: `it has more than ${STARS_IN_NAME_MAX} * in one name, or ** in all`,
+    };
   }
   try {
     const fits = picomatch.makeRe(translate(anchor(positive)), {
@@ -238,15 +250,18 @@ export const readGlob = async (glob: string): Promise<ReadGlob> => {
 const PLAIN_NAME = /^(?=.*[\w.-])[\w.*-]+$/;
 
 /**
- * File names that every match of the glob must have, as globs with only `*`; null if there is no simple answer. A search
- * can then skip all other files.
+ * File names that every match of the glob must have, as globs with only `*`; null if there is no
+ * simple answer. A search can then skip all other files.
  */
 export const plainNames = (glob: string): readonly string[] | null => {
   const [, head, choice, tail] =
     /^(?:[^{}\\]*\/)?([^{}\\/]*)(?:\{([^{}\\/]*)\}([^{}\\/]*))?$/.exec(glob) ?? [];
   if (head === undefined || glob.startsWith('!')) return null;
-  const names = choice === undefined ? [head] : choice.split(',').map((one) => `${head}${one}${tail ?? ''}`);
-  return names.every((name) => PLAIN_NAME.test(name) && !name.includes('**') && !name.includes('..'))
+  const names =
+    choice === undefined ? [head] : choice.split(',').map((one) => `${head}${one}${tail ?? ''}`);
+  return names.every(
+    (name) => PLAIN_NAME.test(name) && !name.includes('**') && !name.includes('..'),
+  )
     ? names
     : null;
 };

@@ -1,4 +1,7 @@
-/** Files as tools see them: from a name to a real path, from a path to bytes and text, and back to the disk. */
+/**
+ * Files as tools see them: from a name to a real path, from a path to bytes and text, and back to
+ * the disk.
+ */
 
 import { createHash, hash } from 'node:crypto';
 import { type FileHandle, lstat, open, readlink, realpath, rename, unlink } from 'node:fs/promises';
@@ -18,10 +21,11 @@ import type { InvalidInput, ToolContext } from '../ports/tool.js';
 /**
  * Resolves paths.
  *
- * 1. A real path contains no symlink, even if the file does not exist. Policy and tools therefore see the same file.
+ * 1. A real path contains no symlink, even if the file does not exist. Policy and tools therefore
+ *    see the same file.
  * 2. Nothing is opened and nothing is changed.
- * 3. The paths of a call are decided when it is judged. Another call may since have put a symlink in the way, so a tool
- *    takes its path from `findAllowed` just before it uses it.
+ * 3. The paths of a call are decided when it is judged. Another call may since have put a symlink
+ *    in the way, so a tool takes its path from `findAllowed` just before it uses it.
  */
 
 const LINKS_MAX = 40;
@@ -60,12 +64,16 @@ type Allowed =
   | { readonly kind: 'allowed'; readonly real: string; readonly shown: string }
   | { readonly kind: 'elsewhere'; readonly why: string };
 
-/** The real path, if it is still one that the policy decided about. Another call may since have put a symlink in the way. */
+/**
+ * The real path, if it is still one that the policy decided about. Another call may since have put
+ * a symlink in the way.
+ */
 export const findAllowed = async (
   name: string,
   { workspace, paths }: Pick<ToolContext, 'workspace' | 'paths'>,
 ): Promise<Allowed> => {
-  const real = await findRealPath(name, workspace).catch(() => null); // null: it can't be followed any more
+  // null: it can't be followed any more
+  const real = await findRealPath(name, workspace).catch(() => null);
   if (real !== null && paths.includes(real)) {
     return { kind: 'allowed', real, shown: showPath(real, workspace) };
   }
@@ -116,7 +124,12 @@ export const hashBytes = (bytes: Uint8Array | string): string =>
 export const ABSENT = hashBytes('absent');
 
 export type LoadedFile =
-  | { readonly kind: 'file'; readonly bytes: Buffer; readonly sha256: string; readonly mode: number }
+  | {
+      readonly kind: 'file';
+      readonly bytes: Buffer;
+      readonly sha256: string;
+      readonly mode: number;
+    }
   | { readonly kind: 'absent' }
   | { readonly kind: 'folder' }
   | { readonly kind: 'unreadable'; readonly why: string; readonly isTooLarge?: true };
@@ -139,7 +152,8 @@ const loadIn = async (folder: HeldFolder, name: string): Promise<LoadedFile> => 
 export const loadFile = async (real: string): Promise<LoadedFile> => {
   try {
     const held = await holdFolder(path.dirname(real));
-    if (held.kind === 'elsewhere') return { kind: 'unreadable', why: 'its path leads elsewhere now' };
+    if (held.kind === 'elsewhere')
+      return { kind: 'unreadable', why: 'its path leads elsewhere now' };
     if (held.kind !== 'held') return { kind: 'absent' };
     try {
       return await loadIn(held.folder, path.basename(real));
@@ -151,7 +165,9 @@ export const loadFile = async (real: string): Promise<LoadedFile> => {
   }
 };
 
-/** The hash of the file's bytes, or ABSENT; null if something is there that can't be read as a file. */
+/**
+ * The hash of the file's bytes, or ABSENT; null if something is there that can't be read as a file.
+ */
 export const hashLoaded = (loaded: LoadedFile): string | null => {
   if (loaded.kind === 'file') return loaded.sha256;
   return loaded.kind === 'absent' ? ABSENT : null;
@@ -195,11 +211,12 @@ export const encodeText = (text: string, encoding: 'utf8' | 'utf8-bom'): Buffer 
 /**
  * Replaces a whole file.
  *
- * 1. A reader sees the old bytes or the new bytes, never a mixture. After a failure the old bytes remain.
+ * 1. A reader sees the old bytes or the new bytes, never a mixture. After a failure the old bytes
+ *    remain.
  * 2. Mode and owner stay. A hard link to the old file keeps the old bytes.
- * 3. The folder is held open during the change, so a symlink that appears in its path redirects neither the new bytes
- *    nor the temporary file. Just before the change, the file must have the expected hash and the folder must still be
- *    in place.
+ * 3. The folder is held open during the change, so a symlink that appears in its path redirects
+ *    neither the new bytes nor the temporary file. Just before the change, the file must have the
+ *    expected hash and the folder must still be in place.
  */
 
 type WriteOutcome =
@@ -224,7 +241,11 @@ const keepOwner = async (file: FileHandle, permissions: Permissions): Promise<vo
   await file.chmod(permissions.mode);
 };
 
-const fill = async (temporary: string, bytes: Uint8Array, permissions: Permissions | null): Promise<void> => {
+const fill = async (
+  temporary: string,
+  bytes: Uint8Array,
+  permissions: Permissions | null,
+): Promise<void> => {
   await unlink(temporary).catch(() => undefined); // usually there is none
   const file = await open(temporary, 'wx', permissions === null ? 0o666 : 0o600);
   try {
@@ -244,21 +265,28 @@ type Exchange = {
   readonly expected: string;
 };
 
-/** Moves the new file into place, if the file has the expected hash and the folder is still where it was. */
-const exchange = async (temporary: string, { folder, name, expected }: Exchange): Promise<WriteOutcome> => {
+/**
+ * Moves the new file into place, if the file has the expected hash and the folder is still where it
+ * was.
+ */
+const exchange = async (
+  temporary: string,
+  { folder, name, expected }: Exchange,
+): Promise<WriteOutcome> => {
   const same = hashLoaded(await loadIn(folder, name)) === expected;
   const inPlace = await folder.isInPlace();
   if (same && inPlace) {
     await rename(temporary, folder.at(name));
     return { kind: 'written' };
   }
-  await unlink(temporary).catch(() => undefined); // if the folder is gone, there is nothing to remove
+  // if the folder is gone, there is nothing to remove
+  await unlink(temporary).catch(() => undefined);
   return { kind: inPlace ? 'changedMeanwhile' : 'elsewhere' };
 };
 
 /**
- * The name of the temporary file. It follows from the content, so that a call that runs again after a crash finds the
- * file that it left.
+ * The name of the temporary file. It follows from the content, so that a call that runs again after
+ * a crash finds the file that it left.
  */
 const temporaryName = (name: string, bytes: Uint8Array): string =>
   `.${name.slice(0, 200)}.${hash('sha256', bytes).slice(0, 12)}.tmp`;
@@ -273,7 +301,8 @@ const replaceIn = async (work: Exchange): Promise<WriteOutcome> => {
     await fill(temporary, bytes, permissions);
     return await exchange(temporary, work);
   } catch (error) {
-    await unlink(temporary).catch(() => undefined); // it may not exist yet; the failure itself is reported
+    // it may not exist yet; the failure itself is reported
+    await unlink(temporary).catch(() => undefined);
     throw error;
   }
 };

@@ -23,7 +23,11 @@ const schema = v.strictObject({
     v.description('e.g. *.test.ts or src/**/*.{ts,tsx}'),
   ),
   path: v.exactOptional(
-    v.pipe(v.string(), v.minLength(1, 'must not be empty'), v.description('Folder; default: the workspace.')),
+    v.pipe(
+      v.string(),
+      v.minLength(1, 'must not be empty'),
+      v.description('Folder; default: the workspace.'),
+    ),
   ),
   limit: v.exactOptional(
     v.pipe(
@@ -51,7 +55,10 @@ const sortByTime = async (names: readonly string[], folder: string): Promise<rea
   const files: File[] = [];
   for (let from = 0; from < names.length; from += STATS_AT_ONCE) {
     const some = names.slice(from, from + STATS_AT_ONCE);
-    const timed = some.map(async (name) => ({ name, changedAt: await changedAt(path.join(folder, name)) }));
+    const timed = some.map(async (name) => ({
+      name,
+      changedAt: await changedAt(path.join(folder, name)),
+    }));
     files.push(...(await Promise.all(timed)));
   }
   return files
@@ -61,7 +68,9 @@ const sortByTime = async (names: readonly string[], folder: string): Promise<rea
 
 const describeLimit = (count: number, limit: number, more: boolean): readonly string[] => {
   if (more)
-    return [`[the newest of the first ${count} that fit; there are more: narrow the glob or the path]`];
+    return [
+      `[the newest of the first ${count} that fit; there are more: narrow the glob or the path]`,
+    ];
   return count > limit ? [`[the newest ${limit} of ${count}; narrow the glob or raise limit]`] : [];
 };
 
@@ -78,7 +87,8 @@ const onlyPresent = async (names: readonly string[], real: string): Promise<read
   for (const [folder, inIt] of folders) {
     await withFolder(path.join(real, folder), async (held) => {
       for (const name of inIt) {
-        const there = await lstat(held.at(path.basename(name))).catch(() => null); // null: removed meanwhile
+        // null: removed meanwhile
+        const there = await lstat(held.at(path.basename(name))).catch(() => null);
         if (there !== null) present.add(name);
       }
     });
@@ -118,7 +128,8 @@ const find = async (input: Input, context: ToolContext): Promise<ToolOutcome> =>
       text: `stopped; ${names.length} files were found so far`,
     };
   }
-  if (names.length === 0 && end.code === 2) return failed(`No files; some folders could not be read.`);
+  if (names.length === 0 && end.code === 2)
+    return failed(`No files; some folders could not be read.`);
   if (names.length === 0) return { status: 'ok', text: 'No files.', summary: 'no files' };
   const limit = input.limit ?? SHOWN_DEFAULT;
   const newest = await onlyPresent((await sortByTime(names, real)).slice(0, limit), real);

@@ -3,8 +3,8 @@
 /**
  * Converts HTML into text for the model. The converter is loaded with the first page.
  *
- * It is a full parser, and would block the program for seconds on pages that are very long or deeply nested. For those
- * only the plain text is taken.
+ * It is a full parser, and would block the program for seconds on pages that are very long or
+ * deeply nested. For those only the plain text is taken.
  */
 
 import type TurndownService from 'turndown';
@@ -16,9 +16,13 @@ const DEPTH_MAX = 400;
 const WITHOUT_TEXT = ['script', 'style', 'noscript', 'template', 'svg', 'iframe'];
 
 /** Lower case for A to Z only, so that the length stays the same. */
-const lowerAscii = (html: string): string => html.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+const lowerAscii = (html: string): string =>
+  html.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
-/** Removes everything from each `open` to the next `close`, in linear time. An `open` without a `close` stays. */
+/**
+ * Removes everything from each `open` to the next `close`, in linear time. An `open` without a
+ * `close` stays.
+ */
 const cutOut = (html: string, open: string, close: string): string => {
   const lower = lowerAscii(html);
   const pieces: string[] = [];
@@ -90,7 +94,11 @@ const create = async (): Promise<TurndownService> => {
     import('turndown'),
     import('@joplin/turndown-plugin-gfm'),
   ]);
-  const converter = new Turndown({ headingStyle: 'atx', codeBlockStyle: 'fenced', bulletListMarker: '-' });
+  const converter = new Turndown({
+    headingStyle: 'atx',
+    codeBlockStyle: 'fenced',
+    bulletListMarker: '-',
+  });
   converter.use([tables, strikethrough]);
   return converter;
 };

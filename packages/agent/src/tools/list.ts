@@ -1,4 +1,7 @@
-/** A folder as a tree, nearest folders first, until depth or size is used up. Omitted entries are counted. */
+/**
+ * A folder as a tree, nearest folders first, until depth or size is used up. Omitted entries are
+ * counted.
+ */
 
 import type { Dirent } from 'node:fs';
 import { readdir } from 'node:fs/promises';
@@ -32,7 +35,11 @@ const whole = (most: number, usual: number) =>
 
 const schema = v.strictObject({
   path: v.exactOptional(
-    v.pipe(v.string(), v.minLength(1, 'must not be empty'), v.description('Folder; default: the workspace.')),
+    v.pipe(
+      v.string(),
+      v.minLength(1, 'must not be empty'),
+      v.description('Folder; default: the workspace.'),
+    ),
   ),
   depth: v.exactOptional(whole(DEPTH_MAX, DEPTH_DEFAULT)),
   limit: v.exactOptional(whole(ENTRIES_MAX, ENTRIES_DEFAULT)),
@@ -85,7 +92,14 @@ const readNodes = async (top: string, node: Node): Promise<readonly Node[] | nul
     .filter(({ name }) => name !== '.git')
     .map((entry): Node => {
       const place = path.join(node.place, entry.name);
-      return { name: entry.name, kind: entryKind(entry), place, children: [], omitted: 0, closed: 'no' };
+      return {
+        name: entry.name,
+        kind: entryKind(entry),
+        place,
+        children: [],
+        omitted: 0,
+        closed: 'no',
+      };
     })
     .sort(inOrder);
 };
@@ -145,12 +159,23 @@ const list = async (input: Input, context: ToolContext): Promise<ToolOutcome> =>
   if (allowed.kind === 'elsewhere') return failed(allowed.why);
   const { real, shown } = allowed;
   const known = await withFolder(real, (folder) => countFiles(folder, context.signal));
-  if (known === null) return failed(`${shown} is no folder. Read it, or list the folder that it is in.`);
+  if (known === null)
+    return failed(`${shown} is no folder. Read it, or list the folder that it is in.`);
   if (context.signal.aborted) {
     const timedOut = context.signal.reason === 'timedOut';
-    return { status: timedOut ? 'timedOut' : 'cancelled', text: 'stopped before the files were counted' };
+    return {
+      status: timedOut ? 'timedOut' : 'cancelled',
+      text: 'stopped before the files were counted',
+    };
   }
-  const root: Node = { name: shown, kind: 'folder', place: '', children: [], omitted: 0, closed: 'no' };
+  const root: Node = {
+    name: shown,
+    kind: 'folder',
+    place: '',
+    children: [],
+    omitted: 0,
+    closed: 'no',
+  };
   const { depth = DEPTH_DEFAULT, limit = ENTRIES_DEFAULT } = input;
   await grow(real, root, known, { depth, limit });
   if (root.closed === 'unreadable') return failed(`${shown} can't be read.`);

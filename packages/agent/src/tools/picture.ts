@@ -9,7 +9,9 @@ const SIDE_MAX = 8_000;
 
 type Picture = { readonly mediaType: ImageType; readonly width: number; readonly height: number };
 
-/** Width and height from the frame header of a JPEG. The segments before it each state their length. */
+/**
+ * Width and height from the frame header of a JPEG. The segments before it each state their length.
+ */
 const jpegSize = (bytes: Buffer): readonly [number, number] => {
   let at = 2;
   while (at + 9 < bytes.length && bytes[at] === 0xff) {
@@ -56,8 +58,8 @@ const measurePicture = (bytes: Buffer): Picture | null => {
 };
 
 /**
- * Whether a picture is complete. Providers refuse a truncated picture, and every later request that contains it. A GIF
- * has no fixed end to check.
+ * Whether a picture is complete. Providers refuse a truncated picture, and every later request that
+ * contains it. A GIF has no fixed end to check.
  */
 const isWhole = (bytes: Buffer, mediaType: ImageType): boolean => {
   switch (mediaType) {
@@ -86,7 +88,10 @@ export const keepPicture = async (bytes: Buffer, blobs: Blobs): Promise<KeptPict
   if (picture === null) return { kind: 'none' };
   const { width, height, mediaType } = picture;
   if (bytes.length > BYTES_MAX)
-    return { kind: 'tooLarge', why: `it has ${bytes.length} bytes, and models take at most ${BYTES_MAX}` };
+    return {
+      kind: 'tooLarge',
+      why: `it has ${bytes.length} bytes, and models take at most ${BYTES_MAX}`,
+    };
   if (Math.max(width, height) > SIDE_MAX)
     return {
       kind: 'tooLarge',

@@ -1,8 +1,8 @@
 /**
  * One GET of a public address.
  *
- * 1. A public name never leads to an address of a private network, whatever DNS answers. A proxy resolves names itself,
- *    so only the name is checked there.
+ * 1. A public name never leads to an address of a private network, whatever DNS answers. A proxy
+ *    resolves names itself, so only the name is checked there.
  * 2. No redirect is followed, only the request is sent, no connection stays open.
  * 3. At most `bytesMax` bytes of the decompressed body are read; the rest is not awaited.
  */
@@ -46,7 +46,9 @@ const publicOnly =
       const all = typeof address === 'string' ? [address] : address.map((each) => each.address);
       const inside = all.find((each) => isPrivateAddress(each) !== false);
       if (inside === undefined) return callback(null, address, family);
-      const why = `${hostname} leads to ${inside}, an address of a private network. Fetch it by that address if you may.`;
+      const why =
+        `${hostname} leads to ${inside}, an address of a private network. Fetch it by that ` +
+        'address if you may.';
       callback(Object.assign(new Error(why), { code: 'PRIVATE' }), '', 0);
     });
   };
@@ -66,7 +68,12 @@ const connect = (options: GetRequest): http.ClientRequest => {
     return tunnelled.once('close', () => agent.destroy());
   }
   const throughProxy = { ...headers, ...proxyHeaders(proxy), host: url.host };
-  return nodeHttp.request(proxy, { ...shared, headers: throughProxy, path: url.href, agent: false });
+  return nodeHttp.request(proxy, {
+    ...shared,
+    headers: throughProxy,
+    path: url.href,
+    agent: false,
+  });
 };
 
 /** Reads the body up to the limit. */
@@ -93,7 +100,9 @@ const readBody = (
     source.once('end', () => finish(false));
     source.once('error', reject);
     incoming.once('error', reject);
-    incoming.once('aborted', () => reject(new Error('the connection broke off in the middle of the page')));
+    incoming.once('aborted', () =>
+      reject(new Error('the connection broke off in the middle of the page')),
+    );
   });
 
 export const get = (request: GetRequest): Promise<GetAnswer> =>

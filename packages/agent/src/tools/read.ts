@@ -55,7 +55,11 @@ const showLine = (line: string, number: number): string => {
 };
 
 /** Numbered lines from `offset`, and the offset of the next ones. */
-const showLines = (text: string, remark: string, { offset = 1, limit = LINES_MAX }: Input): ToolOutcome => {
+const showLines = (
+  text: string,
+  remark: string,
+  { offset = 1, limit = LINES_MAX }: Input,
+): ToolOutcome => {
   const lines = text.split('\n');
   if (lines.at(-1) === '') lines.pop();
   if (lines.length === 0)
@@ -82,15 +86,21 @@ const showLines = (text: string, remark: string, { offset = 1, limit = LINES_MAX
     shown.push(`[lines ${offset}-${next - 1} of ${lines.length}; go on with offset ${next}]`);
   }
   const isPart = offset > 1 || next <= lines.length;
-  const summary = isPart ? `lines ${offset}-${next - 1} of ${lines.length}` : plural(lines.length, 'line');
+  const summary = isPart
+    ? `lines ${offset}-${next - 1} of ${lines.length}`
+    : plural(lines.length, 'line');
   return { status: 'ok', text: shown.join('\n'), summary };
 };
 
 const showFolder = async (real: string, shown: string): Promise<ToolOutcome> => {
   const held = await holdFolder(real);
   if (held.kind !== 'held') return failed(`${shown} is no folder any more.`);
-  const entries = await readdir(held.folder.reach, { withFileTypes: true }).finally(held.folder.close);
-  const names = entries.map((entry) => (entry.isDirectory() ? `${entry.name}/` : entry.name)).sort();
+  const entries = await readdir(held.folder.reach, { withFileTypes: true }).finally(
+    held.folder.close,
+  );
+  const names = entries
+    .map((entry) => (entry.isDirectory() ? `${entry.name}/` : entry.name))
+    .sort();
   const listed = names.slice(0, LINES_MAX);
   if (names.length > listed.length) listed.push(`[${names.length - listed.length} more]`);
   return {
@@ -101,17 +111,29 @@ const showFolder = async (real: string, shown: string): Promise<ToolOutcome> => 
 };
 
 /** Returns a picture as such. If the model accepts no pictures, the runtime says so. */
-const showBinary = async (shown: string, bytes: Buffer, { blobs }: ToolContext): Promise<ToolOutcome> => {
+const showBinary = async (
+  shown: string,
+  bytes: Buffer,
+  { blobs }: ToolContext,
+): Promise<ToolOutcome> => {
   const stored = await keepPicture(bytes, blobs);
   switch (stored.kind) {
     case 'stored': {
       const { image, picture } = stored;
-      const text = `${shown}: ${image.mediaType}, ${picture.width} x ${picture.height} pixels, ${bytes.length} bytes`;
-      return { status: 'ok', text, images: [image], summary: `${picture.width} x ${picture.height}` };
+      const text =
+        `${shown}: ${image.mediaType}, ${picture.width} x ${picture.height} pixels, ` +
+        `${bytes.length} bytes`;
+      return {
+        status: 'ok',
+        text,
+        images: [image],
+        summary: `${picture.width} x ${picture.height}`,
+      };
     }
     case 'tooLarge':
       return failed(
-        `${shown} is a picture that can't be shown: ${stored.why}. Make a smaller copy and read that.`,
+        `${shown} is a picture that can't be shown: ${stored.why}. Make a smaller copy and ` +
+          'read that.',
       );
     case 'broken':
       return failed(`${shown} is a picture that can't be shown: ${stored.why}.`);
@@ -151,7 +173,8 @@ const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome
 export const readTool: Tool = defineTool({
   name: 'read',
   description:
-    'Shows a text file with line numbers (number, tab, line), a picture, or what is in a folder. Long files come in parts: go on with offset.',
+    'Shows a text file with line numbers (number, tab, line), a picture, or what is in a ' +
+    'folder. Long files come in parts: go on with offset.',
   schema,
   shape: readFileShape,
   traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },

@@ -61,7 +61,9 @@ type Input = v.InferOutput<typeof schema>;
 /** Ripgrep's types respect ignore files; its globs override them. */
 const typeFlags = (glob: string | undefined): readonly string[] => {
   const names = glob === undefined ? null : plainNames(glob);
-  return names === null ? [] : [...names.map((name) => `--type-add=sought:${name}`), '--type=sought'];
+  return names === null
+    ? []
+    : [...names.map((name) => `--type-add=sought:${name}`), '--type=sought'];
 };
 
 const ripgrepFlags = (input: Input): readonly string[] => [
@@ -114,11 +116,15 @@ const runSearch = async ({ words, folder, limit, signal, wants }: Search): Promi
 
 type Shown = Omit<Searched, 'lines'> & CheckedLines;
 
-const describe = ({ lines, changed, more, code, error }: Shown, signal: AbortSignal): ToolOutcome => {
+const describe = (
+  { lines, changed, more, code, error }: Shown,
+  signal: AbortSignal,
+): ToolOutcome => {
   const omissions =
     changed > 0
       ? [
-          `[${changed} lines are left out: their files changed meanwhile, or are too large to be looked at again]`,
+          `[${changed} lines are left out: their files changed meanwhile, or are too large ` +
+            'to be looked at again]',
         ]
       : [];
   const say = (note: string): string => [...lines, ...omissions, note].join('\n');
@@ -150,12 +156,15 @@ const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> 
   const { real, shown } = allowed;
   const { workspace, signal } = context;
   const status = await stat(real).catch(() => null); // null: missing or not accessible
-  if (status === null) return failed(`${shown} can't be searched: there is no such file or folder.`);
+  if (status === null)
+    return failed(`${shown} can't be searched: there is no such file or folder.`);
   if (!status.isFile() && !status.isDirectory()) {
-    return failed(`${shown} can't be searched: it is not a regular file.`); // reading a pipe would wait forever
+    // reading a pipe would wait forever
+    return failed(`${shown} can't be searched: it is not a regular file.`);
   }
   const glob = input.glob === undefined || status.isFile() ? null : await readGlob(input.glob);
-  if (glob?.kind === 'invalid') return failed(`${input.glob} can't be read as a glob: ${glob.why}.`);
+  if (glob?.kind === 'invalid')
+    return failed(`${input.glob} can't be read as a glob: ${glob.why}.`);
   const prefix = `${shown}/`;
   const wants = (file: string): boolean =>
     glob === null || glob.fits(file.startsWith(prefix) ? file.slice(prefix.length) : file);
@@ -169,7 +178,9 @@ const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> 
     const filesOnly = input.filesOnly === true;
     const result = { ...searched, ...(await checkLines(searched.lines, workspace, filesOnly)) };
     const outcome = describe(result, signal);
-    return outcome.status === 'ok' ? { ...outcome, summary: summarize(result, filesOnly) } : outcome;
+    return outcome.status === 'ok'
+      ? { ...outcome, summary: summarize(result, filesOnly) }
+      : outcome;
   } catch (error) {
     return failed(error instanceof Error ? error.message : String(error));
   }
@@ -188,8 +199,9 @@ export const searchTool: Tool = defineTool({
 /**
  * Verifies the lines of ripgrep.
  *
- * ripgrep opens files by path. While it runs, another process may replace a folder with a symlink, and ripgrep would
- * report lines of a file outside. So a line is shown only if the file at the allowed real path contains it.
+ * ripgrep opens files by path. While it runs, another process may replace a folder with a symlink,
+ * and ripgrep would report lines of a file outside. So a line is shown only if the file at the
+ * allowed real path contains it.
  */
 
 type FoundLine =
@@ -203,7 +215,10 @@ type FoundLine =
   /** Separates groups of lines. */
   | { readonly kind: 'gap' };
 
-/** `FILE NUL NUMBER:TEXT`; with `-` instead of `:` a context line. Any other record separates groups. */
+/**
+ * `FILE NUL NUMBER:TEXT`; with `-` instead of `:` a context line. Any other record separates
+ * groups.
+ */
 const readLine = (record: string): FoundLine => {
   const [, file, number, mark, text] = /^([^\0]+)\0(\d+)([:-])(.*)$/s.exec(record) ?? [];
   if (file === undefined || mark === undefined || text === undefined) return { kind: 'gap' };
@@ -258,10 +273,12 @@ const checkLines = async (
 ): Promise<CheckedLines> => {
   const numbers = new Map<string, Set<number>>();
   for (const line of matches) {
-    if (line.kind === 'line') numbers.set(line.file, (numbers.get(line.file) ?? new Set()).add(line.number));
+    if (line.kind === 'line')
+      numbers.set(line.file, (numbers.get(line.file) ?? new Set()).add(line.number));
   }
   const files = new Map<string, Lines>();
-  for (const [file, sought] of numbers) files.set(file, await readLines(path.resolve(folder, file), sought));
+  for (const [file, sought] of numbers)
+    files.set(file, await readLines(path.resolve(folder, file), sought));
   const lines: string[] = [];
   let changed = 0;
   for (const line of matches) {

@@ -25,7 +25,11 @@ const schema = v.strictObject({
 });
 type Item = v.InferOutput<typeof schema>['items'][number];
 
-const marks: Readonly<Record<Item['status'], string>> = { done: '[x]', inProgress: '[>]', pending: '[ ]' };
+const marks: Readonly<Record<Item['status'], string>> = {
+  done: '[x]',
+  inProgress: '[>]',
+  pending: '[ ]',
+};
 
 const describeProgress = (items: readonly Item[]): string =>
   items.length === 0
@@ -46,7 +50,8 @@ const keepList = ({ items }: v.InferOutput<typeof schema>): string =>
 export const todoTool: Tool = defineTool({
   name: 'todo',
   description:
-    'Writes down what is to be done, for work of several steps; the user sees the list. Each call replaces it.',
+    'Writes down what is to be done, for work of several steps; the user sees the list. Each ' +
+    'call replaces it.',
   schema,
   traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 5_000, shown: 'list' },
   judge: async () => ({ kind: 'ok', facts: { argv: [], paths: [], hosts: [], shape: 'the list' } }),

@@ -43,10 +43,16 @@ type Replacing = {
   readonly loaded: Extract<LoadedFile, { kind: 'file' }>;
 };
 
-/** Keeps what the model did not see in the old file: its byte order mark and Windows line endings. */
+/**
+ * Keeps what the model did not see in the old file: its byte order mark and Windows line endings.
+ */
 const replace = ({ real, shown, content, loaded }: Replacing): PlannedChange => {
   const decoded = decodeFile(loaded.bytes);
-  const common = { real, expected: loaded.sha256, text: `Replaced ${shown} (${countLines(content)}).` };
+  const common = {
+    real,
+    expected: loaded.sha256,
+    text: `Replaced ${shown} (${countLines(content)}).`,
+  };
   if (decoded.kind === 'binary') {
     const bytes = Buffer.from(content);
     return { kind: 'change', change: { ...common, before: '', after: content, bytes } };
@@ -54,7 +60,8 @@ const replace = ({ real, shown, content, loaded }: Replacing): PlannedChange => 
   const { text: before, encoding } = decoded;
   if (encoding === 'utf16le' || encoding === 'utf16be') {
     return refuseChange(
-      `${shown} is UTF-16 and would become UTF-8. Convert it with a shell command first. Nothing was changed.`,
+      `${shown} is UTF-16 and would become UTF-8. Convert it with a shell command first. ` +
+        'Nothing was changed.',
     );
   }
   const keepsEndings = findEndings(before) === '\r\n' && !content.includes('\r');
@@ -87,7 +94,8 @@ const planWrite =
 export const writeTool: Tool = defineTool({
   name: 'write',
   description:
-    'Creates a file with its folders, or replaces a whole file that was read before. To change a part of a file, edit it instead.',
+    'Creates a file with its folders, or replaces a whole file that was read before. To ' +
+    'change a part of a file, edit it instead.',
   schema,
   shape: readWriteShape,
   traits: {

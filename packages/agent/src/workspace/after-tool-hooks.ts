@@ -18,7 +18,9 @@ export type HooksOptions = {
   readonly environment: ProcessEnvironment;
   /** The sandbox for formatters. Default: a separate one. */
   readonly sandbox?: SessionSandbox;
-  /** File in which auto-commit records what a killed session knew. Without it nothing is recorded. */
+  /**
+   * File in which auto-commit records what a killed session knew. Without it nothing is recorded.
+   */
   readonly recordFile?: string;
   /** Time limit for one run of a formatter, in ms. */
   readonly formatterMs?: number;

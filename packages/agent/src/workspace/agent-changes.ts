@@ -63,8 +63,8 @@ export class AgentChanges {
   }
 
   /**
-   * Compares with a snapshot: a file of the agent that is not as it was accepted was changed by somebody else.
-   * `unseen`: a call may have run, but there was no snapshot before it.
+   * Compares with a snapshot: a file of the agent that is not as it was accepted was changed by
+   * somebody else. `unseen`: a call may have run, but there was no snapshot before it.
    */
   notice(now: ChangedFiles, unseen?: 'unseen'): void {
     this.#first ??= new Set(now.keys());
@@ -75,7 +75,9 @@ export class AgentChanges {
         this.#leave(name, unseen === undefined ? SOMEBODY_ELSE : WHILE_UNREADABLE);
   }
 
-  /** Leaves all files of the agent alone, so that no part of a batch is committed without the rest. */
+  /**
+   * Leaves all files of the agent alone, so that no part of a batch is committed without the rest.
+   */
   leaveAll(why: string): void {
     for (const name of [...this.#ours.keys()]) this.#leave(name, why);
   }
@@ -148,7 +150,11 @@ export const callChangesBetween = async (
   return { call, before, changed, mixed: await isMixed(before, after, ask) };
 };
 
-const isMixed = async (before: WorktreeSnapshot, after: WorktreeSnapshot, ask: Ask): Promise<boolean> => {
+const isMixed = async (
+  before: WorktreeSnapshot,
+  after: WorktreeSnapshot,
+  ask: Ask,
+): Promise<boolean> => {
   if (before.stash !== after.stash || before.head.branch !== after.head.branch) return true;
   const [from, to] = [before.head.hash, after.head.hash];
   if (from === to || from === null) return false;
@@ -163,8 +169,8 @@ export const namedFiles = (calls: readonly JudgedCall[]): readonly string[] =>
   [...new Set(calls.flatMap(({ facts }) => facts.paths))].filter((file) => !isFolder(file));
 
 /**
- * The files that a call changed, as absolute paths: those that it names, and all changes below a folder that it names.
- * Without `changes`, only the former are known.
+ * The files that a call changed, as absolute paths: those that it names, and all changes below a
+ * folder that it names. Without `changes`, only the former are known.
  */
 export const filesOfCall = (
   { facts }: JudgedCall,
@@ -174,20 +180,28 @@ export const filesOfCall = (
   const changed = (changes?.changed ?? []).map((name) => path.join(top, name));
   return facts.paths
     .filter((place) => !isWithin(place, gitFolder))
-    .flatMap((place) => (isFolder(place) ? changed.filter((file) => isWithin(file, place)) : [place]));
+    .flatMap((place) =>
+      isFolder(place) ? changed.filter((file) => isWithin(file, place)) : [place],
+    );
 };
 
 const INSIDE = 'it belongs to a repository inside this one';
 const MIXED = 'it came with a switch of branches, a stash or an undone commit';
 const CUT =
-  'Pawl was killed or closed while a call of the agent ran, so nobody knows who changed what. Commit it yourself: auto-commit leaves it alone from now on';
+  'Pawl was killed or closed while a call of the agent ran, so nobody knows who changed ' +
+  'what. Commit it yourself: auto-commit leaves it alone from now on';
 const UNSEEN = 'the repository could not be read before the agent changed it';
 /** The record of an earlier process is missing. */
 const UNRECORDED =
-  'Pawl was killed between the calls of the agent, and how the files were before is not recorded. Commit it yourself: auto-commit leaves it alone from now on';
+  'Pawl was killed between the calls of the agent, and how the files were before is not ' +
+  'recorded. Commit it yourself: auto-commit leaves it alone from now on';
 
 /** The files of this repository that a call names. Files of inner repositories are excluded. */
-const namedIn = ({ facts }: JudgedCall, { top, gitFolder }: Refs, agent: AgentChanges): readonly string[] =>
+const namedIn = (
+  { facts }: JudgedCall,
+  { top, gitFolder }: Refs,
+  agent: AgentChanges,
+): readonly string[] =>
   facts.paths.flatMap((place) => {
     if (isWithin(place, gitFolder) || !isWithin(place, top) || isFolder(place)) return [];
     const name = path.relative(top, place);
@@ -197,7 +211,11 @@ const namedIn = ({ facts }: JudgedCall, { top, gitFolder }: Refs, agent: AgentCh
   });
 
 /** Those of the changed files that a call names, or that lie below a folder that it names. */
-const reachedBy = ({ facts }: JudgedCall, changed: readonly string[], { top }: Refs): readonly string[] =>
+const reachedBy = (
+  { facts }: JudgedCall,
+  changed: readonly string[],
+  { top }: Refs,
+): readonly string[] =>
   changed.filter((name) => facts.paths.some((place) => isWithin(path.join(top, name), place)));
 
 /** Records the changes of a call between two snapshots as the agent's. */
@@ -221,7 +239,10 @@ export const noteUnseenCall = (call: JudgedCall, refs: Refs, agent: AgentChanges
   for (const name of namedIn(call, refs, agent)) agent.doubt(name, UNSEEN);
 };
 
-/** Records that a call of a process that was killed may have changed any of these files, and nobody knows which. */
+/**
+ * Records that a call of a process that was killed may have changed any of these files, and nobody
+ * knows which.
+ */
 export const noteUnrecordedCall = (
   call: JudgedCall,
   refs: Refs,
@@ -234,7 +255,11 @@ export const noteUnrecordedCall = (
 };
 
 /** Records that nobody knows who changed the files of a call: Pawl ended while it ran. */
-export const noteCutCall = ({ call, changed }: CallChanges, refs: Refs, agent: AgentChanges): void => {
+export const noteCutCall = (
+  { call, changed }: CallChanges,
+  refs: Refs,
+  agent: AgentChanges,
+): void => {
   const names = reachedBy(call, changed, refs);
   if (names.length === 0) return;
   agent.leaveAll(CUT);

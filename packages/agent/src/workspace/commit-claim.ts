@@ -23,8 +23,15 @@ import { identifyProcess, type ProcessIdentity } from '../platform/process-ident
  * removed when the commit is done or abandoned. A killed program leaves it behind, with its locks.
  */
 
-/** The branch `ref` (or HEAD, if it is detached) is to move from `before` (null: no commit yet) to `commit`. */
-export type CommitIntent = { readonly ref: string; readonly before: string | null; readonly commit: string };
+/**
+ * The branch `ref` (or HEAD, if it is detached) is to move from `before` (null: no commit yet) to
+ * `commit`.
+ */
+export type CommitIntent = {
+  readonly ref: string;
+  readonly before: string | null;
+  readonly commit: string;
+};
 
 type ClaimRecord = { readonly intent: CommitIntent; readonly owner: ProcessIdentity };
 
@@ -79,7 +86,8 @@ export class CommitClaim {
     try {
       linkSync(lock, this.#linkPath(lock));
     } catch {
-      // git needs no such lock, or there are no hard links; it can then be recognized by its content only
+      // git needs no such lock, or there are no hard links; it can then be recognized by its
+      // content only
     }
   }
 
@@ -144,7 +152,10 @@ const readJson = (file: string): unknown => {
 const HASH = /^([0-9a-f]{64}|[0-9a-f]{40})$/;
 const REF = /^(HEAD|refs\/heads\/.+)$/;
 
-/** Whoever writes to the git folder can write such a file, and its words become words of commands of git. */
+/**
+ * Whoever writes to the git folder can write such a file, and its words become words of commands of
+ * git.
+ */
 const isRecord = (value: unknown): value is ClaimRecord => {
   // each field is checked below
   const { intent, owner } = (value ?? {}) as { intent?: Partial<CommitIntent>; owner?: unknown };

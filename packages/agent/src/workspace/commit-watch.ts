@@ -64,17 +64,25 @@ export type WatchOptions = {
   readonly beforeMs?: number;
   /** The file system's time, in ms since 1970. */
   readonly now?: () => number;
-  /** Where the knowledge of a session is recorded, for the case that it is killed. Without it nothing is recorded. */
+  /**
+   * Where the knowledge of a session is recorded, for the case that it is killed. Without it
+   * nothing is recorded.
+   */
   readonly recordFile?: string;
 };
 
 const BEFORE_MS = 10_000;
 /** After this many failures calls run without a look before them. */
 const BLIND_MAX = 3;
-/** A look that is younger than this serves the phase, too: nothing is attributed to anybody by it. */
+/**
+ * A look that is younger than this serves the phase, too: nothing is attributed to anybody by it.
+ */
 const FRESH_MS = 200;
 
-/** `cut`: the call was running when an earlier process of the session ended, and the view is the one before it. */
+/**
+ * `cut`: the call was running when an earlier process of the session ended, and the view is the one
+ * before it.
+ */
 type RunningCall = { readonly call: JudgedCall; readonly tree: boolean; readonly cut?: true };
 
 /** The last look (null: no repository), and what has run since. */
@@ -88,8 +96,8 @@ type LastLook = {
 type Step = { readonly by: HeadMover; readonly from: Refs; readonly to: Refs };
 
 /**
- * The phase CheckingGitCommits: determines what the agent's calls did to the repository. Also records what
- * AutoCommitting needs. One per session.
+ * The phase CheckingGitCommits: determines what the agent's calls did to the repository. Also
+ * records what AutoCommitting needs. One per session.
  *
  * The repository is looked at before each mutating call, after each batch and after a cancelled
  * call; with auto-commit after each call. All changes between the look before a call and the next
@@ -97,9 +105,9 @@ type Step = { readonly by: HeadMover; readonly from: Refs; readonly to: Refs };
  * folder (a command) all below it. They are recorded as the agent's at once, since a batch whose
  * turn is cancelled gets no report.
  *
- * The tree is looked at only for auto-commit, or for a formatter of files that a command changed. No process is started
- * without a repository, for a batch without calls, or if no ref has changed and no tree is needed. A failed look is
- * reported, and changes that nobody saw count as nobody's.
+ * The tree is looked at only for auto-commit, or for a formatter of files that a command changed.
+ * No process is started without a repository, for a batch without calls, or if no ref has changed
+ * and no tree is needed. A failed look is reported, and changes that nobody saw count as nobody's.
  */
 export class CommitWatch {
   readonly agentChanges = new AgentChanges();
@@ -117,7 +125,10 @@ export class CommitWatch {
   /** From the last report: snapshots before the change of each file, and before the batch. */
   #before = new Map<string, WorktreeSnapshot>();
   #beforeBatch: WorktreeSnapshot | null = null;
-  /** Calls that this process saw before they ran, and calls since the last report whose changes are recorded. */
+  /**
+   * Calls that this process saw before they ran, and calls since the last report whose changes are
+   * recorded.
+   */
   readonly #started = new Set<string>();
   readonly #recorded = new Set<string>();
 
@@ -144,14 +155,17 @@ export class CommitWatch {
     return { workspace, environment: this.#options.environment, signal, known: this.#known };
   }
 
-  /** Looks at the repository before a call. Never rejects, and delays the call by at most BEFORE_MS. */
+  /**
+   * Looks at the repository before a call. Never rejects, and delays the call by at most BEFORE_MS.
+   */
   before(call: JudgedCall, settings: Settings): Promise<void> {
     return this.#inTurn(settings, async () => {
       this.#started.add(call.callId);
       if (this.#blind >= BLIND_MAX) return this.#lose();
       const since = this.#last?.since;
       // the call that was cut had no effect: it runs only now
-      if (typeof since === 'object' && since.cut && since.call.callId === call.callId) this.#last = null;
+      if (typeof since === 'object' && since.cut && since.call.callId === call.callId)
+        this.#last = null;
       await this.#tryLook(settings, async (place) => {
         const tree = await this.#needsTree(call, settings, place);
         const view = await this.#look(place, settings, tree);
@@ -177,8 +191,9 @@ export class CommitWatch {
   }
 
   /**
-   * Runs the phase. `changedFiles` are real absolute paths of files that the calls changed, some possibly deleted
-   * since. Without a snapshot of the tree they are the files that the calls name. A git failure is reported once.
+   * Runs the phase. `changedFiles` are real absolute paths of files that the calls changed, some
+   * possibly deleted since. Without a snapshot of the tree they are the files that the calls name.
+   * A git failure is reported once.
    */
   check(context: HookContext): Promise<HookReport> {
     return this.#inTurn(context.settings, async () => {
@@ -214,8 +229,10 @@ export class CommitWatch {
       this.#waiting + this.#failures.length + (this.#settled?.length ?? 0) === 0 &&
       this.#steps.length + this.#callChanges.length === 0 &&
       this.#began === null;
-    if (!isPlain || last === null || calls.length === 0 || settings.autoCommit === 'on') return null;
-    if (last.since === 'unknown' || (typeof last.since === 'object' && last.since.tree)) return null;
+    if (!isPlain || last === null || calls.length === 0 || settings.autoCommit === 'on')
+      return null;
+    if (last.since === 'unknown' || (typeof last.since === 'object' && last.since.tree))
+      return null;
     const view = viewRepositoryNow(workspace, this.#known, this.#refFiles);
     if (view === 'unknown' || !isSameView(last.view, view)) return null;
     this.agentChanges.forget();
@@ -226,7 +243,9 @@ export class CommitWatch {
     return { ...QUIET, changedFiles: namedFiles(calls).filter(isOutside) };
   }
 
-  /** The snapshot before the agent changed a file, in the last checked batch; null if there is none. */
+  /**
+   * The snapshot before the agent changed a file, in the last checked batch; null if there is none.
+   */
   snapshotBefore(file: string): WorktreeSnapshot | null {
     return this.#before.get(file) ?? this.#beforeBatch;
   }
@@ -237,7 +256,8 @@ export class CommitWatch {
     if (last === null || last.view === null) return;
     const { head, tips } = last.view;
     const view = { ...last.view, head: { ...head, hash }, tips: [...tips, hash] };
-    this.#last = { ...last, view, at: Number.NEGATIVE_INFINITY }; // its tree is the one before the commit
+    // its tree is the one before the commit
+    this.#last = { ...last, view, at: Number.NEGATIVE_INFINITY };
   }
 
   /** The text; empty if it equals the previous one. */
@@ -261,7 +281,10 @@ export class CommitWatch {
   }
 
   /** Looks within a time limit. A failure is reported with the next report. */
-  async #tryLook({ workspace }: Settings, look: (place: GitPlace) => Promise<unknown>): Promise<void> {
+  async #tryLook(
+    { workspace }: Settings,
+    look: (place: GitPlace) => Promise<unknown>,
+  ): Promise<void> {
     const { beforeMs = BEFORE_MS } = this.#options;
     const signal = AbortSignal.timeout(beforeMs);
     try {
@@ -272,7 +295,8 @@ export class CommitWatch {
       this.#blind += 1;
       const message = error instanceof Error ? error.message : String(error);
       const why = signal.aborted ? `it took longer than ${beforeMs / 1000} s` : message;
-      const more = this.#blind === BLIND_MAX ? ' It is not read before calls any more in this session.' : '';
+      const more =
+        this.#blind === BLIND_MAX ? ' It is not read before calls any more in this session.' : '';
       this.#failures.push(`${why}.${more}`);
     }
   }
@@ -285,8 +309,8 @@ export class CommitWatch {
   }
 
   /**
-   * Looks at the repository and records the changes since the last time. Includes the tree if it is needed now or for
-   * the last call.
+   * Looks at the repository and records the changes since the last time. Includes the tree if it is
+   * needed now or for the last call.
    */
   async #look(
     place: GitPlace,
@@ -309,9 +333,12 @@ export class CommitWatch {
   /** The tree of a look a moment ago, after which nothing has run, if HEAD is where it was. */
   async #reuseLook(place: GitPlace): Promise<RepositoryView | null> {
     const last = this.#last;
-    if (last?.since !== 'nothing' || !hasTree(last.view) || this.#now() - last.at > FRESH_MS) return null;
+    if (last?.since !== 'nothing' || !hasTree(last.view) || this.#now() - last.at > FRESH_MS)
+      return null;
     const view = await viewRepository(place, this.#refFiles, false);
-    return view !== null && isSameView(last.view, view) ? { ...view, changed: last.view.changed } : null;
+    return view !== null && isSameView(last.view, view)
+      ? { ...view, changed: last.view.changed }
+      : null;
   }
 
   async #compare(
@@ -329,7 +356,9 @@ export class CommitWatch {
       this.#clearEvents(); // who moved HEAD meanwhile is not known
     else this.#addStep(since, before, now);
     if (typeof since === 'object' && hasTree(before) && hasTree(now) && !isOther) {
-      const changes = await callChangesBetween(since.call, before, now, (work) => useRepository(place, work));
+      const changes = await callChangesBetween(since.call, before, now, (work) =>
+        useRepository(place, work),
+      );
       if (isCut) noteCutCall(changes, now, this.agentChanges);
       else {
         this.#callChanges = [...this.#callChanges, changes];
@@ -349,7 +378,9 @@ export class CommitWatch {
     if (isSameHead(from.head, to.head)) return;
     const last = this.#steps.at(-1);
     this.#steps =
-      last?.by === by ? [...this.#steps.slice(0, -1), { ...last, to }] : [...this.#steps, { by, from, to }];
+      last?.by === by
+        ? [...this.#steps.slice(0, -1), { ...last, to }]
+        : [...this.#steps, { by, from, to }];
   }
 
   /** Forgets everything, since the repository is gone or another one. */
@@ -381,18 +412,23 @@ export class CommitWatch {
     const { calls, settings } = context;
     const moves: HeadMove[] = [];
     for (const { by, from, to } of this.#steps) {
-      const change = await useRepository(place, (repository) => findHeadChange(repository, from, to.head));
+      const change = await useRepository(place, (repository) =>
+        findHeadChange(repository, from, to.head),
+      );
       if (change !== null) moves.push({ by, change });
     }
     const byCalls = changeByCalls(moves);
     const changed = new Set(await this.#committedFiles(place, view, byCalls.commits));
     const isOwn = new Set(calls.map(({ callId }) => callId));
-    const earlier = this.#callChanges.map(({ call }) => call).filter(({ callId }) => !isOwn.has(callId));
+    const earlier = this.#callChanges
+      .map(({ call }) => call)
+      .filter(({ callId }) => !isOwn.has(callId));
     for (const call of [...earlier, ...calls]) {
       const changes = this.#callChanges.find((one) => one.call.callId === call.callId);
       for (const file of filesOfCall(call, changes, view)) {
         changed.add(file);
-        if (changes !== undefined && !this.#before.has(file)) this.#before.set(file, changes.before);
+        if (changes !== undefined && !this.#before.has(file))
+          this.#before.set(file, changes.before);
       }
     }
     if (settings.autoCommit === 'on') this.#noteUnseen(calls, view);
@@ -407,7 +443,9 @@ export class CommitWatch {
       changedFiles: [...changed],
       dirty: hasTree(view) && view.changed.size > 0,
       note: noteMoves(moves, view, view.changed?.size ?? null),
-      warning: [warnOfMoves(byCalls), this.#takeWarnings()].filter((text) => text !== '').join('\n'),
+      warning: [warnOfMoves(byCalls), this.#takeWarnings()]
+        .filter((text) => text !== '')
+        .join('\n'),
       proceed: true,
     };
   }
@@ -437,14 +475,17 @@ export class CommitWatch {
 
   /** Warnings: commits of killed sessions, and failed looks before calls, without repetitions. */
   #takeWarnings(): string {
-    const news = [...new Set(this.#failures)].filter((text) => !this.#warned.has(text.replace(/\.$/, '')));
+    const news = [...new Set(this.#failures)].filter(
+      (text) => !this.#warned.has(text.replace(/\.$/, '')),
+    );
     this.#failures = [];
     for (const text of news) this.#warned.add(text.replace(/\.$/, ''));
     const settled = this.#settled ?? [];
     this.#settled = [];
     const missed = news.map(
       (text) =>
-        `The repository could not be read before a call: ${text} Changes made meanwhile can't be distinguished from your own, so they are neither formatted nor committed.`,
+        `The repository could not be read before a call: ${text} Changes made meanwhile ` +
+        `can't be distinguished from your own, so they are neither formatted nor committed.`,
     );
     return [...settled, ...missed].join('\n');
   }
@@ -460,9 +501,11 @@ export class CommitWatch {
     const { recordFile } = this.#options;
     if (recordFile === undefined) return;
     const [since, before] = [this.#last?.since, this.#last?.view];
-    const running = typeof since === 'object' && hasTree(before) ? { call: since.call, before } : null;
+    const running =
+      typeof since === 'object' && hasTree(before) ? { call: since.call, before } : null;
     const changes = this.agentChanges.save();
-    if (autoCommit === 'on') writeRecord(recordFile, { changes, noted: [...this.#recorded], running });
+    if (autoCommit === 'on')
+      writeRecord(recordFile, { changes, noted: [...this.#recorded], running });
     else if (this.#hasRecord) writeRecord(recordFile, null);
     this.#hasRecord = autoCommit === 'on';
   }
@@ -482,7 +525,9 @@ export class CommitWatch {
 
 /** Whether HEAD is the same in both views. */
 const isSameView = (one: RepositoryView | null, other: RepositoryView | null): boolean =>
-  one === null || other === null ? one === other : one.top === other.top && isSameHead(one.head, other.head);
+  one === null || other === null
+    ? one === other
+    : one.top === other.top && isSameHead(one.head, other.head);
 
 /** The refs of a repository before its first commit. */
 const unborn = ({ top, gitFolder, head }: Refs): Refs => ({
@@ -494,7 +539,9 @@ const unborn = ({ top, gitFolder, head }: Refs): Refs => ({
   stash: null,
 });
 
-/** The record beside the journal, written before and after each mutating call if auto-commit is on. */
+/**
+ * The record beside the journal, written before and after each mutating call if auto-commit is on.
+ */
 type WatchRecord = {
   readonly changes: SavedChanges;
   /** Calls since the last report whose changes are in `changes`. */

@@ -16,14 +16,17 @@ import { FileCache } from './repository-location.js';
  */
 
 /**
- * `governs`: the repository formats such files with it. `perhaps`: it is present, but may not be used for all files.
+ * `governs`: the repository formats such files with it. `perhaps`: it is present, but may not be
+ * used for all files.
  */
 type Claim = 'governs' | 'perhaps';
 
 type FormatTarget = {
   /** Real absolute path. */
   readonly file: string;
-  /** The folder with the formatter's signs. The command runs there, unless it runs beside the file. */
+  /**
+   * The folder with the formatter's signs. The command runs there, unless it runs beside the file.
+   */
   readonly folder: string;
   /** Folders from that of the file up to the workspace. */
   readonly folders: readonly string[];
@@ -41,7 +44,8 @@ export type ChosenFormatter = Claimed & {
   readonly program: ProgramPath;
 };
 
-export const isFormattable = (file: string): boolean => formatters.some(({ files }) => files.test(file));
+export const isFormattable = (file: string): boolean =>
+  formatters.some(({ files }) => files.test(file));
 
 /** Folders with other people's files. */
 const FOREIGN = /(^|\/)(node_modules|\.git|\.venv|venv|vendor)\//;
@@ -148,14 +152,19 @@ const strongestClaim = ({ signs, program }: Formatter, folder: SignFolder): Clai
   let strongest: Claim | null = null;
   for (const sign of signs) {
     const claim =
-      'files' in sign ? claimOfFile(sign, folder) : claimOfPackage(sign, folder.read(MANIFEST), program);
+      'files' in sign
+        ? claimOfFile(sign, folder)
+        : claimOfPackage(sign, folder.read(MANIFEST), program);
     if (claim === 'governs') return claim;
     strongest ??= claim;
   }
   return strongest;
 };
 
-const claimOfFile = ({ files, matches, without, claim }: FileSign, folder: SignFolder): Claim | null => {
+const claimOfFile = (
+  { files, matches, without, claim }: FileSign,
+  folder: SignFolder,
+): Claim | null => {
   const name = files.find((one) => folder.names.has(one));
   if (name === undefined) return null;
   const matched = matches === undefined ? '' : matches.exec(folder.read(name))?.[0];
@@ -191,8 +200,9 @@ const parseManifest = (text: string): Readonly<Record<string, unknown>> => {
 /**
  * A formatter: the signs that a repository uses it, the files it formats, and its command line.
  *
- * Every command reads the file's text from stdin and prints the formatted text, so a formatter that hangs or fails
- * can't harm the file. It finds its settings by the file's path. It prints ignored files unchanged.
+ * Every command reads the file's text from stdin and prints the formatted text, so a formatter that
+ * hangs or fails can't harm the file. It finds its settings by the file's path. It prints ignored
+ * files unchanged.
  */
 export type Formatter = {
   readonly name: string;
@@ -219,7 +229,9 @@ const prettierIgnores = (folders: readonly string[]): readonly string[] =>
     .filter((file) => existsSync(file))
     .flatMap((file) => ['--ignore-path', file]);
 
-/** The edition of the nearest manifest that names one. By default rustfmt uses the oldest edition. */
+/**
+ * The edition of the nearest manifest that names one. By default rustfmt uses the oldest edition.
+ */
 const rustEdition = (folders: readonly string[]): readonly string[] => {
   for (const folder of folders) {
     const manifest = readTextOrEmptySync(path.join(folder, 'Cargo.toml'), TEXT_BYTES_MAX);
@@ -338,19 +350,22 @@ const formatters: readonly Formatter[] = [
 // ---- Whether a formatter may apply to files that a command changes ----
 
 const SIGN_FILES = [
-  ...new Set(formatters.flatMap(({ signs }) => signs).flatMap((sign) => ('files' in sign ? sign.files : []))),
+  ...new Set(
+    formatters.flatMap(({ signs }) => signs).flatMap((sign) => ('files' in sign ? sign.files : [])),
+  ),
   MANIFEST,
 ];
 /** Maximum number of folders to read. */
 const FOLDERS_MAX = 200;
 
 /**
- * Decides whether a formatter may apply to files that a command changes below the workspace. Only then is a snapshot of
- * the tree worth its cost.
+ * Decides whether a formatter may apply to files that a command changes below the workspace. Only
+ * then is a snapshot of the tree worth its cost.
  *
- * Signs are searched in the workspace, in tracked folders, and in folders of files that calls have named. A formatter
- * with signs only elsewhere is used for files that calls name, but not for files that commands change. In doubt the
- * answer is yes, at the cost of a needless snapshot. A positive answer is final.
+ * Signs are searched in the workspace, in tracked folders, and in folders of files that calls have
+ * named. A formatter with signs only elsewhere is used for files that calls name, but not for files
+ * that commands change. In doubt the answer is yes, at the cost of a needless snapshot. A positive
+ * answer is final.
  */
 export class FormatterReach {
   readonly #now: () => number;
@@ -370,7 +385,8 @@ export class FormatterReach {
 
   /** Records the absolute paths of files that calls name. */
   name(files: readonly string[]): void {
-    for (const file of files) if (this.#named.size < FOLDERS_MAX) this.#named.add(path.dirname(file));
+    for (const file of files)
+      if (this.#named.size < FOLDERS_MAX) this.#named.add(path.dirname(file));
   }
 
   /** Whether a formatter may apply. Rejects if git fails. */
@@ -379,7 +395,8 @@ export class FormatterReach {
     const { workspace } = place;
     const all = new Set([workspace, ...(await this.#trackedFolders(place)), ...this.#named]);
     const folders = [...all].filter((folder) => isWithin(folder, workspace));
-    this.#isReached = folders.length > FOLDERS_MAX || folders.some((folder) => this.#hasSign(folder));
+    this.#isReached =
+      folders.length > FOLDERS_MAX || folders.some((folder) => this.#hasSign(folder));
     return this.#isReached;
   }
 

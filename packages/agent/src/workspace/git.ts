@@ -52,8 +52,8 @@ import {
  * `changeWorktrees`, which must write to the real folder: they could only run hooks, and those are
  * turned off.
  *
- * Configuration is never written. Submodules are ignored. Without a `.git` in or above the workspace, or below another
- * user's, no process is started.
+ * Configuration is never written. Submodules are ignored. Without a `.git` in or above the
+ * workspace, or below another user's, no process is started.
  */
 
 export type GitPlace = {
@@ -89,13 +89,16 @@ export type Repository = RepositoryLocation & {
   tryAsk(args: readonly string[]): Promise<string | null>;
   /** Moves a ref. Nothing stops it after its start, since it would leave its locks behind. */
   moveRef(move: RefMove, watcher: RefWatcher): Promise<RefOutcome>;
-  /** Runs `git worktree` with these arguments. It must check nothing out. Rejects if the exit code is not 0. */
+  /**
+   * Runs `git worktree` with these arguments. It must check nothing out. Rejects if the exit code
+   * is not 0.
+   */
   changeWorktrees(args: readonly string[]): Promise<void>;
 };
 
 /**
- * Runs `work` with the repository around the workspace; null if there is none. Rejects with a ProgramFailure if git
- * fails, and with the error of `work`.
+ * Runs `work` with the repository around the workspace; null if there is none. Rejects with a
+ * ProgramFailure if git fails, and with the error of `work`.
  */
 export const useRepository = async <T>(
   place: GitPlace,
@@ -123,8 +126,8 @@ export const workWith = async <T>(
 };
 
 /**
- * Finds the repository around the workspace and its configuration; null if there is none. Starts no process while
- * cached facts are valid. Rejects with a ProgramFailure if git fails.
+ * Finds the repository around the workspace and its configuration; null if there is none. Starts no
+ * process while cached facts are valid. Rejects with a ProgramFailure if git fails.
  */
 export const locateRepository = async (place: GitPlace): Promise<LocatedRepository | null> => {
   const marked = repositoryFolders(place.workspace).top;
@@ -154,7 +157,11 @@ export const hasCommit = async (repository: Repository, hash: string): Promise<b
   (await repository.tryAsk(['cat-file', '-e', `${hash}^{commit}`])) !== null;
 
 /** Whether `later` is the commit or comes after it. */
-export const isAncestor = async (repository: Repository, commit: string, later: string): Promise<boolean> =>
+export const isAncestor = async (
+  repository: Repository,
+  commit: string,
+  later: string,
+): Promise<boolean> =>
   (await repository.tryAsk(['merge-base', '--is-ancestor', commit, later])) !== null;
 
 const OWN = ['--no-pager', '-c', 'safe.bareRepository=explicit'];
@@ -173,7 +180,12 @@ const askLocation = async (run: RunGit, workspace: string): Promise<RepositoryLo
   }
   const lines = end.output.toString('utf8').replace(/\n$/, '').split('\n');
   const [top, gitFolder, shared, indexFile, ...more] = lines;
-  if (top === undefined || gitFolder === undefined || shared === undefined || indexFile === undefined)
+  if (
+    top === undefined ||
+    gitFolder === undefined ||
+    shared === undefined ||
+    indexFile === undefined
+  )
     throw new ProgramFailure('refused', 'git did not say where its repository is');
   if (more.length > 0)
     throw new ProgramFailure('refused', 'the path of the repository holds a line break: move it');
@@ -185,17 +197,24 @@ const askLocation = async (run: RunGit, workspace: string): Promise<RepositoryLo
  * Throws a ProgramFailure if a working tree's git folder belongs to another one. `shared`: the
  * folder of the objects, according to git.
  *
- * A hostile `.git` (a file, a symlink, a folder with `commondir`) may name another repository of the user. Commits
- * would go there, and the model could read its content. Git itself does not check this.
+ * A hostile `.git` (a file, a symlink, a folder with `commondir`) may name another repository of
+ * the user. Commits would go there, and the model could read its content. Git itself does not check
+ * this.
  */
 const checkOwnRepository = (workspace: string, shared: string): void => {
   const expected = findRepository(workspace);
   if (expected.kind === 'refused') throw notAsked(expected.why);
-  if (expected.kind === 'found' && realpathSync(expected.repository.folder) !== realpathSync(shared))
-    throw notAsked(`the repository in ${expected.repository.top} names another one, ${shared}, as its own`);
+  if (
+    expected.kind === 'found' &&
+    realpathSync(expected.repository.folder) !== realpathSync(shared)
+  )
+    throw notAsked(
+      `the repository in ${expected.repository.top} names another one, ${shared}, as its own`,
+    );
 };
 
-const notAsked = (why: string): ProgramFailure => new ProgramFailure('refused', `git is not asked: ${why}`);
+const notAsked = (why: string): ProgramFailure =>
+  new ProgramFailure('refused', `git is not asked: ${why}`);
 
 const refusal = (args: readonly string[], { code, errors }: ProgramEnd): ProgramFailure => {
   const why = errors || 'it did not say why';
@@ -207,7 +226,11 @@ const refusal = (args: readonly string[], { code, errors }: ProgramEnd): Program
 /** Removing a worktree may remove many files. */
 const WORKTREE_DEADLINE_MS = 120_000;
 
-const openRepository = (place: GitPlace, located: LocatedRepository, scratch: string): Repository => {
+const openRepository = (
+  place: GitPlace,
+  located: LocatedRepository,
+  scratch: string,
+): Repository => {
   const { location, config } = located;
   const runGit = createRunner(place);
   const frozen = freeze(located, place.environment, scratch);
@@ -236,7 +259,11 @@ const openRepository = (place: GitPlace, located: LocatedRepository, scratch: st
         GIT_CONFIG_NOSYSTEM: '1',
       };
       const words = ['worktree', ...args];
-      const end = await runGit([...HARDENING, ...words], { deadlineMs: WORKTREE_DEADLINE_MS }, variables);
+      const end = await runGit(
+        [...HARDENING, ...words],
+        { deadlineMs: WORKTREE_DEADLINE_MS },
+        variables,
+      );
       if (end.code !== 0) throw refusal(words, end);
     },
   };
@@ -246,8 +273,8 @@ const openRepository = (place: GitPlace, located: LocatedRepository, scratch: st
 const SHARED_LINKS = ['objects', 'refs', 'packed-refs', 'info', 'shallow', 'logs', 'reftable'];
 
 /**
- * Makes the folder of links, and returns the variables that make git use it. Synchronous, since a dozen small
- * asynchronous calls took twenty times as long.
+ * Makes the folder of links, and returns the variables that make git use it. Synchronous, since a
+ * dozen small asynchronous calls took twenty times as long.
  */
 const freeze = (
   { location: { top, gitFolder, shared }, config }: LocatedRepository,
@@ -323,7 +350,9 @@ const findGit = ({ workspace, environment }: GitPlace) => {
 
 const withoutUndefined = (variables: ProcessEnvironment): Record<string, string> =>
   Object.fromEntries(
-    Object.entries(variables).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+    Object.entries(variables).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, value]],
+    ),
   );
 
 // ---- Moving a ref ----
@@ -351,10 +380,11 @@ export type RefOutcome = { readonly moved: boolean; readonly errors: string };
 const ERRORS_MAX = 4_096;
 
 /**
- * Moves a ref of the real repository with `git update-ref --stdin`, in two steps. Git first takes its locks and waits,
- * so there is a moment at which we know exactly which locks it holds for us. If this program is killed before the second
- * step, git reads the end of its input, changes nothing and removes its locks. It is not ended with this program, since
- * it would then leave its locks behind.
+ * Moves a ref of the real repository with `git update-ref --stdin`, in two steps. Git first takes
+ * its locks and waits, so there is a moment at which we know exactly which locks it holds for us.
+ * If this program is killed before the second step, git reads the end of its input, changes nothing
+ * and removes its locks. It is not ended with this program, since it would then leave its locks
+ * behind.
  *
  * Rejects only if git can't be started, or `watcher` throws: nothing has changed then.
  */
@@ -379,7 +409,8 @@ const moveRef = (
         child.stdin.end();
       }
     };
-    const patience = setTimeout(() => child.kill('SIGTERM'), CALL_DEADLINE_MS); // git removes its locks
+    // git removes its locks
+    const patience = setTimeout(() => child.kill('SIGTERM'), CALL_DEADLINE_MS);
     child.once('error', (error) => {
       if (pid !== undefined) return; // it is running and will still end
       clearTimeout(patience);
@@ -387,7 +418,8 @@ const moveRef = (
     });
     child.stdin.on('error', () => undefined); // it ended early: its exit code tells more
     child.stderr.on('data', (piece: Buffer) => {
-      if (errors.length < ERRORS_MAX) errors += piece.toString('utf8').slice(0, ERRORS_MAX - errors.length);
+      if (errors.length < ERRORS_MAX)
+        errors += piece.toString('utf8').slice(0, ERRORS_MAX - errors.length);
     });
     child.once('close', (code) => {
       clearTimeout(patience);
@@ -452,8 +484,8 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 let isSwept = false;
 
 /**
- * Makes a temporary folder for one use of git, which names its process. A killed program leaves it behind; the first use
- * of the next program removes it.
+ * Makes a temporary folder for one use of git, which names its process. A killed program leaves it
+ * behind; the first use of the next program removes it.
  */
 export const makeScratch = (): string => {
   const parent = tmpdir();
@@ -479,7 +511,10 @@ const sweep = (parent: string): void => {
   }
 };
 
-/** Whether a folder of this user is of a process that has certainly ended; without a name, whether it is a day old. */
+/**
+ * Whether a folder of this user is of a process that has certainly ended; without a name, whether
+ * it is a day old.
+ */
 const isLeftBehind = (folder: string): boolean => {
   const status = lstatSync(folder, { throwIfNoEntry: false });
   if (status?.isDirectory() !== true || status.uid !== process.getuid?.()) return false;
@@ -489,9 +524,13 @@ const isLeftBehind = (folder: string): boolean => {
 
 const readOwner = (folder: string): ProcessIdentity | null => {
   try {
-    const value: unknown = JSON.parse(readTextOrEmptySync(path.join(folder, OWNER), OWNER_BYTES_MAX));
-    const isIdentity = typeof value === 'object' && value !== null && 'pid' in value && 'pids' in value;
-    return isIdentity ? (value as ProcessIdentity) : null; // only we write to it, and this is what we write
+    const value: unknown = JSON.parse(
+      readTextOrEmptySync(path.join(folder, OWNER), OWNER_BYTES_MAX),
+    );
+    const isIdentity =
+      typeof value === 'object' && value !== null && 'pid' in value && 'pids' in value;
+    // only we write to it, and this is what we write
+    return isIdentity ? (value as ProcessIdentity) : null;
   } catch {
     return null;
   }
@@ -499,7 +538,10 @@ const readOwner = (folder: string): ProcessIdentity | null => {
 
 // ---- Folders and names ----
 
-/** The nearest folder at or above `folder` that contains `.git`; null if there is none. Starts no process. */
+/**
+ * The nearest folder at or above `folder` that contains `.git`; null if there is none. Starts no
+ * process.
+ */
 export const markedFolder = (folder: string): string | null => {
   for (let place: string | null = folder; place !== null; place = folderAbove(place)) {
     if (existsSync(path.join(place, '.git'))) return place;
@@ -510,8 +552,8 @@ export const markedFolder = (folder: string): string | null => {
 const SHOWN_MAX = 200;
 
 /**
- * A name or subject that others chose, safe to show to models and people: one line of limited length, without control
- * characters.
+ * A name or subject that others chose, safe to show to models and people: one line of limited
+ * length, without control characters.
  */
 export const oneLine = (text: string): string => {
   const line = text

@@ -4,8 +4,8 @@ import { hasCommit, oneLine, type Repository } from './git.js';
 import { type Head, isSameHead, type Refs, type WorktreeSnapshot } from './repository-snapshot.js';
 
 /**
- * How HEAD moved between two observations, by whom, and the note about it. Determined from the commit graph and never
- * from a command's output.
+ * How HEAD moved between two observations, by whom, and the note about it. Determined from the
+ * commit graph and never from a command's output.
  */
 
 export type NewCommit = CommitStatistics & { readonly hash: string; readonly subject: string };
@@ -13,7 +13,10 @@ export type NewCommit = CommitStatistics & { readonly hash: string; readonly sub
 export type HeadChange = {
   /** One sentence for each change; empty if HEAD did not move. */
   readonly sentences: readonly string[];
-  /** Commits that are on this branch now and were on no branch before; newest first, at most LISTED_MAX. */
+  /**
+   * Commits that are on this branch now and were on no branch before; newest first, at most
+   * LISTED_MAX.
+   */
   readonly commits: readonly NewCommit[];
   /** Number of all new commits. */
   readonly count: number;
@@ -61,7 +64,12 @@ export const findHeadChange = async (
 };
 
 /** How the branch moved from one commit to another. */
-const describeMove = async (repository: Repository, branch: string, before: string, after: string) => {
+const describeMove = async (
+  repository: Repository,
+  branch: string,
+  before: string,
+  after: string,
+) => {
   const [from, to] = [shortHash(before), shortHash(after)];
   const lost = (sentence: string) => ({ sentence: `${sentence}.`, lost: true });
   const onward = (sentence: string) => ({ sentence: `${sentence}.`, lost: false });
@@ -81,7 +89,8 @@ const describeMove = async (repository: Repository, branch: string, before: stri
   if (isAmended) return onward(`The last commit of ${branch}, ${from}, was replaced by ${to}`);
   if (base === null)
     return lost(`${branch} went from ${from} to ${to}, which has no history in common with it`);
-  if (come === 0) return lost(`${branch} went back by ${plural(gone, 'commit')}, from ${from} to ${to}`);
+  if (come === 0)
+    return lost(`${branch} went back by ${plural(gone, 'commit')}, from ${from} to ${to}`);
   const rewritten = `${plural(gone, 'commit')} gone from it, ${come} new in their place`;
   return lost(`The history of ${branch} was rewritten, from ${from} to ${to}: ${rewritten}`);
 };
@@ -109,7 +118,13 @@ export type CommitStatistics = {
 };
 
 const NUMSTAT = ['-r', '--numstat', '-z', '--no-renames', '--no-ext-diff', '--no-textconv'];
-const OF_COMMITS = ['--stdin', '--root', '--always', '--diff-merges=first-parent', '--format=#%H %s'];
+const OF_COMMITS = [
+  '--stdin',
+  '--root',
+  '--always',
+  '--diff-merges=first-parent',
+  '--format=#%H %s',
+];
 
 const listCommits = async (
   repository: Repository,
@@ -127,7 +142,8 @@ const listCommits = async (
     const [, hash, subject = ''] = /^\n?#([0-9a-f]+) (.*)$/s.exec(record) ?? [];
     const last = commits.at(-1);
     if (hash !== undefined) commits.push({ hash, subject: oneLine(subject), ...NOTHING });
-    else if (last !== undefined) commits[commits.length - 1] = { ...last, ...addRecord(last, record) };
+    else if (last !== undefined)
+      commits[commits.length - 1] = { ...last, ...addRecord(last, record) };
   }
   return commits;
 };
@@ -148,7 +164,8 @@ const NOTHING: CommitStatistics = { files: [], insertions: 0, deletions: 0 };
 const addRecord = (change: CommitStatistics, record: string): CommitStatistics => {
   const [, added, removed, name = ''] = /^\n?(\d+|-)\t(\d+|-)\t(.*)$/s.exec(record) ?? [];
   if (added === undefined || removed === undefined) return change;
-  const count = (lines: string): number => (lines === '-' ? 0 : Number(lines)); // `-` for a binary file
+  // `-` for a binary file
+  const count = (lines: string): number => (lines === '-' ? 0 : Number(lines));
   return {
     files: [...change.files, name],
     insertions: change.insertions + count(added),
@@ -157,8 +174,10 @@ const addRecord = (change: CommitStatistics, record: string): CommitStatistics =
 };
 
 /** `feat: more (3 files, +10 -2)`. */
-export const describeChange = (subject: string, { files, insertions, deletions }: CommitStatistics): string =>
-  `${subject} (${plural(files.length, 'file')}, +${insertions} -${deletions})`;
+export const describeChange = (
+  subject: string,
+  { files, insertions, deletions }: CommitStatistics,
+): string => `${subject} (${plural(files.length, 'file')}, +${insertions} -${deletions})`;
 
 /**
  * Files changed by local commits since `before`, relative to the top. Excludes merges, commits from
@@ -173,9 +192,23 @@ export const findCommittedFiles = async (
   const [from, to] = [before.head.hash, after.head.hash];
   if (commits.length === 0 || from === null || to === null) return [];
   const input = range(to, [from, ...before.tips, ...after.remoteTips]);
-  const args = ['rev-list', `--max-count=${LISTED_MAX}`, '--no-merges', '--ignore-missing', '--stdin'];
+  const args = [
+    'rev-list',
+    `--max-count=${LISTED_MAX}`,
+    '--no-merges',
+    '--ignore-missing',
+    '--stdin',
+  ];
   const local = new Set((await repository.ask(args, { input })).split('\n'));
-  const output = await repository.ask(['diff-tree', '-r', '--name-only', '-z', '--no-renames', from, to]);
+  const output = await repository.ask([
+    'diff-tree',
+    '-r',
+    '--name-only',
+    '-z',
+    '--no-renames',
+    from,
+    to,
+  ]);
   const different = new Set(output.split('\0'));
   const files = commits.filter(({ hash }) => local.has(hash)).flatMap((commit) => commit.files);
   return [...new Set(files)].filter((name) => different.has(name) && !before.changed.has(name));
@@ -183,7 +216,9 @@ export const findCommittedFiles = async (
 
 // ---- Its description ----
 
-/** Who moved HEAD: the agent's calls, somebody else between them, or unknown because a look failed. */
+/**
+ * Who moved HEAD: the agent's calls, somebody else between them, or unknown because a look failed.
+ */
 export type HeadMover = 'calls' | 'others' | 'unknown';
 
 export type HeadMove = { readonly by: HeadMover; readonly change: HeadChange };
@@ -206,10 +241,14 @@ export const changeByCalls = (moves: readonly HeadMove[]): HeadChange => {
 };
 
 /**
- * The note for the model: how HEAD moved, by the calls and between them, and the commits of the calls. `changed`:
- * number of files with uncommitted changes; null if unknown.
+ * The note for the model: how HEAD moved, by the calls and between them, and the commits of the
+ * calls. `changed`: number of files with uncommitted changes; null if unknown.
  */
-export const noteMoves = (moves: readonly HeadMove[], { head }: Refs, changed: number | null): string => {
+export const noteMoves = (
+  moves: readonly HeadMove[],
+  { head }: Refs,
+  changed: number | null,
+): string => {
   const lines = moves.flatMap(({ by, change }) =>
     change.sentences.map((sentence) => `${OPENINGS[by]}${sentence}`),
   );
@@ -224,7 +263,10 @@ export const noteMoves = (moves: readonly HeadMove[], { head }: Refs, changed: n
   return `[git] ${lines.join('\n')}`;
 };
 
-/** The warning for the user: commits that are no longer on the branch, and commits that are not listed. */
+/**
+ * The warning for the user: commits that are no longer on the branch, and commits that are not
+ * listed.
+ */
 export const warnOfMoves = ({ lost, sentences, count, commits }: HeadChange): string => {
   const unlisted = `${count} new commits, of which the newest ${commits.length} are shown.`;
   return [...(lost ? sentences : []), ...(count > commits.length ? [unlisted] : [])].join(' ');

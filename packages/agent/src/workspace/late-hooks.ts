@@ -3,18 +3,27 @@ import { repositoryFolders } from '../platform/repository-folders.js';
 import type { Hooks } from '../ports/hooks.js';
 import type { HooksOptions } from './after-tool-hooks.js';
 
-/** The hooks of one session, whose code is loaded when a call may change files for the first time. */
+/**
+ * The hooks of one session, whose code is loaded when a call may change files for the first time.
+ */
 export const createLateHooks = (options: HooksOptions): Hooks => {
   type Loaded = Omit<Hooks, 'deadlinesMs'>;
   let loaded: Loaded | null = null;
   let loading: Promise<Loaded> | null = null;
   const load = (): Promise<Loaded> => {
-    loading ??= import('./after-tool-hooks.js').then(({ createHooks }) => (loaded = createHooks(options)));
+    loading ??= import('./after-tool-hooks.js').then(
+      ({ createHooks }) => (loaded = createHooks(options)),
+    );
     return loading;
   };
   return {
-    // reading a repository takes milliseconds, a formatter seconds per file; a model writes the commit message
-    deadlinesMs: { CheckingGitCommits: 10_000, RunningAutoformatters: 60_000, AutoCommitting: 60_000 },
+    // reading a repository takes milliseconds, a formatter seconds per file; a model writes the
+    // commit message
+    deadlinesMs: {
+      CheckingGitCommits: 10_000,
+      RunningAutoformatters: 60_000,
+      AutoCommitting: 60_000,
+    },
     before: async (call, settings) => (await load()).before(call, settings),
     after: async (call, settings) => (await load()).after(call, settings),
     recover: async (workspace) =>

@@ -12,7 +12,8 @@ import { shortHash } from './head-changes.js';
 import { NO_OBJECT, takeStamp, type WorktreeSnapshot } from './repository-snapshot.js';
 
 /**
- * Commits certain files with git's plumbing commands, and settles a commit whose program was killed.
+ * Commits certain files with git's plumbing commands, and settles a commit whose program was
+ * killed.
  *
  * The tree is HEAD's, with these files as they are in the working tree. Other changes are not
  * included. The intended commit is in the journal before the branch or the index change. Both
@@ -24,8 +25,15 @@ import { NO_OBJECT, takeStamp, type WorktreeSnapshot } from './repository-snapsh
 export type CommitOutcome = { readonly kind: 'committed'; readonly hash: string } | Lost;
 type Lost = { readonly kind: 'lost'; readonly why: string };
 
-/** A file of a commit: its line for `update-index --index-info`, and its object in the index before (null: none). */
-type IndexChange = { readonly name: string; readonly entry: string; readonly staged: string | null };
+/**
+ * A file of a commit: its line for `update-index --index-info`, and its object in the index before
+ * (null: none).
+ */
+type IndexChange = {
+  readonly name: string;
+  readonly entry: string;
+  readonly staged: string | null;
+};
 
 /** A tree that is ready to be committed. */
 export type PreparedTree = {
@@ -71,7 +79,8 @@ export const askTree = async (repository: Repository, commit: string | null): Pr
     : await repository.ask(['rev-parse', `${commit}^{tree}`])
   ).trim();
 
-export const joinNames = (names: readonly string[]): string => names.map((name) => `${name}\0`).join('');
+export const joinNames = (names: readonly string[]): string =>
+  names.map((name) => `${name}\0`).join('');
 
 /** Mode and object by name. */
 const readIndex = async (repository: Repository, indexFile: string, names: readonly string[]) => {
@@ -79,14 +88,15 @@ const readIndex = async (repository: Repository, indexFile: string, names: reado
   const entries = new Map<string, { readonly mode: string; readonly object: string }>();
   for (const record of output.split('\0')) {
     const [, mode, object, name] = /^(\d+) ([0-9a-f]+) \d\t(.*)$/s.exec(record) ?? [];
-    if (mode !== undefined && object !== undefined && name !== undefined) entries.set(name, { mode, object });
+    if (mode !== undefined && object !== undefined && name !== undefined)
+      entries.set(name, { mode, object });
   }
   return entries;
 };
 
 /**
- * Commits a prepared tree. `prepare` writes the intent to the journal. Rejects if git or the disk fails; nothing of the
- * user's has changed then.
+ * Commits a prepared tree. `prepare` writes the intent to the journal. Rejects if git or the disk
+ * fails; nothing of the user's has changed then.
  */
 export const commitTree = async (
   repository: Repository,
@@ -125,10 +135,15 @@ const UNMERGED = 'files are not merged yet';
  * Why committing is impossible now, such as an unfinished merge of the user; null if it is
  * possible.
  */
-export const findObstacle = ({ gitFolder }: Repository, snapshot?: WorktreeSnapshot): string | null => {
+export const findObstacle = (
+  { gitFolder }: Repository,
+  snapshot?: WorktreeSnapshot,
+): string | null => {
   const state = STATE_FILES.find(([name]) => takeStamp(path.join(gitFolder, name)) !== 'absent');
   if (state !== undefined) return `${state[1]} is under way`;
-  const hasUnmerged = [...(snapshot?.changed.values() ?? [])].some(({ kind }) => kind === 'unmerged');
+  const hasUnmerged = [...(snapshot?.changed.values() ?? [])].some(
+    ({ kind }) => kind === 'unmerged',
+  );
   return hasUnmerged ? UNMERGED : null;
 };
 
@@ -138,12 +153,17 @@ type Application = {
   readonly intent: CommitIntent;
   readonly changes: readonly IndexChange[];
   readonly claim: CommitClaim;
-  /** The line of the reflog; null if the branch has the commit already and only the index changes. */
+  /**
+   * The line of the reflog; null if the branch has the commit already and only the index changes.
+   */
   readonly reflog: string | null;
 };
 
 /** Moves a branch to a commit that exists, together with the user's index. */
-const applyCommit = async (repository: Repository, application: Application): Promise<CommitOutcome> => {
+const applyCommit = async (
+  repository: Repository,
+  application: Application,
+): Promise<CommitOutcome> => {
   const { claim, intent, changes, reflog } = application;
   claim.make(intent);
   try {
@@ -151,7 +171,8 @@ const applyCommit = async (repository: Repository, application: Application): Pr
     if (lock === null) return lost(heldBy('the index', `${repository.indexFile}.lock`));
     try {
       await lock.fill(await prepareIndex(repository, changes));
-      const why = reflog === null ? null : await moveBranch(repository, { intent, claim, reflog }, lock);
+      const why =
+        reflog === null ? null : await moveBranch(repository, { intent, claim, reflog }, lock);
       if (why !== null) return lost(why);
       await lock.replace();
       return { kind: 'committed', hash: intent.commit };
@@ -166,7 +187,10 @@ const applyCommit = async (repository: Repository, application: Application): Pr
 const lost = (why: string): Lost => ({ kind: 'lost', why });
 
 /** A copy of the user's index with the committed files in it. */
-const prepareIndex = async (repository: Repository, changes: readonly IndexChange[]): Promise<string> => {
+const prepareIndex = async (
+  repository: Repository,
+  changes: readonly IndexChange[],
+): Promise<string> => {
   const indexFile = path.join(repository.scratch, 'index-of-user');
   try {
     copyFileSync(repository.indexFile, indexFile);
@@ -176,7 +200,9 @@ const prepareIndex = async (repository: Repository, changes: readonly IndexChang
   }
   const names = changes.map(({ name }) => name);
   const now = await readIndex(repository, indexFile, names);
-  const untouched = changes.filter(({ name, staged }) => (now.get(name)?.object ?? null) === staged);
+  const untouched = changes.filter(
+    ({ name, staged }) => (now.get(name)?.object ?? null) === staged,
+  );
   const input = joinNames(untouched.map(({ entry }) => entry));
   await repository.ask(['update-index', '-z', '--index-info'], { indexFile, input });
   return indexFile;
@@ -197,7 +223,8 @@ const moveBranch = async (
     {
       started: (pid) => claim.noteMover(pid),
       locked: () => {
-        for (const file of refLocks(repository, ref)) if (isTaken(repository, ref, file)) claim.note(file);
+        for (const file of refLocks(repository, ref))
+          if (isTaken(repository, ref, file)) claim.note(file);
       },
     },
   );
@@ -209,11 +236,14 @@ const moveBranch = async (
   return held === undefined ? errors : heldBy('the branch', held);
 };
 
-/** A lock in whose way git came. Nothing proves that an empty lock is ours before we have linked it. */
+/**
+ * A lock in whose way git came. Nothing proves that an empty lock is ours before we have linked it.
+ */
 const LOCKED = /Unable to create '([^'\n]+\.lock)': File exists/;
 
 const heldBy = (what: string, lock: string): string =>
-  `another git process holds ${what}: ${lock} exists. If no git is running there, one was killed, and it is safe to delete that file: rm '${lock}'`;
+  `another git process holds ${what}: ${lock} exists. If no git is running there, one was ` +
+  `killed, and it is safe to delete that file: rm '${lock}'`;
 
 /** The ref that HEAD moves: its branch, or HEAD itself if it is detached. */
 const askHeadRef = async (repository: Repository): Promise<string> =>
@@ -224,7 +254,11 @@ const HEAD_BYTES_MAX = 4_096;
 /** The locks that git may take to move a ref. */
 const refLocks = ({ gitFolder, shared }: Repository, ref: string): readonly string[] => {
   const branch = ref === 'HEAD' ? [] : [path.join(shared, `${ref}.lock`)];
-  return [path.join(gitFolder, 'HEAD.lock'), ...branch, path.join(shared, 'reftable/tables.list.lock')];
+  return [
+    path.join(gitFolder, 'HEAD.lock'),
+    ...branch,
+    path.join(shared, 'reftable/tables.list.lock'),
+  ];
 };
 
 /** Whether git takes this lock for the ref: HEAD is locked only if it is, or points to, the ref. */
@@ -255,7 +289,9 @@ class IndexLock {
     });
   }
 
-  /** Writes the new index to the lock file. After that a full disk can't prevent the replacement. */
+  /**
+   * Writes the new index to the lock file. After that a full disk can't prevent the replacement.
+   */
   async fill(file: string): Promise<void> {
     await copyFile(file, this.#lock);
     const mode = statSync(this.#indexFile, { throwIfNoEntry: false })?.mode ?? 0o644;
@@ -263,8 +299,8 @@ class IndexLock {
   }
 
   /**
-   * What an exit of this program does with the lock from now on: `release` it, `replace` the index, or `keep` it for
-   * the next session, since it is not known whether the branch has moved.
+   * What an exit of this program does with the lock from now on: `release` it, `replace` the index,
+   * or `keep` it for the next session, since it is not known whether the branch has moved.
    */
   onExit(duty: 'release' | 'replace' | 'keep'): void {
     this.#duty = duty;
@@ -339,8 +375,15 @@ const hasMoverEnded = async (claim: CommitClaim): Promise<boolean> => {
 
 const LOCK_BYTES_MAX = 256;
 
-/** Removes the locks that are provably ours: linked in the claim, or a lock of the branch that holds our commit. */
-const releaseLocks = (repository: Repository, claim: CommitClaim, { ref, commit }: CommitIntent): void => {
+/**
+ * Removes the locks that are provably ours: linked in the claim, or a lock of the branch that holds
+ * our commit.
+ */
+const releaseLocks = (
+  repository: Repository,
+  claim: CommitClaim,
+  { ref, commit }: CommitIntent,
+): void => {
   for (const lock of [`${repository.indexFile}.lock`, ...refLocks(repository, ref)]) {
     claim.release(lock);
     const isOfBranch = lock.endsWith(`${ref}.lock`);
@@ -381,7 +424,8 @@ const reapply = async (
   for (let at = 0; at + 1 < fields.length; at += 2) {
     const [, mode, old, now] = RAW.exec(fields[at] ?? '') ?? [];
     const name = fields[at + 1];
-    if (mode === undefined || old === undefined || now === undefined || name === undefined) continue;
+    if (mode === undefined || old === undefined || now === undefined || name === undefined)
+      continue;
     const entry = `${NO_OBJECT.test(now) ? '0' : mode} ${now} 0\t${name}`;
     changes.push({ name, entry, staged: NO_OBJECT.test(old) ? null : old });
   }

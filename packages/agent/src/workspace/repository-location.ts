@@ -9,8 +9,8 @@ import {
 import { readTextOrEmptySync } from '../platform/files.js';
 
 /**
- * Location and configuration of a repository: which settings Pawl adopts, which files git would read, and how long an
- * answer of git holds.
+ * Location and configuration of a repository: which settings Pawl adopts, which files git would
+ * read, and how long an answer of git holds.
  */
 
 /** The folders of a repository, as absolute paths. */
@@ -22,11 +22,14 @@ export type RepositoryLocation = {
   readonly indexFile: string;
 };
 
-export type LocatedRepository = { readonly location: RepositoryLocation; readonly config: GitConfig };
+export type LocatedRepository = {
+  readonly location: RepositoryLocation;
+  readonly config: GitConfig;
+};
 
 /**
- * Caches the location and configuration of a repository until a relevant file changes. Asking git would take two
- * processes before and after every call.
+ * Caches the location and configuration of a repository until a relevant file changes. Asking git
+ * would take two processes before and after every call.
  */
 export class KnownRepository {
   readonly #environment: ProcessEnvironment;
@@ -40,7 +43,10 @@ export class KnownRepository {
     this.#cache = new FileCache(now);
   }
 
-  /** The cached or new answer of `ask`. `marked`: the folder around the workspace that contains `.git`. */
+  /**
+   * The cached or new answer of `ask`. `marked`: the folder around the workspace that contains
+   * `.git`.
+   */
   async locate(
     marked: string,
     ask: () => Promise<LocatedRepository | null>,
@@ -60,8 +66,8 @@ export class KnownRepository {
   }
 
   /**
-   * All paths on which the answer depends; null if they can't be determined. Included files count whether or not their
-   * condition holds, and so does HEAD, on which conditions may depend.
+   * All paths on which the answer depends; null if they can't be determined. Included files count
+   * whether or not their condition holds, and so does HEAD, on which conditions may depend.
    */
   #listPlaces(marked: string, { location, config }: LocatedRepository): readonly string[] | null {
     const { top, gitFolder, shared } = location;
@@ -99,7 +105,9 @@ export class FileCache<T> {
   readonly #take: (place: string) => Fingerprint;
   readonly #known = new Map<string, { places: readonly string[]; fingerprint: string; value: T }>();
 
-  /** `now`: the file system's time, in ms since 1970. `listings`: the entries of a folder count too. */
+  /**
+   * `now`: the file system's time, in ms since 1970. `listings`: the entries of a folder count too.
+   */
   constructor(now: () => number = Date.now, listings?: 'listings') {
     this.#now = now;
     this.#take = listings === undefined ? takeFingerprint : takeListingFingerprint;
@@ -143,7 +151,9 @@ export class FileCache<T> {
 export const takeFingerprint = (place: string): Fingerprint =>
   fingerprint(place, (entry) => {
     const { dev, ino, mode, uid } = entry;
-    return entry.isDirectory() ? { text: [dev, ino, mode, uid].join(' '), changedAt: 0 } : whole(entry);
+    return entry.isDirectory()
+      ? { text: [dev, ino, mode, uid].join(' '), changedAt: 0 }
+      : whole(entry);
   });
 
 /** Like `takeFingerprint`, but for a folder its list of entries counts too. */
@@ -171,7 +181,14 @@ const whole = ({ dev, ino, mode, uid, size, mtimeNs, ctimeNs }: BigIntStats): Fi
 
 const TEXT_BYTES_MAX = 1024 * 1024;
 const CONFIGS_MAX = 50;
-const OF_WORKTREE = ['HEAD', 'index', 'commondir', 'gitdir', 'config.worktree', 'info/sparse-checkout'];
+const OF_WORKTREE = [
+  'HEAD',
+  'index',
+  'commondir',
+  'gitdir',
+  'config.worktree',
+  'info/sparse-checkout',
+];
 const SHARED = [
   ...['config', 'packed-refs', 'shallow', 'info/exclude', 'info/attributes', 'info/grafts'],
   ...['objects/info/alternates', 'objects/info/commit-graph'],
@@ -201,7 +218,9 @@ const includedBy = (file: string, home: string): readonly string[] => {
     .split('\n')
     .flatMap((line) => {
       if (/^\s*\[/.test(line)) inInclude = /^\s*\[\s*include(if\b|\s|\]|\.)/i.test(line);
-      const written = inInclude ? /(?:^|\])\s*path\s*=\s*(.*)$/i.exec(line)?.[1]?.trim() : undefined;
+      const written = inInclude
+        ? /(?:^|\])\s*path\s*=\s*(.*)$/i.exec(line)?.[1]?.trim()
+        : undefined;
       if (written === undefined || written === '') return [];
       const place = written.replace(/^"(.*)"$/, '$1').replace(/^~(?=\/)/, () => home);
       return [path.resolve(path.dirname(file), place)];
@@ -213,8 +232,8 @@ const PLAIN_PATH = /^(~\/)?[^"'\\#;%~\s]+$/;
 const ANY_INCLUDE = /\binclude(if)?\b/i;
 
 /**
- * All files that these configurations include, directly or indirectly, whether or not conditions hold. Null if an
- * include is not understood, or there are too many.
+ * All files that these configurations include, directly or indirectly, whether or not conditions
+ * hold. Null if an include is not understood, or there are too many.
  */
 const includedFiles = (configs: readonly string[], home: string): readonly string[] | null => {
   const included = new Set<string>();
@@ -222,7 +241,8 @@ const includedFiles = (configs: readonly string[], home: string): readonly strin
   for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) {
     const text = readText(file);
     if (!ANY_INCLUDE.test(text)) continue;
-    if (text.split('\n').some((line) => isOddPath(line)) || included.size > CONFIGS_MAX) return null;
+    if (text.split('\n').some((line) => isOddPath(line)) || included.size > CONFIGS_MAX)
+      return null;
     for (const place of includedBy(file, home)) {
       if (included.has(place)) continue;
       included.add(place);
@@ -234,7 +254,8 @@ const includedFiles = (configs: readonly string[], home: string): readonly strin
 
 /** Whether a line of a file with includes names a path in a form that is not understood. */
 const isOddPath = (line: string): boolean => {
-  if (/^\s*\[\s*include/i.test(line)) return !/^\s*\[\s*include(if\s+"[^"\\]*")?\s*\]\s*$/i.test(line);
+  if (/^\s*\[\s*include/i.test(line))
+    return !/^\s*\[\s*include(if\s+"[^"\\]*")?\s*\]\s*$/i.test(line);
   const named = /^\s*path\s*=\s*(.*?)\s*$/i.exec(line)?.[1];
   if (named === undefined) return /(^|\])\s*path\b/i.test(line) || line.trimEnd().endsWith('\\');
   return !PLAIN_PATH.test(named);
@@ -243,7 +264,11 @@ const isOddPath = (line: string): boolean => {
 const badConfig = (first: readonly string[], home: string): string | null => {
   const waiting = [...first];
   const seen = new Set<string>();
-  for (let file = waiting.pop(); file !== undefined && seen.size < CONFIGS_MAX; file = waiting.pop()) {
+  for (
+    let file = waiting.pop();
+    file !== undefined && seen.size < CONFIGS_MAX;
+    file = waiting.pop()
+  ) {
     if (seen.has(file)) continue;
     seen.add(file);
     if (!isHarmless(file)) return file;
@@ -266,7 +291,10 @@ const findGitFolders = (top: string): readonly [gitFolder: string, shared: strin
   return [gitFolder, common === '' ? gitFolder : path.resolve(gitFolder, common)];
 };
 
-/** The first pipe, device or socket where git expects a file of the repository; null if there is none. */
+/**
+ * The first pipe, device or socket where git expects a file of the repository; null if there is
+ * none.
+ */
 export const findWaitingFile = (top: string, home: string): string | null => {
   if (!isHarmless(path.join(top, '.git'))) return path.join(top, '.git');
   const [gitFolder, shared] = findGitFolders(top);
@@ -276,7 +304,9 @@ export const findWaitingFile = (top: string, home: string): string | null => {
     ...OF_TOP.map((name) => path.join(top, name)),
   ];
   const bad = files.find((file) => !isHarmless(file));
-  return bad ?? badConfig([path.join(shared, 'config'), path.join(gitFolder, 'config.worktree')], home);
+  return (
+    bad ?? badConfig([path.join(shared, 'config'), path.join(gitFolder, 'config.worktree')], home)
+  );
 };
 
 // ---- Settings that Pawl adopts ----
@@ -342,8 +372,16 @@ const configFiles = (environment: ProcessEnvironment): readonly string[] => {
   return [...(global ? [global] : usual), system || '/etc/gitconfig'].filter(path.isAbsolute);
 };
 
-/** The absolute path of a pattern file. Null for a relative one, which depends on git's working folder. */
-const patternFile = (config: GitConfig, environment: ProcessEnvironment, name: string, usual: string) => {
+/**
+ * The absolute path of a pattern file. Null for a relative one, which depends on git's working
+ * folder.
+ */
+const patternFile = (
+  config: GitConfig,
+  environment: ProcessEnvironment,
+  name: string,
+  usual: string,
+) => {
   const folder = userFolder(environment);
   const set = config.get(name) ?? (folder === '' ? '' : path.join(folder, usual));
   const file = set.startsWith('~/') ? path.join(environment.HOME ?? '', set.slice(2)) : set;
@@ -369,7 +407,8 @@ export const frozenConfig = (config: GitConfig, environment: ProcessEnvironment)
 };
 
 /**
- * Variables for author and committer, determined as git would, with Pawl's name as the default instead of the system's.
+ * Variables for author and committer, determined as git would, with Pawl's name as the default
+ * instead of the system's.
  */
 export const authorVariables = (
   config: GitConfig,
@@ -399,7 +438,10 @@ const KEPT = new Set([
 
 const ASKING = new Set(['SSH_ASKPASS', 'PAGER', 'EDITOR', 'VISUAL', 'BROWSER', 'DISPLAY']);
 
-/** Pawl's environment without variables that make git start programs, read other places, or ask questions. */
+/**
+ * Pawl's environment without variables that make git start programs, read other places, or ask
+ * questions.
+ */
 export const cleanEnvironment = (
   environment: ProcessEnvironment,
   searchPath: string,

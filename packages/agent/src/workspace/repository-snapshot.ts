@@ -8,11 +8,11 @@ import { findCommit, type GitPlace, locateRepository, type Repository, workWith 
 import { FileCache, type KnownRepository, type LocatedRepository } from './repository-location.js';
 
 /**
- * The state of a repository at one moment: HEAD, branches and stash, read from git's files without starting a process,
- * and the files with uncommitted changes, asked of git.
+ * The state of a repository at one moment: HEAD, branches and stash, read from git's files without
+ * starting a process, and the files with uncommitted changes, asked of git.
  *
- * Only names and stamps are collected. A different stamp means that a file changed between two snapshots. Submodules,
- * nested repositories, and files whose names are not UTF-8 are ignored.
+ * Only names and stamps are collected. A different stamp means that a file changed between two
+ * snapshots. Submodules, nested repositories, and files whose names are not UTF-8 are ignored.
  */
 
 export type Head = {
@@ -35,7 +35,9 @@ export type Refs = {
 /** Size, times and identity of a file, or `absent`. Every change of the content changes it. */
 export type Stamp = string;
 
-/** A file that differs from HEAD, or is not in it. Paths are relative to the top of the repository. */
+/**
+ * A file that differs from HEAD, or is not in it. Paths are relative to the top of the repository.
+ */
 export type ChangedFile = {
   readonly kind: 'tracked' | 'untracked' | 'unmerged';
   /** The working tree differs from the index, or the file is not in the index. */
@@ -58,7 +60,10 @@ export const hasTree = (view: RepositoryView | null | undefined): view is Worktr
 export const isSameHead = (one: Head, other: Head): boolean =>
   one.branch === other.branch && one.hash === other.hash;
 
-/** Looks at the repository around the workspace; null if there is none. Rejects like `useRepository`. */
+/**
+ * Looks at the repository around the workspace; null if there is none. Rejects like
+ * `useRepository`.
+ */
 export const viewRepository = async (
   place: GitPlace,
   files: RefFiles,
@@ -90,8 +95,8 @@ const FILES_MAX = 20_000;
 const STATUS = ['status', '--porcelain=v2', '-z', '--branch', '--no-ahead-behind', '--no-renames'];
 
 /**
- * Takes a snapshot. `refs`: null if git has to be asked. Rejects with a ProgramFailure, also if too many files have
- * changed.
+ * Takes a snapshot. `refs`: null if git has to be asked. Rejects with a ProgramFailure, also if too
+ * many files have changed.
  */
 export const takeSnapshot = async (
   repository: Repository,
@@ -106,7 +111,8 @@ export const takeSnapshot = async (
   if (files.length > FILES_MAX) {
     throw new ProgramFailure(
       'tooMuch',
-      `more than ${FILES_MAX} files are changed or untracked. Commit them, or ignore them (.gitignore)`,
+      `more than ${FILES_MAX} files are changed or untracked. Commit them, or ignore them ` +
+        '(.gitignore)',
     );
   }
   const changed = new Map(
@@ -139,7 +145,8 @@ const parseStatus = (output: string) => {
     if (field === 'oid') head.hash = value === '(initial)' ? null : value;
     else if (field === 'head') head.branch = value === '(detached)' ? null : value;
     const entry = parseEntry(record);
-    if (entry !== null && !entry.name.endsWith('/') && !entry.name.includes(NOT_UTF8)) files.push(entry);
+    if (entry !== null && !entry.name.endsWith('/') && !entry.name.includes(NOT_UTF8))
+      files.push(entry);
   }
   return { head, files };
 };
@@ -147,7 +154,10 @@ const parseStatus = (output: string) => {
 const NOT_UTF8 = '\ufffd';
 export const NO_OBJECT = /^0+$/;
 
-/** Parses one record of `status --porcelain=v2 -z --no-renames`; null for other ones and for submodules. */
+/**
+ * Parses one record of `status --porcelain=v2 -z --no-renames`; null for other ones and for
+ * submodules.
+ */
 const parseEntry = (record: string): StatusEntry | null => {
   const fields = record.split(' ');
   const rest = (count: number): string => fields.slice(count).join(' ');
@@ -156,7 +166,12 @@ const parseEntry = (record: string): StatusEntry | null => {
       const staged = fields[7] ?? '';
       if (fields[2]?.startsWith('S') || fields.slice(3, 6).includes('160000')) return null;
       const inTree = fields[1]?.[1] !== '.';
-      return { name: rest(8), kind: 'tracked', inTree, staged: NO_OBJECT.test(staged) ? null : staged };
+      return {
+        name: rest(8),
+        kind: 'tracked',
+        inTree,
+        staged: NO_OBJECT.test(staged) ? null : staged,
+      };
     }
     case 'u':
       return { name: rest(10), kind: 'unmerged', inTree: true, staged: null };
@@ -168,7 +183,10 @@ const parseEntry = (record: string): StatusEntry | null => {
 };
 
 /** Files whose content is known to have changed, as relative paths. */
-export const changedBetween = (before: WorktreeSnapshot, after: WorktreeSnapshot): readonly string[] => {
+export const changedBetween = (
+  before: WorktreeSnapshot,
+  after: WorktreeSnapshot,
+): readonly string[] => {
   const moved = before.head.hash !== after.head.hash;
   const changed = [...after.changed].filter(([name, file]) => {
     const earlier = before.changed.get(name);
@@ -176,7 +194,8 @@ export const changedBetween = (before: WorktreeSnapshot, after: WorktreeSnapshot
     return earlier === undefined ? file.inTree || !moved : earlier.stamp !== file.stamp;
   });
   const settled = [...before.changed].filter(
-    ([name, { stamp }]) => !after.changed.has(name) && takeStamp(path.join(after.top, name)) !== stamp,
+    ([name, { stamp }]) =>
+      !after.changed.has(name) && takeStamp(path.join(after.top, name)) !== stamp,
   );
   return [...changed, ...settled].map(([name]) => name);
 };
@@ -184,7 +203,13 @@ export const changedBetween = (before: WorktreeSnapshot, after: WorktreeSnapshot
 // ---- Refs, asked of git ----
 
 const STASH = 'refs/stash';
-const REFS = ['for-each-ref', '--format=%(objectname) %(refname)', 'refs/heads', 'refs/remotes', STASH];
+const REFS = [
+  'for-each-ref',
+  '--format=%(objectname) %(refname)',
+  'refs/heads',
+  'refs/remotes',
+  STASH,
+];
 const BRANCH = /^refs\/heads\/(.*)\n$/s;
 
 /** Asks git for the refs if they can't be read from files. Rejects with a ProgramFailure. */
@@ -211,7 +236,9 @@ const TIPS_MAX = 20_000;
 
 /** `refs`: hashes by full names. */
 const collectTips = (refs: ReadonlyMap<string, string>): Tips => {
-  const remote = [...refs].flatMap(([name, hash]) => (name.startsWith('refs/remotes/') ? [hash] : []));
+  const remote = [...refs].flatMap(([name, hash]) =>
+    name.startsWith('refs/remotes/') ? [hash] : [],
+  );
   return {
     tips: [...new Set([...refs.values()].slice(0, TIPS_MAX))],
     remoteTips: [...new Set(remote.slice(0, TIPS_MAX))],
@@ -231,7 +258,8 @@ const ON_BRANCH = /^ref:\s*refs\/heads\/(.*[^\s])\s*$/;
 const NO_BRANCH = '.invalid';
 
 /**
- * Reads the refs of repositories. Unchanged files are not read again. `now`: the file system's time, in ms since 1970.
+ * Reads the refs of repositories. Unchanged files are not read again. `now`: the file system's
+ * time, in ms since 1970.
  *
  * Loose refs are read before packed ones, since git packs a ref before it removes the loose file.
  */
@@ -244,12 +272,15 @@ export class RefFiles {
     this.#packed = new FileCache(now);
   }
 
-  /** Reads the refs. Null if they are in another storage or an unusual form: git has to be asked. */
+  /**
+   * Reads the refs. Null if they are in another storage or an unusual form: git has to be asked.
+   */
   read({ location, config }: LocatedRepository): Refs | null {
     const { top, gitFolder, shared } = location;
     if ((config.get('extensions.refstorage') ?? 'files') !== 'files') return null;
     const names: string[] = [];
-    if (!['refs/heads', 'refs/remotes'].every((folder) => addLooseRefs(shared, folder, names))) return null;
+    if (!['refs/heads', 'refs/remotes'].every((folder) => addLooseRefs(shared, folder, names)))
+      return null;
     names.push(STASH);
     const headText = this.#loose.read(path.join(gitFolder, 'HEAD'), readSmall);
     const texts = names.map((name) => this.#loose.read(path.join(shared, name), readSmall));
@@ -268,7 +299,10 @@ export class RefFiles {
   }
 }
 
-/** Adds the names of the loose refs in a folder. False if there are too many, or entries of another kind. */
+/**
+ * Adds the names of the loose refs in a folder. False if there are too many, or entries of another
+ * kind.
+ */
 const addLooseRefs = (shared: string, folder: string, names: string[]): boolean => {
   try {
     for (const entry of readdirSync(path.join(shared, folder), { withFileTypes: true })) {
@@ -286,7 +320,9 @@ const addLooseRefs = (shared: string, folder: string, names: string[]): boolean 
   }
 };
 
-/** Hashes of local and remote branches and the stash, by full name; null if the file can't be read. */
+/**
+ * Hashes of local and remote branches and the stash, by full name; null if the file can't be read.
+ */
 const readPackedRefs = (file: string): ReadonlyMap<string, string> | null => {
   const loaded = readRegularSync(file, PACKED_BYTES_MAX);
   if (loaded.kind === 'absent') return new Map();
@@ -303,6 +339,7 @@ const parseHead = (
   const detached = HASH.exec(text)?.[1];
   if (detached !== undefined) return { hash: detached, branch: null };
   const branch = ON_BRANCH.exec(text)?.[1];
-  if (branch === undefined || branch === NO_BRANCH || broken.has(`refs/heads/${branch}`)) return null;
+  if (branch === undefined || branch === NO_BRANCH || broken.has(`refs/heads/${branch}`))
+    return null;
   return { hash: refs.get(`refs/heads/${branch}`) ?? null, branch };
 };

@@ -4,8 +4,8 @@
  * 1. Nothing that the repository names is executed: files are checked out through our view of the
  *    repository (git.ts), so no filter, hook or fsmonitor runs. Submodules and files of Git LFS
  *    stay as git stores them.
- * 2. A worktree is removed only if nothing in it would be lost: no changed and no new file, and no commit that no branch
- *    or tag has. Ignored files count for nothing.
+ * 2. A worktree is removed only if nothing in it would be lost: no changed and no new file, and no
+ *    commit that no branch or tag has. Ignored files count for nothing.
  */
 
 import { lstat } from 'node:fs/promises';
@@ -28,7 +28,10 @@ type WorktreeLook = {
   readonly head: string;
   /** Paths relative to the worktree. */
   readonly changed: readonly string[];
-  /** Whether HEAD is a commit that no branch and no tag has, and that the session did not begin with. */
+  /**
+   * Whether HEAD is a commit that no branch and no tag has, and that the session did not begin
+   * with.
+   */
   readonly hasOwnCommits: boolean;
 };
 
@@ -41,7 +44,9 @@ const withRepository = async <T>(
   work: (repository: Repository) => Promise<T>,
 ): Promise<T> => {
   const place = { workspace: folder, environment, signal };
-  const done = await useRepository(place, async (repository) => ({ result: await work(repository) }));
+  const done = await useRepository(place, async (repository) => ({
+    result: await work(repository),
+  }));
   if (done !== null) return done.result;
   const why = `${folder} is not the working tree of a git repository (a bare one has none)`;
   throw new ProgramFailure('refused', why);
@@ -56,7 +61,10 @@ const resolveIn = async (repository: Repository, commit: string): Promise<string
 export const resolveCommit = (place: WorktreePlace, commit: string): Promise<string | null> =>
   withRepository(place.repository, place, (repository) => resolveIn(repository, commit));
 
-/** The newest of these commits that the repository still has and that comes after `start`; otherwise `start`. */
+/**
+ * The newest of these commits that the repository still has and that comes after `start`; otherwise
+ * `start`.
+ */
 export const findNewestCommit = (
   place: WorktreePlace,
   start: string,
@@ -65,7 +73,8 @@ export const findNewestCommit = (
   withRepository(place.repository, place, async (repository) => {
     for (const commit of commits.toReversed()) {
       const commitHash = await resolveIn(repository, commit);
-      if (commitHash !== null && (await isAncestor(repository, start, commitHash))) return commitHash;
+      if (commitHash !== null && (await isAncestor(repository, start, commitHash)))
+        return commitHash;
     }
     return start;
   });
@@ -77,7 +86,9 @@ export const addWorktree = async (place: WorktreePlace, commit: string): Promise
   );
   try {
     await withRepository(place.path, place, async (worktree) => {
-      await worktree.ask(['read-tree', '--reset', '-u', 'HEAD'], { deadlineMs: CHECKOUT_DEADLINE_MS });
+      await worktree.ask(['read-tree', '--reset', '-u', 'HEAD'], {
+        deadlineMs: CHECKOUT_DEADLINE_MS,
+      });
     });
   } catch (error) {
     await removeWorktree(place).catch(() => undefined); // the first failure is the one to report
@@ -94,7 +105,10 @@ export const removeWorktree = (place: WorktreePlace): Promise<void> =>
 /** Whether the folder of the worktree is there, with its link to the repository. */
 export const hasWorktree = async (folder: string): Promise<boolean> => {
   try {
-    const [folderStatus, link] = await Promise.all([lstat(folder), lstat(path.join(folder, '.git'))]);
+    const [folderStatus, link] = await Promise.all([
+      lstat(folder),
+      lstat(path.join(folder, '.git')),
+    ]);
     return folderStatus.isDirectory() && link.isFile();
   } catch {
     return false; // whatever keeps us from it keeps the session from it too

@@ -20,7 +20,10 @@ const NEW_FILES_MAX = 50;
 const NEW_FILE_BYTES_MAX = 100_000;
 const DIFF = ['diff', '--no-color', '--no-ext-diff', '--no-textconv', '--no-renames'];
 
-/** The difference from HEAD, including new files that are not ignored; null if there is no repository. */
+/**
+ * The difference from HEAD, including new files that are not ignored; null if there is no
+ * repository.
+ */
 export const diffSinceHead = (place: GitPlace): Promise<DiffSinceHead | null> =>
   useRepository(place, async (repository) => {
     const head = await findCommit(repository, 'HEAD');
@@ -29,14 +32,19 @@ export const diffSinceHead = (place: GitPlace): Promise<DiffSinceHead | null> =>
     const diffs: string[] = [];
     if (head !== null) {
       const limit = { bytesMax: DIFF_BYTES_MAX, atMax: 'cut' } as const;
-      diffs.push((await repository.run([...DIFF, head, '--'], limit)).output.toString('utf8').trimEnd());
+      diffs.push(
+        (await repository.run([...DIFF, head, '--'], limit)).output.toString('utf8').trimEnd(),
+      );
     }
-    for (const name of names.slice(0, NEW_FILES_MAX)) diffs.push(await showNewFile(repository.top, name));
+    for (const name of names.slice(0, NEW_FILES_MAX))
+      diffs.push(await showNewFile(repository.top, name));
     const more = names.length - NEW_FILES_MAX;
     if (more > 0) diffs.push(`… ${plural(more, 'more new file')}`);
     const since = head === null ? 'what is committed (nothing yet)' : `HEAD (${head.slice(0, 7)})`;
     return {
-      title: `differs from ${since}, whoever changed it: ${plural(names.length, 'new file')} among it`,
+      title:
+        `differs from ${since}, whoever changed it: ${plural(names.length, 'new file')} among ` +
+        'it',
       nothing: `Nothing differs from ${since}.`,
       diff: diffs.filter((text) => text !== '').join('\n'),
     };
@@ -47,7 +55,8 @@ const showNewFile = async (top: string, name: string): Promise<string> => {
   const loaded = await loadFile(path.join(top, name));
   const bytes = loaded.kind === 'file' ? loaded.bytes : null;
   const head = `--- /dev/null\n+++ b/${oneLine(name)}`;
-  if (bytes === null || bytes.length > NEW_FILE_BYTES_MAX || bytes.includes(0)) return `${head}\n(not shown)`;
+  if (bytes === null || bytes.length > NEW_FILE_BYTES_MAX || bytes.includes(0))
+    return `${head}\n(not shown)`;
   const lines = bytes.toString('utf8').replace(/\n$/, '').split('\n');
   return [head, `@@ -0,0 +1,${lines.length} @@`, ...lines.map((line) => `+${line}`)].join('\n');
 };
@@ -56,8 +65,9 @@ const STATUS = ['status', '--porcelain=v1', '-z', '--no-renames'];
 const UNRECOVERABLE = ['--untracked-files=normal', '--ignored=matching'];
 
 /**
- * Finds the files that git could not restore: untracked, ignored, or changed since they were added. Looks with git, in
- * the way in which Pawl always runs it. Null without a repository, and if git fails.
+ * Finds the files that git could not restore: untracked, ignored, or changed since they were added.
+ * Looks with git, in the way in which Pawl always runs it. Null without a repository, and if git
+ * fails.
  */
 export const lossesByGit =
   (environment: ProcessEnvironment): FindLosses =>
@@ -84,12 +94,16 @@ const parseStatus = (output: string): readonly Loss[] =>
     if (columns === '??') return [{ name, kind: 'untracked' }];
     if (columns === '!!') return [{ name, kind: 'ignored' }];
     // What is in the index can be restored, and a file that is gone can't be lost.
-    return entry === '' || columns[1] === ' ' || columns[1] === 'D' ? [] : [{ name, kind: 'changed' }];
+    return entry === '' || columns[1] === ' ' || columns[1] === 'D'
+      ? []
+      : [{ name, kind: 'changed' }];
   });
 
 /** Entries about which `status` is silent: submodules, and files whose changes git is to ignore. */
 const parseSilentEntries = (output: string): readonly Loss[] =>
   output.split('\0').flatMap((entry): readonly Loss[] => {
     const [, tag, mode, name] = /^(\S) (\d+) \S+ \d\t(.*)$/s.exec(entry) ?? [];
-    return name === undefined || (tag === 'H' && mode !== '160000') ? [] : [{ name, kind: 'changed' }];
+    return name === undefined || (tag === 'H' && mode !== '160000')
+      ? []
+      : [{ name, kind: 'changed' }];
   });

@@ -1,12 +1,15 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-/** Candidate folders: two in the sources, and two in the package (below the bundle, or beside its chunks). */
+/**
+ * Candidate folders: two in the sources, and two in the package (below the bundle, or beside its
+ * chunks).
+ */
 const FOLDERS = ['./sandboxed/', './quickjs/', './environments/', '../environments/'];
 
 /**
- * The path of a separate program of ask's environments. `names`: its source and, if it is bundled, its bundle.
- * Throws if there is none, which means a damaged installation.
+ * The path of a separate program of ask's environments. `names`: its source and, if it is bundled,
+ * its bundle. Throws if there is none, which means a damaged installation.
  */
 export const programFile = (...names: readonly string[]): string => {
   const files = FOLDERS.flatMap((folder) =>

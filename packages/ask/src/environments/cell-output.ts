@@ -1,4 +1,7 @@
-/** Limits the output of a cell: longer output keeps head and tail, with the number of missing characters between. */
+/**
+ * Limits the output of a cell: longer output keeps head and tail, with the number of missing
+ * characters between.
+ */
 
 import { groupDigits } from '@pawl/agent/platform/text';
 
@@ -15,7 +18,10 @@ const afterPair = (text: string, at: number): number => {
 const gap = (characters: number, where: string): string =>
   `\n… ${groupDigits(characters)} characters left out${where} …\n`;
 
-/** Cuts the text to about `max` characters: head, a line with the number of missing characters and `where`, tail. */
+/**
+ * Cuts the text to about `max` characters: head, a line with the number of missing characters and
+ * `where`, tail.
+ */
 export const cutOutput = (text: string, max: number, where: string): string => {
   if (text.length <= max) return text;
   const headEnd = beforePair(text, Math.ceil(max / 2));
@@ -32,7 +38,10 @@ export type Output = {
   whole(): string;
 };
 
-/** Collects output, up to about `keptMax` characters. The cost of `add` does not grow with the output so far. */
+/**
+ * Collects output, up to about `keptMax` characters. The cost of `add` does not grow with the
+ * output so far.
+ */
 export const collectOutput = (keptMax: number): Output => {
   const half = Math.floor(keptMax / 2);
   let head = '';

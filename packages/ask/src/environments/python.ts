@@ -1,4 +1,7 @@
-/** The system's Python inside a bubblewrap sandbox, with its standard library but without installed packages. */
+/**
+ * The system's Python inside a bubblewrap sandbox, with its standard library but without installed
+ * packages.
+ */
 
 import { existsSync, realpathSync } from 'node:fs';
 import path from 'node:path';
@@ -26,9 +29,13 @@ const FLAGS = ['-I', '-S', '-B', '-X', 'utf8'];
 const NAME = 'python3';
 /** Tried before the PATH, which may lead to a shim. */
 const SYSTEM_PATH = '/usr/bin';
-/** Asks the interpreter for its real path: `python3` may be a wrapper script, or part of a virtual environment. */
+/**
+ * Asks the interpreter for its real path: `python3` may be a wrapper script, or part of a virtual
+ * environment.
+ */
 const WHERE =
-  'import sys, json; print(json.dumps([getattr(sys, "_base_executable", sys.executable), sys.path]))';
+  'import sys, json; print(json.dumps([getattr(sys, "_base_executable", sys.executable), ' +
+  'sys.path]))';
 const INSTALL = 'Install it: apt-get install python3, or your system’s package of it';
 
 type Python = { readonly program: string; readonly library: readonly string[] };
@@ -48,7 +55,10 @@ const askPython = async (candidate: ProgramPath): Promise<Python | null> => {
   return { program: realpathSync(program), library: library.filter((place) => existsSync(place)) };
 };
 
-/** The folders of the C library; modules of the standard library load shared libraries from there, too. */
+/**
+ * The folders of the C library; modules of the standard library load shared libraries from there,
+ * too.
+ */
 const systemFolders = (libraries: readonly string[]): readonly string[] =>
   libraries
     .filter((library) => /^libc[.-]/.test(path.basename(library)))
@@ -123,6 +133,8 @@ export const python: EnvironmentKind = {
   },
   async start(options) {
     const { program, inputs } = await prepareLaunch(options);
-    return createEnvironment('Python', () => startProcess(program, inputs, options, (code) => code));
+    return createEnvironment('Python', () =>
+      startProcess(program, inputs, options, (code) => code),
+    );
   },
 };

@@ -31,8 +31,13 @@ export type EnvironmentProcess = {
   end(why: string): Promise<void>;
 };
 
-/** Calls the answerer, and returns exactly one text per prompt even if it fails or returns fewer. */
-export const answerTexts = async (subcall: Subcall, answer: SubcallAnswerer): Promise<readonly string[]> => {
+/**
+ * Calls the answerer, and returns exactly one text per prompt even if it fails or returns fewer.
+ */
+export const answerTexts = async (
+  subcall: Subcall,
+  answer: SubcallAnswerer,
+): Promise<readonly string[]> => {
   try {
     const texts = await answer(subcall);
     return subcall.prompts.map((_, index) => texts[index] ?? 'Error: this call has no answer');
@@ -70,7 +75,8 @@ export const createEnvironment = async (
   };
   const using = async <T>(work: () => Promise<T>): Promise<T> => {
     if (use === 'closed') throw new Error('this environment is closed: start another one');
-    if (use === 'busy') throw new Error('this environment runs one cell at a time: wait for the one before');
+    if (use === 'busy')
+      throw new Error('this environment runs one cell at a time: wait for the one before');
     use = 'busy';
     try {
       if (process.hasEnded()) await replace();
@@ -99,7 +105,9 @@ export const createEnvironment = async (
   };
 };
 
-/** A timer that can be paused. It calls `ring` once, when its running time has reached the limit. */
+/**
+ * A timer that can be paused. It calls `ring` once, when its running time has reached the limit.
+ */
 type PausableTimer = {
   pause(): void;
   resume(): void;

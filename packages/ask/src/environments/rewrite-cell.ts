@@ -1,6 +1,7 @@
 /**
- * Rewrites a cell so that later cells can declare the same names again, as in a REPL: `let`, `const` and `class` at the
- * top level become `var`. `Promise.all` over model calls becomes a batch. Lines keep their numbers.
+ * Rewrites a cell so that later cells can declare the same names again, as in a REPL: `let`,
+ * `const` and `class` at the top level become `var`. `Promise.all` over model calls becomes a
+ * batch. Lines keep their numbers.
  */
 
 import { type AnyNode, type CallExpression, type Expression, type Program, parse } from 'acorn';
@@ -63,25 +64,32 @@ export const redeclare = (code: string): Redeclared => {
 };
 
 /**
- * Rewrites `Promise.all` over model calls into one batch, whose calls run in parallel. A single model call blocks the
- * program, so without the rewrite the calls would run one after the other.
+ * Rewrites `Promise.all` over model calls into one batch, whose calls run in parallel. A single
+ * model call blocks the program, so without the rewrite the calls would run one after the other.
  *
- * Only two simple forms are rewritten: a list of calls, and `list.map(…)` with a function that only makes the call. All
- * other code stays as it is, and runs correctly, but sequentially.
+ * Only two simple forms are rewritten: a list of calls, and `list.map(…)` with a function that only
+ * makes the call. All other code stays as it is, and runs correctly, but sequentially.
  */
 
 type SourceEdit = { readonly start: number; readonly end: number; readonly text: string };
 
 type QueryName = 'llm_query' | 'rlm_query';
-type Query = { readonly name: QueryName; readonly call: CallExpression; readonly prompt: Expression };
+type Query = {
+  readonly name: QueryName;
+  readonly call: CallExpression;
+  readonly prompt: Expression;
+};
 
 const isNode = (value: unknown): value is AnyNode =>
   typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string';
 
-const getChildren = (node: AnyNode): readonly AnyNode[] => Object.values(node).flat().filter(isNode);
+const getChildren = (node: AnyNode): readonly AnyNode[] =>
+  Object.values(node).flat().filter(isNode);
 
 const hasAwait = (node: AnyNode): boolean =>
-  node.type === 'AwaitExpression' || node.type === 'YieldExpression' || getChildren(node).some(hasAwait);
+  node.type === 'AwaitExpression' ||
+  node.type === 'YieldExpression' ||
+  getChildren(node).some(hasAwait);
 
 /** The model call in a node; null unless it is a call with one argument, the prompt. */
 const readQuery = (node: AnyNode | null | undefined): Query | null => {
@@ -112,7 +120,8 @@ const listBatch = (node: AnyNode): Batch | null => {
   if (node.type !== 'ArrayExpression') return null;
   const queries = node.elements.map(readQuery).filter((query) => query !== null);
   const [first] = queries;
-  const fits = queries.length === node.elements.length && queries.every(({ name }) => name === first?.name);
+  const fits =
+    queries.length === node.elements.length && queries.every(({ name }) => name === first?.name);
   if (first === undefined || !fits) return null;
   return { name: first.name, edits: queries.flatMap((query) => promptOnly(query.call, query)) };
 };
@@ -122,12 +131,15 @@ const mapBatch = (node: AnyNode): Batch | null => {
   if (node.type !== 'CallExpression' || node.callee.type !== 'MemberExpression') return null;
   const { property, computed } = node.callee;
   const [visit, ...others] = node.arguments;
-  const isMap = !computed && property.type === 'Identifier' && property.name === 'map' && others.length === 0;
+  const isMap =
+    !computed && property.type === 'Identifier' && property.name === 'map' && others.length === 0;
   if (!isMap || visit?.type !== 'ArrowFunctionExpression') return null;
   const outer = returned(visit.body);
   const query = readQuery(outer?.type === 'AwaitExpression' ? outer.argument : outer);
   if (outer === null || query === null) return null;
-  const plain = visit.async ? [{ start: visit.start, end: visit.start + 'async'.length, text: '' }] : [];
+  const plain = visit.async
+    ? [{ start: visit.start, end: visit.start + 'async'.length, text: '' }]
+    : [];
   return { name: query.name, edits: [...plain, ...promptOnly(outer, query)] };
 };
 
@@ -135,7 +147,8 @@ const batchEdits = (node: AnyNode): readonly SourceEdit[] | null => {
   if (node.type !== 'CallExpression' || node.callee.type !== 'MemberExpression') return null;
   const { object, property } = node.callee;
   const [list, ...others] = node.arguments;
-  const isAll = object.type === 'Identifier' && object.name === 'Promise' && property.type === 'Identifier';
+  const isAll =
+    object.type === 'Identifier' && object.name === 'Promise' && property.type === 'Identifier';
   if (!isAll || property.name !== 'all' || list === undefined || others.length > 0) return null;
   const batch = listBatch(list) ?? mapBatch(list);
   if (batch === null) return null;

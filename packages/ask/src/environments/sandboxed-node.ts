@@ -61,7 +61,10 @@ const prepareLaunch = async (options: EnvironmentOptions): Promise<Launch> => {
   return { program, inputs };
 };
 
-/** Makes top-level declarations repeatable. Code with a syntax error stays unchanged, so that V8 reports the error. */
+/**
+ * Makes top-level declarations repeatable. Code with a syntax error stays unchanged, so that V8
+ * reports the error.
+ */
 const prepare = (code: string): string => {
   const written = redeclare(code);
   return written.status === 'ok' ? written.code : code;

@@ -2,8 +2,8 @@
  * Runs cells in a sandboxed program.
  *
  * 1. The time of open sub-calls does not count.
- * 2. To stop a cell, its open call is answered with null, and the program is interrupted repeatedly until it reports.
- *    If it does not report within GRACE_MS, it is killed.
+ * 2. To stop a cell, its open call is answered with null, and the program is interrupted repeatedly
+ *    until it reports. If it does not report within GRACE_MS, it is killed.
  * 3. An answer belongs to one call of one cell; a late answer is dropped.
  */
 
@@ -48,7 +48,10 @@ const toReport = ({ status, stdout, stderr, variables, answer }: Finished): Cell
   variablesLost: 'no',
 });
 
-/** Interrupts repeatedly until the returned function is called, because a single interrupt can be lost. */
+/**
+ * Interrupts repeatedly until the returned function is called, because a single interrupt can be
+ * lost.
+ */
 const interruptUntil = (live: LiveRepl): (() => void) => {
   live.interrupt();
   const again = setInterval(() => live.interrupt(), AGAIN_MS);
@@ -70,7 +73,10 @@ const answerCalls = (live: LiveRepl, number: number, answer: SubcallAnswerer) =>
     live.tell({ type: 'texts', number, ordinal: subcall.ordinal, texts });
   };
   return {
-    /** Answers the call. The promise resolves after the texts were sent; null if no call is allowed now. */
+    /**
+     * Answers the call. The promise resolves after the texts were sent; null if no call is allowed
+     * now.
+     */
     take(called: Called): Promise<void> | null {
       if (called.number !== number || called.ordinal !== last + 1 || open !== null) return null;
       last = called.ordinal;
@@ -144,7 +150,9 @@ const runIn = (live: LiveRepl, request: CellRequest, answer: SubcallAnswerer): P
     live.tell({ type: 'run', number, code });
   });
 
-/** Reports the variables without running any code, for a cell that was cancelled before it began. */
+/**
+ * Reports the variables without running any code, for a cell that was cancelled before it began.
+ */
 const runNothing = async (live: LiveRepl, request: CellRequest): Promise<CellEnd> => {
   const end = await runIn(live, { ...request, code: '', signal: NEVER }, async () => []);
   if (end.type === 'gone') return end;
@@ -161,13 +169,17 @@ const readIn = (live: LiveRepl, name: string): Promise<string | null> =>
       resolve(text);
     };
     live.listen({
-      hear: (message) => (message.type === 'value' ? finish(message.text) : live.kill(CHANNEL_MISUSED)),
+      hear: (message) =>
+        message.type === 'value' ? finish(message.text) : live.kill(CHANNEL_MISUSED),
       gone: () => finish(null),
     });
     live.tell({ type: 'read', name });
   });
 
-/** Starts a new program; `prepare` rewrites the code of each cell. Rejects if the program does not start. */
+/**
+ * Starts a new program; `prepare` rewrites the code of each cell. Rejects if the program does not
+ * start.
+ */
 export const startProcess = async (
   program: SandboxedProgram,
   inputs: Inputs,
@@ -225,10 +237,15 @@ type LiveRepl = {
 
 const whyEnded = ({ code, signal, stderr }: SandboxedEnd, memoryMax: number): string => {
   if (OUT_OF_MEMORY.test(stderr)) {
-    return `the code used more memory than the ${Math.round(memoryMax / 1024 ** 2)} MB that it may use`;
+    return (
+      `the code used more memory than the ${Math.round(memoryMax / 1024 ** 2)} MB that it may ` +
+      'use'
+    );
   }
   if (signal !== null) return `it was ended by ${signal}`;
-  return code !== null && code > 128 ? `it crashed (code ${code})` : `the code ended it (exit code ${code})`;
+  return code !== null && code > 128
+    ? `it crashed (code ${code})`
+    : `the code ended it (exit code ${code})`;
 };
 
 /** Calls `hear` for each line, and `tooLong` if a line grows without end. */
@@ -264,7 +281,11 @@ const messageWriter = (channel: Duplex) => {
 };
 
 /** Starts the program and waits until it is ready. Rejects with the reason if it does not start. */
-const startLive = async (program: SandboxedProgram, inputs: Inputs, memoryMax: number): Promise<LiveRepl> => {
+const startLive = async (
+  program: SandboxedProgram,
+  inputs: Inputs,
+  memoryMax: number,
+): Promise<LiveRepl> => {
   const started = startSandboxed(program);
   started.channel.write(lineFor(inputs));
   let hasExited = false;
@@ -320,8 +341,8 @@ const startLive = async (program: SandboxedProgram, inputs: Inputs, memoryMax: n
 };
 
 /**
- * Messages between an environment and its sandboxed program, one line of JSON each. Cells count from 1, calls from 1 in
- * each cell; messages of another cell or call are dropped.
+ * Messages between an environment and its sandboxed program, one line of JSON each. Cells count
+ * from 1, calls from 1 in each cell; messages of another cell or call are dropped.
  */
 
 /** Settings of the program, passed as JSON in argv. */
@@ -329,7 +350,9 @@ type ProgramSettings = {
   readonly outputMax: number;
   /** Maximum characters of `last_output`. */
   readonly keptMax: number;
-  /** Maximum characters of an answer, of a variable that is read, and of all prompts of one call. */
+  /**
+   * Maximum characters of an answer, of a variable that is read, and of all prompts of one call.
+   */
   readonly textMax: number;
 };
 
@@ -365,7 +388,11 @@ const FromProgram = v.variant('type', [
   /** The program can't start; sent instead of `ready`. */
   v.strictObject({ type: v.literal('refused'), why: Text }),
   /** Head of the output, sent while it is printed, so that it survives if the program dies. */
-  v.strictObject({ type: v.literal('printed'), stream: v.picklist(['stdout', 'stderr']), text: Text }),
+  v.strictObject({
+    type: v.literal('printed'),
+    stream: v.picklist(['stdout', 'stderr']),
+    text: Text,
+  }),
   v.strictObject({
     type: v.literal('subcall'),
     number: Count,
@@ -397,7 +424,9 @@ const lineFor = (message: ToProgram): string => {
   return `${json}\n`;
 };
 
-/** Decodes a line of the program; null if it is invalid, which means that the model's code wrote it. */
+/**
+ * Decodes a line of the program; null if it is invalid, which means that the model's code wrote it.
+ */
 const readLine = (line: string): FromProgram | null => {
   let json: unknown;
   try {
@@ -424,8 +453,16 @@ type ProgramInput = {
 };
 
 /** Throws if an input is not a regular file. */
-export const programInput = ({ contexts, names, outputMax, memoryMax }: EnvironmentOptions): ProgramInput => {
-  const files = contexts.map((file, index) => ({ from: realpathSync(file), to: `/context/${index}` }));
+export const programInput = ({
+  contexts,
+  names,
+  outputMax,
+  memoryMax,
+}: EnvironmentOptions): ProgramInput => {
+  const files = contexts.map((file, index) => ({
+    from: realpathSync(file),
+    to: `/context/${index}`,
+  }));
   const sizes = files.map(({ from }) => {
     const stats = statSync(from);
     if (!stats.isFile()) throw new Error(`${from} is not a file: an input must be one`);

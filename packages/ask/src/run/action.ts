@@ -5,15 +5,20 @@ import type { Outcome } from './state.js';
 import type { StopFacts } from './stop-policies.js';
 
 /** Content of `context`: the run's inputs, or a text (the prompt of a child run). */
-export type Material = { readonly kind: 'inputs' } | { readonly kind: 'text'; readonly text: string };
+export type Material =
+  | { readonly kind: 'inputs' }
+  | { readonly kind: 'text'; readonly text: string };
 
-/** `iteration`: asks for the next program. `answer`: asks for the answer. `plain`: the one call without environment. */
+/**
+ * `iteration`: asks for the next program. `answer`: asks for the answer. `plain`: the one call
+ * without environment.
+ */
 export type CallPurpose = 'iteration' | 'answer' | 'plain';
 
 export type OutsideAction =
   /**
-   * Send the first `length` messages of the run's conversation. -> exactly one ModelReplied or ModelFailed, also after
-   * AbortModel. The same `requestId` is sent again only after Resumed.
+   * Send the first `length` messages of the run's conversation. -> exactly one ModelReplied or
+   * ModelFailed, also after AbortModel. The same `requestId` is sent again only after Resumed.
    */
   | {
       readonly type: 'CallModel';
@@ -24,22 +29,29 @@ export type OutsideAction =
     }
   | { readonly type: 'AbortModel'; readonly requestId: string }
   /**
-   * Start a new environment with `context`, and run the cells of `past` again in order. Their sub-calls are answered
-   * from the record in `past`, without events. -> EnvironmentStarted or EnvironmentFailed.
+   * Start a new environment with `context`, and run the cells of `past` again in order. Their
+   * sub-calls are answered from the record in `past`, without events. -> EnvironmentStarted or
+   * EnvironmentFailed.
    */
   | {
       readonly type: 'StartEnvironment';
       readonly material: Material;
       readonly past: readonly PastCell[];
     }
-  /** -> any number of SubcallAsked, then CellFinished. `deadlineMs` limits the cell's time without its sub-calls. */
+  /**
+   * -> any number of SubcallAsked, then CellFinished. `deadlineMs` limits the cell's time without
+   * its sub-calls.
+   */
   | {
       readonly type: 'RunCell';
       readonly cellId: string;
       readonly code: string;
       readonly deadlineMs: number;
     }
-  /** The answer to SubcallAsked, one text per prompt; the text of a failed slot begins with `Error: `. */
+  /**
+   * The answer to SubcallAsked, one text per prompt; the text of a failed slot begins with `Error:
+   * `.
+   */
   | {
       readonly type: 'AnswerSubcall';
       readonly cellId: string;
@@ -52,7 +64,10 @@ export type OutsideAction =
   | { readonly type: 'CloseEnvironment' }
   /** Ask the user's predicate (settings.userPolicy). -> PolicyAnswered. */
   | { readonly type: 'AskPolicy'; readonly policyId: string; readonly facts: StopFacts }
-  /** -> TimerFired after `delayMs`, wherever the clock is set meanwhile. `dueAt`: when that will probably be. */
+  /**
+   * -> TimerFired after `delayMs`, wherever the clock is set meanwhile. `dueAt`: when that will
+   * probably be.
+   */
   | {
       readonly type: 'ScheduleTimer';
       readonly timerId: string;
@@ -61,7 +76,11 @@ export type OutsideAction =
     }
   | { readonly type: 'CancelTimer'; readonly timerId: string }
   /** A message for the user. */
-  | { readonly type: 'DisplayWarning'; readonly kind: 'retry' | 'environment'; readonly text: string }
+  | {
+      readonly type: 'DisplayWarning';
+      readonly kind: 'retry' | 'environment';
+      readonly text: string;
+    }
   /** The run is over. The root's outcome is the result; a child's is for display only. */
   | { readonly type: 'ReportOutcome'; readonly outcome: Outcome };
 
@@ -71,7 +90,10 @@ export type TreeWish =
       readonly type: 'StartSubcall';
       readonly cellId: string;
       readonly ordinal: number;
-      /** Part of the children's ids: the ordinal, or a new word if a rerun of the cell asked something else. */
+      /**
+       * Part of the children's ids: the ordinal, or a new word if a rerun of the cell asked
+       * something else.
+       */
       readonly word: string;
       readonly kind: SubcallKind;
       readonly prompts: readonly string[];

@@ -1,8 +1,15 @@
 /** Cells: programs that the model wrote, each executed once in the run's environment. */
 
-export type CellVariable = { readonly name: string; readonly type: string; readonly size: number | null };
+export type CellVariable = {
+  readonly name: string;
+  readonly type: string;
+  readonly size: number | null;
+};
 
-/** Result of a cell. Output over `outputMax` characters keeps head and tail, with the number of missing characters. */
+/**
+ * Result of a cell. Output over `outputMax` characters keeps head and tail, with the number of
+ * missing characters.
+ */
 export type CellReport = {
   /**
    * `raised`: the code threw. `stopped`: interrupted by its deadline or its signal; variables
@@ -23,7 +30,9 @@ export type CellReport = {
 /** `llm`: one plain call per prompt. `rlm`: a child run per prompt. */
 export type SubcallKind = 'llm' | 'rlm';
 
-/** An answered sub-call. `prompts` is a digest of the prompts, to detect a different call on replay. */
+/**
+ * An answered sub-call. `prompts` is a digest of the prompts, to detect a different call on replay.
+ */
 export type AnsweredSubcall = {
   readonly ordinal: number;
   readonly kind: SubcallKind;
@@ -39,7 +48,10 @@ export type OpenSubcall = Omit<AnsweredSubcall, 'texts'> & {
   readonly awaited: 'yes' | 'no';
 };
 
-/** The record of a finished cell that a rerun needs: its code, its answered sub-calls and its result. */
+/**
+ * The record of a finished cell that a rerun needs: its code, its answered sub-calls and its
+ * result.
+ */
 export type PastCell = {
   readonly cellId: string;
   readonly code: string;

@@ -1,4 +1,7 @@
-/** The values of ask that `import 'pawl'` has at once. They stand apart, so that nothing in `ask/` is loaded for them. */
+/**
+ * The values of ask that `import 'pawl'` has at once. They stand apart, so that nothing in `ask/`
+ * is loaded for them.
+ */
 
 import type { Parity } from './settings.js';
 

@@ -1,10 +1,12 @@
 /**
  * Events of one run: past tense, plain JSON, each with its time `at` in milliseconds since 1970.
  *
- * 1. Each request action is answered by exactly one event, named at the action (action.ts), with the id of the request.
- *    An event with an outdated id changes only the usage totals.
- * 2. Every event is durable before it is stepped. Its actions may be repeated after a crash (see Resumed).
- * 3. `SubcallAnswered` and `CallRefused` never come from outside: the tree makes them (step-tree.ts).
+ * 1. Each request action is answered by exactly one event, named at the action (action.ts), with
+ *    the id of the request. An event with an outdated id changes only the usage totals.
+ * 2. Every event is durable before it is stepped. Its actions may be repeated after a crash (see
+ *    Resumed).
+ * 3. `SubcallAnswered` and `CallRefused` never come from outside: the tree makes them
+ *    (step-tree.ts).
  */
 
 import type { ModelError, StopReason } from '@pawl/agent/machine/event';
@@ -41,7 +43,10 @@ type Of<T extends string, Body = unknown> = { readonly type: T; readonly at: num
 export type CodeEvent =
   /** The run begins. Only the root's comes from outside; the tree starts the children. */
   | Of<'Started'>
-  /** A reply is complete (seed 004: LLMResponseReceived). `message` is null if the reply has nothing to store. */
+  /**
+   * A reply is complete (seed 004: LLMResponseReceived). `message` is null if the reply has nothing
+   * to store.
+   */
   | Of<
       'ModelReplied',
       {
@@ -51,7 +56,9 @@ export type CodeEvent =
         readonly usage: Usage;
       }
     >
-  /** A model call failed or was aborted. `usage` is the cost it had all the same; null if unknown. */
+  /**
+   * A model call failed or was aborted. `usage` is the cost it had all the same; null if unknown.
+   */
   | Of<
       'ModelFailed',
       {
@@ -71,7 +78,10 @@ export type CodeEvent =
    * environment is a new, empty one.
    */
   | Of<'EnvironmentStarted', { readonly variables: 'kept' | 'changed' | 'lost' }>
-  /** The environment could not start, or broke. A failure of the model's code is a CellFinished instead. */
+  /**
+   * The environment could not start, or broke. A failure of the model's code is a CellFinished
+   * instead.
+   */
   | Of<'EnvironmentFailed', { readonly message: string }>
   | Of<'CellFinished', { readonly cellId: string; readonly report: CellReport }>
   /** The running cell calls models: one prompt per slot. `ordinal` counts from 1 in each cell. */
@@ -95,15 +105,19 @@ export type CodeEvent =
   | Of<'VariableRead', { readonly readId: string; readonly value: string | null }>
   | Of<'PolicyAnswered', { readonly policyId: string; readonly verdict: StopVerdict }>
   | Of<'TimerFired', { readonly timerId: string }>
-  /** Ends the run and its children, deepest first. `parent`: the parent's cell no longer needs it (tree only). */
+  /**
+   * Ends the run and its children, deepest first. `parent`: the parent's cell no longer needs it
+   * (tree only).
+   */
   | Of<'CancelRequested', { readonly cause: 'user' | 'parent' }>
   /** Stops the whole tree so that it can be resumed, whichever run the event names. */
   | Of<'ShutdownRequested'>
   /**
-   * The tree was opened again, after a crash or a shutdown. `epoch` counts the openings, from 1. To the root.
+   * The tree was opened again, after a crash or a shutdown. `epoch` counts the openings, from 1. To
+   * the root.
    *
-   * `stoppedAt`: the time of the event before it. The time since then does not count for any deadline: nobody ran, and
-   * the clock may have been set.
+   * `stoppedAt`: the time of the event before it. The time since then does not count for any
+   * deadline: nobody ran, and the clock may have been set.
    */
   | Of<'Resumed', { readonly epoch: number; readonly stoppedAt?: number }>;
 
@@ -114,8 +128,8 @@ export type RunEventOf<T extends CodeEventType> = Extract<CodeEvent, { readonly 
 export type RunEvent = CodeEvent & { readonly node: string };
 
 /**
- * Changes limits of the whole tree. Addressed to the root, before Resumed. A tree that ended at a limit, or answered
- * although a limit had refused some sub-calls, can be resumed afterwards.
+ * Changes limits of the whole tree. Addressed to the root, before Resumed. A tree that ended at a
+ * limit, or answered although a limit had refused some sub-calls, can be resumed afterwards.
  */
 export type LimitsChanged = Of<
   'LimitsChanged',
@@ -180,7 +194,12 @@ const fields: { readonly [T in CodeEventType]: Fields<Omit<RunEventOf<T>, 'type'
     stopReason: stopReasonShape,
     usage: usageShape,
   },
-  ModelFailed: { requestId: id, error: modelErrorShape, usage: nullable(usageShape), jitter: share },
+  ModelFailed: {
+    requestId: id,
+    error: modelErrorShape,
+    usage: nullable(usageShape),
+    jitter: share,
+  },
   CallRefused: { requestId: id, short: oneOf<Short>({ usd: 1, tokens: 1, unpriced: 1 }) },
   EnvironmentStarted: { variables: oneOf({ kept: 1, changed: 1, lost: 1 }) },
   EnvironmentFailed: { message: text },
@@ -212,7 +231,9 @@ const changedLimits: Fields<Omit<LimitsChanged, 'type' | 'at' | 'node'>> = {
 
 // The result has the same types, each with the common fields.
 const withFields = (all: object, common: object): never =>
-  Object.fromEntries(Object.entries(all).map(([type, shape]) => [type, { ...common, ...shape }])) as never;
+  Object.fromEntries(
+    Object.entries(all).map(([type, shape]) => [type, { ...common, ...shape }]),
+  ) as never;
 
 /** An event of one run, without the run's id. */
 export const codeEventShape: Shape<CodeEvent> = variant<CodeEvent, 'type'>(

@@ -34,8 +34,14 @@ const letters: Readonly<Record<keyof Run['counters'], string>> = {
   policy: 'p',
 };
 
-/** The next id of a kind, e.g. `n0.r3`, and the run with its counter raised. Replay gives the same ids. */
+/**
+ * The next id of a kind, e.g. `n0.r3`, and the run with its counter raised. Replay gives the same
+ * ids.
+ */
 export const nextId = (run: Run, kind: keyof Run['counters']): readonly [string, Run] => {
   const count = run.counters[kind] + 1;
-  return [`${run.nodeId}.${letters[kind]}${count}`, { ...run, counters: { ...run.counters, [kind]: count } }];
+  return [
+    `${run.nodeId}.${letters[kind]}${count}`,
+    { ...run, counters: { ...run.counters, [kind]: count } },
+  ];
 };

@@ -7,12 +7,17 @@ type Parsed = {
   readonly final: FinalForm | null;
 };
 
-/** `repl`, alone or with attributes: ```repl title="x"```, ```{repl}```; not `replace`, not `repl-session`. */
+/**
+ * `repl`, alone or with attributes: ```repl title="x"```, ```{repl}```; not `replace`, not
+ * `repl-session`.
+ */
 const isProgram = ({ info }: CodeBlock): boolean => /^\{?\.?repl(?![\w-])/i.test(info);
 
 export const parseReply = (text: string, parity: Pick<Parity, 'finalForms' | 'fences'>): Parsed => {
   const fences = findFences(text);
-  const blocks = fences.filter(isProgram).map((fence) => ({ code: fence.text, closed: fence.closed }));
+  const blocks = fences
+    .filter(isProgram)
+    .map((fence) => ({ code: fence.text, closed: fence.closed }));
   const hidden = parity.fences === 'ignored' ? fences : [];
   return { blocks, final: parity.finalForms === 'on' ? findFinalForm(text, hidden) : null };
 };
@@ -20,10 +25,11 @@ export const parseReply = (text: string, parity: Pick<Parity, 'finalForms' | 'fe
 /**
  * Finds Markdown's fenced blocks in one pass over the lines of a text.
  *
- * 1. A fence is three or more backticks or tildes, indented or not. Only as many of the same, or more, and nothing else
- *    on the line, close it: so a block can show other blocks.
+ * 1. A fence is three or more backticks or tildes, indented or not. Only as many of the same, or
+ *    more, and nothing else on the line, close it: so a block can show other blocks.
  * 2. An unclosed block extends to the end of the text.
- * 3. The indentation of the opening fence is removed from the lines of the block, as far as they have it.
+ * 3. The indentation of the opening fence is removed from the lines of the block, as far as they
+ *    have it.
  */
 
 type CodeBlock = {
@@ -53,7 +59,9 @@ const skip = (line: string, from: number, is: (code: number) => boolean): number
 
 const fenceSizeMin = 3;
 
-/** The opening fence in a line, or null. A backtick after a fence of backticks makes it inline code. */
+/**
+ * The opening fence in a line, or null. A backtick after a fence of backticks makes it inline code.
+ */
 const readOpening = (line: string): Opening | null => {
   const indent = skip(line, 0, isBlank);
   const mark = line[indent];
@@ -114,8 +122,9 @@ const findFences = (text: string): readonly CodeBlock[] => {
  * Parses FINAL(text) and FINAL_VAR(name) at the start of a line, seed 004's forms of an answer.
  *
  * 1. FINAL_VAR wins over FINAL. Of several of one kind, the last complete one counts.
- * 2. It ends at the balancing parenthesis. Parentheses after a backslash or in quotes do not count (a quote after a
- *    letter or digit, as in "it's", opens nothing). If that finds no end, quotes are ignored.
+ * 2. It ends at the balancing parenthesis. Parentheses after a backslash or in quotes do not count
+ *    (a quote after a letter or digit, as in "it's", opens nothing). If that finds no end, quotes
+ *    are ignored.
  * 3. Linear time: only the last `triesMax` of each kind are tried.
  */
 
@@ -154,14 +163,19 @@ const contentFrom = (text: string, start: number): string | null => {
 };
 
 /** Offsets of the content after each `word` at the start of a line. */
-const findStarts = (text: string, word: string, fences: readonly CodeBlock[]): readonly number[] => {
+const findStarts = (
+  text: string,
+  word: string,
+  fences: readonly CodeBlock[],
+): readonly number[] => {
   const starts: number[] = [];
   let fence = 0;
   for (const line of readLines(text)) {
     while ((fences[fence]?.to ?? Number.POSITIVE_INFINITY) <= line.from) fence += 1;
     if ((fences[fence]?.from ?? Number.POSITIVE_INFINITY) <= line.from) continue;
     const written = line.text.trimStart();
-    if (written.startsWith(word)) starts.push(line.from + line.text.length - written.length + word.length);
+    if (written.startsWith(word))
+      starts.push(line.from + line.text.length - written.length + word.length);
   }
   return starts;
 };

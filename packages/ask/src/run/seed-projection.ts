@@ -1,10 +1,11 @@
 /**
  * Seed 004's table of code mode, and the projection of our edges onto it.
  *
- * 1. An edge with a name of the seed (`as`) is one step of the seed, and the seed's table must contain it.
+ * 1. An edge with a name of the seed (`as`) is one step of the seed, and the seed's table must
+ *    contain it.
  * 2. An unnamed edge from a state to itself is part of one step of the seed: it is skipped.
- * 3. An unnamed edge between two states has no counterpart in the seed (a failure, a cancel, a used-up budget, all
- *    exceptions there). The seed's trace ends.
+ * 3. An unnamed edge between two states has no counterpart in the seed (a failure, a cancel, a
+ *    used-up budget, all exceptions there). The seed's trace ends.
  */
 
 import type { Edge } from '@pawl/machine/kernel/table';
@@ -20,17 +21,37 @@ export type SeedEdge = {
 };
 
 export const seedEdges: readonly SeedEdge[] = [
-  { from: 'INIT', event: 'DepthExceeded', when: 'depth ≥ max depth', to: 'SHALLOW_CALL', action: '' },
-  { from: 'INIT', event: 'LLMResponseReceived', when: '', to: 'PROMPTING', action: 'store completion' },
+  {
+    from: 'INIT',
+    event: 'DepthExceeded',
+    when: 'depth ≥ max depth',
+    to: 'SHALLOW_CALL',
+    action: '',
+  },
+  {
+    from: 'INIT',
+    event: 'LLMResponseReceived',
+    when: '',
+    to: 'PROMPTING',
+    action: 'store completion',
+  },
   { from: 'PROMPTING', event: 'FinalAnswerFound', when: '', to: 'DONE', action: 'store answer' },
   { from: 'PROMPTING', event: 'CodeBlocksFound', when: '', to: 'EXECUTING', action: '' },
   { from: 'EXECUTING', event: 'FinalAnswerFound', when: '', to: 'DONE', action: 'store answer' },
   { from: 'EXECUTING', event: 'MaxIterationsReached', when: '', to: 'DONE', action: '' },
   { from: 'EXECUTING', event: 'CodeExecuted', when: '', to: 'PROMPTING', action: '' },
-  { from: 'SHALLOW_CALL', event: 'LLMResponseReceived', when: '', to: 'DONE', action: 'store completion' },
+  {
+    from: 'SHALLOW_CALL',
+    event: 'LLMResponseReceived',
+    when: '',
+    to: 'DONE',
+    action: 'store completion',
+  },
 ];
 
-/** One step of the seed's machine. `edge` is null where its table has no such row: an illegal step. */
+/**
+ * One step of the seed's machine. `edge` is null where its table has no such row: an illegal step.
+ */
 export type SeedStep = {
   readonly from: string;
   readonly event: string;
@@ -54,7 +75,8 @@ export const projectEdges = (
       from = 'ended';
       continue;
     }
-    const edge = seedEdges.find((row) => row.from === from && row.event === event && row.to === to) ?? null;
+    const edge =
+      seedEdges.find((row) => row.from === from && row.event === event && row.to === to) ?? null;
     steps.push({ from, event, to, edge });
     from = edge?.to ?? 'ended';
   }

@@ -23,7 +23,10 @@ export type Parity = {
   readonly fences: 'ignored' | 'searched';
   /** The meaning of an empty FINAL(): an empty answer, or the whole reply. */
   readonly emptyAnswer: 'counts' | 'wholeReply';
-  /** Whether the reply at the limit is evaluated with the environment: its code run, its FINAL_VAR read. */
+  /**
+   * Whether the reply at the limit is evaluated with the environment: its code run, its FINAL_VAR
+   * read.
+   */
   readonly limitAnswer: 'environment' | 'text';
   /** Whether blocks still run after the answer is ready. */
   readonly afterReady: 'skipped' | 'run';
@@ -62,7 +65,10 @@ export type Rate = {
 export type Reserve = {
   readonly expected: Rate;
   readonly worst: Rate;
-  /** `estimated`: actual costs of earlier calls count, too, and sub-calls leave their run enough for its answer. */
+  /**
+   * `estimated`: actual costs of earlier calls count, too, and sub-calls leave their run enough for
+   * its answer.
+   */
   readonly basis: 'stated' | 'estimated';
 };
 

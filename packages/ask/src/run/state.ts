@@ -1,4 +1,7 @@
-/** The state of one run. The tree holds its children, its account and the other runs (tree-state.ts). */
+/**
+ * The state of one run. The tree holds its children, its account and the other runs
+ * (tree-state.ts).
+ */
 
 import type { Conversation } from '@pawl/agent/machine/conversation';
 import type { ModelErrorKind } from '@pawl/agent/machine/event';
@@ -62,7 +65,11 @@ export type Run = {
 
 /** The phases of one model call, from the decision to the reply. `attempt` counts from 1. */
 export type CallTurn =
-  | { readonly kind: 'deciding'; readonly attempt: number; readonly userPolicy: 'unasked' | 'asked' }
+  | {
+      readonly kind: 'deciding';
+      readonly attempt: number;
+      readonly userPolicy: 'unasked' | 'asked';
+    }
   | { readonly kind: 'asking'; readonly attempt: number; readonly policyId: string }
   | { readonly kind: 'calling'; readonly attempt: number; readonly requestId: string }
   | ({ readonly kind: 'retrying'; readonly attempt: number } & RunTimer);
@@ -150,7 +157,10 @@ export type CodeState =
       'DONE',
       {
         readonly outcome: Outcome;
-        /** The state in which a limit stopped the run, to continue from if it is raised. Null for every other end. */
+        /**
+         * The state in which a limit stopped the run, to continue from if it is raised. Null for
+         * every other end.
+         */
         readonly stoppedIn: Living | null;
       }
     >;

@@ -3,8 +3,9 @@
  *
  * 1. The functions depend on no machine; code mode and tools mode pass their numbers.
  * 2. A maximum of 0 or null means no limit.
- * 3. `stop` ends the run at once, because the budget or the time is used up. `finish` allows one more call, which asks
- *    for the answer. `stop` wins over `finish`; among equals the first in the order of `judge` wins.
+ * 3. `stop` ends the run at once, because the budget or the time is used up. `finish` allows one
+ *    more call, which asks for the answer. `stop` wins over `finish`; among equals the first in the
+ *    order of `judge` wins.
  */
 
 export type PolicyReason =
@@ -53,12 +54,19 @@ export type StopFacts = {
 
 const GO: StopVerdict = { kind: 'go' };
 const stop = (reason: PolicyReason, why: string): StopVerdict => ({ kind: 'stop', reason, why });
-const finish = (reason: PolicyReason, why: string): StopVerdict => ({ kind: 'finish', reason, why });
+const finish = (reason: PolicyReason, why: string): StopVerdict => ({
+  kind: 'finish',
+  reason,
+  why,
+});
 
 /** Tolerance for rounding errors in sums: a billionth of a dollar. */
 const NOTHING = 1e-9;
 
-/** Why an amount can't be paid. `unpriced`: there is a limit in dollars, and a call had no known price. */
+/**
+ * Why an amount can't be paid. `unpriced`: there is a limit in dollars, and a call had no known
+ * price.
+ */
 export type Short = 'usd' | 'tokens' | 'unpriced';
 
 /** True if too little remains; `remaining` is null without a limit. */
@@ -89,7 +97,10 @@ export const budgetWords = (short: Short): string => {
   }
 };
 
-/** Stops if the next call can't be paid; with a limit in dollars, also after a call of unknown price. */
+/**
+ * Stops if the next call can't be paid; with a limit in dollars, also after a call of unknown
+ * price.
+ */
 const judgeBudget = (facts: Pick<StopFacts, 'needed' | 'left' | 'unpriced'>): StopVerdict => {
   const short = findShortage(facts.needed, facts);
   return short === null ? GO : stop(short, budgetWords(short));
@@ -105,7 +116,10 @@ const judgeIterations = (facts: Pick<StopFacts, 'iterations' | 'iterationsMax'>)
     ? finish('iterations', `${facts.iterations} of ${facts.iterationsMax} iterations are used up`)
     : GO;
 
-const judgeErrors = ({ errors, errorsMax }: Pick<StopFacts, 'errors' | 'errorsMax'>): StopVerdict =>
+const judgeErrors = ({
+  errors,
+  errorsMax,
+}: Pick<StopFacts, 'errors' | 'errorsMax'>): StopVerdict =>
   reached(errors, errorsMax) ? finish('errors', `${errors} iterations in a row failed`) : GO;
 
 const judgeRepeats = (facts: Pick<StopFacts, 'repeated' | 'repeatedMax'>): StopVerdict =>
@@ -128,7 +142,11 @@ export const judge = (facts: StopFacts): StopVerdict => {
     judgeRepeats(facts),
     judgeProgress(facts),
   ];
-  return verdicts.find(({ kind }) => kind === 'stop') ?? verdicts.find(({ kind }) => kind === 'finish') ?? GO;
+  return (
+    verdicts.find(({ kind }) => kind === 'stop') ??
+    verdicts.find(({ kind }) => kind === 'finish') ??
+    GO
+  );
 };
 
 export const noRepeat: Repeat = { digest: '', times: 0 };

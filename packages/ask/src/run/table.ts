@@ -1,8 +1,9 @@
 /**
- * The transition table of code mode: each state and event. The first match wins; a missing cell does not compile.
+ * The transition table of code mode: each state and event. The first match wins; a missing cell
+ * does not compile.
  *
- * `as` is seed 004's name of an edge. An edge between two states without `as` is not part of the seed, and ends its
- * trace (seed-projection.ts).
+ * `as` is seed 004's name of an edge. An edge between two states without `as` is not part of the
+ * seed, and ends its trace (seed-projection.ts).
  */
 
 import { machine } from '@pawl/machine/kernel/machine';
@@ -51,7 +52,12 @@ const table: CodeTable = {
         VariableRead: NO_READING,
         Started: [
           { when: start.hasStarted, stay: start.ignoreStart },
-          { when: start.depthIsReached, to: 'SHALLOW_CALL', as: 'DepthExceeded', then: start.startPlain },
+          {
+            when: start.depthIsReached,
+            to: 'SHALLOW_CALL',
+            as: 'DepthExceeded',
+            then: start.startPlain,
+          },
           { to: 'INIT', then: start.startRun },
         ],
         ModelReplied: [
@@ -138,8 +144,14 @@ const table: CodeTable = {
         ...noCell,
         ...noTurn,
         Started: BEGUN,
-        VariableRead: [{ when: reply.isStaleRead, stay: reply.ignoreRead }, { stay: reply.takeVariable }],
-        TimerFired: [{ when: end.isDeadline, to: 'DONE', then: end.stopForTime }, { stay: end.ignoreTimer }],
+        VariableRead: [
+          { when: reply.isStaleRead, stay: reply.ignoreRead },
+          { stay: reply.takeVariable },
+        ],
+        TimerFired: [
+          { when: end.isDeadline, to: 'DONE', then: end.stopForTime },
+          { stay: end.ignoreTimer },
+        ],
         EnvironmentStarted: [
           { when: resume.isUnexpected, stay: resume.ignoreEnvironment },
           { stay: resume.environmentIsThere },
@@ -153,9 +165,19 @@ const table: CodeTable = {
       always: [
         { when: cells.blockIsNext, to: 'EXECUTING', then: cells.runBlock },
         { when: cells.variableIsNext, to: 'EXECUTING', then: reply.readVariable },
-        { when: cells.limitIsAnswered, to: 'DONE', as: 'MaxIterationsReached', then: cells.endWithAnswer },
+        {
+          when: cells.limitIsAnswered,
+          to: 'DONE',
+          as: 'MaxIterationsReached',
+          then: cells.endWithAnswer,
+        },
         { when: cells.closingIsAnswered, to: 'DONE', then: cells.endWithAnswer },
-        { when: cells.answerIsFound, to: 'DONE', as: 'FinalAnswerFound', then: cells.endWithAnswer },
+        {
+          when: cells.answerIsFound,
+          to: 'DONE',
+          as: 'FinalAnswerFound',
+          then: cells.endWithAnswer,
+        },
         { when: cells.iterationIsOver, to: 'EXECUTING', then: cells.closeIteration },
         { when: call.mustStop, to: 'DONE', then: call.stopForPolicy },
         { when: call.mustFinish, to: 'EXECUTING', then: call.askForAnswer },
@@ -164,15 +186,24 @@ const table: CodeTable = {
       ],
       on: {
         Started: BEGUN,
-        CellFinished: [{ when: cells.isOtherCell, stay: cells.ignoreCell }, { stay: cells.finishCell }],
+        CellFinished: [
+          { when: cells.isOtherCell, stay: cells.ignoreCell },
+          { stay: cells.finishCell },
+        ],
         SubcallAsked: [
           { when: cells.isOtherCell, stay: cells.ignoreCell },
           { when: cells.isRecorded, stay: cells.answerFromRecord },
           { when: cells.isUnderWay, stay: cells.waitForAnswer },
           { stay: cells.startSubcall },
         ],
-        SubcallAnswered: [{ when: cells.isOpen, stay: cells.takeAnswer }, { stay: cells.ignoreAnswer }],
-        VariableRead: [{ when: reply.isStaleRead, stay: reply.ignoreRead }, { stay: reply.takeVariable }],
+        SubcallAnswered: [
+          { when: cells.isOpen, stay: cells.takeAnswer },
+          { stay: cells.ignoreAnswer },
+        ],
+        VariableRead: [
+          { when: reply.isStaleRead, stay: reply.ignoreRead },
+          { stay: reply.takeVariable },
+        ],
         ModelReplied: [
           { when: call.isStaleReply, stay: call.ignoreReply },
           { when: call.isRefusal, to: 'DONE', then: call.endRefused },

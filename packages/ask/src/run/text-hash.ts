@@ -20,7 +20,10 @@ export const digestCall = ({
   readonly model?: string;
 }): string => digestTexts(model === undefined ? prompts : [...prompts, model]);
 
-/** Two lists of texts have the same digest only if they are the same (but for a chance of about 1 in 2^64). */
+/**
+ * Two lists of texts have the same digest only if they are the same (but for a chance of about 1 in
+ * 2^64).
+ */
 export const digestTexts = (texts: readonly string[]): string => {
   let first = 0xdeadbeef;
   let second = 0x41c6ce57;

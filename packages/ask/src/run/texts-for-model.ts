@@ -15,7 +15,8 @@ const promptShownMax = 4_000;
 const cutNoteMax = 1_000;
 
 const digits = (count: number): string => String(count).replace(/\B(?=(\d{3})+$)/g, ',');
-const counted = (count: number, one: string): string => `${digits(count)} ${one}${count === 1 ? '' : 's'}`;
+const counted = (count: number, one: string): string =>
+  `${digits(count)} ${one}${count === 1 ? '' : 's'}`;
 
 /** True if a cut at this offset would split a surrogate pair. */
 const isSplit = (text: string, at: number): boolean => {
@@ -29,7 +30,10 @@ const cutTail = (text: string, length: number): string => {
   return text.slice(isSplit(text, from) ? from + 1 : from);
 };
 
-/** Cuts a text over `most` characters to head and tail, with the number of missing characters between. */
+/**
+ * Cuts a text over `most` characters to head and tail, with the number of missing characters
+ * between.
+ */
 export const cutCharacters = (text: string, most: number): string => {
   if (text.length <= most) return text;
   const half = Math.floor(most / 2);
@@ -40,7 +44,8 @@ export const cutCharacters = (text: string, most: number): string => {
 // ---- The task ----
 
 /** Quotes a name with unusual characters. */
-const shownName = (name: string): string => (/^[^\s"'`,\p{C}]+$/u.test(name) ? name : JSON.stringify(name));
+const shownName = (name: string): string =>
+  /^[^\s"'`,\p{C}]+$/u.test(name) ? name : JSON.stringify(name);
 
 const inputLine = ({ name, type, characters }: InputFacts, index: number): string =>
   `  context[${index}]: ${shownName(name)}, ${type}, ${counted(characters, 'character')}`;
@@ -63,15 +68,21 @@ const inputWords = (inputs: readonly InputFacts[]): string => {
   const [first] = inputs;
   if (first === undefined) return 'There is no context: `context` is empty.';
   if (inputs.length === 1) {
-    return `The variable \`context\` holds ${shownName(first.name)}: ${first.type}, ${counted(first.characters, 'character')}.`;
+    return (
+      `The variable \`context\` holds ${shownName(first.name)}: ${first.type}, ` +
+      `${counted(first.characters, 'character')}.`
+    );
   }
   const sum = inputs.reduce((total, { characters }) => total + characters, 0);
   const lines = shownLines(inputs);
   const more = inputs.length - lines.length;
   return [
-    `The variable \`context\` is a list of ${inputs.length} inputs, ${counted(sum, 'character')} in all:`,
+    `The variable \`context\` is a list of ${inputs.length} inputs, ` +
+      `${counted(sum, 'character')} in all:`,
     ...lines,
-    ...(more > 0 ? [`  … ${counted(more, 'more input')}: print the keys of \`names\` to see all.`] : []),
+    ...(more > 0
+      ? [`  … ${counted(more, 'more input')}: print the keys of \`names\` to see all.`]
+      : []),
     'The variable `names` maps each name to its text.',
   ].join('\n');
 };
@@ -79,7 +90,8 @@ const inputWords = (inputs: readonly InputFacts[]): string => {
 const promptWords = (prompt: string): string =>
   prompt.length <= promptShownMax
     ? `${prompt}\n\nThe variable \`context\` holds this text, too.`
-    : `${cutHead(prompt, promptShownMax)}\n\n[This is the beginning. The variable \`context\` holds the whole text: ${counted(prompt.length, 'character')}.]`;
+    : `${cutHead(prompt, promptShownMax)}\n\n[This is the beginning. The variable \`context\` ` +
+      `holds the whole text: ${counted(prompt.length, 'character')}.]`;
 
 const iterationWords = (iteration: number, most: number): string =>
   most > 0 ? `Iteration ${iteration} of ${most}.` : `Iteration ${iteration}.`;
@@ -87,14 +99,18 @@ const iterationWords = (iteration: number, most: number): string =>
 /** The first message of a run with an environment. */
 export const taskWords = ({ task, iterationsMax }: Run): string =>
   [
-    task.kind === 'question' ? `${task.question}\n\n${inputWords(task.inputs)}` : promptWords(task.prompt),
+    task.kind === 'question'
+      ? `${task.question}\n\n${inputWords(task.inputs)}`
+      : promptWords(task.prompt),
     iterationWords(1, iterationsMax),
   ].join('\n\n');
 
 /** The only message of a plain call. */
 export const plainWords = ({ task }: Run): string => {
   if (task.kind === 'prompt') return task.prompt;
-  return task.inputs.length === 0 ? task.question : `${task.question}\n\n${inputWords(task.inputs)}`;
+  return task.inputs.length === 0
+    ? task.question
+    : `${task.question}\n\n${inputWords(task.inputs)}`;
 };
 
 // ---- What cells came to ----
@@ -128,7 +144,8 @@ const cellWords = ({ report }: FinishedCell, heading: string, outputMax: number)
 
 const outputWords = (cells: readonly FinishedCell[], outputMax: number): readonly string[] =>
   cells.map((cell, index) => {
-    const heading = cells.length === 1 ? 'Output:' : `Output of block ${index + 1} of ${cells.length}:`;
+    const heading =
+      cells.length === 1 ? 'Output:' : `Output of block ${index + 1} of ${cells.length}:`;
     return cellWords(cell, heading, outputMax);
   });
 
@@ -145,24 +162,32 @@ const NO_PROGRAM =
   'The reply had no program and no answer. Write code between fences that are tagged `repl`.';
 export const EMPTY_REPLY = 'Your reply was empty.';
 export const CUT_REPLY = 'Your reply was cut off: its last block is not whole and did not run.';
-export const noVariable = (name: string): string => `FINAL_VAR(${name}): there is no variable of this name.`;
+export const noVariable = (name: string): string =>
+  `FINAL_VAR(${name}): there is no variable of this name.`;
 export const LOST_VARIABLES =
-  'The environment was interrupted and could not be built again: all variables were lost; only `context` is there.';
+  'The environment was interrupted and could not be built again: all variables were lost; ' +
+  'only `context` is there.';
 export const CHANGED_VARIABLES =
-  'The environment was interrupted and built again from its cells; some printed something else this time. Look at variables before you rely on them.';
+  'The environment was interrupted and built again from its cells; some printed something ' +
+  'else this time. Look at variables before you rely on them.';
 
 /** Tells an answered run that its limit was raised and it can continue. */
 export const raisedWords = ({ iterations, iterationsMax }: Run, refused: number): string => {
   const pieces =
     refused === 0
       ? ''
-      : ` ${counted(refused, 'prompt')} of your programs had no answer because of the limit: ask again for what you need.`;
-  return `The limit that you met was raised, and the variables are there again.${pieces} Go on, and submit a better answer.\n\n${iterationWords(iterations + 1, iterationsMax)}`;
+      : ` ${counted(refused, 'prompt')} of your programs had no answer because of the limit: ` +
+        'ask again for what you need.';
+  return (
+    `The limit that you met was raised, and the variables are there again.${pieces} Go on, and ` +
+    `submit a better answer.\n\n${iterationWords(iterations + 1, iterationsMax)}`
+  );
 };
 
 /** Asks for the answer with the last call. */
 export const closingWords = (why: string): string =>
-  `There will be no further iteration: ${why}. Give the final answer now, the best that what you know allows.`;
+  `There will be no further iteration: ${why}. Give the final answer now, the best that what ` +
+  'you know allows.';
 
 // ---- Sub-calls ----
 

@@ -1,7 +1,12 @@
 import { attempt } from '@pawl/agent/platform/attempt';
 import { createTimers, type Timers } from '@pawl/agent/platform/clock';
 import type { Journal } from '@pawl/agent/ports/journal';
-import { JournaledSession, type MachineAdapter, type Post, type Posted } from '@pawl/agent/session/loop';
+import {
+  JournaledSession,
+  type MachineAdapter,
+  type Post,
+  type Posted,
+} from '@pawl/agent/session/loop';
 import { faultIn } from '@pawl/machine/kernel/shape';
 import type { AskTypes } from '../ports.js';
 import type { TreeAction } from '../run/action.js';
@@ -38,7 +43,8 @@ export class LiveTree extends JournaledSession<AskTypes> {
     this.#limits = limits;
     const { settings } = journal.header;
     const post: Post<AskTypes> = (event, onApplied) => this.post(event, onApplied);
-    const fired = (timerId: string): void => post({ type: 'TimerFired', node: getRunId(timerId), timerId });
+    const fired = (timerId: string): void =>
+      post({ type: 'TimerFired', node: getRunId(timerId), timerId });
     this.#performers = {
       calls: new TreeCalls(equipment, settings, post, report),
       environments: new Environments(equipment, settings, post),
@@ -59,19 +65,25 @@ export class LiveTree extends JournaledSession<AskTypes> {
     performTree(action, tree, this.#performers);
   }
 
-  /** Begins or resumes the tree. A tree that has ended stays as it is. `lastAt`: the time of its last event. */
+  /**
+   * Begins or resumes the tree. A tree that has ended stays as it is. `lastAt`: the time of its
+   * last event.
+   */
   async start(lastAt: number | null): Promise<void> {
     const { epoch, nodes } = this.#opened;
     const limits = this.#limits;
     const stopped = lastAt === null ? {} : { stoppedAt: lastAt };
-    if (limits !== null) await this.submit({ type: 'LimitsChanged', node: ROOT, limits, ...stopped });
+    if (limits !== null)
+      await this.submit({ type: 'LimitsChanged', node: ROOT, limits, ...stopped });
     if (this.state.name === 'Ended') return;
     const root = nodes[ROOT];
     const isNew = root?.name === 'INIT' && root.work.kind === 'new';
     // The first event since the opening says until when the tree ran.
     const since = limits === null ? stopped : {};
     await this.submit(
-      isNew ? { type: 'Started', node: ROOT } : { type: 'Resumed', node: ROOT, epoch: epoch + 1, ...since },
+      isNew
+        ? { type: 'Started', node: ROOT }
+        : { type: 'Resumed', node: ROOT, epoch: epoch + 1, ...since },
     );
   }
 
@@ -83,7 +95,8 @@ export class LiveTree extends JournaledSession<AskTypes> {
   /** Stops the tree so that it can be resumed. Resolves when all its work has ended. */
   async close(): Promise<void> {
     if (!this.isOver) {
-      if (this.state.name === 'Running') await this.submit({ type: 'ShutdownRequested', node: ROOT });
+      if (this.state.name === 'Running')
+        await this.submit({ type: 'ShutdownRequested', node: ROOT });
       await this.end(null);
     }
     await this.ended;
@@ -138,7 +151,10 @@ const checkVerdict = (verdict: StopVerdict): StopVerdict => {
   return why === null ? verdict : failed(why);
 };
 
-/** Asks the user's policy. If the policy fails, the run stops, so that a bug can't allow a forbidden call. */
+/**
+ * Asks the user's policy. If the policy fails, the run stops, so that a bug can't allow a forbidden
+ * call.
+ */
 const askPolicy = async (
   { node, policyId, facts }: AskPolicy,
   { policy, post }: TreePerformers,
@@ -148,7 +164,10 @@ const askPolicy = async (
   post({ type: 'PolicyAnswered', node, policyId, verdict });
 };
 
-/** Performs one action after its event is durable. Never throws or waits; results are posted as events. */
+/**
+ * Performs one action after its event is durable. Never throws or waits; results are posted as
+ * events.
+ */
 const performTree = (action: TreeAction, tree: Tree, performers: TreePerformers): void => {
   const { calls, environments, timers } = performers;
   switch (action.type) {

@@ -48,7 +48,8 @@ const tooLarge = (file: string, bytes: number): InputError =>
   new InputError(
     'tooLarge',
     file,
-    `The inputs are too large: with ${file} they have ${sizeText(bytes)}, and at most ${sizeText(INPUT_BYTES_MAX)} fit. Ask about a part of them.`,
+    `The inputs are too large: with ${file} they have ${sizeText(bytes)}, and at most ` +
+      `${sizeText(INPUT_BYTES_MAX)} fit. Ask about a part of them.`,
   );
 
 const errorCode = (error: unknown): unknown =>
@@ -63,7 +64,10 @@ const asInputError = (file: string, error: unknown): Error => {
   return new InputError('unreadable', file, `The file ${file} can't be read: ${why}.`);
 };
 
-/** The real path and size of a regular file. Anything else is rejected, since a resume could not read it again. */
+/**
+ * The real path and size of a regular file. Anything else is rejected, since a resume could not
+ * read it again.
+ */
 const find = async (file: string): Promise<{ readonly real: string; readonly bytes: number }> => {
   const real = await realpath(file);
   const facts = await stat(real);
@@ -75,7 +79,11 @@ const find = async (file: string): Promise<{ readonly real: string; readonly byt
       `${file} is a folder: name the files in it, for example ${path.join(file, '*')}.`,
     );
   }
-  throw new InputError('unreadable', file, `${file} is no regular file: give its text on stdin, as -.`);
+  throw new InputError(
+    'unreadable',
+    file,
+    `${file} is no regular file: give its text on stdin, as -.`,
+  );
 };
 
 const notText = (file: string): InputError =>
@@ -130,7 +138,10 @@ export type InputSource =
 /** The folder that file names are relative to, and the store for texts from memory. */
 type InputPlace = { readonly workspace: string; readonly blobs: Blobs };
 
-/** Checks the files without reading them. Rejects with InputError if one is missing or not a regular file. */
+/**
+ * Checks the files without reading them. Rejects with InputError if one is missing or not a regular
+ * file.
+ */
 export const findInputs = async (files: readonly string[]): Promise<void> => {
   for (const file of files) {
     await find(file).catch((error: unknown) => {
@@ -143,7 +154,8 @@ const nameInput = async (file: string, workspace: string): Promise<string> => {
   const absolute = path.resolve(file);
   for (const folder of [path.resolve(workspace), await realpath(workspace)]) {
     const relative = path.relative(folder, absolute);
-    if (relative !== '' && relative !== '..' && !relative.startsWith(`..${path.sep}`)) return relative;
+    if (relative !== '' && relative !== '..' && !relative.startsWith(`..${path.sep}`))
+      return relative;
   }
   return absolute;
 };
@@ -159,7 +171,11 @@ const storeText = async (original: string, { blobs }: InputPlace, name: string, 
 const toJsonText = (json: unknown, name: string): string => {
   const text: string | undefined = JSON.stringify(json, null, 2);
   if (text !== undefined) return text;
-  throw new InputError('notText', name, `${name} is nothing that JSON can say: give a text or a JSON value.`);
+  throw new InputError(
+    'notText',
+    name,
+    `${name} is nothing that JSON can say: give a text or a JSON value.`,
+  );
 };
 
 const readSource = async (source: InputSource, place: InputPlace, before: number) => {
@@ -170,7 +186,11 @@ const readSource = async (source: InputSource, place: InputPlace, before: number
   const { name } = source;
   return 'text' in source
     ? { name, type: describeType(name), ...(await storeText(source.text, place, name, before)) }
-    : { name, type: 'JSON', ...(await storeText(toJsonText(source.json, name), place, name, before)) };
+    : {
+        name,
+        type: 'JSON',
+        ...(await storeText(toJsonText(source.json, name), place, name, before)),
+      };
 };
 
 /** Makes a name unique: the second `a.txt` becomes `a.txt (2)`. */
@@ -202,7 +222,8 @@ const changed = (name: string): InputError =>
   new InputError(
     'changed',
     name,
-    `The input ${name} has changed since the run began, so it can't go on: put the file back as it was, or ask anew.`,
+    `The input ${name} has changed since the run began, so it can't go on: put the file back ` +
+      'as it was, or ask anew.',
   );
 
 /** Rejects with InputError if an input has changed since the run began. */

@@ -45,7 +45,10 @@ const toMessage = (reply: Completed, model: string): AssistantMessage | null => 
 const withoutSecrets = (message: Message, redactor: Redactor): Message =>
   message.role === 'assistant' || redactor.isIdle
     ? message
-    : { ...message, parts: message.parts.map((part) => ({ ...part, text: redactor.clean(part.text) })) };
+    : {
+        ...message,
+        parts: message.parts.map((part) => ({ ...part, text: redactor.clean(part.text) })),
+      };
 
 /**
  * Performs the model calls of a tree: CallModel and AbortModel.
@@ -142,14 +145,27 @@ export class TreeCalls {
   #reply({ node, requestId }: CallAction, reply: Completed, model: Model): void {
     const { stopReason } = reply;
     const message = toMessage(reply, model.id);
-    const usage = reply.usage === null ? UNKNOWN_USAGE : priceUsage(reply.usage, model.facts.prices);
+    const usage =
+      reply.usage === null ? UNKNOWN_USAGE : priceUsage(reply.usage, model.facts.prices);
     this.#post({ type: 'ModelReplied', node, requestId, message, stopReason, usage });
   }
 
-  #fail({ node, requestId }: CallAction, ending: Broken, model: Model, tokens: TokenUsage | null): void {
+  #fail(
+    { node, requestId }: CallAction,
+    ending: Broken,
+    model: Model,
+    tokens: TokenUsage | null,
+  ): void {
     const error = ending.type === 'failed' ? ending.error : ABORTED;
     const usage = tokens === null ? null : priceUsage(tokens, model.facts.prices);
-    this.#post({ type: 'ModelFailed', node, requestId, error, usage, jitter: this.#equipment.random() });
+    this.#post({
+      type: 'ModelFailed',
+      node,
+      requestId,
+      error,
+      usage,
+      jitter: this.#equipment.random(),
+    });
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * The environments of a tree, one per run. Performs StartEnvironment, RunCell, AnswerSubcall, ReadVariable and
- * CloseEnvironment.
+ * The environments of a tree, one per run. Performs StartEnvironment, RunCell, AnswerSubcall,
+ * ReadVariable and CloseEnvironment.
  *
  * 1. The actions of one environment run one after the other, after its start.
  * 2. After CloseEnvironment it posts no more events, and its process, thread and files are removed.
@@ -151,12 +151,19 @@ export class Environments {
 
   async #open(held: Held, inputs: Inputs): Promise<Environment> {
     const { outputMax, memoryMax } = this.#settings;
-    const environment = await this.#equipment.environment.start({ ...inputs, outputMax, memoryMax });
+    const environment = await this.#equipment.environment.start({
+      ...inputs,
+      outputMax,
+      memoryMax,
+    });
     held.environment = environment;
     return environment;
   }
 
-  /** Paths of the inputs. A text without a file is written to a temporary one, removed with the environment. */
+  /**
+   * Paths of the inputs. A text without a file is written to a temporary one, removed with the
+   * environment.
+   */
   async #prepareInputs(held: Held, material: Material): Promise<Inputs> {
     if (material.kind === 'text') {
       return { contexts: [await this.#write(held, 0, material.text)], names: ['prompt'] };
@@ -171,7 +178,8 @@ export class Environments {
 
   async #readText(sha256: string): Promise<string> {
     const text = await this.#equipment.blobs.get(sha256);
-    if (text === undefined) throw new Error(`the text ${sha256} of an input is missing from the journal`);
+    if (text === undefined)
+      throw new Error(`the text ${sha256} of an input is missing from the journal`);
     return text;
   }
 
@@ -223,12 +231,14 @@ const runAgain = async (
   };
   const either = AbortSignal.any([signal, strayed.signal]);
   const report = await environment.run({ cellId, code, deadlineMs, signal: either }, answer);
-  if (strayed.signal.aborted || report.status !== status || report.variablesLost === 'yes') return 'lost';
+  if (strayed.signal.aborted || report.status !== status || report.variablesLost === 'yes')
+    return 'lost';
   return digestTexts([report.stdout, report.stderr]) === printed ? 'kept' : 'changed';
 };
 
 /**
- * Restores a new environment: runs the recorded cells again in order, until one differs from its record.
+ * Restores a new environment: runs the recorded cells again in order, until one differs from its
+ * record.
  *
  * After `lost` the environment is in an undefined state and must be replaced.
  */

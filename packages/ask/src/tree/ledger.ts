@@ -1,17 +1,22 @@
 /**
- * The ledger: spent, reserved and remaining amounts, in a tree of accounts, one for each unfinished run.
+ * The ledger: spent, reserved and remaining amounts, in a tree of accounts, one for each unfinished
+ * run.
  *
- * 1. The cost of a call is added once to the accounts of its run and all ancestors, when it becomes known: also if the
- *    call failed or was aborted, or its run has ended. Spent amounts never decrease.
- * 2. While a call is open, its worst-case cost is reserved in the same accounts. A call whose reserve does not fit
- *    waits until another one ends. A call may start alone even if its worst case does not fit, since most calls cost
- *    far less. So a run spends at most its limit plus one reply.
- * 3. If costs are estimates, actual costs of earlier calls of the same kind count, too: the mean for the usual cost,
- *    the maximum for the worst case. The first call of a kind then starts alone. Sub-calls leave each ancestor the
- *    usual cost of its next call, so that it can still answer.
- * 4. A call of unknown price counts as unpriced; a limit in dollars then refuses every further call.
- * 5. A call that was open when the process died has an unknown cost. It is counted, and its expected cost is no longer
- *    available to later calls.
+ * 1. The cost of a call is added once to the accounts of its run and all ancestors, when it becomes
+ *    known: also if the call failed or was aborted, or its run has ended. Spent amounts never
+ *    decrease.
+ * 2. While a call is open, its worst-case cost is reserved in the same accounts. A call whose
+ *    reserve does not fit waits until another one ends. A call may start alone even if its worst
+ *    case does not fit, since most calls cost far less. So a run spends at most its limit plus one
+ *    reply.
+ * 3. If costs are estimates, actual costs of earlier calls of the same kind count, too: the mean
+ *    for the usual cost, the maximum for the worst case. The first call of a kind then starts
+ *    alone. Sub-calls leave each ancestor the usual cost of its next call, so that it can still
+ *    answer.
+ * 4. A call of unknown price counts as unpriced; a limit in dollars then refuses every further
+ *    call.
+ * 5. A call that was open when the process died has an unknown cost. It is counted, and its
+ *    expected cost is no longer available to later calls.
  */
 
 import { addUsage } from '@pawl/agent/machine/moves/budget';
@@ -75,7 +80,11 @@ const larger = (one: Amount, other: Amount): Amount => ({
 });
 
 /** Changes the accounts of a run and its ancestors; closed accounts are skipped. */
-const updateAccounts = (ledger: Ledger, node: string, change: (account: Account) => Account): Ledger => {
+const updateAccounts = (
+  ledger: Ledger,
+  node: string,
+  change: (account: Account) => Account,
+): Ledger => {
   const accounts = { ...ledger.accounts };
   for (const id of getLineage(node)) {
     const account = accounts[id];
@@ -89,7 +98,10 @@ const updateAccounts = (ledger: Ledger, node: string, change: (account: Account)
 const DIMENSIONS = ['usd', 'tokens'] as const;
 
 /** The remaining amount of an account, without subtracting reserves; null without a limit. */
-const getRemaining = ({ limits, spent, unknown }: Account, dimension: 'usd' | 'tokens'): number | null => {
+const getRemaining = (
+  { limits, spent, unknown }: Account,
+  dimension: 'usd' | 'tokens',
+): number | null => {
   const limit = limits[dimension];
   if (limit === 'unlimited') return null;
   const used = dimension === 'usd' ? spent.costUsd : totalTokens(spent);
@@ -101,14 +113,18 @@ const least = (one: number | null, other: number | null): number | null => {
   return other === null ? one : Math.min(one, other);
 };
 
-/** The remaining budget of a run, without subtracting reserves: the minimum over the run and its ancestors. */
+/**
+ * The remaining budget of a run, without subtracting reserves: the minimum over the run and its
+ * ancestors.
+ */
 export const getPurse = (ledger: Ledger, node: string): Purse => {
   let remaining: Purse['left'] = { usd: null, tokens: null };
   let unpriced = 0;
   for (const id of getLineage(node)) {
     const account = ledger.accounts[id];
     if (account === undefined) continue;
-    // A limit in dollars can't be checked once a price is unknown. Without such a limit, unknown prices don't matter.
+    // A limit in dollars can't be checked once a price is unknown. Without such a limit, unknown
+    // prices don't matter.
     if (account.limits.usd !== 'unlimited') unpriced = Math.max(unpriced, account.spent.unpriced);
     remaining = {
       usd: least(remaining.usd, getRemaining(account, 'usd')),
@@ -137,10 +153,16 @@ export const limitAccount = (ledger: Ledger, node: string, { usd, tokens }: Limi
   const account = ledger.accounts[node];
   return account === undefined
     ? ledger
-    : { ...ledger, accounts: { ...ledger.accounts, [node]: { ...account, limits: { usd, tokens } } } };
+    : {
+        ...ledger,
+        accounts: { ...ledger.accounts, [node]: { ...account, limits: { usd, tokens } } },
+      };
 };
 
-/** Removes the account of an ended run. Its spent and reserved amounts stay in the accounts of its ancestors. */
+/**
+ * Removes the account of an ended run. Its spent and reserved amounts stay in the accounts of its
+ * ancestors.
+ */
 export const closeAccount = (ledger: Ledger, node: string): Ledger => {
   const { [node]: gone, ...accounts } = ledger.accounts;
   return { ...ledger, accounts };
@@ -155,11 +177,17 @@ export type PlannedCall = {
   readonly expected: Amount;
   readonly worst: Amount;
   readonly basis: Reserve['basis'];
-  /** Usual cost of the next call of each ancestor, from the parent up: what the call must leave them. */
+  /**
+   * Usual cost of the next call of each ancestor, from the parent up: what the call must leave
+   * them.
+   */
   readonly ancestors: readonly Amount[];
 };
 
-/** Whether a call may start now, must wait until an account has fewer open calls, or can never be paid. */
+/**
+ * Whether a call may start now, must wait until an account has fewer open calls, or can never be
+ * paid.
+ */
 type Permission =
   | { readonly kind: 'start' }
   | { readonly kind: 'wait'; readonly accounts: readonly string[] }
@@ -176,7 +204,9 @@ export const usualCost = (
   return larger(expected, mean);
 };
 
-/** The worst-case cost as far as it is known; null if only a finished call of this kind can show it. */
+/**
+ * The worst-case cost as far as it is known; null if only a finished call of this kind can show it.
+ */
 const estimateWorst = (ledger: Ledger, { kind, worst, basis }: PlannedCall): Amount | null => {
   const costs = ledger.kinds[kind];
   if (costs === undefined) return basis === 'estimated' ? null : worst;
@@ -187,7 +217,10 @@ const estimateWorst = (ledger: Ledger, { kind, worst, basis }: PlannedCall): Amo
 const reserveForAncestors = ({ ancestors }: PlannedCall, index: number): Amount =>
   ancestors.slice(0, index).reduce((sum, one) => add(sum, one, 1), { usd: 0, tokens: 0 });
 
-/** The dimension in which an account can't pay an amount after all open calls have ended; null if it can pay. */
+/**
+ * The dimension in which an account can't pay an amount after all open calls have ended; null if it
+ * can pay.
+ */
 const shortageIn = (account: Account, needed: Amount): Short | null => {
   const [usd, tokens] = [getRemaining(account, 'usd'), getRemaining(account, 'tokens')];
   if (usd !== null && account.spent.unpriced > 0) return 'unpriced';
@@ -237,7 +270,8 @@ const release = (ledger: Ledger, requestId: string, { node, held }: OpenCall): L
   const freed = updateAccounts(ledger, node, (account) => ({
     ...account,
     open: account.open - 1,
-    // Adding and subtracting cents leaves rounding errors, so the reserve is 0 once no call is open.
+    // Adding and subtracting cents leaves rounding errors, so the reserve is 0 once no call is
+    // open.
     held: account.open === 1 ? { usd: 0, tokens: 0 } : add(account.held, held, -1),
   }));
   return { ...freed, open };
@@ -264,7 +298,10 @@ export const closeCall = (ledger: Ledger, requestId: string, usage: Usage | null
   }));
   if (usage === null) return booked;
   const cost = { usd: usage.costUsd ?? 0, tokens: totalTokens(usage) };
-  return { ...booked, kinds: { ...booked.kinds, [call.kind]: countCost(ledger.kinds[call.kind], cost) } };
+  return {
+    ...booked,
+    kinds: { ...booked.kinds, [call.kind]: countCost(ledger.kinds[call.kind], cost) },
+  };
 };
 
 /** Closes all open calls after a crash. Their usage is lost, so they count as unknown. */
@@ -280,8 +317,9 @@ export const forgetCalls = (ledger: Ledger): Ledger => {
 };
 
 /**
- * Ids of runs. The root is `n0`. A child is named by its parent, the cell, the sub-call and the slot, counted from 1:
- * `n0.c2.1.3`. An id therefore contains the ids of all ancestors, even of ended runs.
+ * Ids of runs. The root is `n0`. A child is named by its parent, the cell, the sub-call and the
+ * slot, counted from 1: `n0.c2.1.3`. An id therefore contains the ids of all ancestors, even of
+ * ended runs.
  */
 
 export const ROOT = 'n0';

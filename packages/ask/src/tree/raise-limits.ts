@@ -1,4 +1,7 @@
-/** Changes the limits of a tree that is not running, so that a run that reached a limit can continue. */
+/**
+ * Changes the limits of a tree that is not running, so that a run that reached a limit can
+ * continue.
+ */
 
 import { tell } from '../run/conversation.js';
 import type { ChangedLimits, LimitsChanged } from '../run/event.js';
@@ -16,7 +19,10 @@ import { piecesOf, type Tree } from './tree-state.js';
 /** Number of refused pieces. A run with refused pieces may still have answered. */
 const refusedIn = ({ pieces }: Tree): number => piecesOf(pieces).refused;
 
-/** Whether an ended tree can continue with higher limits: a limit ended it or refused some of its pieces. */
+/**
+ * Whether an ended tree can continue with higher limits: a limit ended it or refused some of its
+ * pieces.
+ */
 export const canGoOn = (tree: Tree): boolean => {
   const root = tree.nodes[ROOT];
   if (root?.name !== 'DONE' || root.run.depth >= root.run.depthMax) return root?.name !== 'DONE';
@@ -44,7 +50,10 @@ const withDeadline = (run: Run, { timeMs }: ChangedLimits, at: number): Run => {
   return { ...counted, deadline: { dueAt: at + limit, timerId } };
 };
 
-/** The state without open work. A program then runs again and repeats the calls that were not answered. */
+/**
+ * The state without open work. A program then runs again and repeats the calls that were not
+ * answered.
+ */
 const withoutOpenWork = (state: Living): Living => {
   const { work } = state;
   switch (work.kind) {
@@ -91,7 +100,8 @@ const moveDeadlines = (draft: TreeDraft, before: Run, after: Run): void => {
   if (old === now) return;
   for (const [node, state] of Object.entries(draft.tree.nodes)) {
     const { deadline } = state.run;
-    if (node === ROOT || deadline === null || deadline.timerId !== null || deadline.dueAt !== old) continue;
+    if (node === ROOT || deadline === null || deadline.timerId !== null || deadline.dueAt !== old)
+      continue;
     const moved = now === undefined ? null : { ...deadline, dueAt: now };
     setNode(draft, node, withRun(state, { ...state.run, deadline: moved }));
   }

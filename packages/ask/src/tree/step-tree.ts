@@ -1,12 +1,15 @@
 /**
- * The step function of a tree of runs. Every run steps the same machine; the tree handles sub-calls, budget and queue.
+ * The step function of a tree of runs. Every run steps the same machine; the tree handles
+ * sub-calls, budget and queue.
  *
- * 1. At most `openCallsMax` model calls are open in the whole tree. Further calls wait in the queue.
+ * 1. At most `openCallsMax` model calls are open in the whole tree. Further calls wait in the
+ *    queue.
  * 2. A sub-call is answered once, when every slot has its text, in the order of the prompts. A
  *    failed child only affects its slot.
  * 3. The usage of a call is counted first, even if its run has ended.
  * 4. Children end before their parents. An ended child leaves the tree; its usage stays.
- * 5. Pure: the same tree and event give the same result. Never throws. `Resumed` repairs the state after a crash.
+ * 5. Pure: the same tree and event give the same result. Never throws. `Resumed` repairs the state
+ *    after a crash.
  */
 
 import { faultIn, typeIn } from '@pawl/machine/kernel/shape';
@@ -35,7 +38,16 @@ import {
   usualCost,
 } from './ledger.js';
 import { changeLimits } from './raise-limits.js';
-import { act, change, createDraft, note, setLedger, setNode, type TreeDraft, toStep } from './step-draft.js';
+import {
+  act,
+  change,
+  createDraft,
+  note,
+  setLedger,
+  setNode,
+  type TreeDraft,
+  toStep,
+} from './step-draft.js';
 import {
   type Batch,
   countPiece,
@@ -138,7 +150,12 @@ const perform = (draft: TreeDraft, node: string, action: CodeAction): void => {
 };
 
 /** Ends the children of a cell before its run continues. */
-const stopChildren = (draft: TreeDraft, node: string, cellId: string, ordinal: number | null): void => {
+const stopChildren = (
+  draft: TreeDraft,
+  node: string,
+  cellId: string,
+  ordinal: number | null,
+): void => {
   for (const child of abandonBatches(draft, node, cellId, ordinal)) {
     deliver(draft, { type: 'CancelRequested', at: draft.at, node: child, cause: 'parent' });
   }
@@ -159,7 +176,10 @@ const standDown = (draft: TreeDraft, event: TreeEvent): void => {
   for (const node of deepestFirst(Object.keys(tree.nodes))) {
     const state = tree.nodes[node];
     if (state === undefined) continue;
-    const { actions, path } = codeMode.stepUnchecked(state, { type: 'ShutdownRequested', at: draft.at });
+    const { actions, path } = codeMode.stepUnchecked(state, {
+      type: 'ShutdownRequested',
+      at: draft.at,
+    });
     for (const edge of path) draft.path.push({ ...edge, node });
     for (const action of actions) {
       const waits = action.type === 'AbortModel' && tree.calls[action.requestId] === undefined;
@@ -171,7 +191,10 @@ const standDown = (draft: TreeDraft, event: TreeEvent): void => {
 };
 
 /** Starts interrupted work again under the same ids. */
-const resume = (draft: TreeDraft, event: Extract<TreeEvent, { readonly type: 'Resumed' }>): void => {
+const resume = (
+  draft: TreeDraft,
+  event: Extract<TreeEvent, { readonly type: 'Resumed' }>,
+): void => {
   const { tree } = draft;
   if (event.epoch <= tree.epoch) {
     note(draft, event, tree.name, 'stale: the tree was opened since');
@@ -184,8 +207,8 @@ const resume = (draft: TreeDraft, event: Extract<TreeEvent, { readonly type: 'Re
 };
 
 /**
- * Actions whose results the tree is waiting for at the time `at`. Resumed starts them again. Cells and variables are not
- * included: they start after EnvironmentStarted.
+ * Actions whose results the tree is waiting for at the time `at`. Resumed starts them again. Cells
+ * and variables are not included: they start after EnvironmentStarted.
  */
 export const inFlight = (tree: Tree, at: number): readonly TreeAction[] =>
   Object.entries(tree.nodes).flatMap(([node, state]) =>
@@ -194,7 +217,9 @@ export const inFlight = (tree: Tree, at: number): readonly TreeAction[] =>
       .map((action) => ({ ...action, node })),
   );
 
-/** Sub-calls: one child per prompt, a limited number at a time, answers in the order of the prompts. */
+/**
+ * Sub-calls: one child per prompt, a limited number at a time, answers in the order of the prompts.
+ */
 
 type StartSubcall = Extract<TreeWish, { readonly type: 'StartSubcall' }>;
 
@@ -227,7 +252,10 @@ const explainRefusal = (
     const why = `${settings.subcallsMax} sub-calls were made, and no more are allowed`;
     return { kind: 'refused', why };
   }
-  const short = findShortage(amountAt(settings.reserve.expected, prompt.length), getPurse(tree.ledger, node));
+  const short = findShortage(
+    amountAt(settings.reserve.expected, prompt.length),
+    getPurse(tree.ledger, node),
+  );
   return short === null ? null : { kind: 'refused', why: budgetWords(short) };
 };
 
@@ -237,7 +265,9 @@ const refuseAll = (
   { prompts }: StartSubcall,
   { batchMax }: CodeSettings,
 ): readonly string[] => {
-  const why = `${prompts.length} prompts in one call, and at most ${batchMax} are allowed: send fewer and fuller ones`;
+  const why =
+    `${prompts.length} prompts in one call, and at most ${batchMax} are allowed: send fewer ` +
+    'and fuller ones';
   for (const prompt of prompts) count(draft, prompt, { kind: 'failed', why });
   return prompts.map(() => errorText(why));
 };
@@ -251,7 +281,18 @@ const openBatch = (draft: TreeDraft, node: string, action: StartSubcall): void =
   const texts = isTooLong ? refuseAll(draft, action, settings) : prompts.map(() => null);
   const missing = isTooLong ? 0 : prompts.length;
   const key = `${cellId}.${word}`;
-  setBatch(draft, key, { node, cellId, ordinal, kind, model, prompts, texts, missing, next: 0, working: 0 });
+  setBatch(draft, key, {
+    node,
+    cellId,
+    ordinal,
+    kind,
+    model,
+    prompts,
+    texts,
+    missing,
+    next: 0,
+    working: 0,
+  });
   advance(draft, key);
 };
 
@@ -287,14 +328,22 @@ const workingMax = (draft: TreeDraft, { kind, node }: Batch): number => {
 
 /** Stores the text of a slot. */
 const fill = (draft: TreeDraft, key: string, batch: Batch, slot: number, text: string): void =>
-  setBatch(draft, key, { ...batch, texts: batch.texts.with(slot, text), missing: batch.missing - 1 });
+  setBatch(draft, key, {
+    ...batch,
+    texts: batch.texts.with(slot, text),
+    missing: batch.missing - 1,
+  });
 
-/** Starts as many children as may run at once, in order. Answers the cell when every slot has its text. */
+/**
+ * Starts as many children as may run at once, in order. Answers the cell when every slot has its
+ * text.
+ */
 const advance = (draft: TreeDraft, key: string): void => {
   for (;;) {
     const batch = draft.tree.batches[key];
     const settings = draft.tree.nodes[batch?.node ?? '']?.run.settings;
-    if (batch === undefined || settings === undefined || batch.working >= workingMax(draft, batch)) return;
+    if (batch === undefined || settings === undefined || batch.working >= workingMax(draft, batch))
+      return;
     const slot = batch.texts.indexOf(null, batch.next);
     if (slot < 0) {
       if (batch.missing === 0) answer(draft, key, batch);
@@ -317,7 +366,10 @@ const answer = (draft: TreeDraft, key: string, batch: Batch): void => {
   draft.pending.push({ type: 'SubcallAnswered', at: draft.at, node, cellId, ordinal, texts });
 };
 
-/** Removes an ended child from the tree. Its text goes into its slot, unless the batch was abandoned. */
+/**
+ * Removes an ended child from the tree. Its text goes into its slot, unless the batch was
+ * abandoned.
+ */
 const endChild = (draft: TreeDraft, child: string, outcome: Outcome): void => {
   const { [child]: gone, ...nodes } = draft.tree.nodes;
   if (gone === undefined) return;
@@ -334,7 +386,10 @@ const endChild = (draft: TreeDraft, child: string, outcome: Outcome): void => {
 
 // ---- A batch ends without an answer ----
 
-/** Abandons all batches of a cell, or one of them. Returns the running children, which the caller must stop. */
+/**
+ * Abandons all batches of a cell, or one of them. Returns the running children, which the caller
+ * must stop.
+ */
 const abandonBatches = (
   draft: TreeDraft,
   node: string,
@@ -342,7 +397,9 @@ const abandonBatches = (
   ordinal: number | null,
 ): readonly string[] => {
   const keys = Object.entries(draft.tree.batches)
-    .filter(([, batch]) => batch.cellId === cellId && (ordinal === null || batch.ordinal === ordinal))
+    .filter(
+      ([, batch]) => batch.cellId === cellId && (ordinal === null || batch.ordinal === ordinal),
+    )
     .map(([key]) => {
       dropBatch(draft, key);
       return key;
@@ -352,7 +409,10 @@ const abandonBatches = (
   );
 };
 
-/** The queue of model calls of the whole tree: which calls wait, which starts next, and their reserved cost. */
+/**
+ * The queue of model calls of the whole tree: which calls wait, which starts next, and their
+ * reserved cost.
+ */
 
 type Call = Extract<OutsideAction, { readonly type: 'CallModel' }>;
 
@@ -364,7 +424,11 @@ const nextCost = ({ ledger, nodes }: Tree, node: string): Amount => {
   const run = nodes[node]?.run;
   if (run === undefined || run.settings.reserve.basis === 'stated') return { usd: 0, tokens: 0 };
   const { expected, basis } = run.settings.reserve;
-  const call = { kind: callKind(run, 'iteration'), expected: amountAt(expected, run.characters), basis };
+  const call = {
+    kind: callKind(run, 'iteration'),
+    expected: amountAt(expected, run.characters),
+    basis,
+  };
   return usualCost(ledger, call);
 };
 
@@ -392,8 +456,8 @@ const send = (draft: TreeDraft, { node, call }: Waiting, planned: PlannedCall): 
 };
 
 /**
- * Queues a model call and starts it if possible. After Resumed, an open call is sent again and a waiting call keeps
- * waiting.
+ * Queues a model call and starts it if possible. After Resumed, an open call is sent again and a
+ * waiting call keeps waiting.
  */
 const queueCall = (draft: TreeDraft, node: string, call: Call): void => {
   const { calls, waiting } = draft.tree;
@@ -426,8 +490,9 @@ const bookCall = (draft: TreeDraft, event: TreeEvent, place: 'freed' | 'reserved
 };
 
 /**
- * Starts waiting calls in order while places are free. If the reserve of a call does not fit beside the open calls, it
- * keeps waiting, and so do all later calls on the same account. A call that can never be paid is refused.
+ * Starts waiting calls in order while places are free. If the reserve of a call does not fit beside
+ * the open calls, it keeps waiting, and so do all later calls on the same account. A call that can
+ * never be paid is refused.
  */
 const fillPlaces = (draft: TreeDraft, openCallsMax: number): void => {
   const held = new Set<string>();
@@ -455,7 +520,13 @@ const fillPlaces = (draft: TreeDraft, openCallsMax: number): void => {
         break;
       case 'refuse': {
         const { requestId } = call;
-        draft.pending.push({ type: 'CallRefused', at: draft.at, node, requestId, short: permission.short });
+        draft.pending.push({
+          type: 'CallRefused',
+          at: draft.at,
+          node,
+          requestId,
+          short: permission.short,
+        });
         break;
       }
       default:

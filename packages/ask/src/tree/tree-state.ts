@@ -1,4 +1,7 @@
-/** State of a tree: unfinished runs, their sub-calls and their budgets. Plain JSON except for AppendLists. */
+/**
+ * State of a tree: unfinished runs, their sub-calls and their budgets. Plain JSON except for
+ * AppendLists.
+ */
 
 import type { UsageTotals } from '@pawl/agent/machine/usage';
 import type { Diagnostic, Edge } from '@pawl/machine/kernel/table';
@@ -44,7 +47,10 @@ export type Tree = {
   readonly nodes: Readonly<Record<string, CodeState>>;
   /** By the prefix of the ids of its children: the cell and the sub-call. */
   readonly batches: Readonly<Record<string, Batch>>;
-  /** First in, first out. A batch queues at most as many calls as may be open, so a long batch blocks nobody. */
+  /**
+   * First in, first out. A batch queues at most as many calls as may be open, so a long batch
+   * blocks nobody.
+   */
   readonly waiting: readonly Waiting[];
   /** Open model calls: request id to run. */
   readonly calls: Readonly<Record<string, string>>;
@@ -91,10 +97,12 @@ export const initialTree = (settings: CodeSettings): Tree => {
 };
 
 /** Usage of all runs of the tree. */
-export const spentBy = ({ ledger }: Tree): UsageTotals => ledger.accounts[ROOT]?.spent ?? nothingSpent;
+export const spentBy = ({ ledger }: Tree): UsageTotals =>
+  ledger.accounts[ROOT]?.spent ?? nothingSpent;
 
 /** Number of calls that a crash interrupted. Their cost is unknown; the tree sent them again. */
-export const countUnknownCalls = ({ ledger }: Tree): number => ledger.accounts[ROOT]?.unknown.calls ?? 0;
+export const countUnknownCalls = ({ ledger }: Tree): number =>
+  ledger.accounts[ROOT]?.unknown.calls ?? 0;
 
 /** Outcome of the whole tree; null while it runs. */
 export const outcomeOf = (tree: Tree): Outcome | null => {
@@ -105,8 +113,8 @@ export const outcomeOf = (tree: Tree): Outcome | null => {
 /**
  * Counts the prompts of sub-calls (the pieces of a question) and their results.
  *
- * A piece is missing if its prompt was never answered, however often it was asked. A later answer to the same prompt
- * fills it.
+ * A piece is missing if its prompt was never answered, however often it was asked. A later answer
+ * to the same prompt fills it.
  */
 
 /** `refused`: a limit stopped the call. `failed`: anything else. */
@@ -141,7 +149,11 @@ export const explainMissing = (outcome: Outcome): Missing | null => {
 };
 
 /** Counts one prompt and its result. `missing` is null if it was answered. */
-export const countPiece = (counts: PieceCounts, prompt: string, missing: Missing | null): PieceCounts => {
+export const countPiece = (
+  counts: PieceCounts,
+  prompt: string,
+  missing: Missing | null,
+): PieceCounts => {
   const digest = digestTexts([prompt]);
   const { [digest]: before, ...others } = counts.missing;
   return {

@@ -26,7 +26,10 @@ import {
 /** A step of a journal (`steps`), or of a session that runs. */
 export type FigureStep = Pick<Stepped, 'seq' | 'event' | 'state' | 'actions' | 'path'>;
 
-/** A change of settings just before `Resumed` belongs to the new process, which makes both in one go. */
+/**
+ * A change of settings just before `Resumed` belongs to the new process, which makes both in one
+ * go.
+ */
 const SAME_OPENING_MS = 100;
 
 /** Ids of the event's usage and the usage; null for an event without usage. */
@@ -58,8 +61,9 @@ const isCounted = ({ session: { usage: before } }: State, { session: { usage } }
   before.unpriced !== usage.unpriced;
 
 /**
- * Collects the figures of one session from its steps, from the first on. Deltas of a running session tell when a reply
- * began; without them the journal does, if it says so. Figures of a journal and of the live session are otherwise equal.
+ * Collects the figures of one session from its steps, from the first on. Deltas of a running
+ * session tell when a reply began; without them the journal does, if it says so. Figures of a
+ * journal and of the live session are otherwise equal.
  */
 export class FigureCollector {
   readonly #clock = new SessionClock();
@@ -73,7 +77,10 @@ export class FigureCollector {
   readonly #batches = { tool: 0, approval: 0 };
   readonly #parent: Header['parent'];
   #hookUsage: UsageTotals = NO_USAGE;
-  /** Before the first event every session is in the same state, up to its settings, which no figure needs. */
+  /**
+   * Before the first event every session is in the same state, up to its settings, which no figure
+   * needs.
+   */
   #state: State = initialState({ ...defaultSettings, model: '', workspace: '' });
   #seq = 0;
   #startedAt: number | null = null;
@@ -163,7 +170,14 @@ export class FigureCollector {
     const next = this.#getMoment(step);
     const copied = this.#parent !== null && this.#parent.seq === before.seq;
     const cause = copied ? 'forked' : state === 'ShuttingDown' ? 'closed' : 'crashed';
-    this.#gaps.push({ cause, seq: resumedSeq, startMs: before.atMs, endMs: next.atMs, state, doing });
+    this.#gaps.push({
+      cause,
+      seq: resumedSeq,
+      startMs: before.atMs,
+      endMs: next.atMs,
+      state,
+      doing,
+    });
     const interrupted = this.#spans.interrupt(before, next, cause);
     const started = this.#apply(step, next);
     const again = new Set(started.map(({ activity }) => activity.id));
@@ -289,9 +303,18 @@ type Closing = Pick<TimeSpan, 'ending'> & { readonly seq: number | null; readonl
 const activityKey = ({ kind, id }: Pick<Activity, 'kind' | 'id'>): string => `${kind} ${id}`;
 
 /** The spans of finished or open work; two for a request whose first piece is known. */
-const spansFrom = ({ activity, from, firstPieceMs }: OpenActivity, to: Closing): readonly TimeSpan[] => {
+const spansFrom = (
+  { activity, from, firstPieceMs }: OpenActivity,
+  to: Closing,
+): readonly TimeSpan[] => {
   const { kind, ...named } = activity;
-  const whole = { ...named, startMs: from.atMs, startSeq: from.seq, endMs: to.atMs, endSeq: to.seq };
+  const whole = {
+    ...named,
+    startMs: from.atMs,
+    startSeq: from.seq,
+    endMs: to.atMs,
+    endSeq: to.seq,
+  };
   if (firstPieceMs === null) return [{ kind, ...whole, ending: to.ending }];
   const split = Math.min(Math.max(firstPieceMs, from.atMs), to.atMs);
   return [
@@ -329,7 +352,10 @@ class SpanLog {
     return { started, ended };
   }
 
-  /** Closes everything, since the process has ended at `at`, and adds the time until the next one. Returns what it closed. */
+  /**
+   * Closes everything, since the process has ended at `at`, and adds the time until the next one.
+   * Returns what it closed.
+   */
   interrupt(at: Moment, next: Moment, about: string): readonly OpenActivity[] {
     const interrupted = this.open;
     for (const one of interrupted) this.#close(one, { ...at, ending: 'interrupted' });
@@ -349,7 +375,9 @@ class SpanLog {
 
   /** All spans by their start; open work reaches to `nowMs`. */
   spans(nowMs: number): readonly TimeSpan[] {
-    const going = this.open.flatMap((one) => spansFrom(one, { seq: null, atMs: nowMs, ending: 'open' }));
+    const going = this.open.flatMap((one) =>
+      spansFrom(one, { seq: null, atMs: nowMs, ending: 'open' }),
+    );
     return [...this.#closed, ...going].sort((left, right) => left.startMs - right.startMs);
   }
 
@@ -372,7 +400,10 @@ const NO_TIME: Readonly<Record<TimeSpanKind, number>> = {
   between: 0,
 };
 
-/** The axis divided among the kinds, each moment counted once. `batches`: that of tools and approvals. */
+/**
+ * The axis divided among the kinds, each moment counted once. `batches`: that of tools and
+ * approvals.
+ */
 const divideTime = (
   spans: readonly TimeSpan[],
   elapsedMs: number,
@@ -415,10 +446,17 @@ class RequestLog {
         known.ending = 'open';
         continue;
       }
-      const calling = state.name === 'CallingLlm' ? state : { purpose: 'compaction' as const, attempt: 1 };
+      const calling =
+        state.name === 'CallingLlm' ? state : { purpose: 'compaction' as const, attempt: 1 };
       const { purpose, attempt } = calling;
       const { id, name: model } = activity;
-      const open = { endSeq: null, firstPieceMs: null, endMs: atMs, ending: 'open', why: '' } as const;
+      const open = {
+        endSeq: null,
+        firstPieceMs: null,
+        endMs: atMs,
+        ending: 'open',
+        why: '',
+      } as const;
       this.#rows.set(id, {
         id,
         purpose,
@@ -438,7 +476,12 @@ class RequestLog {
     for (const { activity, firstPieceMs } of ended.filter(isRequest)) {
       const row = this.#rows.get(activity.id);
       if (row === undefined) continue;
-      Object.assign(row, { ...describeEnding(event, activity.id), endSeq: seq, endMs: atMs, firstPieceMs });
+      Object.assign(row, {
+        ...describeEnding(event, activity.id),
+        endSeq: seq,
+        endMs: atMs,
+        firstPieceMs,
+      });
     }
   }
 
@@ -452,7 +495,9 @@ class RequestLog {
   /** The rows; an open one reaches to `nowMs`. */
   rows(nowMs: number, firstPieceOf: (id: string) => number | null): readonly RequestFigures[] {
     return [...this.#rows.values()].map((row) =>
-      row.ending === 'open' ? { ...row, endMs: nowMs, firstPieceMs: firstPieceOf(row.id) } : { ...row },
+      row.ending === 'open'
+        ? { ...row, endMs: nowMs, firstPieceMs: firstPieceOf(row.id) }
+        : { ...row },
     );
   }
 }
@@ -504,7 +549,10 @@ class ToolLog {
     }
     const names = new Set([...this.#tools.keys(), ...times.keys(), ...approvals.keys()]);
     const rows = [...names].map((tool) => {
-      const { calls, endings } = this.#tools.get(tool) ?? { calls: 0, endings: new Map<string, number>() };
+      const { calls, endings } = this.#tools.get(tool) ?? {
+        calls: 0,
+        endings: new Map<string, number>(),
+      };
       const each = [...(times.get(tool)?.values() ?? [])];
       return {
         tool,
@@ -518,6 +566,8 @@ class ToolLog {
           .reduce((sum, { usage }) => addUsage(sum, usage), NO_USAGE),
       };
     });
-    return rows.sort((left, right) => right.totalMs - left.totalMs || (left.tool < right.tool ? -1 : 1));
+    return rows.sort(
+      (left, right) => right.totalMs - left.totalMs || (left.tool < right.tool ? -1 : 1),
+    );
   }
 }

@@ -9,8 +9,8 @@ import type { Usage, UsageTotals } from '@pawl/agent/machine/usage';
 import { callTitle } from '@pawl/agent/policy/judged-call';
 
 /**
- * `waiting`: for the first piece of a reply; `streaming`: from there to its end; `request`: both, in journals that don't
- * say when the first piece came. `between`: no process had the session open.
+ * `waiting`: for the first piece of a reply; `streaming`: from there to its end; `request`: both,
+ * in journals that don't say when the first piece came. `between`: no process had the session open.
  */
 export type TimeSpanKind =
   | 'waiting'
@@ -24,7 +24,10 @@ export type TimeSpanKind =
   | 'idle'
   | 'between';
 
-/** One bar of the waterfall. Work that a crash interrupted has a span before it and one after it, with the same id. */
+/**
+ * One bar of the waterfall. Work that a crash interrupted has a span before it and one after it,
+ * with the same id.
+ */
 export type TimeSpan = {
   readonly kind: TimeSpanKind;
   /** The id of the request, timer, compaction, call (`batch/call`) or hook; may be empty. */
@@ -58,7 +61,10 @@ export type RequestFigures = {
   /** null if it is not known when the first piece came, or none came. */
   readonly firstPieceMs: number | null;
   readonly endMs: number;
-  /** `stopped`: by the user, a limit or a policy. More than one `sent`: again after a crash, under the same id. */
+  /**
+   * `stopped`: by the user, a limit or a policy. More than one `sent`: again after a crash, under
+   * the same id.
+   */
   readonly ending: 'completed' | 'failed' | 'stopped' | 'open';
   readonly sent: number;
   /** The reason for which the model stopped, or the failure; may be empty. */
@@ -82,11 +88,15 @@ export type ToolFigures = {
 };
 
 /** `entered` counts arrows into the state. Transient states take no time. */
-export type StateFigures = { readonly state: string; readonly entered: number; readonly totalMs: number };
+export type StateFigures = {
+  readonly state: string;
+  readonly entered: number;
+  readonly totalMs: number;
+};
 
 /**
- * A time in which no process had the session open. `crashed`: the process before it did not close the session.
- * `forked`: it ends the part that was copied from the parent.
+ * A time in which no process had the session open. `crashed`: the process before it did not close
+ * the session. `forked`: it ends the part that was copied from the parent.
  */
 export type ProcessGap = {
   readonly cause: 'closed' | 'crashed' | 'forked';
@@ -122,8 +132,8 @@ export type SessionFigures = {
   /** By start. */
   readonly spans: readonly TimeSpan[];
   /**
-   * The whole axis divided, each moment counted once: a running tool before a question to the user. `other`: moments
-   * between the works of a batch.
+   * The whole axis divided, each moment counted once: a running tool before a question to the user.
+   * `other`: moments between the works of a batch.
    */
   readonly time: Readonly<Record<TimeSpanKind | 'other', number>>;
   readonly requests: readonly RequestFigures[];
@@ -158,14 +168,18 @@ const usageSince = (before: UsageTotals, after: UsageTotals): UsageTotals => ({
 });
 
 /** The figures of a session after a part of it: of a fork only its work, without copied entries. */
-export type LaterFigures = Pick<SessionFigures, 'usage' | 'requests' | 'spending' | 'turns' | 'state'> & {
+export type LaterFigures = Pick<
+  SessionFigures,
+  'usage' | 'requests' | 'spending' | 'turns' | 'state'
+> & {
   /** Time in which it did something: neither idle nor closed. */
   readonly activeMs: number;
   readonly events: number;
   readonly tools: readonly Pick<ToolFigures, 'tool' | 'calls' | 'totalMs' | 'endings'>[];
 };
 
-const getActiveMs = ({ elapsedMs, time }: SessionFigures): number => elapsedMs - time.idle - time.between;
+const getActiveMs = ({ elapsedMs, time }: SessionFigures): number =>
+  elapsedMs - time.idle - time.between;
 
 const toolsSince = (before: SessionFigures, after: SessionFigures): LaterFigures['tools'] => {
   const known = new Map(before.tools.map((one) => [one.tool, one]));
@@ -188,7 +202,10 @@ const toolsSince = (before: SessionFigures, after: SessionFigures): LaterFigures
   });
 };
 
-/** The figures of a session without those of its first part. A request that ended later belongs to the later part. */
+/**
+ * The figures of a session without those of its first part. A request that ended later belongs to
+ * the later part.
+ */
 export const figuresSince = (before: SessionFigures, after: SessionFigures): LaterFigures => ({
   usage: usageSince(before.usage, after.usage),
   requests: after.requests.filter(({ endSeq }) => endSeq === null || endSeq > before.seq),
@@ -201,9 +218,18 @@ export const figuresSince = (before: SessionFigures, after: SessionFigures): Lat
 });
 
 /** Activities in a state. Several of `tool` and `approval` can run at a time, others run alone. */
-export type ActivityKind = 'request' | 'retry' | 'compaction' | 'approval' | 'tool' | 'hook' | 'idle';
+export type ActivityKind =
+  | 'request'
+  | 'retry'
+  | 'compaction'
+  | 'approval'
+  | 'tool'
+  | 'hook'
+  | 'idle';
 
-/** `id` is that of the request, timer, compaction, call (`batch/call`) or hook; empty for `idle`. */
+/**
+ * `id` is that of the request, timer, compaction, call (`batch/call`) or hook; empty for `idle`.
+ */
 export type Activity = {
   readonly kind: ActivityKind;
   readonly id: string;
@@ -230,7 +256,9 @@ export const findActivities = (state: State): readonly Activity[] => {
     case 'CallingLlm':
       return [{ kind: 'request', id: state.requestId, name: settings.model, about: '' }];
     case 'Error':
-      return [{ kind: 'retry', id: state.timerId, name: state.error.kind, about: state.error.message }];
+      return [
+        { kind: 'retry', id: state.timerId, name: state.error.kind, about: state.error.message },
+      ];
     case 'Compacting':
       return [{ kind: 'compaction', id: state.compactionId, name: settings.model, about: '' }];
     case 'ExecutingTools':

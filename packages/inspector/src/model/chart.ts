@@ -1,4 +1,7 @@
-/** Charts of machines as laid out by `npm run update`: where boxes and arrows lie. Plain data, drawn by the page. */
+/**
+ * Charts of machines as laid out by `npm run update`: where boxes and arrows lie. Plain data, drawn
+ * by the page.
+ */
 
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Projection, ProjectionCursor } from '@pawl/verify/projections/projection';
@@ -40,8 +43,18 @@ export type Chart = {
   readonly lines: readonly ChartLine[];
 };
 
-/** `resting`: only the states in which the agent waits. `whole`: every state of the table. The others are projections. */
-export type ChartName = 'resting' | 'whole' | 'minimal' | 'minimal-head' | 'loom' | 'sketch' | 'tools';
+/**
+ * `resting`: only the states in which the agent waits. `whole`: every state of the table. The
+ * others are projections.
+ */
+export type ChartName =
+  | 'resting'
+  | 'whole'
+  | 'minimal'
+  | 'minimal-head'
+  | 'loom'
+  | 'sketch'
+  | 'tools';
 
 export const NAME_PIXELS = 14;
 export const NOTE_PIXELS = 11.5;

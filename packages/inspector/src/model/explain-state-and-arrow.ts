@@ -33,13 +33,23 @@ const rulesAbout = (
       (rule) =>
         rule.states !== 'every' &&
         rule.states.some((name) => name === state) &&
-        (events === null || rule.events === 'every' || rule.events.some((name) => events.includes(name))),
+        (events === null ||
+          rule.events === 'every' ||
+          rule.events.some((name) => events.includes(name))),
     )
     .sort((left, right) => left.states.length - right.states.length)
     .slice(0, RULES_MAX)
     .map(({ anchor, text }) => ({ anchor, text }));
 
-const branchText = ({ event, when, then }: { event: string | null; when: string; then: string }): string =>
+const branchText = ({
+  event,
+  when,
+  then,
+}: {
+  event: string | null;
+  when: string;
+  then: string;
+}): string =>
   [event ?? '', when === '' ? '' : `[${when}]`, then === '' ? '' : `/ ${then}`]
     .filter((word) => word !== '')
     .join(' ');
@@ -54,7 +64,9 @@ export const explainState = (
     const about = [projection.states[name], ours === undefined ? '' : `Ours: ${ours}`];
     return { title: name, about: about.filter((text) => text).join('. '), branches: [], rules: [] };
   }
-  const kind = agent.transient.some((state) => state === name) ? 'Passed at once' : 'Waits for an event';
+  const kind = agent.transient.some((state) => state === name)
+    ? 'Passed at once'
+    : 'Waits for an event';
   const states: Readonly<Record<string, string>> = agent.states;
   return {
     title: name,
@@ -77,7 +89,9 @@ export const explainArrow = (
       .map(({ event, when, action }) => branchText({ event, when, then: action ?? '' }));
     return { title, about: '', branches, rules: [] };
   }
-  const edges = agent.edges.filter((edge) => edge.from === from && edge.to === to && edge.kind === 'go');
+  const edges = agent.edges.filter(
+    (edge) => edge.from === from && edge.to === to && edge.kind === 'go',
+  );
   const events = edges.flatMap(({ event }) => (event === null ? [] : [event]));
   const states: Readonly<Record<string, string>> = agent.states;
   return {

@@ -1,4 +1,7 @@
-/** The questions that people ask of a session, answered in one line each, with the entry where it happened. */
+/**
+ * The questions that people ask of a session, answered in one line each, with the entry where it
+ * happened.
+ */
 
 import type { Usage } from '@pawl/agent/machine/usage';
 import {
@@ -23,7 +26,10 @@ export type HighlightPart =
   | { readonly count: number };
 
 const largest = <T>(items: readonly T[], sizeOf: (item: T) => number): T | null =>
-  items.reduce<T | null>((best, item) => (best === null || sizeOf(item) > sizeOf(best) ? item : best), null);
+  items.reduce<T | null>(
+    (best, item) => (best === null || sizeOf(item) > sizeOf(best) ? item : best),
+    null,
+  );
 
 const getCostUsd = ({ usage }: RequestFigures): number => usage?.costUsd ?? 0;
 
@@ -71,7 +77,8 @@ const whyUncached = (
   return [
     'it was sent ',
     { ms: pauseMs },
-    ` after the request before it, and providers keep a prompt in the cache for about five minutes${meanwhile}`,
+    ' after the request before it, and providers keep a prompt in the cache for about five ' +
+      `minutes${meanwhile}`,
   ];
 };
 
@@ -89,7 +96,9 @@ const dearest = ({ requests, spans }: SessionFigures): readonly Highlight[] => {
         ? whyUncached(request, before, spans)
         : ['most of its prompt came from the cache, yet there was much of it'];
   const grown: readonly HighlightPart[] =
-    more > read / 4 ? [' It had ', { count: more }, ' tokens more than the request before it.'] : [];
+    more > read / 4
+      ? [' It had ', { count: more }, ' tokens more than the request before it.']
+      : [];
   return [
     {
       question: 'The most expensive request',
@@ -111,7 +120,8 @@ const dearest = ({ requests, spans }: SessionFigures): readonly Highlight[] => {
   ];
 };
 
-const getLengthMs = ({ startMs, endMs }: Pick<TimeSpan, 'startMs' | 'endMs'>): number => endMs - startMs;
+const getLengthMs = ({ startMs, endMs }: Pick<TimeSpan, 'startMs' | 'endMs'>): number =>
+  endMs - startMs;
 
 const longest = (
   { spans, time }: SessionFigures,
@@ -123,8 +133,12 @@ const longest = (
   if (span === null || getLengthMs(span) === 0) return [];
   const what = [span.name, span.about].filter((text) => text !== '').join(' ');
   const others: readonly HighlightPart[] =
-    all.length > 1 && time[kind] > getLengthMs(span) ? [' of ', { ms: time[kind] }, ' for all of them'] : [];
-  return [{ question, seq: span.startSeq, answer: [{ ms: getLengthMs(span) }, ...others, `: ${what}.`] }];
+    all.length > 1 && time[kind] > getLengthMs(span)
+      ? [' of ', { ms: time[kind] }, ' for all of them']
+      : [];
+  return [
+    { question, seq: span.startSeq, answer: [{ ms: getLengthMs(span) }, ...others, `: ${what}.`] },
+  ];
 };
 
 const REASONS_MAX = 3;
@@ -137,7 +151,10 @@ const failures = ({ requests, time }: SessionFigures): readonly Highlight[] => {
   for (const { why } of failed) counts.set(why, (counts.get(why) ?? 0) + 1);
   const reasons = [...counts].map(([why, count]) => (count === 1 ? why : `${count} × ${why}`));
   const rest = reasons.length - REASONS_MAX;
-  const listed = [...reasons.slice(0, REASONS_MAX), ...(rest > 0 ? [`and ${rest} more reasons`] : [])];
+  const listed = [
+    ...reasons.slice(0, REASONS_MAX),
+    ...(rest > 0 ? [`and ${rest} more reasons`] : []),
+  ];
   const waited: readonly HighlightPart[] =
     time.retry > 0 ? [' Before the retries it waited ', { ms: time.retry }, '.'] : [];
   const answer = [

@@ -9,7 +9,9 @@ type SentRequest = {
   readonly seq: number;
   readonly requestId: string;
   readonly model: string;
-  /** The parts in the order in which providers cache them: tools, instructions, then each message. */
+  /**
+   * The parts in the order in which providers cache them: tools, instructions, then each message.
+   */
   readonly parts: readonly RequestPart[];
 };
 
@@ -19,7 +21,11 @@ export type RequestPart = { readonly title: string; readonly text: string; reado
 const encoder = new TextEncoder();
 const countBytes = (text: string): number => encoder.encode(text).length;
 
-const createPart = (title: string, text: string): RequestPart => ({ title, text, bytes: countBytes(text) });
+const createPart = (title: string, text: string): RequestPart => ({
+  title,
+  text,
+  bytes: countBytes(text),
+});
 
 /** Requests share their messages: each is written as JSON once. */
 const partsOfMessages = new WeakMap<Message, RequestPart>();

@@ -28,7 +28,8 @@ export class SessionHistory {
   add(entries: readonly Entry[]): void {
     for (const entry of entries) {
       if (entry.seq <= this.seq) continue;
-      if (entry.seq !== this.seq + 1) throw new Error(`entry ${this.seq + 1} is missing before ${entry.seq}`);
+      if (entry.seq !== this.seq + 1)
+        throw new Error(`entry ${this.seq + 1} is missing before ${entry.seq}`);
       const before = this.stateAt(this.seq);
       const step = stepEntry({ step: agent.stepUnchecked }, before, entry);
       this.#steps.push(step);
@@ -130,7 +131,12 @@ const inEvent = ({ event, before }: JournalStep): readonly StepMarker[] => {
     case 'Resumed':
       return before.name === 'ShuttingDown' || before.name === 'Ready'
         ? []
-        : [{ kind: 'crash', text: `the process ended in ${before.name} without closing the session` }];
+        : [
+            {
+              kind: 'crash',
+              text: `the process ended in ${before.name} without closing the session`,
+            },
+          ];
     default:
       return [];
   }
@@ -144,7 +150,10 @@ const inActions = ({ actions }: JournalStep): readonly StepMarker[] =>
       return [{ kind: 'approval', text: `asked for ${action.call.tool}: ${action.why}` }];
     if (action.type === 'DisplayToolResult' && FAILED.includes(action.status))
       return [
-        { kind: 'failed call', text: `${action.tool} ${action.status}: ${action.title ?? action.text}` },
+        {
+          kind: 'failed call',
+          text: `${action.tool} ${action.status}: ${action.title ?? action.text}`,
+        },
       ];
     return [];
   });
@@ -166,10 +175,16 @@ const inPath = ({ path, before, state }: JournalStep): readonly StepMarker[] => 
 const findMarkers = (step: JournalStep): readonly Marker[] => {
   const markers = [...inEvent(step), ...inPath(step), ...inActions(step)];
   const byKind = new Map(markers.toReversed().map((one) => [one.kind, one]));
-  return [...byKind.values()].map(({ kind, text }) => ({ seq: step.seq, kind, text: oneLine(text) }));
+  return [...byKind.values()].map(({ kind, text }) => ({
+    seq: step.seq,
+    kind,
+    text: oneLine(text),
+  }));
 };
 
-/** The nearest marker of the kind (`null`: of any) after `seq`, or before it; null if there is none. */
+/**
+ * The nearest marker of the kind (`null`: of any) after `seq`, or before it; null if there is none.
+ */
 export const nextMarker = (
   markers: readonly Marker[],
   kind: MarkerKind | null,
@@ -182,7 +197,10 @@ export const nextMarker = (
   return (direction === 'forward' ? markers.find(fits) : markers.findLast(fits)) ?? null;
 };
 
-/** Search over the events of a session: what was typed, answered, called and returned is all in them. */
+/**
+ * Search over the events of a session: what was typed, answered, called and returned is all in
+ * them.
+ */
 
 export type FoundEntry = {
   readonly seq: number;
@@ -203,7 +221,9 @@ const collectTexts = function* (value: unknown): Generator<string, undefined> {
 };
 
 /** The texts of an event on which a search looks: all of them, its type first. */
-const searchedTexts = ({ event }: Pick<JournalStep, 'event'>): readonly string[] => [...collectTexts(event)];
+const searchedTexts = ({ event }: Pick<JournalStep, 'event'>): readonly string[] => [
+  ...collectTexts(event),
+];
 
 /** The first text of the event that contains the query, in any case; null if none does. */
 const findIn = (step: Pick<JournalStep, 'seq' | 'event'>, query: string): FoundEntry | null => {
@@ -233,7 +253,9 @@ const summarize = (step: Pick<JournalStep, 'event'>): string => {
 export const findEntries = (steps: readonly JournalStep[], query: string): readonly FoundEntry[] =>
   steps.flatMap((step) => {
     if (query === '')
-      return [{ seq: step.seq, type: step.event.type, before: summarize(step), hit: '', after: '' }];
+      return [
+        { seq: step.seq, type: step.event.type, before: summarize(step), hit: '', after: '' },
+      ];
     const entry = findIn(step, query);
     return entry === null ? [] : [entry];
   });
@@ -241,7 +263,11 @@ export const findEntries = (steps: readonly JournalStep[], query: string): reado
 /** The differences of two values of JSON, for people. */
 
 /** `path`: names and indexes, `session.queue[0].text`. undefined: not there. */
-export type ValueDifference = { readonly path: string; readonly before: unknown; readonly after: unknown };
+export type ValueDifference = {
+  readonly path: string;
+  readonly before: unknown;
+  readonly after: unknown;
+};
 
 /** The value in JSON: our lists become arrays. */
 const plain = (value: unknown): unknown => {
@@ -252,7 +278,12 @@ const plain = (value: unknown): unknown => {
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null;
 
-const collect = (path: string, old: unknown, fresh: unknown, differences: ValueDifference[]): void => {
+const collect = (
+  path: string,
+  old: unknown,
+  fresh: unknown,
+  differences: ValueDifference[],
+): void => {
   if (old === fresh) return;
   const [before, after] = [plain(old), plain(fresh)];
   if (Array.isArray(before) && Array.isArray(after)) {

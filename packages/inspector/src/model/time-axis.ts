@@ -1,15 +1,19 @@
 import type { TimeSpan } from '../figures/session-figures.js';
 
 /**
- * The axis of the waterfall. Waiting for the user, also for an approval, and the time between processes can take hours;
- * shortened, each such stretch takes at most a small share of the axis, so that the work can be seen.
+ * The axis of the waterfall. Waiting for the user, also for an approval, and the time between
+ * processes can take hours; shortened, each such stretch takes at most a small share of the axis,
+ * so that the work can be seen.
  */
 export type TimeAxis = {
   /** From milliseconds of the session to 0…1. */
   position(ms: number): number;
 };
 
-/** The largest share of the work's time that one stretch takes. An approval delays a turn: it stays longer than the others. */
+/**
+ * The largest share of the work's time that one stretch takes. An approval delays a turn: it stays
+ * longer than the others.
+ */
 const STRETCH_SHARE = 0.03;
 const APPROVAL_SHARE = 0.15;
 const STRETCHED: readonly TimeSpan['kind'][] = ['idle', 'between'];

@@ -1,4 +1,7 @@
-/** The conversation after the selected entry. The last messages are drawn at once, earlier ones on demand. */
+/**
+ * The conversation after the selected entry. The last messages are drawn at once, earlier ones on
+ * demand.
+ */
 
 import { messagesOf } from '@pawl/agent/machine/conversation';
 import type { Message } from '@pawl/agent/machine/message';
@@ -38,7 +41,13 @@ const partView = (part: Part): HTMLElement => {
     case 'text': {
       const origin = 'origin' in part && part.origin !== 'user' ? part.origin : null;
       const heading = origin === null ? null : make('span', { class: 'tag' }, origin);
-      return make('div', { class: 'part text' }, heading, longText(part.text, 'prose'), ...drawImages(part));
+      return make(
+        'div',
+        { class: 'part text' },
+        heading,
+        longText(part.text, 'prose'),
+        ...drawImages(part),
+      );
     }
     case 'reasoning':
       return make(
@@ -78,7 +87,12 @@ const messageView = (message: Message): HTMLElement => {
   return make(
     'article',
     { class: `message ${speaker}` },
-    make('h3', {}, SPEAKERS[speaker], message.role === 'assistant' && message.cut ? ' (cut off)' : null),
+    make(
+      'h3',
+      {},
+      SPEAKERS[speaker],
+      message.role === 'assistant' && message.cut ? ' (cut off)' : null,
+    ),
     ...message.parts.map(partView),
   );
 };
@@ -115,7 +129,8 @@ export const conversationPanel = (pageState: PageState): Panel => {
     element,
     render() {
       const messages = messagesOf(pageState.history.stateAt(pageState.seq).session.conversation);
-      const isSame = messages.length === drawn.length && messages.every((one, index) => one === drawn[index]);
+      const isSame =
+        messages.length === drawn.length && messages.every((one, index) => one === drawn[index]);
       if (isSame && messages.length > 0) return;
       from = Math.max(0, messages.length - MESSAGES_AT_ONCE);
       fill(messages);

@@ -1,4 +1,7 @@
-/** Makes elements. Texts only ever become text nodes and attributes: nothing of a session is read as HTML. */
+/**
+ * Makes elements. Texts only ever become text nodes and attributes: nothing of a session is read as
+ * HTML.
+ */
 
 import { groupDigits } from '@pawl/agent/platform/text';
 
@@ -14,11 +17,17 @@ const withoutReordering = (text: string): string =>
     (one) => `⟨U+${one.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}⟩`,
   );
 
-const fill = <E extends Element>(element: E, attributes: Attributes, children: readonly Child[]): E => {
+const fill = <E extends Element>(
+  element: E,
+  attributes: Attributes,
+  children: readonly Child[],
+): E => {
   for (const [name, value] of Object.entries(attributes))
-    if (value !== null && value !== false) element.setAttribute(name, value === true ? '' : String(value));
+    if (value !== null && value !== false)
+      element.setAttribute(name, value === true ? '' : String(value));
   for (const child of children)
-    if (child !== null) element.append(typeof child === 'string' ? withoutReordering(child) : child);
+    if (child !== null)
+      element.append(typeof child === 'string' ? withoutReordering(child) : child);
   return element;
 };
 
@@ -35,8 +44,8 @@ export const draw = <K extends keyof SVGElementTagNameMap>(
 ): SVGElementTagNameMap[K] => fill(document.createElementNS(SVG, tag), attributes, children);
 
 /**
- * Gives a parent these children and touches only those that differ: what stays in its place is not laid out again, and
- * keeps what a reader opened in it.
+ * Gives a parent these children and touches only those that differ: what stays in its place is not
+ * laid out again, and keeps what a reader opened in it.
  */
 export const arrange = (parent: Element, children: readonly Element[]): void => {
   const remaining = new Set(children);
@@ -48,19 +57,26 @@ export const arrange = (parent: Element, children: readonly Element[]): void => 
   }
 };
 
-export const button = (label: string, attributes: Attributes, press: () => void): HTMLButtonElement => {
+export const button = (
+  label: string,
+  attributes: Attributes,
+  press: () => void,
+): HTMLButtonElement => {
   const element = make('button', { type: 'button', ...attributes }, label);
   element.addEventListener('click', press);
   return element;
 };
 
 /** A link that goes to an entry of the journal. */
-export const seqLink = (seq: number, go: (seq: number) => void, label = `#${seq}`): HTMLButtonElement =>
-  button(label, { class: 'seq', title: `Go to entry ${seq}` }, () => go(seq));
+export const seqLink = (
+  seq: number,
+  go: (seq: number) => void,
+  label = `#${seq}`,
+): HTMLButtonElement => button(label, { class: 'seq', title: `Go to entry ${seq}` }, () => go(seq));
 
 /**
- * Values of JSON as trees that open. What was open stays open when a value is drawn again, and a part that is the same
- * object as before keeps its elements: states share most of their parts.
+ * Values of JSON as trees that open. What was open stays open when a value is drawn again, and a
+ * part that is the same object as before keeps its elements: states share most of their parts.
  */
 
 const CHILDREN_AT_ONCE = 200;
@@ -112,7 +128,12 @@ export class JsonTree {
     const details = make(
       'details',
       { class: 'json-branch' },
-      make('summary', {}, make('span', { class: 'key' }, name), ` ${sizeText(value, children.length)}`),
+      make(
+        'summary',
+        {},
+        make('span', { class: 'key' }, name),
+        ` ${sizeText(value, children.length)}`,
+      ),
     );
     const fill = (): void => {
       if (details.childElementCount > 1) return;
@@ -135,7 +156,10 @@ export class JsonTree {
   }
 }
 
-/** A command for the shell, with a button that copies it. Where the clipboard is closed to the page, it is selected. */
+/**
+ * A command for the shell, with a button that copies it. Where the clipboard is closed to the page,
+ * it is selected.
+ */
 export const copyCommand = (command: string, about: string): HTMLElement => {
   const code = make('code', { tabindex: 0 }, command);
   const status = make('span', { class: 'faint', role: 'status' });
@@ -147,7 +171,14 @@ export const copyCommand = (command: string, about: string): HTMLElement => {
       () => select(code),
     ) ?? select(code);
   });
-  return make('li', { class: 'command' }, make('span', { class: 'faint' }, about), code, copy, status);
+  return make(
+    'li',
+    { class: 'command' },
+    make('span', { class: 'faint' }, about),
+    code,
+    copy,
+    status,
+  );
 };
 
 const select = (element: HTMLElement): void => {
@@ -195,7 +226,10 @@ export const clockText = (at: number): string => {
 
 export const dayText = (at: number): string => {
   const time = new Date(at);
-  return `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())} ${two(time.getHours())}:${two(time.getMinutes())}`;
+  return (
+    `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())} ` +
+    `${two(time.getHours())}:${two(time.getMinutes())}`
+  );
 };
 
 export const plural = (count: number, one: string, many = `${one}s`): string =>

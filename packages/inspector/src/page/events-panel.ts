@@ -1,4 +1,7 @@
-/** Search, and the list of events. Only the rows in view are drawn: a session may have many thousands. */
+/**
+ * Search, and the list of events. Only the rows in view are drawn: a session may have many
+ * thousands.
+ */
 
 import { type FoundEntry, findEntries } from '../model/session-history.js';
 import { make, plural } from './elements.js';
@@ -117,7 +120,9 @@ class EventsPanel implements Panel {
     const first = Math.max(0, Math.floor(scrollTop / ROW_PIXELS) - ROWS_AROUND);
     const last = Math.ceil((scrollTop + clientHeight) / ROW_PIXELS) + ROWS_AROUND;
     const shown = this.#entries.slice(first, last);
-    this.#rows.replaceChildren(...shown.map((one, index) => drawRow(one, first + index, this.#pageState)));
+    this.#rows.replaceChildren(
+      ...shown.map((one, index) => drawRow(one, first + index, this.#pageState)),
+    );
   }
 }
 

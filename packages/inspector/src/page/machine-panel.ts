@@ -1,4 +1,7 @@
-/** The statechart: where the machine is, the arrows that were taken and how often, and what each of them means. */
+/**
+ * The statechart: where the machine is, the arrows that were taken and how often, and what each of
+ * them means.
+ */
 
 import { agent } from '@pawl/agent/machine/machine';
 import { projections } from '@pawl/verify/projections/all-projections';
@@ -24,10 +27,13 @@ import {
 import { button, draw, make, plural } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
 
-const allCharts = charts as unknown as Readonly<Record<ChartName, Chart>>; // Safe: a test holds the file to the type.
+// Safe: a test holds the file to the type.
+const allCharts = charts as unknown as Readonly<Record<ChartName, Chart>>;
 
 /** The build writes them from docs/rules.md into the page. */
-const rules: readonly MachineRule[] = JSON.parse(document.getElementById('rules')?.textContent ?? '[]');
+const rules: readonly MachineRule[] = JSON.parse(
+  document.getElementById('rules')?.textContent ?? '[]',
+);
 
 const CHOICES: readonly (readonly [ChartName, string])[] = [
   ['whole', 'every state'],
@@ -35,7 +41,10 @@ const CHOICES: readonly (readonly [ChartName, string])[] = [
   ...projections.map(({ name, title }) => [name, `as ${title}`] as const),
 ];
 
-/** The first fits the whole chart into its place where the window is wide; the others are parts of the place's width. */
+/**
+ * The first fits the whole chart into its place where the window is wide; the others are parts of
+ * the place's width.
+ */
 const ZOOMS = ['fit', '100%', '150%', '225%'] as const;
 
 const drawList = (heading: string, items: readonly (Node | string)[]): HTMLElement | null =>
@@ -48,7 +57,10 @@ const drawList = (heading: string, items: readonly (Node | string)[]): HTMLEleme
         make('ul', {}, ...items.map((item) => make('li', {}, item))),
       );
 
-const explanationView = ({ title, about, branches, rules }: Explanation, more: string): readonly Node[] => {
+const explanationView = (
+  { title, about, branches, rules }: Explanation,
+  more: string,
+): readonly Node[] => {
   const lists = [
     drawList(
       'Branches, tried in this order',
@@ -97,7 +109,9 @@ class MachinePanel implements Panel {
       ...CHOICES.map(([value, text]) => make('option', { value }, text)),
     );
     this.#choice.addEventListener('change', () =>
-      pageState.update({ chart: CHOICES.find(([name]) => name === this.#choice.value)?.[0] ?? 'whole' }),
+      pageState.update({
+        chart: CHOICES.find(([name]) => name === this.#choice.value)?.[0] ?? 'whole',
+      }),
     );
     this.element = make(
       'section',
@@ -110,8 +124,10 @@ class MachinePanel implements Panel {
         make(
           'span',
           { class: 'zoom' },
-          button('−', { 'aria-label': 'Smaller chart', title: 'Smaller, down to the whole chart (-)' }, () =>
-            this.zoom(-1),
+          button(
+            '−',
+            { 'aria-label': 'Smaller chart', title: 'Smaller, down to the whole chart (-)' },
+            () => this.zoom(-1),
           ),
           button('+', { 'aria-label': 'Larger chart', title: 'Larger (+)' }, () => this.zoom(1)),
         ),
@@ -250,7 +266,9 @@ type DrawnChart = {
 };
 
 /** The state or arrow under the pointer or the keyboard. */
-type Pointed = { readonly kind: 'state'; readonly name: string } | ({ readonly kind: 'arrow' } & Hop);
+type Pointed =
+  | { readonly kind: 'state'; readonly name: string }
+  | ({ readonly kind: 'arrow' } & Hop);
 type Point = (pointed: Pointed | null) => void;
 
 const MARKERS = ['onward', 'stopped', 'closed', 'taken', 'last'];
@@ -309,7 +327,11 @@ const drawLabel = ({ label, at }: ChartLine): SVGElement[] =>
     : label.map(({ text, kind }, row) =>
         draw(
           'text',
-          { class: `label ${kind}`, x: at[0] + 2, y: at[1] + LABEL_PIXELS + row * LABEL_LINE_PIXELS },
+          {
+            class: `label ${kind}`,
+            x: at[0] + 2,
+            y: at[1] + LABEL_PIXELS + row * LABEL_LINE_PIXELS,
+          },
           text,
         ),
       );
@@ -396,8 +418,15 @@ const findEdge = (
   return [middleX + dx * share, middleY + dy * share];
 };
 
-/** A straight arrow between two boxes, for a hop that was not laid out; null if a box is not there. */
-const straightArrow = (chart: Chart, { from, to }: Hop, count: number, last: boolean): SVGGElement | null => {
+/**
+ * A straight arrow between two boxes, for a hop that was not laid out; null if a box is not there.
+ */
+const straightArrow = (
+  chart: Chart,
+  { from, to }: Hop,
+  count: number,
+  last: boolean,
+): SVGGElement | null => {
   const [start, end] = [from, to].map((name) => chart.boxes.find((box) => box.name === name));
   if (start === undefined || end === undefined || start === end) return null;
   const middle = (box: ChartBox): readonly [number, number] => [

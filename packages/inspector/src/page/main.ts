@@ -1,4 +1,6 @@
-/** Starts the page: a session from the file it is in, a session of the server, or the server's list. */
+/**
+ * Starts the page: a session from the file it is in, a session of the server, or the server's list.
+ */
 
 import type { InspectedSession } from '../page-data-types.js';
 import { make } from './elements.js';
@@ -16,7 +18,10 @@ import { showSessions } from './sessions-page.js';
 /** Live entries are drawn at most so often: a render for each of them would be quadratic. */
 const RENDER_MS = 80;
 
-/** The address follows the selection when it rests: browsers refuse more than 200 changes in ten seconds. */
+/**
+ * The address follows the selection when it rests: browsers refuse more than 200 changes in ten
+ * seconds.
+ */
 const ADDRESS_MS = 250;
 
 /** Calls `draw` once for all changes of a moment. */
@@ -77,7 +82,8 @@ const openPage = (session: InspectedSession): PageState => {
   document.body.replaceChildren(page.element);
   if (session.foreignMachine)
     pageState.trouble =
-      'Another version of the machine wrote this session: the states shown may differ from those that were.';
+      'Another version of the machine wrote this session: the states shown may differ from ' +
+      'those that were.';
   addEventListener('hashchange', () => {
     const seq = seqInAddress();
     if (seq !== null && seq !== pageState.seq) pageState.go(seq);
@@ -96,7 +102,11 @@ const start = async (): Promise<void> => {
 start().catch((error: unknown) => {
   const text = error instanceof Error ? error.message : String(error);
   document.body.replaceChildren(
-    make('div', { class: 'page' }, make('main', {}, make('p', { class: 'trouble', role: 'alert' }, text))),
+    make(
+      'div',
+      { class: 'page' },
+      make('main', {}, make('p', { class: 'trouble', role: 'alert' }, text)),
+    ),
   );
   document.body.dataset.loaded = 'failed';
 });

@@ -28,7 +28,10 @@ export const PANELS: readonly PanelName[] = [
   'events',
 ];
 
-/** `loading`: the entries that there are so far have not all come; until then only their number is shown. */
+/**
+ * `loading`: the entries that there are so far have not all come; until then only their number is
+ * shown.
+ */
 type FeedStatus = 'loading' | 'live' | 'file' | 'lost' | 'damaged';
 
 export class PageState {
@@ -57,7 +60,9 @@ export class PageState {
   }
 
   /** Tells that something was changed from outside. */
-  update(change: Partial<Pick<PageState, 'panel' | 'chart' | 'pinned' | 'jump' | 'query'>> = {}): void {
+  update(
+    change: Partial<Pick<PageState, 'panel' | 'chart' | 'pinned' | 'jump' | 'query'>> = {},
+  ): void {
     Object.assign(this, change);
     this.#changed();
   }
@@ -92,7 +97,8 @@ export class PageState {
 
   get trace(): ChartTrace {
     const { chart } = this;
-    const target = chart === 'whole' || chart === 'resting' ? chart : (projectionNamed(chart) ?? 'whole');
+    const target =
+      chart === 'whole' || chart === 'resting' ? chart : (projectionNamed(chart) ?? 'whole');
     const trace = this.#traces.get(chart) ?? ChartTrace.of(target);
     this.#traces.set(chart, trace);
     trace.follow(this.history.steps);
@@ -100,14 +106,18 @@ export class PageState {
   }
 }
 
-/** A part of the page. It is drawn again whenever the state of the page has changed and it is visible. */
+/**
+ * A part of the page. It is drawn again whenever the state of the page has changed and it is
+ * visible.
+ */
 export type Panel = { readonly element: HTMLElement; render(): void };
 
 /** The sources of a session: the exported file itself, or the server. */
 
 export const exportedSession = (): ExportedSession | null => {
   const text = document.getElementById('exported')?.textContent ?? 'null';
-  return JSON.parse(text) as ExportedSession | null; // Safe: the program that wrote the file put it there.
+  // Safe: the program that wrote the file put it there.
+  return JSON.parse(text) as ExportedSession | null;
 };
 
 /** `/TOKEN/session/ID`: the token, and the id if there is one. */
@@ -121,7 +131,8 @@ export const fetchJson = async <T>(path: string): Promise<T> => {
   return (await response.json()) as T; // Safe: this program's server sent it.
 };
 
-export const fetchSession = (id: string): Promise<InspectedSession> => fetchJson(`data/${id}/session`);
+export const fetchSession = (id: string): Promise<InspectedSession> =>
+  fetchJson(`data/${id}/session`);
 
 const take = (pageState: PageState, entries: readonly Entry[]): void => {
   pageState.history.add(entries);

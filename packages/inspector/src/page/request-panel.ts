@@ -1,7 +1,14 @@
-/** The last request to the model up to the selected entry, and how much of it a cache could keep. */
+/**
+ * The last request to the model up to the selected entry, and how much of it a cache could keep.
+ */
 
 import { groupDigits } from '@pawl/agent/platform/text';
-import { type RequestPart, requestAt, type SharedPrefix, sharedPrefix } from '../model/sent-request.js';
+import {
+  type RequestPart,
+  requestAt,
+  type SharedPrefix,
+  sharedPrefix,
+} from '../model/sent-request.js';
 import { make, moneyText, percentText, seqLink } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
 
@@ -59,11 +66,14 @@ export const requestPanel = (pageState: PageState): Panel => {
       drawn = key;
       const earlier = requestAt(history, session.prompt, request.seq - 1);
       const shared = sharedPrefix(earlier, request);
-      const prompt = usage === null ? 0 : usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
+      const prompt =
+        usage === null ? 0 : usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
       const paid =
         usage === null
           ? 'No usage was reported so far.'
-          : `The provider counted ${groupDigits(prompt)} tokens, ${percentText(prompt === 0 ? null : usage.cacheReadTokens / prompt)} of them from its cache: ${moneyText(usage.costUsd)}.`;
+          : `The provider counted ${groupDigits(prompt)} tokens, ` +
+            `${percentText(prompt === 0 ? null : usage.cacheReadTokens / prompt)} of them from ` +
+            `its cache: ${moneyText(usage.costUsd)}.`;
       const hidden = request.parts.length - PARTS_AT_ONCE;
       element.replaceChildren(
         make(
@@ -75,14 +85,17 @@ export const requestPanel = (pageState: PageState): Panel => {
         make(
           'p',
           {},
-          `${groupDigits(shared.sharedBytes)} of ${groupDigits(shared.bytes)} bytes (${percentText(shared.bytes === 0 ? null : shared.sharedBytes / shared.bytes)}) begin as in the request before: a cache can keep that much. ${paid}`,
+          `${groupDigits(shared.sharedBytes)} of ${groupDigits(shared.bytes)} bytes ` +
+            `(${percentText(shared.bytes === 0 ? null : shared.sharedBytes / shared.bytes)}) ` +
+            `begin as in the request before: a cache can keep that much. ${paid}`,
         ),
         ...(hidden > 0
           ? [
               make(
                 'p',
                 { class: 'faint' },
-                `The first ${hidden} parts are not shown here; pawl show ${pageState.id} --at ${request.seq} --request prints all.`,
+                `The first ${hidden} parts are not shown here; pawl show ${pageState.id} ` +
+                  `--at ${request.seq} --request prints all.`,
               ),
             ]
           : []),

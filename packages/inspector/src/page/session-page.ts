@@ -1,4 +1,6 @@
-/** The page of one session: the machine at the left, the panels at the right, the timeline below. */
+/**
+ * The page of one session: the machine at the left, the panels at the right, the timeline below.
+ */
 
 import { groupDigits } from '@pawl/agent/platform/text';
 import { MARKER_KINDS, type MarkerKind, nextMarker } from '../model/session-history.js';
@@ -46,7 +48,11 @@ const keyHelp = (): HTMLDialogElement => {
     'dialog',
     { class: 'help', 'aria-label': 'Keys' },
     make('h2', {}, 'Keys'),
-    make('dl', {}, ...KEY_WORDS.flatMap(([keys, about]) => [make('dt', {}, keys), make('dd', {}, about)])),
+    make(
+      'dl',
+      {},
+      ...KEY_WORDS.flatMap(([keys, about]) => [make('dt', {}, keys), make('dd', {}, about)]),
+    ),
   );
   dialog.append(button('Close', {}, () => dialog.close()));
   return dialog;
@@ -184,7 +190,8 @@ export class SessionPage {
     const machine = this.#panels.machine.element;
     if (wide && machine.parentElement !== this.#side) this.#side.replaceChildren(machine);
     const shown = this.#panels[name].element;
-    if (this.#body.firstElementChild !== shown || this.#body.childElementCount !== 1) this.#open(name, shown);
+    if (this.#body.firstElementChild !== shown || this.#body.childElementCount !== 1)
+      this.#open(name, shown);
     this.#body.setAttribute('aria-labelledby', `tab-${name}`);
     for (const [tabName, tab] of this.#tabs) {
       tab.hidden = wide && tabName === 'machine';
@@ -209,7 +216,8 @@ export class SessionPage {
 
   #renderConnection(): void {
     const { history, connection, trouble } = this.#pageState;
-    const count = connection === 'loading' && history.seq > 0 ? ` ${plural(history.seq, 'event')}` : '';
+    const count =
+      connection === 'loading' && history.seq > 0 ? ` ${plural(history.seq, 'event')}` : '';
     this.#connection.textContent = `${CONNECTIONS[connection]}${count}`;
     this.#connection.className = `connection ${connection}`;
     this.#trouble.textContent = trouble;
@@ -222,7 +230,8 @@ export class SessionPage {
     const { usage } = session;
     this.#state.textContent = name;
     this.#state.className = `chip ${name}`;
-    const tokens = usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
+    const tokens =
+      usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
     const unknown = usage.unpriced > 0 ? '+?' : '';
     this.#facts.textContent = `${moneyText(usage.costUsd)}${unknown} · ${shortCount(tokens)} tokens`;
     const { dataset } = document.body;
@@ -238,7 +247,10 @@ export class SessionPage {
 const BINS_MAX = 400;
 const STRIP_PIXELS = 26;
 
-/** The states of the strip, a bar for a run of equal ones. In a long session a bar stands for several events. */
+/**
+ * The states of the strip, a bar for a run of equal ones. In a long session a bar stands for
+ * several events.
+ */
 const stripBars = (pageState: PageState): readonly SVGElement[] => {
   const { history } = pageState;
   const count = history.seq;
@@ -247,7 +259,8 @@ const stripBars = (pageState: PageState): readonly SVGElement[] => {
   let begin = 0;
   for (let bin = 0; bin < bins; bin++) {
     const name = history.stateAt(Math.ceil(((bin + 1) / bins) * count)).name;
-    const next = bin + 1 < bins ? history.stateAt(Math.ceil(((bin + 2) / bins) * count)).name : null;
+    const next =
+      bin + 1 < bins ? history.stateAt(Math.ceil(((bin + 2) / bins) * count)).name : null;
     if (next === name) continue;
     bars.push(
       draw('rect', {
@@ -325,7 +338,9 @@ class TimeTravel implements Panel {
       make(
         'div',
         { class: 'bar' },
-        button('|◀', { 'aria-label': 'First event', title: 'First event (Home)' }, () => pageState.go(0)),
+        button('|◀', { 'aria-label': 'First event', title: 'First event (Home)' }, () =>
+          pageState.go(0),
+        ),
         button('◀', { 'aria-label': 'Previous event', title: 'Previous event (←)' }, step(-1)),
         button('▶', { 'aria-label': 'Next event', title: 'Next event (→)' }, step(1)),
         this.#live,
@@ -374,7 +389,8 @@ class TimeTravel implements Panel {
 
   #fillJump(): void {
     const counts = new Map<MarkerKind, number>();
-    for (const { kind } of this.#pageState.history.markers) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+    for (const { kind } of this.#pageState.history.markers)
+      counts.set(kind, (counts.get(kind) ?? 0) + 1);
     const key = [...counts].join();
     if (key === this.#jumpKey) return;
     this.#jumpKey = key;
@@ -394,7 +410,16 @@ class TimeTravel implements Panel {
 
 /** The keys of the page. */
 
-type KeyCommand = 'first' | 'last' | 'next' | 'previous' | 'pin' | 'search' | 'larger' | 'smaller' | 'help';
+type KeyCommand =
+  | 'first'
+  | 'last'
+  | 'next'
+  | 'previous'
+  | 'pin'
+  | 'search'
+  | 'larger'
+  | 'smaller'
+  | 'help';
 
 type KeyAction =
   | { readonly kind: 'step'; readonly by: number }
@@ -447,7 +472,8 @@ const isTaken = (target: EventTarget | null, key: string): boolean => {
 
 /** The action of a key; null if it has none here. */
 const findKeyAction = (event: KeyboardEvent): KeyAction | null => {
-  if (event.ctrlKey || event.metaKey || event.altKey || isTaken(event.target, event.key)) return null;
+  if (event.ctrlKey || event.metaKey || event.altKey || isTaken(event.target, event.key))
+    return null;
   const steps = event.shiftKey ? 10 : 1;
   if (event.key === 'ArrowLeft') return { kind: 'step', by: -steps };
   if (event.key === 'ArrowRight') return { kind: 'step', by: steps };

@@ -48,7 +48,8 @@ const fillRow = (
   if (events !== undefined) events.textContent = String(seq);
   if (turnsCell !== undefined) turnsCell.textContent = String(turns);
   if (duration !== undefined) duration.textContent = durationText(endedAt - startedAt);
-  if (cost !== undefined) cost.textContent = `${moneyText(usage.costUsd)}${usage.unpriced > 0 ? '+?' : ''}`;
+  if (cost !== undefined)
+    cost.textContent = `${moneyText(usage.costUsd)}${usage.unpriced > 0 ? '+?' : ''}`;
 };
 
 const fillAll = async (rows: readonly Row[]): Promise<void> => {
@@ -58,7 +59,9 @@ const fillAll = async (rows: readonly Row[]): Promise<void> => {
     try {
       fillRow(row, await fetchJson<SessionSummary>(`data/${info.sessionId}/summary`));
     } catch (error) {
-      row.cells[0]?.replaceChildren(make('span', { class: 'faint' }, `can't be read: ${String(error)}`));
+      row.cells[0]?.replaceChildren(
+        make('span', { class: 'faint' }, `can't be read: ${String(error)}`),
+      );
     }
   }
 };
@@ -66,7 +69,11 @@ const fillAll = async (rows: readonly Row[]): Promise<void> => {
 export const showSessions = async (): Promise<void> => {
   const { sessions, version } = await fetchJson<SessionList>('sessions');
   const rows = sessions.map(createRow);
-  const field = make('input', { type: 'search', placeholder: 'Filter', 'aria-label': 'Filter the sessions' });
+  const field = make('input', {
+    type: 'search',
+    placeholder: 'Filter',
+    'aria-label': 'Filter the sessions',
+  });
   field.addEventListener('input', () => {
     const query = field.value.toLowerCase();
     for (const { element } of rows)
@@ -95,7 +102,11 @@ export const showSessions = async (): Promise<void> => {
           make(
             'table',
             { class: 'sessions' },
-            make('thead', {}, make('tr', {}, ...HEAD.map((text) => make('th', { scope: 'col' }, text)))),
+            make(
+              'thead',
+              {},
+              make('tr', {}, ...HEAD.map((text) => make('th', { scope: 'col' }, text))),
+            ),
             make('tbody', {}, ...rows.map(({ element }) => element)),
           ),
         ),

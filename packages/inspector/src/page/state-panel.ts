@@ -1,4 +1,7 @@
-/** The state at the selected entry: queue, budget, calls of the batch, and everything else as a tree. */
+/**
+ * The state at the selected entry: queue, budget, calls of the batch, and everything else as a
+ * tree.
+ */
 
 import type { Call } from '@pawl/agent/machine/call';
 import type { State } from '@pawl/agent/machine/state';
@@ -43,7 +46,12 @@ const budgetView = ({ session }: State): HTMLElement => {
       limits.usd === 'unlimited' ? '' : moneyText(Number(limits.usd)),
       getShare(usage.costUsd, limits.usd),
     ),
-    meter('Tokens', groupDigits(tokens), groupDigits(Number(limits.tokens)), getShare(tokens, limits.tokens)),
+    meter(
+      'Tokens',
+      groupDigits(tokens),
+      groupDigits(Number(limits.tokens)),
+      getShare(tokens, limits.tokens),
+    ),
     meter(
       'Rounds of this turn',
       String(turn.rounds),
@@ -88,7 +96,11 @@ const callsView = (state: State): HTMLElement | null =>
           make(
             'table',
             {},
-            make('tbody', {}, ...state.calls.map((call) => callRow(call, state.session.settings.workspace))),
+            make(
+              'tbody',
+              {},
+              ...state.calls.map((call) => callRow(call, state.session.settings.workspace)),
+            ),
           ),
         ),
       );
@@ -99,7 +111,9 @@ const queueView = ({ session: { queue } }: State): HTMLElement =>
     : make(
         'ol',
         { class: 'queue' },
-        ...queue.map(({ text, mode }) => make('li', {}, make('span', { class: 'tag' }, mode), ` ${text}`)),
+        ...queue.map(({ text, mode }) =>
+          make('li', {}, make('span', { class: 'tag' }, mode), ` ${text}`),
+        ),
       );
 
 /** Why it waits, in words. */
@@ -135,7 +149,10 @@ export const statePanel = (pageState: PageState): Panel => {
         make(
           'p',
           { class: 'faint' },
-          `${groupDigits(cache)} tokens in (${percentText(cache === 0 ? null : usage.cacheReadTokens / cache)} from the cache), ${groupDigits(usage.outputTokens)} out${usage.unpriced > 0 ? `; ${usage.unpriced} calls without a known price` : ''}`,
+          `${groupDigits(cache)} tokens in ` +
+            `(${percentText(cache === 0 ? null : usage.cacheReadTokens / cache)} from the ` +
+            `cache), ${groupDigits(usage.outputTokens)} ` +
+            `out${usage.unpriced > 0 ? `; ${usage.unpriced} calls without a known price` : ''}`,
         ),
         ...(calls === null ? [] : [calls]),
         make('h3', {}, 'Queue'),

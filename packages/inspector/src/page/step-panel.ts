@@ -1,9 +1,21 @@
-/** One step: the event, the edges that it took and the guards that decided, the actions, commands for the shell. */
+/**
+ * One step: the event, the edges that it took and the guards that decided, the actions, commands
+ * for the shell.
+ */
 
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Edge } from '@pawl/machine/kernel/table';
 import { type ValueDifference, valueDifferences } from '../model/session-history.js';
-import { button, clockText, copyCommand, dayText, JsonTree, make, plural, seqLink } from './elements.js';
+import {
+  button,
+  clockText,
+  copyCommand,
+  dayText,
+  JsonTree,
+  make,
+  plural,
+  seqLink,
+} from './elements.js';
 import type { PageState, Panel } from './page-state.js';
 
 const edgeRow = ({ from, to, event, when, then, as, kind }: Edge): HTMLElement =>
@@ -55,7 +67,8 @@ export const stepPanel = (pageState: PageState): Panel => {
       const { id, seq } = pageState;
       if (step === null) {
         const { createdAt, workspace, parent } = pageState.session.header;
-        const fork = parent === null ? '' : ` It is a fork of ${parent.sessionId} at ${parent.seq}.`;
+        const fork =
+          parent === null ? '' : ` It is a fork of ${parent.sessionId} at ${parent.seq}.`;
         element.replaceChildren(
           make('h2', {}, 'Before the first event'),
           make('p', {}, `The session was made on ${dayText(createdAt)} in ${workspace}.${fork}`),
@@ -104,7 +117,11 @@ const drawRow = ({ path, before, after }: ValueDifference): HTMLElement =>
     make('td', { class: 'added' }, valueText(after)),
   );
 
-const drawTable = (differences: readonly ValueDifference[], left: string, right: string): HTMLElement =>
+const drawTable = (
+  differences: readonly ValueDifference[],
+  left: string,
+  right: string,
+): HTMLElement =>
   make(
     'div',
     { class: 'scrolls', tabindex: 0, role: 'region', 'aria-label': 'Differences' },
@@ -146,7 +163,9 @@ export const changesPanel = (pageState: PageState): Panel => {
         make(
           'p',
           { class: 'faint' },
-          differences.length === 0 ? 'The states are equal.' : `${plural(differences.length, 'difference')}.`,
+          differences.length === 0
+            ? 'The states are equal.'
+            : `${plural(differences.length, 'difference')}.`,
         ),
         ...(differences.length === 0 ? [] : [drawTable(differences, `#${from}`, `#${seq}`)]),
         ...(rest > 0 ? [make('p', { class: 'faint' }, `${plural(rest, 'more difference')}.`)] : []),

@@ -29,7 +29,11 @@ const table = (
       'table',
       { class: 'figures' },
       make('thead', {}, make('tr', {}, ...head.map((text) => make('th', { scope: 'col' }, text)))),
-      make('tbody', {}, ...rows.map((cells) => make('tr', {}, ...cells.map((cell) => make('td', {}, cell))))),
+      make(
+        'tbody',
+        {},
+        ...rows.map((cells) => make('tr', {}, ...cells.map((cell) => make('td', {}, cell)))),
+      ),
     ),
   );
 
@@ -64,7 +68,8 @@ const ENDINGS: Readonly<Record<string, string>> = {
 };
 
 const endingText = ({ ending, why }: RequestFigures): string => {
-  if (ending === 'completed') return ENDINGS[why] ?? (why === '' ? 'completed' : `completed: ${why}`);
+  if (ending === 'completed')
+    return ENDINGS[why] ?? (why === '' ? 'completed' : `completed: ${why}`);
   return why === '' ? ending : `${ending}: ${why}`;
 };
 
@@ -87,7 +92,10 @@ class TimePanel implements Panel {
     this.#drawn?.waterfall.place(at);
   }
 
-  /** The place of the selected entry on the axis: where the span begins or ends that it began or ended. */
+  /**
+   * The place of the selected entry on the axis: where the span begins or ends that it began or
+   * ended.
+   */
   #findTime(spans: readonly TimeSpan[]): number {
     const { seq } = this.#pageState;
     const ended = spans.findLast(({ endSeq }) => endSeq !== null && endSeq <= seq);
@@ -177,7 +185,11 @@ class TimePanel implements Panel {
           make('span', { class: `swatch ${kind}` }),
           `${words[kind] ?? kind} `,
           make('strong', {}, durationText(ms)),
-          make('span', { class: 'faint' }, ` ${percentText(elapsedMs === 0 ? null : ms / elapsedMs)}`),
+          make(
+            'span',
+            { class: 'faint' },
+            ` ${percentText(elapsedMs === 0 ? null : ms / elapsedMs)}`,
+          ),
         ),
       ),
     );
@@ -247,7 +259,11 @@ class TimePanel implements Panel {
   }
 
   #states({ states }: SessionFigures): HTMLElement {
-    const rows = states.map(({ state, entered, totalMs }) => [state, String(entered), durationText(totalMs)]);
+    const rows = states.map(({ state, entered, totalMs }) => [
+      state,
+      String(entered),
+      durationText(totalMs),
+    ]);
     return table('States', ['state', 'entered', 'time'], rows);
   }
 }
@@ -297,7 +313,10 @@ const leftEdge = ({ startMs }: TimeSpan, axis: TimeAxis): number =>
 const rightEdge = ({ endMs }: TimeSpan, axis: TimeAxis): number =>
   NAME_PIXELS + axis.position(endMs) * (WIDTH - NAME_PIXELS);
 
-/** A session of thousands of spans has no more bars than there is room for: each of them costs time in every frame. */
+/**
+ * A session of thousands of spans has no more bars than there is room for: each of them costs time
+ * in every frame.
+ */
 const asBars = (placed: readonly Placed[], axis: TimeAxis): readonly Placed[] => {
   const bars: Placed[] = [];
   const lastOfRow = new Map<number, number>();
@@ -337,7 +356,11 @@ const bar = (
   go: (seq: number) => void,
 ): SVGRectElement => {
   const [start, end] = [leftEdge(span, axis), rightEdge(span, axis)];
-  const about = `${SPAN_WORDS[span.kind]}: ${[span.name, span.about].filter((text) => text !== '').join(' ')}, ${durationText(span.endMs - span.startMs)}, from #${span.startSeq}${span.ending === 'interrupted' ? ', interrupted' : ''}${count > 1 ? `, and ${count - 1} more` : ''}`;
+  const about =
+    `${SPAN_WORDS[span.kind]}: ` +
+    `${[span.name, span.about].filter((text) => text !== '').join(' ')}, ` +
+    `${durationText(span.endMs - span.startMs)}, from ` +
+    `#${span.startSeq}${span.ending === 'interrupted' ? ', interrupted' : ''}${count > 1 ? `, and ${count - 1} more` : ''}`;
   const rect = draw(
     'rect',
     {
@@ -360,7 +383,11 @@ type Waterfall = {
   place(ms: number): void;
 };
 
-const drawWaterfall = (spans: readonly TimeSpan[], axis: TimeAxis, go: (seq: number) => void): Waterfall => {
+const drawWaterfall = (
+  spans: readonly TimeSpan[],
+  axis: TimeAxis,
+  go: (seq: number) => void,
+): Waterfall => {
   let top = 0;
   const rows: SVGElement[] = [];
   for (const { name, kinds } of LANES) {

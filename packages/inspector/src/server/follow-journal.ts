@@ -1,9 +1,11 @@
 /**
- * Follows a journal that a process may be writing to, without its lock and without changing anything.
+ * Follows a journal that a process may be writing to, without its lock and without changing
+ * anything.
  *
  * 1. Yields only entries whose lines are whole and verified, each once, in order.
  * 2. An incomplete last line is read again later: its writer may be at work, or dead.
- * 3. The file is looked at when it changes, and from time to time, since not every file system tells of changes.
+ * 3. The file is looked at when it changes, and from time to time, since not every file system
+ *    tells of changes.
  */
 
 import { watch } from 'node:fs';
@@ -14,7 +16,10 @@ import { openRegular } from '@pawl/agent/platform/files';
 import type { AgentTypes, Entry, Header } from '@pawl/agent/ports/journal';
 import type { FeedPiece } from '../page-data-types.js';
 
-/** Time between two looks if nothing tells of changes, and the least time between two: a look costs an agent's process 0.5 ms. */
+/**
+ * Time between two looks if nothing tells of changes, and the least time between two: a look costs
+ * an agent's process 0.5 ms.
+ */
 const LOOK_AGAIN_MS = 1_000;
 const REST_MS = 125;
 
@@ -30,7 +35,8 @@ class Pass {
 
   static async begin(file: FileHandle, path: string, from: Point | null): Promise<Pass> {
     const { size } = await file.stat();
-    if (from === null) return new Pass(await JournalScan.beginOf<AgentTypes>('agent', file, path, size));
+    if (from === null)
+      return new Pass(await JournalScan.beginOf<AgentTypes>('agent', file, path, size));
     return new Pass(JournalScan.after<AgentTypes>(file, path, size, from));
   }
 
@@ -144,8 +150,8 @@ async function* followFile(
 }
 
 /**
- * The entries after `seq` of the journal at `path`, then each one that is added, until `signal` aborts. Rejects if the
- * file can't be read at all.
+ * The entries after `seq` of the journal at `path`, then each one that is added, until `signal`
+ * aborts. Rejects if the file can't be read at all.
  */
 export async function* followJournal(
   path: string,
@@ -164,7 +170,8 @@ export async function* followJournal(
       if (!signal.aborted) throw cannotRead(path, error);
     }
     if (signal.aborted || damaged) return;
-    // Another file stands in its place. A process that takes a session over copies its journal: then only new lines differ.
+    // Another file stands in its place. A process that takes a session over copies its journal:
+    // then only new lines differ.
     seen.seq = 0;
     yield { kind: 'restart' };
   }

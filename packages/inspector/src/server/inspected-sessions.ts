@@ -21,12 +21,18 @@ export type InspectorPlace = {
   readonly redactor: Redactor;
 };
 
-/** The stored sessions as the inspector shows them: read without locks, with secrets replaced. Writes nothing. */
+/**
+ * The stored sessions as the inspector shows them: read without locks, with secrets replaced.
+ * Writes nothing.
+ */
 export class InspectedSessions {
   readonly #place: InspectorPlace;
   readonly #store: InspectableStore;
   /** Summaries by session, each with the size of its journal at that time. */
-  readonly #summaries = new Map<string, { readonly size: number; readonly summary: SessionSummary }>();
+  readonly #summaries = new Map<
+    string,
+    { readonly size: number; readonly summary: SessionSummary }
+  >();
 
   constructor(place: InspectorPlace) {
     this.#place = place;
@@ -66,15 +72,22 @@ export class InspectedSessions {
     return summary;
   }
 
-  /** The fixed part of a session. Rejects for a session that is not the agent's, or can't be read. */
+  /**
+   * The fixed part of a session. Rejects for a session that is not the agent's, or can't be read.
+   */
   async session(sessionId: string): Promise<InspectedSession> {
     const { header } = await this.#store.replay(sessionId, { at: 0 });
     return this.#inspected(header);
   }
 
   /** The entries after `seq`, then each one that is added. */
-  async *feed(sessionId: string, seq: number, signal: AbortSignal): AsyncGenerator<FeedPiece, undefined> {
-    for await (const piece of followJournal(this.#getPath(sessionId), seq, signal)) yield this.#clean(piece);
+  async *feed(
+    sessionId: string,
+    seq: number,
+    signal: AbortSignal,
+  ): AsyncGenerator<FeedPiece, undefined> {
+    for await (const piece of followJournal(this.#getPath(sessionId), seq, signal))
+      yield this.#clean(piece);
   }
 
   /** The whole session as it is now, for a file. */

@@ -44,7 +44,11 @@ const json = (value: unknown): Answer => ({
   type: 'application/json',
   text: JSON.stringify(value),
 });
-const NOT_FOUND: Answer = { status: 404, type: 'text/plain', text: 'There is nothing at this address.\n' };
+const NOT_FOUND: Answer = {
+  status: 404,
+  type: 'text/plain',
+  text: 'There is nothing at this address.\n',
+};
 
 const send = (response: ServerResponse, { status, type, text }: Answer, policy: string): void => {
   response.writeHead(status, {
@@ -114,7 +118,11 @@ class InspectorPages {
   }
 
   /** Server-sent events: each message holds some entries, and its id is the seq of the last one. */
-  async #feed(sessionId: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #feed(
+    sessionId: string,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     const signal = AbortSignal.any([gone.signal, this.#closing.signal]);

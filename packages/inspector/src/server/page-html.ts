@@ -7,8 +7,8 @@ const EMPTY = '<script type="application/json" id="exported">null</script>';
 const CONNECTS = "connect-src 'self'";
 
 /**
- * JSON that can stand inside of a script element: no text of a session ends the element, and none reorders what an editor
- * shows of the file.
+ * JSON that can stand inside of a script element: no text of a session ends the element, and none
+ * reorders what an editor shows of the file.
  */
 const insideScript = (value: unknown): string =>
   JSON.stringify(value).replace(
@@ -16,7 +16,9 @@ const insideScript = (value: unknown): string =>
     (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 
-/** The page with the session inside; it makes no request. Throws if `page` is not the built page. */
+/**
+ * The page with the session inside; it makes no request. Throws if `page` is not the built page.
+ */
 export const pageWith = (page: string, session: ExportedSession): string => {
   if (!page.includes(EMPTY) || !page.includes(CONNECTS))
     throw new Error('The page of the inspector is damaged: install Pawl again.');
@@ -27,4 +29,5 @@ export const pageWith = (page: string, session: ExportedSession): string => {
 
 /** The policy that the page itself demands, for the header of the server's answer. */
 export const readPolicy = (page: string): string =>
-  /<meta http-equiv="Content-Security-Policy" content="([^"]*)">/.exec(page)?.[1] ?? "default-src 'none'";
+  /<meta http-equiv="Content-Security-Policy" content="([^"]*)">/.exec(page)?.[1] ??
+  "default-src 'none'";

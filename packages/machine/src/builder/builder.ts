@@ -1,11 +1,14 @@
 /**
- * Builds a machine by calls, for programs whose states are plain names and whose memory is one context object.
+ * Builds a machine by calls, for programs whose states are plain names and whose memory is one
+ * context object.
  *
  * 1. It compiles to the same edges as a table and runs on the same stepper.
- * 2. Exact sources are tried before `'*'`, both in the order of registration. The first whose guard holds is taken.
- * 3. A transition runs onExit, its action and onEnter, in this order; an internal one runs only its action. Then
- *    transitions without an event follow until none applies, at most 100.
- * 4. A callback that throws leaves the state unchanged, and the context too unless a callback has mutated it.
+ * 2. Exact sources are tried before `'*'`, both in the order of registration. The first whose guard
+ *    holds is taken.
+ * 3. A transition runs onExit, its action and onEnter, in this order; an internal one runs only its
+ *    action. Then transitions without an event follow until none applies, at most 100.
+ * 4. A callback that throws leaves the state unchanged, and the context too unless a callback has
+ *    mutated it.
  */
 
 import { type CompiledTable, compileTable, stepper } from '../kernel/machine.js';
@@ -72,14 +75,20 @@ export type BuiltMachine<S extends string, E extends HasType, C> = MachineDescri
 type MachineBuilder<S extends string, E extends HasType, C, R> = {
   /** Optional for a state without callbacks. The last call for a name counts. */
   state(name: S, options?: StateOptions<C, R>): MachineBuilder<S, E, C, R>;
-  /** `event`: one type or several. Guard and action receive exactly these. `to: '*'` keeps the current state. */
+  /**
+   * `event`: one type or several. Guard and action receive exactly these. `to: '*'` keeps the
+   * current state.
+   */
   transition<const T extends E['type']>(
     from: From<S>,
     event: T | readonly T[],
     to: S | '*',
     options?: TransitionOptions<EventOf<E, T>, C, R>,
   ): MachineBuilder<S, E, C, R>;
-  /** A transition without an event. Its guard is tried when the state is entered and after events that stay. */
+  /**
+   * A transition without an event. Its guard is tried when the state is entered and after events
+   * that stay.
+   */
   always(from: From<S>, to: S, options?: AlwaysOptions<C, R>): MachineBuilder<S, E, C, R>;
   /** States where a run ends. Only transitions that name them leave them, not those from `'*'`. */
   terminal(...names: readonly S[]): MachineBuilder<S, E, C, R>;
@@ -92,7 +101,12 @@ type MachineBuilder<S extends string, E extends HasType, C, R> = {
 /** Callbacks return the next context and change nothing. */
 export type StateMachine<S extends string, E extends HasType, C> = MachineBuilder<S, E, C, C>;
 /** Callbacks change the context, which stays the same object. */
-export type MutableStateMachine<S extends string, E extends HasType, C> = MachineBuilder<S, E, C, void>;
+export type MutableStateMachine<S extends string, E extends HasType, C> = MachineBuilder<
+  S,
+  E,
+  C,
+  void
+>;
 
 /** One call of `transition` or `always`. */
 type Registration<S, C, R> = {
@@ -117,7 +131,10 @@ type MachinePlan<S extends string, C, R> = {
 
 /** State and context as one state of the stepper. */
 type PlannedState<S, C> = { readonly name: S; readonly context: C };
-type Move<S, C> = (state: PlannedState<S, C>, event: HasType) => MoveResult<PlannedState<S, C>, never>;
+type Move<S, C> = (
+  state: PlannedState<S, C>,
+  event: HasType,
+) => MoveResult<PlannedState<S, C>, never>;
 type PlannedBranch<S, C> = {
   readonly when?: (state: PlannedState<S, C>, event: HasType) => boolean;
   readonly to?: S;
@@ -127,7 +144,10 @@ type PlannedBranch<S, C> = {
   | { readonly then?: undefined; readonly stay: Move<S, C> }
 );
 
-/** START: the event that enters a state. UNMATCHED: marks the branch taken when no transition applies. */
+/**
+ * START: the event that enters a state. UNMATCHED: marks the branch taken when no transition
+ * applies.
+ */
 const START = '\0start';
 const UNMATCHED = '\0unmatched';
 /** Whether the edge comes from a registration. */
@@ -146,21 +166,32 @@ const listSources = <S extends string>(from: From<S>): readonly S[] | '*' => {
   return from === '*' ? '*' : [from as S];
 };
 
-/** Registrations for a state and event in the order of trial: those that name the state, then those for `*`. */
+/**
+ * Registrations for a state and event in the order of trial: those that name the state, then those
+ * for `*`.
+ */
 const rowsFor = <S extends string, C, R>(
   plan: MachinePlan<S, C, R>,
   state: S,
   event: string | null,
 ): readonly Registration<S, C, R>[] => {
-  const rows = plan.rows.filter(({ events }) => (event === null ? events === null : events?.includes(event)));
+  const rows = plan.rows.filter(({ events }) =>
+    event === null ? events === null : events?.includes(event),
+  );
   const exact = rows.filter(({ from }) => from !== '*' && from.includes(state));
   return plan.ends.has(state) ? exact : [...exact, ...rows.filter(({ from }) => from === '*')];
 };
 
 /** All states mentioned, in that order, the initial one first. */
-const stateNames = <S extends string, C, R>(plan: MachinePlan<S, C, R>, initial: S): readonly S[] => {
+const stateNames = <S extends string, C, R>(
+  plan: MachinePlan<S, C, R>,
+  initial: S,
+): readonly S[] => {
   const { rows, states, ends, errors } = plan;
-  const used = rows.flatMap(({ from, to }) => [...(from === '*' ? [] : from), ...(to === '*' ? [] : [to])]);
+  const used = rows.flatMap(({ from, to }) => [
+    ...(from === '*' ? [] : from),
+    ...(to === '*' ? [] : [to]),
+  ]);
   // These two sets hold only names of states.
   const marked = [...ends, ...errors] as S[];
   return [...new Set([initial, ...states.keys(), ...used, ...marked])];
@@ -179,10 +210,17 @@ const compilePlan = <S extends string, C, R>(
   const events = eventNames(plan);
   const listBranches = (state: S, event: string | null): readonly PlannedBranch<S, C>[] =>
     rowsFor(plan, state, event).map((row) => compileRow(state, row));
-  const unmatched: Move<S, C> = (state) => ({ state, actions: NONE, late: 'no transition applies' });
+  const unmatched: Move<S, C> = (state) => ({
+    state,
+    actions: NONE,
+    late: 'no transition applies',
+  });
   const row = (name: S) => ({
     on: Object.fromEntries([
-      ...events.map((event) => [event, [...listBranches(name, event), { as: UNMATCHED, stay: unmatched }]]),
+      ...events.map((event) => [
+        event,
+        [...listBranches(name, event), { as: UNMATCHED, stay: unmatched }],
+      ]),
       [START, [{ as: '', stay: (state: PlannedState<S, C>) => ({ state, actions: NONE }) }]],
     ]),
     always: listBranches(name, null),
@@ -202,7 +240,8 @@ const describePlan = <S extends string, C, R>(
 ) => {
   const events = eventNames(plan);
   const edges = Object.freeze(all.filter(isRegistered));
-  const goesOn = (state: S): boolean => rowsFor(plan, state, null).some(({ guard }) => guard === undefined);
+  const goesOn = (state: S): boolean =>
+    rowsFor(plan, state, null).some(({ guard }) => guard === undefined);
   const transient = names.filter(goesOn);
   return {
     edges,
@@ -243,10 +282,14 @@ const settled = <T>(returned: T): T => {
   if (typeof returned !== 'object' || returned === null || !('then' in returned)) return returned;
   if (typeof returned.then !== 'function') return returned;
   Promise.resolve(returned).catch(() => undefined); // nothing is lost: the step has failed already
-  throw new TypeError('it returned a Promise; callbacks are synchronous: wait before you send the event');
+  throw new TypeError(
+    'it returned a Promise; callbacks are synchronous: wait before you send the event',
+  );
 };
 
-/** The context after onExit or onEnter of a state. `by`: the event and the label of the transition. */
+/**
+ * The context after onExit or onEnter of a state. `by`: the event and the label of the transition.
+ */
 const cross = <S extends string, C, R>(
   plan: MachinePlan<S, C, R>,
   callback: 'onExit' | 'onEnter',
@@ -288,7 +331,9 @@ const compileArrow = <S extends string, C, R>(
   const name = callbackName(action);
   const act = (event: HasType, context: C, by: Taken): C => {
     if (action === undefined) return context;
-    return call('action', { state: from, ...by }, () => plan.next(context, settled(action(event, context))));
+    return call('action', { state: from, ...by }, () =>
+      plan.next(context, settled(action(event, context))),
+    );
   };
   if (row.internal === 'yes') {
     const stay = ({ context }: PlannedState<S, C>, event: HasType) =>
@@ -319,7 +364,12 @@ const finish = <S extends string, E extends HasType, C, R>(
     const type = event === START_EVENT ? null : event.type;
     if (fault !== undefined) throw new EndlessTransitions(fault.state, type, fault.why);
     const { name, context } = step.state;
-    return { state: name, context, path: step.path.filter(isRegistered), diagnostics: step.diagnostics };
+    return {
+      state: name,
+      context,
+      path: step.path.filter(isRegistered),
+      diagnostics: step.diagnostics,
+    };
   };
   const settleIn = (name: S, context: C): BuilderStep<S, C> =>
     show(advance({ name, context }, START_EVENT), START_EVENT);
@@ -327,9 +377,16 @@ const finish = <S extends string, E extends HasType, C, R>(
     ...described,
     step(state: S, context: C, event: E): BuilderStep<S, C> {
       const type = typeIn(event);
-      if (type !== null && known.has(type)) return show(advance({ name: state, context }, event), event);
-      const unknown = { kind: 'late', why: 'no transition of this machine has such an event' } as const;
-      const untyped = { kind: 'malformed', why: 'it is no event: it has no type that is a text' } as const;
+      if (type !== null && known.has(type))
+        return show(advance({ name: state, context }, event), event);
+      const unknown = {
+        kind: 'late',
+        why: 'no transition of this machine has such an event',
+      } as const;
+      const untyped = {
+        kind: 'malformed',
+        why: 'it is no event: it has no type that is a text',
+      } as const;
       const diagnostic = { ...(type === null ? untyped : unknown), state, event: type ?? '' };
       return { state, context, path: [], diagnostics: [diagnostic] };
     },
@@ -348,13 +405,8 @@ const finish = <S extends string, E extends HasType, C, R>(
 const builder = <S extends string, E extends HasType, C, R>(
   next: MachinePlan<S, C, R>['next'],
 ): MachineBuilder<S, E, C, R> => {
-  const plan: MachinePlan<S, C, R> = {
-    rows: [],
-    states: new Map(),
-    ends: new Set(),
-    errors: new Set(),
-    next,
-  };
+  const [ends, errors] = [new Set<S>(), new Set<S>()];
+  const plan: MachinePlan<S, C, R> = { rows: [], states: new Map(), ends, errors, next };
   let phase: 'open' | 'frozen' = 'open';
   const register = (what: string, work: () => void): MachineBuilder<S, E, C, R> => {
     if (phase === 'frozen') throw new MachineFrozen(what);
@@ -367,7 +419,9 @@ const builder = <S extends string, E extends HasType, C, R>(
     return register(what, () => {
       const keepsState = to === '*' || (from !== '*' && from.every((name) => name === to));
       if (internal === 'yes' && !keepsState)
-        throw new BadRegistration(`${what} is internal, so it can't lead elsewhere: give '*' as its target`);
+        throw new BadRegistration(
+          `${what} is internal, so it can't lead elsewhere: give '*' as its target`,
+        );
       plan.rows.push(row);
     });
   };
@@ -380,7 +434,7 @@ const builder = <S extends string, E extends HasType, C, R>(
         to,
         label,
         internal: internal === true ? 'yes' : 'no',
-        // A transition is tried only for the events that it names, and its callbacks take exactly these.
+        // A transition is tried only for the events that its callbacks take.
         guard: guard as Registration<S, C, R>['guard'],
         action: action as Registration<S, C, R>['action'], // as above
       });
@@ -392,8 +446,10 @@ const builder = <S extends string, E extends HasType, C, R>(
         to,
         label,
         internal: 'no',
-        guard: guard && rename(callbackName(guard), (_event: HasType, context: C) => guard(context)),
-        action: action && rename(callbackName(action), (_event: HasType, context: C) => action(context)),
+        guard:
+          guard && rename(callbackName(guard), (_event: HasType, context: C) => guard(context)),
+        action:
+          action && rename(callbackName(action), (_event: HasType, context: C) => action(context)),
       });
     },
     terminal: (...names) =>
@@ -422,8 +478,11 @@ export const stateMachine = <S extends string, E extends HasType, C>(): StateMac
   builder<S, E, C, C>((_context, returned) => returned);
 
 /** Begins a machine whose callbacks change the given context. Their return values are ignored. */
-export const mutableStateMachine = <S extends string, E extends HasType, C>(): MutableStateMachine<S, E, C> =>
-  builder<S, E, C, void>((context) => context);
+export const mutableStateMachine = <S extends string, E extends HasType, C>(): MutableStateMachine<
+  S,
+  E,
+  C
+> => builder<S, E, C, void>((context) => context);
 
 /** A pair of state and event. */
 export type Pair<S extends string> = { readonly state: S; readonly event: string };
@@ -465,7 +524,8 @@ const createReport = <S extends string>(table: {
 }): BuildReport<S> => {
   const { initial, states, ends, transient, events, edges } = table;
   const reachable = new Set<string>([initial]);
-  for (const state of reachable) for (const edge of edges) if (edge.from === state) reachable.add(edge.to);
+  for (const state of reachable)
+    for (const edge of edges) if (edge.from === state) reachable.add(edge.to);
   const has = new Set(edges.map(({ from, event }) => JSON.stringify([from, event])));
   return {
     unreachable: states.filter((state) => !reachable.has(state)),
@@ -502,7 +562,8 @@ export class MachineBusy extends Error {
   override readonly name = 'MachineBusy';
   constructor(what: string) {
     super(
-      `${what} from inside a step: let a source or a listener do it, or return the change from the callback`,
+      `${what} from inside a step: let a source or a listener do it, or return the change ` +
+        'from the callback',
     );
   }
 }
@@ -579,7 +640,9 @@ export class CallbackFailed extends Error {
     const { state, event, label } = place;
     const reason = cause instanceof Error ? cause.message : String(cause);
     const what = label === '' ? callback : `${callback} of ${label}`;
-    super(`${what} failed in ${state}${event === null ? '' : ` on ${event}`}: ${reason}`, { cause });
+    super(`${what} failed in ${state}${event === null ? '' : ` on ${event}`}: ${reason}`, {
+      cause,
+    });
     this.callback = callback;
     this.state = state;
     this.event = event;

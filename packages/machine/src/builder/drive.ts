@@ -1,10 +1,12 @@
 /**
- * Drivers of a built machine: `run` and `runAsync` ask a source for the next event, `startMachine` takes events that are
- * sent.
+ * Drivers of a built machine: `run` and `runAsync` ask a source for the next event, `startMachine`
+ * takes events that are sent.
  *
  * 1. Steps run one at a time. A step that throws changes nothing.
- * 2. A source without progress is an error: at most `maxUnmatched` events in a row may have no transition.
- * 3. Listeners run after the step, each with one entry at a time. No listener can stop the machine or another listener.
+ * 2. A source without progress is an error: at most `maxUnmatched` events in a row may have no
+ *    transition.
+ * 3. Listeners run after the step, each with one entry at a time. No listener can stop the machine
+ *    or another listener.
  */
 
 import { typeIn } from '../kernel/shape.js';
@@ -24,7 +26,10 @@ const WAITING_MAX = 100;
 
 /** Returns the next event for the state and context. null or undefined ends the run. */
 export type Source<S extends string, C, E> = (state: S, context: C) => E | null | undefined;
-export type AsyncSource<S extends string, C, E> = (state: S, context: C) => Promise<E | null | undefined>;
+export type AsyncSource<S extends string, C, E> = (
+  state: S,
+  context: C,
+) => Promise<E | null | undefined>;
 
 export type RunOptions<S extends string, C> = {
   /** The first state; default is the machine's initial state. */
@@ -60,7 +65,8 @@ const begin = <S extends string, E extends HasType, C>(
     isOver: () => machine.isTerminal(now.state),
     take(event: E): void {
       const stepped = machine.step(now.state, now.context, event);
-      for (const diagnostic of stepped.diagnostics) options.onDiagnostic?.(diagnostic, stepped.context);
+      for (const diagnostic of stepped.diagnostics)
+        options.onDiagnostic?.(diagnostic, stepped.context);
       unmatched = stepped.path.length > 0 ? 0 : unmatched + 1;
       if (unmatched >= most) throw new UnmatchedEvents(now.state, eventName(event), unmatched);
       now = { state: stepped.state, context: stepped.context };
@@ -69,8 +75,8 @@ const begin = <S extends string, E extends HasType, C>(
 };
 
 /**
- * Runs until a terminal state or the end of the source. Throws CallbackFailed, UnmatchedEvents, EndlessTransitions and
- * the errors of the source.
+ * Runs until a terminal state or the end of the source. Throws CallbackFailed, UnmatchedEvents,
+ * EndlessTransitions and the errors of the source.
  */
 export const run = <S extends string, E extends HasType, C>(
   machine: BuiltMachine<S, E, C>,
@@ -138,9 +144,15 @@ export type StartOptions<S extends string> = {
 export type RunningMachine<S extends string, E extends HasType, C> = {
   readonly state: S;
   readonly context: C;
-  /** Throws like the machine's `step`, and then changes nothing. An event without a transition is a diagnostic. */
+  /**
+   * Throws like the machine's `step`, and then changes nothing. An event without a transition is a
+   * diagnostic.
+   */
   send(event: E): BuilderStep<S, C>;
-  /** Goes to a state if some transition leads there, regardless of event and guard; else throws IllegalTransition. */
+  /**
+   * Goes to a state if some transition leads there, regardless of event and guard; else throws
+   * IllegalTransition.
+   */
   transitionTo(to: S, reason?: string): void;
   /** Goes to any state. The history marks it as forced. */
   forceTransition(to: S, reason: string): void;
@@ -175,7 +187,8 @@ const openListenerQueue = <S extends string>(
   };
   const work = async (): Promise<void> => {
     try {
-      for (let entry = waiting.shift(); entry !== undefined; entry = waiting.shift()) await listener(entry);
+      for (let entry = waiting.shift(); entry !== undefined; entry = waiting.shift())
+        await listener(entry);
       if (status === 'busy') status = 'idle';
     } catch (thrown) {
       giveUp(`it threw: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
@@ -196,7 +209,9 @@ const openListenerQueue = <S extends string>(
 
 /** The history and its listeners. */
 const openHistory = <S extends string>(options: StartOptions<S>) => {
-  const past = ringBuffer<HistoryEntry<S>>(atLeastOne('historyMax', options.historyMax ?? HISTORY_MAX));
+  const past = ringBuffer<HistoryEntry<S>>(
+    atLeastOne('historyMax', options.historyMax ?? HISTORY_MAX),
+  );
   const waitingMax = atLeastOne('waitingMax', options.waitingMax ?? WAITING_MAX);
   const ears = new Set<ListenerQueue<S>>();
   let enteredAtMs = options.now();
@@ -247,13 +262,16 @@ export const startMachine = <S extends string, E extends HasType, C>(
   };
   const follow = (path: BuilderStep<S, C>['path']): void => {
     for (const { from, to, event, as, kind } of path) {
+      if (kind !== 'go') continue;
       // The ends of a machine's edges are states of it.
-      if (kind === 'go') add({ from: from as S, to: to as S, event, label: as, forced: 'no', reason: null });
+      add({ from: from as S, to: to as S, event, label: as, forced: 'no', reason: null });
     }
   };
   const moveTo = (to: S, forced: 'no' | 'yes', reason: string | null): void => {
     const from = current.state;
-    const { path } = stepOnce(`a transition to ${to}`, () => machine.move(from, current.context, to));
+    const { path } = stepOnce(`a transition to ${to}`, () =>
+      machine.move(from, current.context, to),
+    );
     add({ from, to, event: null, label: '', forced, reason });
     follow(path);
   };

@@ -1,8 +1,8 @@
 /**
  * Explores every path through a finite model, breadth first.
  *
- * 1. Nodes with the same key are one node, and are expanded once. The model promises that the key has everything that
- *    decides the node's future.
+ * 1. Nodes with the same key are one node, and are expanded once. The model promises that the key
+ *    has everything that decides the node's future.
  * 2. A violation is reported with a shortest path to any violation.
  * 3. Goals are checked when all nodes are known: each node must reach a node where the goal holds.
  * 4. An expanded node is dropped. Only 8 bytes, its fingerprint and its arcs are kept.
@@ -22,7 +22,10 @@ export type FiniteModel<N, L> = {
   /** The next node, and the faults of the step. The identical node means that nothing changed. */
   readonly next: (node: N, label: L) => { readonly node: N; readonly faults: readonly string[] };
   readonly key: (node: N) => string;
-  /** Faults of a node, checked once, when a step finds it: for checks that cost too much for every step. */
+  /**
+   * Faults of a node, checked once, when a step finds it: for checks that cost too much for every
+   * step.
+   */
   readonly findFaults: (node: N, from: N, label: L) => readonly string[];
   /** At most eight. */
   readonly goals: readonly Goal<N, L>[];
@@ -48,7 +51,10 @@ type ExplorationLimits = {
 const WATCHED_EVERY = 10_000;
 const NONE: readonly never[] = [];
 
-export const explore = <N, L>(model: FiniteModel<N, L>, limits: ExplorationLimits): Exploration<L> => {
+export const explore = <N, L>(
+  model: FiniteModel<N, L>,
+  limits: ExplorationLimits,
+): Exploration<L> => {
   const search = new Search(model);
   let depth = 0;
   let levelEnd = 1;
@@ -58,7 +64,13 @@ export const explore = <N, L>(model: FiniteModel<N, L>, limits: ExplorationLimit
       levelEnd = search.states;
     }
     if (search.states > limits.statesMax)
-      return { states: search.states, steps: search.steps, depth, complete: false, violation: null };
+      return {
+        states: search.states,
+        steps: search.steps,
+        depth,
+        complete: false,
+        violation: null,
+      };
     const violation = search.expand(index);
     const { states, steps } = search;
     if (violation !== null)
@@ -102,7 +114,8 @@ class Search<N, L> {
       const label = possible[place] as L; // inside the list
       this.steps += 1;
       const taken = next(node, label);
-      if (taken.faults.length > 0) return { faults: taken.faults, path: [...this.#pathTo(index), label] };
+      if (taken.faults.length > 0)
+        return { faults: taken.faults, path: [...this.#pathTo(index), label] };
       if (taken.node === node) continue;
       const count = this.states;
       const target = this.#number(taken.node, index, place);
@@ -121,7 +134,11 @@ class Search<N, L> {
   deadEnd(): ViolationPath<L> | null {
     for (const [number, { name }] of this.#model.goals.entries()) {
       const bit = 1 << number;
-      const reached = this.#arcs.reaching(this.states, (node) => ((this.#holds[node] ?? 0) & bit) !== 0, bit);
+      const reached = this.#arcs.reaching(
+        this.states,
+        (node) => ((this.#holds[node] ?? 0) & bit) !== 0,
+        bit,
+      );
       const lost = reached.indexOf(0);
       if (lost >= 0) return { faults: [`out of reach: ${name}`], path: this.#pathTo(lost) };
     }
@@ -157,7 +174,10 @@ class Search<N, L> {
   }
 }
 
-const markBits = <N, L>(goals: readonly Goal<N, L>[], isMarked: (goal: Goal<N, L>) => boolean): number =>
+const markBits = <N, L>(
+  goals: readonly Goal<N, L>[],
+  isMarked: (goal: Goal<N, L>) => boolean,
+): number =>
   goals.reduce((marks, goal, number) => (isMarked(goal) ? marks | (1 << number) : marks), 0);
 
 /**
@@ -189,7 +209,10 @@ export class ArcList {
     this.#marks[this.#size++] = marks;
   }
 
-  /** Finds the nodes that reach a target by arcs with `mark`. The result has 1 for each of them, else 0. */
+  /**
+   * Finds the nodes that reach a target by arcs with `mark`. The result has 1 for each of them,
+   * else 0.
+   */
   reaching(nodes: number, isTarget: (node: number) => boolean, mark: number): Uint8Array {
     const { firsts, sources } = this.#reversed(nodes, mark);
     const reached = new Uint8Array(nodes);
@@ -213,7 +236,10 @@ export class ArcList {
   }
 
   /** The arcs with `mark`, reversed and sorted by target. */
-  #reversed(nodes: number, mark: number): { readonly firsts: Uint32Array; readonly sources: Uint32Array } {
+  #reversed(
+    nodes: number,
+    mark: number,
+  ): { readonly firsts: Uint32Array; readonly sources: Uint32Array } {
     const firsts = new Uint32Array(nodes + 1);
     const visit = (take: (source: number, target: number) => void): void => {
       for (let node = 0; node < this.#nodes; node++) {
@@ -226,7 +252,8 @@ export class ArcList {
     visit((_, target) => {
       firsts[target + 1] = (firsts[target + 1] ?? 0) + 1;
     });
-    for (let node = 0; node < nodes; node++) firsts[node + 1] = (firsts[node + 1] ?? 0) + (firsts[node] ?? 0);
+    for (let node = 0; node < nodes; node++)
+      firsts[node + 1] = (firsts[node + 1] ?? 0) + (firsts[node] ?? 0);
     const sources = new Uint32Array(firsts[nodes] ?? 0);
     const next = firsts.slice();
     visit((source, target) => {
@@ -249,7 +276,8 @@ const doubled = (numbers: Uint32Array): Uint32Array<ArrayBuffer> => {
  * Set of 64-bit fingerprints of texts: 12 bytes a text, whatever its length.
  *
  * 1. A new text gets the next number, from 0. The same text always gives the same number.
- * 2. Two different texts share a number with a probability of n² / 2⁶⁵ over n texts: for ten million, 3 in a million.
+ * 2. Two different texts share a number with a probability of n² / 2⁶⁵ over n texts: for ten
+ *    million, 3 in a million.
  */
 export class FingerprintSet {
   #low = new Uint32Array(1 << 10);
@@ -309,7 +337,10 @@ export class FingerprintSet {
   }
 }
 
-/** Spreads a change of any bit over all of them (the last step of MurmurHash3); as an unsigned number. */
+/**
+ * Spreads a change of any bit over all of them (the last step of MurmurHash3); as an unsigned
+ * number.
+ */
 const mix = (bits: number): number => {
   let mixed = bits ^ (bits >>> 16);
   mixed = Math.imul(mixed, 0x85ebca6b);

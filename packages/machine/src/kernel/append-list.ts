@@ -2,7 +2,8 @@
  * An append-only list. Each list is a view: a shared buffer and a length.
  *
  * 1. Appending to the newest view is O(1) and shares everything; older views stay valid.
- * 2. Appending to an older view starts a new segment that points at its parent: a fork is O(1), too.
+ * 2. Appending to an older view starts a new segment that points at its parent: a fork is O(1),
+ *    too.
  * 3. The buffer is private, so nothing can write to it or freeze it: a view is a value.
  */
 export class AppendList<T> {
@@ -11,7 +12,12 @@ export class AppendList<T> {
   readonly #buffer: T[];
   readonly length: number;
 
-  private constructor(parent: AppendList<T> | undefined, base: number, buffer: T[], length: number) {
+  private constructor(
+    parent: AppendList<T> | undefined,
+    base: number,
+    buffer: T[],
+    length: number,
+  ) {
     this.#parent = parent;
     this.#base = base;
     this.#buffer = buffer;
@@ -55,7 +61,8 @@ export class AppendList<T> {
     let end = this.length;
     for (let log: AppendList<T> | undefined = this; log !== undefined; log = log.#parent) {
       for (let index = Math.max(start, log.#base); index < end; index++) {
-        items[index - start] = log.#buffer[index - log.#base] as T; // a view never ends behind its buffer
+        // a view never ends behind its buffer
+        items[index - start] = log.#buffer[index - log.#base] as T;
       }
       end = log.#base;
     }

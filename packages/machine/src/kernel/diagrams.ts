@@ -4,7 +4,10 @@ import type { Edge, MachineDescription } from './table.js';
 
 const LABELS_MAX = 4;
 
-/** Label of one edge: its event, else its guard; empty for an edge that has neither and does nothing. */
+/**
+ * Label of one edge: its event, else its guard; empty for an edge that has neither and does
+ * nothing.
+ */
 const edgeLabel = ({ event, when, then }: Edge): string => {
   if (event !== null) return event;
   if (when !== '') return `[${when}]`;
@@ -32,13 +35,16 @@ export const mermaid = (machine: MachineDescription): string => {
   }
   for (const end of machine.ends) lines.push(`  ${end} --> [*]`);
   if (machine.transient.length > 0)
-    lines.push('  classDef passed stroke-dasharray: 4 4', `  class ${machine.transient.join(',')} passed`);
+    lines.push(
+      '  classDef passed stroke-dasharray: 4 4',
+      `  class ${machine.transient.join(',')} passed`,
+    );
   return lines.join('\n');
 };
 
 /**
- * One row per edge, in the order of trial; then the ignored pairs with their reasons. `asked`: what each edge asks for, by
- * its id, as one more column.
+ * One row per edge, in the order of trial; then the ignored pairs with their reasons. `asked`: what
+ * each edge asks for, by its id, as one more column.
  */
 export const markdownTable = (
   machine: MachineDescription,
@@ -47,7 +53,11 @@ export const markdownTable = (
   const column = (text: string): string => (asked === undefined ? '' : ` ${text} |`);
   const rows = machine.edges.map((edge) => {
     const to = edge.kind === 'stay' ? 'stays' : edge.to;
-    return `| ${edge.from} | ${edge.event ?? '–'} | ${edge.when} | ${edge.as === '' ? to : `${to} (${edge.as})`} | ${edge.then} |${column(asked?.[edge.id] ?? '')}`;
+    return (
+      `| ${edge.from} | ${edge.event ?? '–'} | ${edge.when} | ` +
+      `${edge.as === '' ? to : `${to} (${edge.as})`} | ${edge.then} ` +
+      `|${column(asked?.[edge.id] ?? '')}`
+    );
   });
   const ignored = machine.ignored.map(
     (pair) => `| ${pair.state} | ${pair.event} | ${pair.ignore} | ${pair.why} |`,
@@ -59,7 +69,13 @@ export const markdownTable = (
     ...rows,
   ];
   if (ignored.length === 0) return arrows.join('\n');
-  return [...arrows, '', '| in | event | ignored as | because |', '|---|---|---|---|', ...ignored].join('\n');
+  return [
+    ...arrows,
+    '',
+    '| in | event | ignored as | because |',
+    '|---|---|---|---|',
+    ...ignored,
+  ].join('\n');
 };
 
 /** The edges as plain JSON, with the names and their one-line documentation. */

@@ -1,4 +1,7 @@
-/** Makes a machine from its table: the table is compiled into look-ups once, and each step follows them. */
+/**
+ * Makes a machine from its table: the table is compiled into look-ups once, and each step follows
+ * them.
+ */
 
 import { faultIn, typeIn } from './shape.js';
 import type {
@@ -19,8 +22,8 @@ import type {
 
 export type Machine<S extends HasName, E extends HasType, A> = MachineDescription & {
   /**
-   * Pure and total: same state and event, same result; never throws. A value that is not an event of the machine
-   * changes nothing and leaves a diagnostic of the kind `malformed`.
+   * Pure and total: same state and event, same result; never throws. A value that is not an event
+   * of the machine changes nothing and leaves a diagnostic of the kind `malformed`.
    */
   step(state: S, event: E): Step<S, A>;
   /** As `step`, for events that were checked before, such as those of a journal. */
@@ -28,8 +31,8 @@ export type Machine<S extends HasName, E extends HasType, A> = MachineDescriptio
 };
 
 /**
- * Makes a machine from a table. It is curried, so that the names are fixed before the table is checked:
- * `machine<State, Event, Action>()(spec)(table)`.
+ * Makes a machine from a table. It is curried, so that the names are fixed before the table is
+ * checked: `machine<State, Event, Action>()(spec)(table)`.
  */
 export const machine =
   <S extends HasName, E extends HasType, A>() =>
@@ -37,7 +40,8 @@ export const machine =
     spec: MachineSpec<S, E, Transient, Default>,
   ) =>
   (table: Table<S, E, A, Transient, Default>): Machine<S, E, A> => {
-    // The only place where the table loses its types: `Table` has just proved that every cell fits its state and event.
+    // The only place where the table loses its types: `Table` has just proved that every cell fits
+    // its state and event.
     const loose = table as never;
     const { states, events, initial, transient, ends, shape } = spec;
     const passed = new Set<string>(transient);
@@ -55,7 +59,8 @@ export const machine =
 /**
  * One application of the machine.
  *
- * 1. A step takes the event's edge, then edges without an event until a state rests; at most `EDGES_MAX` of them.
+ * 1. A step takes the event's edge, then edges without an event until a state rests; at most
+ *    `EDGES_MAX` of them.
  * 2. Order of actions: exit, move, entry for each edge taken; rest at the end.
  * 3. A step that does not come to rest changes nothing and leaves a diagnostic.
  */
@@ -154,8 +159,11 @@ const refuse = <S extends HasName, A>(
 });
 
 /** A step that changes nothing because the value is not an event of the machine. */
-export const refuseEvent = <S extends HasName, A>(state: S, event: unknown, why: string): Step<S, A> =>
-  refuse(state, typeIn(event) ?? '', 'malformed', why);
+export const refuseEvent = <S extends HasName, A>(
+  state: S,
+  event: unknown,
+  why: string,
+): Step<S, A> => refuse(state, typeIn(event) ?? '', 'malformed', why);
 
 /** Compiles a table into look-ups. Edges are made once, frozen, and shared by all steps. */
 
@@ -231,7 +239,11 @@ export const compileTable = <S extends HasName, E extends HasType, A>(
       edges.push(compiled.edge);
       return compiled;
     });
-  const compileCell = (state: string, event: string, cell: LooseCell<S, E, A>): CompiledCell<S, E, A> => {
+  const compileCell = (
+    state: string,
+    event: string,
+    cell: LooseCell<S, E, A>,
+  ): CompiledCell<S, E, A> => {
     if (!('ignore' in cell)) return compileBranches(state, event, cell);
     ignored.push({ ...cell, state, event });
     return cell;
@@ -253,7 +265,12 @@ export const compileTable = <S extends HasName, E extends HasType, A>(
       rest: row.rest,
     });
   }
-  return { rows, events: new Set(events), edges: Object.freeze(edges), ignored: Object.freeze(ignored) };
+  return {
+    rows,
+    events: new Set(events),
+    edges: Object.freeze(edges),
+    ignored: Object.freeze(ignored),
+  };
 };
 
 const compileBranch = <S, E, A>(

@@ -1,10 +1,11 @@
 /**
  * Shapes check unknown values before they are used as a type.
  *
- * 1. A shape is tied to a type: a shape that forgets a field or a member of a union does not compile.
+ * 1. A shape is tied to a type: a shape that forgets a field or a member of a union does not
+ *    compile.
  * 2. Checking never throws and always ends, also for cycles and for values of any depth.
- * 3. An object may have only the fields that its shape names: an unknown field would be kept unchecked. A field that is
- *    present and undefined is refused too: a spread would copy it.
+ * 3. An object may have only the fields that its shape names: an unknown field would be kept
+ *    unchecked. A field that is present and undefined is refused too: a spread would copy it.
  */
 
 /** The path to the wrong part, from outside to inside, what it is and what it must be. */
@@ -17,7 +18,10 @@ type ShapeFault = {
 /** Checks a value: null for a T. `of` ties the shape to its type and is never set. */
 export type Shape<T> = {
   check(value: unknown): ShapeFault | null;
-  /** Copies an object without the fields that the shape does not name; absent from shapes without objects. */
+  /**
+   * Copies an object without the fields that the shape does not name; absent from shapes without
+   * objects.
+   */
   trim?(value: unknown): unknown;
   /** Marks the most frequent shape, which is checked without a call for speed. */
   readonly isText?: true;
@@ -85,7 +89,9 @@ const pathText = (path: ShapeFault['path']): string => {
   return place;
 };
 
-/** Describes the fault of a value, or null: `usage.inputTokens is NaN; it must be a finite number`. */
+/**
+ * Describes the fault of a value, or null: `usage.inputTokens is NaN; it must be a finite number`.
+ */
 export const faultIn = <T>(shape: Shape<T>, value: unknown, whole: string): string | null => {
   try {
     const fault = shape.check(value);
@@ -93,7 +99,8 @@ export const faultIn = <T>(shape: Shape<T>, value: unknown, whole: string): stri
     const place = pathText(fault.path);
     return `${place === '' ? whole : place} is ${fault.is}; it must be ${fault.must}`;
   } catch {
-    // Nothing is lost: a value that can't be read (a throwing getter, a revoked proxy) is refused with this reason.
+    // Nothing is lost: a value that can't be read (a throwing getter, a revoked proxy) is refused
+    // with this reason.
     return `${whole} can't be read: looking at one of its fields throws`;
   }
 };
@@ -141,7 +148,9 @@ export const countFromOne: Shape<number> = {
 /** From 0 to 1. */
 export const share: Shape<number> = {
   check: (value) =>
-    typeof value === 'number' && value >= 0 && value <= 1 ? null : shapeFault(value, 'a number from 0 to 1'),
+    typeof value === 'number' && value >= 0 && value <= 1
+      ? null
+      : shapeFault(value, 'a number from 0 to 1'),
 };
 
 /** One of these texts. Every member of T must be named: `oneOf<'a' | 'b'>({ a: 1, b: 1 })`. */
@@ -226,7 +235,11 @@ const extraField = (rows: readonly Row[], value: Loose, tag: string | null): Sha
   if (tag !== null) known.add(tag);
   for (const key in value) {
     if (!known.has(key))
-      return { path: [key], must: `left out: the fields are ${[...known].join(', ')}`, is: 'not known' };
+      return {
+        path: [key],
+        must: `left out: the fields are ${[...known].join(', ')}`,
+        is: 'not known',
+      };
     if (value[key] === undefined) return { path: [key], must: 'left out', is: 'undefined' };
   }
   return null;
@@ -234,7 +247,8 @@ const extraField = (rows: readonly Row[], value: Loose, tag: string | null): Sha
 
 const trimRows = (rows: readonly Row[], value: Loose, tag: string | null): Loose => {
   const copy: Record<string, unknown> = tag === null ? {} : { [tag]: value[tag] };
-  for (const { key, shape } of rows) if (Object.hasOwn(value, key)) copy[key] = trimmed(shape, value[key]);
+  for (const { key, shape } of rows)
+    if (Object.hasOwn(value, key)) copy[key] = trimmed(shape, value[key]);
   return copy;
 };
 
@@ -244,7 +258,8 @@ export type ObjectShape<T> = Shape<T> & { readonly fields: Fields<T> };
 export const object = <T extends object>(fields: Fields<T>): ObjectShape<T> => {
   const rows = createRows(fields);
   return {
-    check: (value) => (isRecord(value) ? checkRows(rows, value, null) : shapeFault(value, 'an object')),
+    check: (value) =>
+      isRecord(value) ? checkRows(rows, value, null) : shapeFault(value, 'an object'),
     trim: (value) => (isRecord(value) ? trimRows(rows, value, null) : value),
     fields,
   };
@@ -252,9 +267,9 @@ export const object = <T extends object>(fields: Fields<T>): ObjectShape<T> => {
 
 /** All fields may be left out. */
 export const partly = <T extends object>(fields: Fields<T>): Fields<Partial<T>> =>
-  Object.fromEntries(createRows(fields).map(({ key, shape }) => [key, optional(shape)])) as unknown as Fields<
-    Partial<T>
-  >; // the same keys, each optional
+  Object.fromEntries(
+    createRows(fields).map(({ key, shape }) => [key, optional(shape)]),
+  ) as unknown as Fields<Partial<T>>; // the same keys, each optional
 
 type KeyOf<T> = T extends unknown ? keyof T : never;
 /** The members of T whose `tag` is V, without the tag. */
@@ -273,7 +288,9 @@ export const variant = <T extends object, const Tag extends KeyOf<T> & keyof T &
     check(value) {
       if (!isRecord(value)) return shapeFault(value, 'an object');
       const fields = rows.get(value[tag]);
-      return fields === undefined ? within(tag, shapeFault(value[tag], must)) : checkRows(fields, value, tag);
+      return fields === undefined
+        ? within(tag, shapeFault(value[tag], must))
+        : checkRows(fields, value, tag);
     },
     trim(value) {
       const fields = isRecord(value) ? rows.get(value[tag]) : undefined;
@@ -286,7 +303,8 @@ export const variant = <T extends object, const Tag extends KeyOf<T> & keyof T &
 /** The `type` of a value; null if it has none or can't be read. */
 export const typeIn = (event: unknown): string | null => {
   try {
-    const type = (event as { readonly type?: unknown } | null | undefined)?.type; // anything may be asked for a field
+    // anything may be asked for a field
+    const type = (event as { readonly type?: unknown } | null | undefined)?.type;
     return typeof type === 'string' ? type : null;
   } catch {
     return null; // nothing is lost: callers refuse a value without a type
@@ -327,7 +345,8 @@ const checkJson = (root: object): ShapeFault | null => {
       // Packages leave fields undefined; JSON leaves such fields out.
       if (inner === undefined && !isList) continue;
       if (!isPlain(inner)) return shapeFault(inner, 'JSON, with all that is in it');
-      if (typeof inner === 'object' && inner !== null) open.push({ value: inner, depth: depth + 1 });
+      if (typeof inner === 'object' && inner !== null)
+        open.push({ value: inner, depth: depth + 1 });
     }
   }
   return null;

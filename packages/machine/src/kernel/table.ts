@@ -1,9 +1,11 @@
 /**
  * The table of a machine, total by type.
  *
- * 1. Every resting state answers every event. The last branch of a transient state has no guard. A missing cell, a wrong
- *    target, a list that can fall through, a move of another state: none of them compiles.
- * 2. Guards look, moves compute, the table decides. Both are named functions: the names label the diagram.
+ * 1. Every resting state answers every event. The last branch of a transient state has no guard. A
+ *    missing cell, a wrong target, a list that can fall through, a move of another state: none of
+ *    them compiles.
+ * 2. Guards look, moves compute, the table decides. Both are named functions: the names label the
+ *    diagram.
  */
 
 import type { Shape } from './shape.js';
@@ -13,12 +15,22 @@ export type HasType = { readonly type: string };
 export type StateOf<S extends HasName, K extends S['name']> = Extract<S, { readonly name: K }>;
 export type EventOf<E extends HasType, T extends E['type']> = Extract<E, { readonly type: T }>;
 
-/** The next state, and actions in order. `late` says why the event changed nothing; it becomes a diagnostic. */
-export type MoveResult<S, A> = { readonly state: S; readonly actions: readonly A[]; readonly late?: string };
+/**
+ * The next state, and actions in order. `late` says why the event changed nothing; it becomes a
+ * diagnostic.
+ */
+export type MoveResult<S, A> = {
+  readonly state: S;
+  readonly actions: readonly A[];
+  readonly late?: string;
+};
 export type Move<From, E, To, A> = (state: From, event: E) => MoveResult<To, A>;
 export type Guard<From, E> = (state: From, event: E) => boolean;
 
-/** Leaves the state: exit and entry run, also when `to` is the state itself. `as` names a variant of the arrow. */
+/**
+ * Leaves the state: exit and entry run, also when `to` is the state itself. `as` names a variant of
+ * the arrow.
+ */
 type Go<S extends HasName, E, A, From> = {
   [K in S['name']]: {
     readonly to: K;
@@ -46,7 +58,8 @@ type Branches<S extends HasName, E, A, From> =
   | OpenBranch<S, E, A, From>
   | readonly [...GuardedBranch<S, E, A, From>[], OpenBranch<S, E, A, From>];
 /**
- * Changes nothing and leaves a diagnostic. `late`: the event is harmless. `fault`: the runtime broke the protocol.
+ * Changes nothing and leaves a diagnostic. `late`: the event is harmless. `fault`: the runtime
+ * broke the protocol.
  */
 export type IgnoredCell = { readonly ignore: 'late' | 'fault'; readonly why: string };
 type TableCell<S extends HasName, E, A, From> = Branches<S, E, A, From> | IgnoredCell;
@@ -73,11 +86,13 @@ type RowMoves<E, A, From> = {
   readonly exit?: (state: From, event: E) => readonly A[];
 };
 
-type RestingRow<S extends HasName, E extends HasType, A, Default extends E['type'], From> = RowMoves<
-  E,
+type RestingRow<
+  S extends HasName,
+  E extends HasType,
   A,
-  From
-> & {
+  Default extends E['type'],
+  From,
+> = RowMoves<E, A, From> & {
   readonly on: {
     readonly [T in Exclude<E['type'], Default>]: TableCell<S, EventOf<E, T>, A, From>;
   } & { readonly [T in Default]?: TableCell<S, EventOf<E, T>, A, From> };
@@ -109,11 +124,19 @@ export type Table<
       : RestingRow<S, E, A, Default, StateOf<S, K>>;
   };
   readonly defaults: {
-    readonly [T in Default]: DefaultCell<S, EventOf<E, T>, A, Exclude<S, { readonly name: Transient }>>;
+    readonly [T in Default]: DefaultCell<
+      S,
+      EventOf<E, T>,
+      A,
+      Exclude<S, { readonly name: Transient }>
+    >;
   };
 };
 
-/** The names of a machine, each with one line of documentation: a forgotten state or event does not compile. */
+/**
+ * The names of a machine, each with one line of documentation: a forgotten state or event does not
+ * compile.
+ */
 export type MachineSpec<S extends HasName, E extends HasType, Transient, Default> = {
   readonly states: { readonly [K in S['name']]: string };
   readonly events: { readonly [T in E['type']]: string };
@@ -150,7 +173,9 @@ export type Edge = {
   readonly kind: 'go' | 'stay';
 };
 
-/** An event that changed nothing, and why. `malformed`: the value is not an event of the machine. */
+/**
+ * An event that changed nothing, and why. `malformed`: the value is not an event of the machine.
+ */
 export type Diagnostic = {
   readonly kind: IgnoredCell['ignore'] | 'malformed';
   readonly state: string;
@@ -158,7 +183,10 @@ export type Diagnostic = {
   readonly why: string;
 };
 
-/** The result of one application of the machine. `path` has every edge taken, also through transient states. */
+/**
+ * The result of one application of the machine. `path` has every edge taken, also through transient
+ * states.
+ */
 export type Step<S, A> = {
   readonly state: S;
   readonly actions: readonly A[];

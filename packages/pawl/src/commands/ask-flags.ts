@@ -67,7 +67,11 @@ export const frozenFlags = (flags: AskFlags): readonly string[] =>
 export const readEnvironment = (flags: AskFlags): EnvironmentName | null =>
   flags.environment === undefined
     ? null
-    : chooseWord<EnvironmentName>('--environment', flags.environment, ['javascript', 'quickjs', 'python']);
+    : chooseWord<EnvironmentName>('--environment', flags.environment, [
+        'javascript',
+        'quickjs',
+        'python',
+      ]);
 
 /** New limits for a resumed run; null if no flag sets one. */
 export const readChangedLimits = (flags: AskFlags): ChangedLimits | null => {
@@ -87,7 +91,9 @@ export const readAskSettings = (flags: AskFlags): AskSettingsPatch => {
   const { usd = 'unlimited', tokens = 'unlimited', timeMs = 'unlimited' } = readLimits(flags);
   return {
     limits: { usd, tokens, timeMs },
-    ...(flags.maxDepth === undefined ? {} : { depthMax: readAmount('--max-depth', flags.maxDepth, 'whole') }),
+    ...(flags.maxDepth === undefined
+      ? {}
+      : { depthMax: readAmount('--max-depth', flags.maxDepth, 'whole') }),
     ...(flags.maxIterations === undefined
       ? {}
       : { iterationsMax: readAmount('--max-iterations', flags.maxIterations, 'whole') }),

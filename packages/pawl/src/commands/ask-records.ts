@@ -1,4 +1,7 @@
-/** The JSON stream of `pawl ask`. It uses the agent's records where they fit, with the id of the run in `node`. */
+/**
+ * The JSON stream of `pawl ask`. It uses the agent's records where they fit, with the id of the run
+ * in `node`.
+ */
 
 import { totalTokens } from '@pawl/agent/machine/usage';
 import { groupDigits } from '@pawl/agent/platform/text';
@@ -11,7 +14,13 @@ import type { TreeEvent } from '@pawl/ask/run/event';
 import type { Outcome } from '@pawl/ask/run/state';
 import type { PolicyReason } from '@pawl/ask/run/stop-policies';
 import { getLineage } from '@pawl/ask/tree/ledger';
-import { countUnknownCalls, type Pieces, piecesOf, spentBy, type Tree } from '@pawl/ask/tree/tree-state';
+import {
+  countUnknownCalls,
+  type Pieces,
+  piecesOf,
+  spentBy,
+  type Tree,
+} from '@pawl/ask/tree/tree-state';
 import {
   formatCost,
   formatSeconds,
@@ -59,7 +68,17 @@ const recordOfEvent = (event: TreeEvent, seq: TreeStepped['seq']): JsonRecord | 
     case 'SubcallAsked': {
       const { cellId, ordinal, kind, prompts } = event;
       const characters = prompts.reduce((sum, prompt) => sum + prompt.length, 0);
-      return { type: 'subcall', seq, at, node, cellId, ordinal, kind, prompts: prompts.length, characters };
+      return {
+        type: 'subcall',
+        seq,
+        at,
+        node,
+        cellId,
+        ordinal,
+        kind,
+        prompts: prompts.length,
+        characters,
+      };
     }
     default:
       return null;
@@ -87,7 +106,12 @@ const recordOfAction = (action: TreeAction): JsonRecord | null => {
     case 'DisplayWarning':
       return { type: 'warning', kind: action.kind, text: action.text, node };
     case 'ReportOutcome':
-      return { type: 'outcome', node, status: action.outcome.status, text: outcomeText(action.outcome) };
+      return {
+        type: 'outcome',
+        node,
+        status: action.outcome.status,
+        text: outcomeText(action.outcome),
+      };
     default:
       return null;
   }
@@ -135,7 +159,11 @@ export const askResultRecord = (
   const tree = run.state();
   const { reasons, ...counts } = piecesOf(tree.pieces);
   return {
-    ...endRecord(ending, text, { sessionId: run.id, usage: spentBy(tree), costUsd: getCostUsd(tree) }),
+    ...endRecord(ending, text, {
+      sessionId: run.id,
+      usage: spentBy(tree),
+      costUsd: getCostUsd(tree),
+    }),
     pieces: { ...counts, reasons: [...reasons] },
     unknownCalls: countUnknownCalls(tree),
   };
@@ -143,7 +171,10 @@ export const askResultRecord = (
 
 /** Progress lines of a `pawl ask` run on stderr. */
 
-/** `detail` (a program or its output) is shown with --verbose only. `urgent` lines, the warnings, are always shown. */
+/**
+ * `detail` (a program or its output) is shown with --verbose only. `urgent` lines, the warnings,
+ * are always shown.
+ */
 type AskLine = { readonly text: Safe; readonly detail: Safe; readonly urgent: boolean };
 type AskPrinter = (stepped: TreeStepped) => readonly AskLine[];
 
@@ -201,7 +232,8 @@ const createCosts = () => {
   const costs = new Map<string, Cost>();
   return {
     add({ event }: TreeStepped): void {
-      if ((event.type !== 'ModelReplied' && event.type !== 'ModelFailed') || event.usage === null) return;
+      if ((event.type !== 'ModelReplied' && event.type !== 'ModelFailed') || event.usage === null)
+        return;
       const { costUsd } = event.usage;
       for (const key of findSubcalls(event.node)) {
         const before = costs.get(key) ?? NO_COST;
@@ -278,7 +310,12 @@ export const createAskPrinter = (look: Look): AskPrinter => {
       }
       case 'CellFinished': {
         const began = startedAt.get(event.cellId);
-        return tellCell(event.node, event.report, began === undefined ? null : event.at - began, look);
+        return tellCell(
+          event.node,
+          event.report,
+          began === undefined ? null : event.at - began,
+          look,
+        );
       }
       case 'SubcallAsked': {
         const { node, prompts, kind } = event;
@@ -312,9 +349,10 @@ export const createAskPrinter = (look: Look): AskPrinter => {
 
   return (stepped) => {
     costs.add(stepped);
-    return [tellEvent(stepped), ...stepped.actions.map((action) => tellAction(action, stepped))].filter(
-      (line) => line !== null,
-    );
+    return [
+      tellEvent(stepped),
+      ...stepped.actions.map((action) => tellAction(action, stepped)),
+    ].filter((line) => line !== null);
   };
 };
 
@@ -375,15 +413,18 @@ const endingOfPieces = (pieces: Pieces): ExitEnding => {
   if (missing === 0) return { exit: exitCodes.done, reason: 'answer', message: '' };
   const why = reasons.slice(0, 3).map(({ why, count }) => `${count} × ${why}`);
   const more = reasons.length > 3 ? ', …' : '';
-  const message = `the answer lacks ${missing} ${missing === 1 ? 'piece' : 'pieces'} that a program asked about (${why.join(', ')}${more})`;
+  const message =
+    `the answer lacks ${missing} ${missing === 1 ? 'piece' : 'pieces'} that a program asked ` +
+    `about (${why.join(', ')}${more})`;
   return refused > 0
     ? { exit: exitCodes.budget, reason: 'piecesRefused', message: `${message}. ${MORE_MONEY}` }
     : { exit: exitCodes.taskFailed, reason: 'piecesFailed', message };
 };
 
 /**
- * Ending of a finished run. A submitted answer counts, even after a limit. If the model was asked for an answer at a limit
- * and submitted none, its last words are printed, but the limit decides the exit code. Missing pieces decide it likewise.
+ * Ending of a finished run. A submitted answer counts, even after a limit. If the model was asked
+ * for an answer at a limit and submitted none, its last words are printed, but the limit decides
+ * the exit code. Missing pieces decide it likewise.
  */
 export const endingOfOutcome = (outcome: Outcome, pieces: Pieces): ExitEnding => {
   switch (outcome.status) {
@@ -392,7 +433,9 @@ export const endingOfOutcome = (outcome: Outcome, pieces: Pieces): ExitEnding =>
       return {
         exit: exitOfStop[outcome.closing],
         reason: reasonOfStop[outcome.closing],
-        message: `the model submitted no answer; it was asked for one because ${whyAsked[outcome.closing]}, and these are its words`,
+        message:
+          'the model submitted no answer; it was asked for one because ' +
+          `${whyAsked[outcome.closing]}, and these are its words`,
       };
     case 'stopped':
       return {
@@ -413,4 +456,5 @@ export const endingOfOutcome = (outcome: Outcome, pieces: Pieces): ExitEnding =>
   }
 };
 
-export const getAnswer = (outcome: Outcome): string => (outcome.status === 'answered' ? outcome.answer : '');
+export const getAnswer = (outcome: Outcome): string =>
+  outcome.status === 'answered' ? outcome.answer : '';

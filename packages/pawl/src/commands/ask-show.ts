@@ -17,7 +17,13 @@ import { detectLook, formatWhen, harmless, type Look, paint } from '@pawl/termin
 import { joinSafe, makeSafe, type Safe, safe, safeJson } from '@pawl/terminal/safe-text';
 import { writeOut } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
-import { messageLines, type Path, pathStates, pathsByRun, printReplay } from '../sessions/session-text.js';
+import {
+  messageLines,
+  type Path,
+  pathStates,
+  pathsByRun,
+  printReplay,
+} from '../sessions/session-text.js';
 import { foldStoredBy, storedBlobs } from '../sessions/stored-sessions.js';
 import { endingOfOutcome, getAnswer, type TreeStepped } from './ask-records.js';
 
@@ -29,7 +35,10 @@ type Sent = {
   readonly messages: readonly Message[];
 };
 
-const readInstructions = async (header: Header<AskTypes>, purpose: CallPurpose): Promise<string> => {
+const readInstructions = async (
+  header: Header<AskTypes>,
+  purpose: CallPurpose,
+): Promise<string> => {
   if (purpose === 'plain') return header.settings.subcallInstructions;
   const text = await storedBlobs().get(header.instructions);
   if (text !== undefined) return text;
@@ -60,7 +69,9 @@ const showRequest = async (sessionId: string, at: number | undefined): Promise<S
 
 const createHead = (header: Header<AskTypes>, look: Look): Safe => {
   const { settings, createdAt, workspace, sessionId } = header;
-  const line = `${sessionId} · ${formatWhen(createdAt)} · ${settings.model} · ${settings.environment} · ${workspace}`;
+  const line =
+    `${sessionId} · ${formatWhen(createdAt)} · ${settings.model} · ${settings.environment} · ` +
+    `${workspace}`;
   const inputs = settings.files.map(({ path, bytes }) => `${path} · ${groupDigits(bytes)} bytes`);
   return paint(look, 'dim', makeSafe([line, ...inputs].join('\n')));
 };
@@ -77,7 +88,9 @@ type Below = {
   readonly outcome: Outcome | null;
 };
 
-/** Collects the runs below the root while a journal is folded: the tree drops them when they end. */
+/**
+ * Collects the runs below the root while a journal is folded: the tree drops them when they end.
+ */
 const followBelow = () => {
   const below = new Map<string, Below>();
   const visit: Watcher<AskTypes> = ({ state, actions }) => {
@@ -94,10 +107,16 @@ const followBelow = () => {
 
 const resultText = (outcome: Outcome | null): string => {
   if (outcome === null) return '';
-  return outcome.status === 'answered' ? outcome.answer : 'message' in outcome ? outcome.message : '';
+  return outcome.status === 'answered'
+    ? outcome.answer
+    : 'message' in outcome
+      ? outcome.message
+      : '';
 };
 
-/** A plain call is shown by prompt and reply, a run with an environment by its whole conversation. */
+/**
+ * A plain call is shown by prompt and reply, a run with an environment by its whole conversation.
+ */
 const belowLines = (look: Look, { node, run, outcome }: Below): Safe => {
   const isPlain = run.depth >= run.depthMax;
   const heading = `${node} · ${isPlain ? 'plain call' : 'run'} · ${outcome?.status ?? 'open'}`;
@@ -133,8 +152,8 @@ const showRoot = async (sessionId: string, at: number | undefined): Promise<Safe
 };
 
 /**
- * `pawl show` for a run of `pawl ask`: the root's conversation, the runs and calls below it, and the answer; with
- * `--request` the exact last model request.
+ * `pawl show` for a run of `pawl ask`: the root's conversation, the runs and calls below it, and
+ * the answer; with `--request` the exact last model request.
  */
 export const showRun = async (
   sessionId: string,
@@ -151,7 +170,8 @@ const replayLine = ({ seq, event }: TreeStepped, node: string, path: Path, json:
   return json
     ? safeJson({ seq, event: event.type, node, path: states })
     : makeSafe(
-        `${String(seq ?? '').padStart(4)}  ${event.type.padEnd(19)} ${node.padEnd(10)} ${states.join(' → ')}`,
+        `${String(seq ?? '').padStart(4)}  ${event.type.padEnd(19)} ${node.padEnd(10)} ` +
+          `${states.join(' → ')}`,
       );
 };
 
@@ -163,7 +183,8 @@ export const replayRun = async (
 ): Promise<number> => {
   const lines: Safe[] = [];
   const folded = await foldRun(sessionId, at, (stepped) => {
-    for (const [node, path] of pathsByRun(stepped)) lines.push(replayLine(stepped, node, path, json));
+    for (const [node, path] of pathsByRun(stepped))
+      lines.push(replayLine(stepped, node, path, json));
   });
   return printReplay(lines, folded);
 };

@@ -10,12 +10,23 @@ import { fileAskJournals } from '@pawl/ask/journaled-ask-machine';
 import type { AskSettings, AskTypes } from '@pawl/ask/ports';
 import { EnvironmentUnavailable } from '@pawl/ask/run/eager-values';
 import type { Outcome } from '@pawl/ask/run/state';
-import { findInputs, INPUT_BYTES_MAX, InputError, type InputSource } from '@pawl/ask/runtime/measure-inputs';
+import {
+  findInputs,
+  INPUT_BYTES_MAX,
+  InputError,
+  type InputSource,
+} from '@pawl/ask/runtime/measure-inputs';
 import { detectLook, harmless, oneLine, warningText } from '@pawl/terminal/paint';
 import { makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeJson, writeResult } from '@pawl/terminal/write';
 import type { JsonRecord } from '../headless/record-schema.js';
-import { type ExitEnding, errorEnding, exitCodes, listenToSignals, Stop } from '../process/exit-codes.js';
+import {
+  type ExitEnding,
+  errorEnding,
+  exitCodes,
+  listenToSignals,
+  Stop,
+} from '../process/exit-codes.js';
 import { createEventBuffer, type EventBuffer } from '../sessions/event-buffer.js';
 import { tornText } from '../sessions/session-text.js';
 import { findSession, lastSession, openStateFolder } from '../sessions/stored-sessions.js';
@@ -64,7 +75,16 @@ const jsonOutlet: Outlet = {
     const { run, journal, workspace, resumed } = opened;
     const { id: sessionId, settings, tornTail } = run;
     const { model } = settings;
-    writeRecord({ type: 'session', schema: 1, sessionId, workspace, model, journal, resumed, tornTail });
+    writeRecord({
+      type: 'session',
+      schema: 1,
+      sessionId,
+      workspace,
+      model,
+      journal,
+      resumed,
+      tornTail,
+    });
     writeRecord(runRecord(run));
   },
   see(stepped) {
@@ -188,7 +208,8 @@ const runOpened = async (
     if (ending.exit !== exitCodes.closedPipe) outlet.end(ending, outcome, opened);
     return ending.exit;
   } catch (fault) {
-    // The fault that ended the run is the one to report; a run that it stopped can't be closed again.
+    // The fault that ended the run is the one to report; a run that it stopped can't be closed
+    // again.
     await opened.run.close().catch(() => undefined);
     throw fault;
   }
@@ -227,8 +248,9 @@ const isFile = (word: string): boolean => statSync(word, { throwIfNoEntry: false
 type AskCommand = { readonly question: string; readonly contexts: readonly string[] };
 
 /**
- * Separates question and inputs. The parser reads `--context *.txt "question"` as one list: without other words its last
- * entry is the question. If that entry is `-` or a file, the question was forgotten.
+ * Separates question and inputs. The parser reads `--context *.txt "question"` as one list: without
+ * other words its last entry is the question. If that entry is `-` or a file, the question was
+ * forgotten.
  */
 export const readAsked = (context: readonly string[], words: readonly string[]): AskCommand => {
   const last = words.length === 0 ? context.at(-1) : undefined;
@@ -253,7 +275,11 @@ const readStdin = async (): Promise<InputSource> => {
     pieces.push(buffer);
     bytes += buffer.length;
     if (bytes > INPUT_BYTES_MAX)
-      throw new InputError('tooLarge', '-', `stdin is too large: at most ${INPUT_BYTES_MAX} bytes fit.`);
+      throw new InputError(
+        'tooLarge',
+        '-',
+        `stdin is too large: at most ${INPUT_BYTES_MAX} bytes fit.`,
+      );
   }
   const whole = Buffer.concat(pieces);
   const text = whole.toString('utf8');
@@ -278,7 +304,11 @@ const chosenRun = async (flags: AskFlags, workspace: string): Promise<string | n
   }
   const last = await lastSession('ask', workspace);
   if (last !== null) return last;
-  throw new Stop(exitCodes.badInput, 'notFound', `There is no run of pawl ask in ${workspace} to continue.`);
+  throw new Stop(
+    exitCodes.badInput,
+    'notFound',
+    `There is no run of pawl ask in ${workspace} to continue.`,
+  );
 };
 
 const refuseFrozen = (flags: AskFlags, words: readonly string[]): void => {
@@ -286,14 +316,20 @@ const refuseFrozen = (flags: AskFlags, words: readonly string[]): void => {
   if (flag !== undefined)
     throw usageStop(`Can't change ${flag} of a resumed run. Leave it out, or start a new run.`);
   if (words.length > 0)
-    throw usageStop("Can't change the question of a resumed run. Leave it out, or start a new run.");
+    throw usageStop(
+      "Can't change the question of a resumed run. Leave it out, or start a new run.",
+    );
 };
 
 // ---- Opening ----
 
 const asStop = (error: unknown): unknown => {
   if (error instanceof InputError)
-    return new Stop(exitCodes.badInput, error.kind === 'changed' ? 'changed' : 'badInput', error.message);
+    return new Stop(
+      exitCodes.badInput,
+      error.kind === 'changed' ? 'changed' : 'badInput',
+      error.message,
+    );
   if (error instanceof EnvironmentUnavailable)
     return new Stop(exitCodes.configuration, 'environment', error.message);
   return error;
@@ -301,28 +337,44 @@ const asStop = (error: unknown): unknown => {
 
 type AllFlags = AskFlags & Configured;
 
-const connect = async (modelName: string | undefined, flags: AllFlags, warn: Warn): Promise<Model> => {
+const connect = async (
+  modelName: string | undefined,
+  flags: AllFlags,
+  warn: Warn,
+): Promise<Model> => {
   const model = await connectModel(modelName, flags, process.cwd());
   warnOfUnknown(model, warn);
   warnOfEffort(model, readEffort(flags), warn);
   return model;
 };
 
-/** The models of a run: of a resumed run those it began with (`before`), else those of the flags. */
+/**
+ * The models of a run: of a resumed run those it began with (`before`), else those of the flags.
+ */
 const connectBoth = async (flags: AllFlags, before: AskSettings | null, warn: Warn) => {
   const model = await connect(before?.model ?? flags.model, flags, warn);
   const sub = before?.subModel ?? flags.subModel;
-  return { model, subModel: sub === undefined || sub === model.id ? model : await connect(sub, flags, warn) };
+  return {
+    model,
+    subModel: sub === undefined || sub === model.id ? model : await connect(sub, flags, warn),
+  };
 };
 
 const refuseUnpriced = (models: readonly Model[], usd: Limit | undefined): void => {
   const unknown = models.find(({ facts }) => facts.prices === null);
   if (unknown === undefined || !isLimited(usd)) return;
-  const message = `The price of ${unknown.id} is unknown, so --max-usd has no effect. Limit the run with --max-tokens, --max-iterations or --max-minutes.`;
+  const message =
+    `The price of ${unknown.id} is unknown, so --max-usd has no effect. Limit the run with ` +
+    '--max-tokens, --max-iterations or --max-minutes.';
   throw new Stop(exitCodes.configuration, 'configuration', message);
 };
 
-const makeAsker = async (flags: AllFlags, before: AskSettings | null, folder: string, warn: Warn) => {
+const makeAsker = async (
+  flags: AllFlags,
+  before: AskSettings | null,
+  folder: string,
+  warn: Warn,
+) => {
   const models = await connectBoth(flags, before, warn);
   refuseUnpriced(Object.values(models), (before ?? readAskSettings(flags)).limits?.usd);
   const effort = readEffort(flags);
@@ -358,8 +410,14 @@ const openAgain = async (id: string, commandLine: CommandLine, { watcher, warn }
   return asker.resume(id, { watcher, takeOver, ...(limits === null ? {} : { limits }) });
 };
 
-/** Opens a new run. Checks the command line before configuration, files and models, so that its errors come first. */
-const openNew = async ({ flags: typed, words, workspace }: CommandLine, { watcher, warn }: OpeningRun) => {
+/**
+ * Opens a new run. Checks the command line before configuration, files and models, so that its
+ * errors come first.
+ */
+const openNew = async (
+  { flags: typed, words, workspace }: CommandLine,
+  { watcher, warn }: OpeningRun,
+) => {
   const { question, contexts } = readAsked(typed.context ?? [], words);
   for (const read of [readAskSettings, readEnvironment, readEffort]) read(typed);
   const flags = await withConfig(typed, workspace, { command: 'ask', resumed: false, warn });

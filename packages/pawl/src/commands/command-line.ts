@@ -13,9 +13,12 @@ import { flushSpans } from '../sessions/flush-at-exit.js';
 import { type RunFlags, runFlags, usageStop } from '../settings/flags.js';
 import { commands, type Flag, type PawlCommand, runAgent } from './command-list.js';
 
-/** Prints an error and returns its exit code. A closed pipe is not reported: the reader has gone. */
+/**
+ * Prints an error and returns its exit code. A closed pipe is not reported: the reader has gone.
+ */
 export const reportError = (error: unknown): number => {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
+  if (error instanceof CommanderError)
+    return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
   const { exit, message } = errorEnding(error);
   if (exit !== exitCodes.closedPipe) writeError(safe`pawl: ${makeSafe(message)}\n`);
   return exit;
@@ -40,8 +43,8 @@ const parseAndRun = async (words: readonly string[]): Promise<number> => {
 const NO_HOME = '/nonexistent';
 
 /**
- * A user id without an account has no home (containers with `--user`). Where the XDG variables name the folders for
- * sessions and settings, nothing else of a home is needed.
+ * A user id without an account has no home (containers with `--user`). Where the XDG variables name
+ * the folders for sessions and settings, nothing else of a home is needed.
  */
 const replaceMissingHome = (environment: NodeJS.ProcessEnv): void => {
   if (attemptNow(homedir).kind === 'done') return;
@@ -52,12 +55,15 @@ const replaceMissingHome = (environment: NodeJS.ProcessEnv): void => {
     throw new Stop(
       exitCodes.cannotWrite,
       'cannotWrite',
-      `There is no home folder: HOME is not set, and the user id ${process.getuid?.()} has no account. Set HOME to a folder of yours, or ${missing.join(' and ')}.`,
+      `There is no home folder: HOME is not set, and the user id ${process.getuid?.()} has ` +
+        `no account. Set HOME to a folder of yours, or ${missing.join(' and ')}.`,
     );
   environment.HOME = NO_HOME;
 };
 
-/** Replaces a HOME that is missing or relative, for this process and the programs that it starts. */
+/**
+ * Replaces a HOME that is missing or relative, for this process and the programs that it starts.
+ */
 const settleHome = (environment: NodeJS.ProcessEnv): void => {
   const { HOME = '' } = environment;
   if (HOME === '') replaceMissingHome(environment);
@@ -67,7 +73,8 @@ const settleHome = (environment: NodeJS.ProcessEnv): void => {
     throw new Stop(
       exitCodes.configuration,
       'configuration',
-      `HOME is not an absolute path (${HOME}), and this account has no home folder. Set HOME to a folder of yours.`,
+      `HOME is not an absolute path (${HOME}), and this account has no home folder. Set HOME ` +
+        'to a folder of yours.',
     );
   environment.HOME = home.value;
   writeError(
@@ -91,7 +98,8 @@ const runWithoutCommand = async (program: Parser, words: readonly string[]): Pro
   }
   if (word !== undefined && flags.print === undefined) {
     throw usageStop(
-      `unknown command '${word}'.${await suggestFor(word)}\nTo give a prompt: pawl -p "${words.join(' ')}"`,
+      `unknown command '${word}'.${await suggestFor(word)}\nTo give a prompt: pawl -p ` +
+        `"${words.join(' ')}"`,
     );
   }
   return runAgent(flags, words);
@@ -99,7 +107,8 @@ const runWithoutCommand = async (program: Parser, words: readonly string[]): Pro
 
 const KEY_ADVICE = `Set the key in the environment: export ${defaultProvider.keyVariables[0]}=…`;
 const MODEL_ADVICE =
-  '--model PROVIDER/NAME chooses a model; /model in a session lists the known models with their prices.';
+  '--model PROVIDER/NAME chooses a model; /model in a session lists the known models with ' +
+  'their prices.';
 
 /** Hints for words that users try as commands. */
 const wordAdvice: Readonly<Record<string, string>> = {
@@ -164,7 +173,11 @@ const addFlags = (parser: Parser, flags: readonly Flag[]): Parser => {
   return parser;
 };
 
-const addCommand = (program: Parser, { name, words, summary, flags, run }: PawlCommand, end: End): void => {
+const addCommand = (
+  program: Parser,
+  { name, words, summary, flags, run }: PawlCommand,
+  end: End,
+): void => {
   const parser = addFlags(program.command(`${name} ${words}`.trim()), flags).description(summary);
   parser.action(async () => {
     const ownFlags = parser.opts();
@@ -206,14 +219,17 @@ const printVersion = async (): Promise<number> => {
   return exitCodes.done;
 };
 
-/** Flag handling beyond the parser: prompts that look like flags, and flag names of other agents. */
+/**
+ * Flag handling beyond the parser: prompts that look like flags, and flag names of other agents.
+ */
 
 const PROMPT_FLAGS = ['-p', '--print'];
 
 /**
- * Joins the prompt to its flag: `-p X` becomes `--print=X`. A prompt may come from a script's variable and begin with
- * `-`; it must never be read as a flag. A prompt that equals one of our flags is ambiguous, and throws a usage error.
- * `flags` lists every flag of the program, such as `--json` and `-V`.
+ * Joins the prompt to its flag: `-p X` becomes `--print=X`. A prompt may come from a script's
+ * variable and begin with `-`; it must never be read as a flag. A prompt that equals one of our
+ * flags is ambiguous, and throws a usage error. `flags` lists every flag of the program, such as
+ * `--json` and `-V`.
  */
 const tiePrompt = (words: readonly string[], flags: readonly string[]): readonly string[] => {
   const end = words.indexOf('--');
@@ -222,7 +238,9 @@ const tiePrompt = (words: readonly string[], flags: readonly string[]): readonly
   if (index < 0 || prompt === undefined || !/^-./.test(prompt) || prompt === '--') return words;
   if (flags.includes(prompt.split('=')[0] ?? ''))
     throw usageStop(
-      `'${prompt}' after ${words[index]} could be the prompt or a flag.\nIf it is a flag: pawl ${prompt} ${words[index]} "prompt"\nIf it is the prompt: pawl ${words[index]} -- "${prompt}"`,
+      `'${prompt}' after ${words[index]} could be the prompt or a flag.\nIf it is a flag: ` +
+        `pawl ${prompt} ${words[index]} "prompt"\nIf it is the prompt: pawl ${words[index]} -- ` +
+        `"${prompt}"`,
     );
   return [...words.slice(0, index), `--print=${prompt}`, ...words.slice(index + 2)];
 };
@@ -247,9 +265,15 @@ const foreignFlags: Readonly<Record<string, string>> = {
   '--session': '--resume',
 };
 
-/** The parser's error for an unknown flag. It suggests our flag with the same effect rather than one with a similar name. */
+/**
+ * The parser's error for an unknown flag. It suggests our flag with the same effect rather than one
+ * with a similar name.
+ */
 const withAdvice = (complaint: string): string => {
   const flag = /unknown option '(--[\w-]+)/.exec(complaint)?.[1] ?? '';
   if (!Object.hasOwn(foreignFlags, flag)) return complaint;
-  return `${complaint.replace(/\n?\(Did you mean .*\?\)/, '').trimEnd()}\n(Did you mean ${foreignFlags[flag]}?)\n`;
+  return (
+    `${complaint.replace(/\n?\(Did you mean .*\?\)/, '').trimEnd()}\n(Did you mean ` +
+    `${foreignFlags[flag]}?)\n`
+  );
 };

@@ -19,8 +19,8 @@ import type { SkillsFlags } from './skills.js';
 import type { TrustFlags } from './trust.js';
 
 /**
- * The list of commands. Parser, help, completion, manual page and documentation are made from it. The code of a command is
- * loaded when it runs, to keep the start quick.
+ * The list of commands. Parser, help, completion, manual page and documentation are made from it.
+ * The code of a command is loaded when it runs, to keep the start quick.
  */
 
 /** A flag in the form of help, and its meaning. */
@@ -50,8 +50,13 @@ export type PawlCommand<Flags extends object = object> = {
 const workspaceFlag = (help: string): Flag => ['--workspace <folder>', help];
 const PROJECT = workspaceFlag('the folder of the project (default: this one)');
 
-/** The prompt from `-p TEXT`, from words after the flags, or from stdin; undefined if there is none. */
-const readPrompt = async (flags: RunFlags, words: readonly string[]): Promise<Prompt | undefined> => {
+/**
+ * The prompt from `-p TEXT`, from words after the flags, or from stdin; undefined if there is none.
+ */
+const readPrompt = async (
+  flags: RunFlags,
+  words: readonly string[],
+): Promise<Prompt | undefined> => {
   const parts = typeof flags.print === 'string' ? [flags.print, ...words] : words;
   if (parts.length === 0 && flags.print === undefined) return undefined;
   return (await import('../headless/headless.js')).readPrompt(parts);
@@ -60,7 +65,8 @@ const readPrompt = async (flags: RunFlags, words: readonly string[]): Promise<Pr
 /** Runs the agent: one turn for a prompt, sessions in the terminal without one. */
 export const runAgent = async (flags: RunFlags, words: readonly string[]): Promise<number> => {
   const prompt = await readPrompt(flags, words);
-  if (prompt !== undefined) return (await import('../headless/headless.js')).runHeadless(flags, prompt);
+  if (prompt !== undefined)
+    return (await import('../headless/headless.js')).runHeadless(flags, prompt);
   if (flags.json) throw usageStop('--json needs a prompt: pawl -p "prompt" --json');
   return (await import('../interactive/run-sessions.js')).runTerminal(flags);
 };
@@ -80,11 +86,14 @@ const demo: PawlCommand<{ readonly crash?: true }> = {
   flags: [
     [
       '--crash',
-      'kill Pawl in the middle of a command instead, and resume: the command went on, and its result is found',
+      'kill Pawl in the middle of a command instead, and resume: the command went on, and ' +
+        'its result is found',
     ],
   ],
   run: async ({ ownFlags: { crash } }) =>
-    crash ? (await import('./crash-demo.js')).runCrashDemo() : (await import('./demo.js')).runDemo(),
+    crash
+      ? (await import('./crash-demo.js')).runCrashDemo()
+      : (await import('./demo.js')).runDemo(),
 };
 
 const ask: PawlCommand<AskFlags> = {
@@ -107,7 +116,10 @@ const fork: PawlCommand<RunFlags & { readonly at: string }> = {
   name: 'fork',
   words: '<id> [prompt...]',
   summary: 'start a new session from a line of an old one',
-  flags: [...runFlags, ['--at <seq>', 'the last line of the journal that both sessions share', 'required']],
+  flags: [
+    ...runFlags,
+    ['--at <seq>', 'the last line of the journal that both sessions share', 'required'],
+  ],
   run: async ({ flags, words: [id = '', ...words] }) => {
     const prompt = await readPrompt(flags, words);
     return (await import('./fork.js')).forkSession(id, flags, prompt);
@@ -129,7 +141,8 @@ const serve: PawlCommand<ServeFlags> = {
 const sessions: PawlCommand<SessionsFlags> = {
   name: 'sessions',
   words: '[what] [id]',
-  summary: 'list the sessions, newest first (list); delete one with the tasks that it started (delete ID)',
+  summary:
+    'list the sessions, newest first (list); delete one with the tasks that it started (delete ID)',
   flags: [
     ['--stats', 'sums over all sessions: by model, tool and day'],
     ['--json', 'as JSON lines; with --stats as one JSON object'],
@@ -141,40 +154,46 @@ const sessions: PawlCommand<SessionsFlags> = {
 
 type AtFlags = { readonly at?: string; readonly json?: true };
 
-const show: PawlCommand<AtFlags & { readonly request?: true; readonly view?: string; readonly time?: true }> =
-  {
-    name: 'show',
-    words: '<id>',
-    summary: 'print the conversation of a session, or the request that the model got',
-    flags: [
-      ['--at <seq>', 'the state after this line of the journal'],
-      ['--request', 'the exact request to the model, as JSON'],
-      ['--time', 'where time and money went: by state, tool and request, and all of it in order'],
-      ['--json', 'with --time: the figures as JSON'],
-      [
-        '--view <name>',
-        'the path through the states of a seed system (minimal, minimal-head, loom, sketch, tools)',
-      ],
+const show: PawlCommand<
+  AtFlags & { readonly request?: true; readonly view?: string; readonly time?: true }
+> = {
+  name: 'show',
+  words: '<id>',
+  summary: 'print the conversation of a session, or the request that the model got',
+  flags: [
+    ['--at <seq>', 'the state after this line of the journal'],
+    ['--request', 'the exact request to the model, as JSON'],
+    ['--time', 'where time and money went: by state, tool and request, and all of it in order'],
+    ['--json', 'with --time: the figures as JSON'],
+    [
+      '--view <name>',
+      'the path through the states of a seed system (minimal, minimal-head, loom, sketch, tools)',
     ],
-    run: async ({ ownFlags, words: [id = ''] }) => (await import('./show.js')).showSession(id, ownFlags),
-  };
+  ],
+  run: async ({ ownFlags, words: [id = ''] }) =>
+    (await import('./show.js')).showSession(id, ownFlags),
+};
 
 const replay: PawlCommand<AtFlags> = {
   name: 'replay',
   words: '<id>',
   summary:
-    'recompute a session from its journal without performing anything, check its hashes, and print the path through the states',
+    'recompute a session from its journal without performing anything, check its hashes, and ' +
+    'print the path through the states',
   flags: [
     ['--at <seq>', 'stop after this line of the journal'],
     ['--json', 'the path as JSON lines'],
   ],
-  run: async ({ ownFlags, words: [id = ''] }) => (await import('./verify.js')).replaySession(id, ownFlags),
+  run: async ({ ownFlags, words: [id = ''] }) =>
+    (await import('./verify.js')).replaySession(id, ownFlags),
 };
 
 const diff: PawlCommand<{ readonly json?: true }> = {
   name: 'diff',
   words: '<a> <b>',
-  summary: 'show where two sessions part, what differs there, and what follows; exit code 1 if they differ',
+  summary:
+    'show where two sessions part, what differs there, and what follows; exit code 1 if they ' +
+    'differ',
   flags: [['--json', 'all fields that differ, and the figures, as one JSON object']],
   run: async ({ ownFlags, words: [a = '', b = ''] }) =>
     (await import('./diff.js')).diffSessions(a, b, ownFlags.json === true),
@@ -183,7 +202,8 @@ const diff: PawlCommand<{ readonly json?: true }> = {
 const inspect: PawlCommand = {
   name: 'inspect',
   words: '[id]',
-  summary: 'show a session in a browser while it runs or later, or the list of all (docs/inspector.md)',
+  summary:
+    'show a session in a browser while it runs or later, or the list of all (docs/inspector.md)',
   flags: [],
   run: async ({ words: [id] }) => (await import('./inspect.js')).inspectSessions(id),
 };
@@ -210,7 +230,8 @@ const exportSession: PawlCommand<{ readonly html?: string }> = {
 const importSession: PawlCommand = {
   name: 'import',
   words: '<file>',
-  summary: 'store a session from an exported file, or from a journal; performs nothing, replaces nothing',
+  summary:
+    'store a session from an exported file, or from a journal; performs nothing, replaces nothing',
   flags: [],
   run: async ({ words: [file = ''] }) => (await import('./transfer.js')).importFrom(file),
 };
@@ -265,7 +286,8 @@ const doctor: PawlCommand<DoctorFlags> = {
 const policy: PawlCommand<PolicyFlags> = {
   name: 'policy',
   words: '[explain] [command]',
-  summary: 'print which rule decides about a command, why, and where it would run, without running it',
+  summary:
+    'print which rule decides about a command, why, and where it would run, without running it',
   flags: [
     [
       '--needs <what>',
@@ -291,7 +313,9 @@ const hooks: PawlCommand<HooksFlags> = {
 const skills: PawlCommand<SkillsFlags> = {
   name: 'skills',
   words: '[what] [folder]',
-  summary: 'list the skills and commands of this folder and of yours (list); check a skill strictly (check)',
+  summary:
+    'list the skills and commands of this folder and of yours (list); check a skill strictly ' +
+    '(check)',
   flags: [workspaceFlag('the folder to list (default: this one)')],
   run: async ({ flags, words: [what, folder] }) =>
     (await import('./skills.js')).runSkills(what, folder, flags),
@@ -301,10 +325,17 @@ const mcp: PawlCommand<McpFlags> = {
   name: 'mcp',
   words: '[what] [name] [words...]',
   summary:
-    'list the MCP servers of your configuration (list); connect one or all, and show their tools (test); add one to your config.toml (add NAME -- COMMAND ARGS, or add NAME --url URL) or remove it (remove); log in at one over HTTP (login NAME), or forget the login (logout NAME); be an MCP server for other agents (serve)',
+    'list the MCP servers of your configuration (list); connect one or all, and show their ' +
+    'tools (test); add one to your config.toml (add NAME -- COMMAND ARGS, or add NAME --url ' +
+    'URL) or remove it (remove); log in at one over HTTP (login NAME), or forget the login ' +
+    '(logout NAME); be an MCP server for other agents (serve)',
   flags: [
     ['--url <url>', 'the address of the server to add'],
-    ['--header <line>', 'a header for the server to add: "Name: value"; may be repeated', 'repeated'],
+    [
+      '--header <line>',
+      'a header for the server to add: "Name: value"; may be repeated',
+      'repeated',
+    ],
     [
       '--env <variable>',
       'a variable for the program of the server to add: NAME=value; may be repeated',
@@ -313,7 +344,10 @@ const mcp: PawlCommand<McpFlags> = {
     ['--oauth-client-id <id>', 'how Pawl is registered at the login of the server to add'],
     // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
     ['--oauth-client-secret <variable>', 'the secret of that client, by its variable: "${NAME}"'],
-    ['--oauth-redirect-port <port>', 'the port of the redirect to 127.0.0.1 that it is registered with'],
+    [
+      '--oauth-redirect-port <port>',
+      'the port of the redirect to 127.0.0.1 that it is registered with',
+    ],
     workspaceFlag('the folder to start them in (default: this one)'),
     ['--model <provider/name>', 'the model of the sessions of serve'],
     ['--http [port]', 'serve over HTTP on 127.0.0.1, with a token, instead of stdin and stdout'],
@@ -331,7 +365,8 @@ const trust: PawlCommand<TrustFlags> = {
     PROJECT,
     [
       '--sandbox <level>',
-      'where an MCP server may run: read-only (default), read-only+net, workspace, workspace+net, or off: as you',
+      'where an MCP server may run: read-only (default), read-only+net, workspace, ' +
+        'workspace+net, or off: as you',
     ],
   ],
   run: async ({ flags, words }) => {

@@ -1,6 +1,7 @@
 /**
- * Compares the journals of two sessions of the agent, step by step, and stops comparing at the first difference. Then both
- * are read to their ends, for what follows from it. Each journal is read once; only one step of each is held.
+ * Compares the journals of two sessions of the agent, step by step, and stops comparing at the
+ * first difference. Then both are read to their ends, for what follows from it. Each journal is
+ * read once; only one step of each is held.
  */
 
 import { JournalError } from '@pawl/agent/journal/journal-error';
@@ -31,7 +32,10 @@ export type PartingEvent = {
 
 /** What one of the sessions did after the last event that both have. */
 export type SessionRest = LaterFigures & {
-  /** The reason of its last rest, as `result` of the JSON stream names it; null if it never came to rest. */
+  /**
+   * The reason of its last rest, as `result` of the JSON stream names it; null if it never came to
+   * rest.
+   */
   readonly ended: string | null;
   readonly damage: JournalError | null;
 };
@@ -43,7 +47,9 @@ export type SessionComparison = {
   readonly settings: readonly FieldDifference[];
   /** Other parts of the headers that differ: they are told, but don't make sessions different. */
   readonly headers: readonly string[];
-  /** The first event that differs; null on the side that has ended, and both null if none differs. */
+  /**
+   * The first event that differs; null on the side that has ended, and both null if none differs.
+   */
   readonly parting: { readonly a: PartingEvent | null; readonly b: PartingEvent | null };
   /** The fields that differ, if both sessions have an event there. */
   readonly fields: readonly FieldDifference[];
@@ -56,7 +62,10 @@ export type SessionComparison = {
 const isCompared = ({ event }: JournalStep): boolean =>
   event.type !== 'UsageReported' || event.fault !== undefined;
 
-/** Reads one session in order. A damage ends it, and is kept, so that what was read before can still be told. */
+/**
+ * Reads one session in order. A damage ends it, and is kept, so that what was read before can still
+ * be told.
+ */
 class SessionReader {
   readonly comparable: ComparableEvents;
   readonly #steps: AsyncGenerator<JournalStep, undefined>;
@@ -145,7 +154,12 @@ const headerDifferences = (a: Header, b: Header): readonly string[] => [
 ];
 
 const describeParting = (step: JournalStep | null): PartingEvent | null =>
-  step && { seq: step.seq, type: step.event.type, before: step.before.name, after: step.state.name };
+  step && {
+    seq: step.seq,
+    type: step.event.type,
+    before: step.before.name,
+    after: step.state.name,
+  };
 
 type Pair<T> = { readonly a: T; readonly b: T };
 
@@ -159,7 +173,8 @@ const compareEvents = async (
   const b = readers.b.comparable.next(events.b);
   const fields = fieldDifferences(a, b);
   const isCommand =
-    readers.a.comparable.isCommandOutput(events.a) && readers.b.comparable.isCommandOutput(events.b);
+    readers.a.comparable.isCommandOutput(events.a) &&
+    readers.b.comparable.isCommandOutput(events.b);
   if (!isCommand && !isBlobAlone(fields)) return { fields, durationsOnly: false };
   if (fields.length === 0) return { fields, durationsOnly: false };
   const cut = fields.some(({ field }) => field === 'outcome.blob');
@@ -180,7 +195,10 @@ const compareEvents = async (
     : { fields: whole, durationsOnly: false };
 };
 
-export const compareSessions = async (a: SessionSource, b: SessionSource): Promise<SessionComparison> => {
+export const compareSessions = async (
+  a: SessionSource,
+  b: SessionSource,
+): Promise<SessionComparison> => {
   const otherFolder = a.header.workspace !== b.header.workspace;
   const readers = {
     a: new SessionReader(a, otherFolder ? a.header.workspace : null),
@@ -217,15 +235,17 @@ export const compareSessions = async (a: SessionSource, b: SessionSource): Promi
 };
 
 /**
- * Events without what differs between any two runs: times, usage, random delays, provider metadata, commit hashes, the path
- * of the workspace, and call ids, which are numbered in order. A model's tool input is compared in full, whatever its fields
- * are called.
+ * Events without what differs between any two runs: times, usage, random delays, provider metadata,
+ * commit hashes, the path of the workspace, and call ids, which are numbered in order. A model's
+ * tool input is compared in full, whatever its fields are called.
  */
 
 const IGNORED: ReadonlySet<string> = new Set([
   ...['at', 'firstPieceAt', 'stoppedAt', 'jitter', 'usage', 'metadata'],
 ]);
-/** The parts of a commit that depend on its time and its author, and the folders of its repository. */
+/**
+ * The parts of a commit that depend on its time and its author, and the folders of its repository.
+ */
 const IGNORED_IN_COMMIT: ReadonlySet<string> = new Set(['commit', 'before', 'claim', 'gitFolder']);
 /** Fields whose own fields have names that a model or a user chose. */
 const FREE: ReadonlySet<string> = new Set(['input', 'patch']);
@@ -270,7 +290,8 @@ class ComparableEvents {
   /** Whether the event is output of a command, in which durations don't count. */
   isCommandOutput(event: Event): boolean {
     return (
-      (event.type === 'ToolCompleted' || event.type === 'ToolProgress') && this.#commands.has(event.callId)
+      (event.type === 'ToolCompleted' || event.type === 'ToolProgress') &&
+      this.#commands.has(event.callId)
     );
   }
 
@@ -283,7 +304,8 @@ class ComparableEvents {
     if (typeof value === 'number' || typeof value === 'boolean') return value;
     if (typeof value !== 'object' || value === null) return null;
     if (depth > DEPTH_MAX) return this.text(deepJson(value));
-    if (Array.isArray(value)) return value.map((item: unknown) => this.#value(item, depth + 1, isFree));
+    if (Array.isArray(value))
+      return value.map((item: unknown) => this.#value(item, depth + 1, isFree));
     return this.#object(value, depth + 1, isFree);
   }
 
@@ -293,7 +315,10 @@ class ComparableEvents {
       if (value === undefined || (!isFree && isIgnored(owner, name))) continue;
       if (!isFree && name === 'callId') fields.push([name, this.#number(String(value))]);
       else
-        fields.push([isFree ? this.text(name) : name, this.#value(value, depth, isFree || FREE.has(name))]);
+        fields.push([
+          isFree ? this.text(name) : name,
+          this.#value(value, depth, isFree || FREE.has(name)),
+        ]);
     }
     return Object.fromEntries(fields); // also a field named __proto__ becomes a field
   }

@@ -46,9 +46,13 @@ const show = (
     return { key, value: text, origin, overruled };
   }
   const text =
-    setting.kind.type === 'url' ? showValue(environment[variable] ?? '') : 'not used, because a key is set';
+    setting.kind.type === 'url'
+      ? showValue(environment[variable] ?? '')
+      : 'not used, because a key is set';
   const lost =
-    value === null || origin === null ? [] : [{ value, origin, why: 'the environment wins over files' }];
+    value === null || origin === null
+      ? []
+      : [{ value, origin, why: 'the environment wins over files' }];
   return {
     key,
     value: text,
@@ -80,7 +84,8 @@ const settingLines = (shown: readonly ShownSetting[], withOrigin: boolean): stri
     if (!withOrigin) return [`${key.padEnd(keyWidth)}  ${value}`];
     const lost = overruled.map(
       (one) =>
-        `${' '.repeat(keyWidth)}  not ${showValue(one.value)} of ${originText(one.origin)}: ${one.why}`,
+        `${' '.repeat(keyWidth)}  not ${showValue(one.value)} of ${originText(one.origin)}: ` +
+        `${one.why}`,
     );
     return [`${key.padEnd(keyWidth)}  ${value.padEnd(valueWidth)}  ${originText(origin)}`, ...lost];
   });
@@ -99,7 +104,9 @@ const report = ({ files, faults }: Consulted): number => {
     writeError(safe`pawl: ${oneLine(`${where}: ${text}`, Number.POSITIVE_INFINITY)}\n`);
   if (faults.length > 0) return exitCodes.configuration;
   if (files.length === 0)
-    writeError(safe`There is no configuration file. docs/configuration.md names the possible places.\n`);
+    writeError(
+      safe`There is no configuration file. docs/configuration.md names the possible places.\n`,
+    );
   return exitCodes.done;
 };
 

@@ -2,7 +2,8 @@
  * `pawl demo --crash`: Pawl is killed while a command runs, and resumed.
  *
  * 1. Everything is real but the model: two processes of Pawl, the signal, the command, the journal.
- * 2. The demo itself checks the end: the command was started once, and the model got all of its output.
+ * 2. The demo itself checks the end: the command was started once, and the model got all of its
+ *    output.
  */
 
 import { once } from 'node:events';
@@ -19,7 +20,14 @@ import { parse } from 'valibot';
 import { type JsonRecord, recordSchema } from '../headless/record-schema.js';
 import { exitCodes, listenToSignals, Stop } from '../process/exit-codes.js';
 import { packageFolder } from '../process/package-folder.js';
-import { chooseSandbox, ownCommand, prepareProject, printFacts, printLine, scriptedModel } from './demo.js';
+import {
+  chooseSandbox,
+  ownCommand,
+  prepareProject,
+  printFacts,
+  printLine,
+  scriptedModel,
+} from './demo.js';
 
 const PROMPT = 'Run the slow check and tell me what it says.';
 /** Of the command in demo/crash-script.json. */
@@ -41,7 +49,8 @@ const linesIn = (folder: string, name: string): readonly string[] => {
 };
 
 const printOutput = (look: Look, text: string): void => {
-  for (const line of text.trimEnd().split('\n')) printLine(paint(look, 'dim', safe`   ${harmless(line)}`));
+  for (const line of text.trimEnd().split('\n'))
+    printLine(paint(look, 'dim', safe`   ${harmless(line)}`));
 };
 
 /** What the demo needs of the records of a process. */
@@ -71,7 +80,11 @@ const createTeller =
   };
 
 /** The first process: it is killed in the middle of the command. */
-const runUntilKill = async (folder: string, words: readonly string[], report: DemoReport): Promise<void> => {
+const runUntilKill = async (
+  folder: string,
+  words: readonly string[],
+  report: DemoReport,
+): Promise<void> => {
   const tell = createTeller(report);
   let printed = '';
   const first: PawlProcess = startPawl(folder, ['-p', PROMPT, ...words], (record) => {
@@ -82,7 +95,8 @@ const runUntilKill = async (folder: string, words: readonly string[], report: De
   });
   printLine(safe`   Process ${first.pid} is Pawl.`);
   const code = await first.ended;
-  if (code !== null) throw broken(`Pawl ended before it was killed: exit code ${code}. ${first.errors()}`);
+  if (code !== null)
+    throw broken(`Pawl ended before it was killed: exit code ${code}. ${first.errors()}`);
   printLine(
     safe`\n${paint(report.look, 'bold', safe`2. Pawl is killed (kill -9 ${first.pid}), without a warning`)}`,
   );
@@ -90,10 +104,13 @@ const runUntilKill = async (folder: string, words: readonly string[], report: De
 
 /** Watches the command while no Pawl runs, by the file that it writes. */
 const watchAlone = async (folder: string, look: Look): Promise<void> => {
-  printLine(safe`   Nobody reads the output now. The command goes on, as its file steps.txt shows:`);
+  printLine(
+    safe`   Nobody reads the output now. The command goes on, as its file steps.txt shows:`,
+  );
   const endsAt = performance.now() + PATIENCE_MS;
   for (let count = linesIn(folder, 'steps.txt').length; count < RESUMED_AFTER; ) {
-    if (performance.now() > endsAt) throw broken('The command did not go on after Pawl was killed.');
+    if (performance.now() > endsAt)
+      throw broken('The command did not go on after Pawl was killed.');
     await pause(LOOK_MS);
     const lines = linesIn(folder, 'steps.txt');
     if (lines.length > count) printOutput(look, lines.slice(count).join('\n'));
@@ -118,7 +135,9 @@ const resume = async (folder: string, report: DemoReport): Promise<void> => {
   });
   const code = await second.ended;
   if (code !== exitCodes.done)
-    throw broken(`The resumed session failed with exit code ${code ?? 'unknown'}. ${second.errors()}`);
+    throw broken(
+      `The resumed session failed with exit code ${code ?? 'unknown'}. ${second.errors()}`,
+    );
 };
 
 /** Checks that the command ran once and that the model got all its output. Null if all is well. */
@@ -135,7 +154,10 @@ const summarise = (look: Look, folder: string, { sessionId, journal }: SeenRecor
   const fact = (text: string): Safe => makeSafe(text);
   printFacts(look, folder, [
     [safe`started`, fact('once: starts.txt, to which the command adds a line, has 1 line')],
-    [safe`result`, fact(`the real one: the model got all ${STEPS} steps, from a process that outlived Pawl`)],
+    [
+      safe`result`,
+      fact(`the real one: the model got all ${STEPS} steps, from a process that outlived Pawl`),
+    ],
     [safe`project`, fact(folder)],
     [safe`journal`, fact(journal)],
     [safe`replay`, fact(`${ownCommand()} replay ${sessionId}`)],
@@ -144,17 +166,30 @@ const summarise = (look: Look, folder: string, { sessionId, journal }: SeenRecor
 
 export const runCrashDemo = async (): Promise<number> => {
   if (process.platform !== 'linux')
-    throw new Stop(exitCodes.unavailable, 'unavailable', 'Commands outlive a killed Pawl on Linux only.');
+    throw new Stop(
+      exitCodes.unavailable,
+      'unavailable',
+      'Commands outlive a killed Pawl on Linux only.',
+    );
   const look = detectLook(process.stdout, process.env);
   const folder = prepareProject();
   const { sandbox, why } = await chooseSandbox(folder);
   const seen: SeenRecords = { sessionId: '', journal: '', result: '', reply: '' };
   const report = { look, seen };
-  printLine(safe`${paint(look, 'bold', safe`A command that outlives a killed Pawl`)} in ${makeSafe(folder)}`);
+  printLine(
+    safe`${paint(look, 'bold', safe`A command that outlives a killed Pawl`)} in ${makeSafe(folder)}`,
+  );
   printLine(paint(look, 'dim', makeSafe(`The model is a script, everything else is real. ${why}`)));
   printLine(safe`\n${paint(look, 'bold', safe`1. Pawl runs a command of ${STEPS} steps`)}`);
   printLine(safe`   > ${makeSafe(PROMPT)}`);
-  const words = ['--model', scriptedModel('crash-script.json'), '--preset', 'auto', '--sandbox', sandbox];
+  const words = [
+    '--model',
+    scriptedModel('crash-script.json'),
+    '--preset',
+    'auto',
+    '--sandbox',
+    sandbox,
+  ];
   await runUntilKill(folder, words, report);
   await watchAlone(folder, look);
   await resume(folder, report);
@@ -189,12 +224,16 @@ const startPawl = (
   words: readonly string[],
   see: (record: JsonRecord) => void,
 ): PawlProcess => {
-  const child = startProgram(NODE_PROGRAM, [join(packageFolder(), 'bin', 'pawl.js'), ...words, '--json'], {
-    cwd: folder,
-    env: plainEnvironment(folder),
-    stdio: ['ignore', 'pipe', 'pipe'],
-    detached: true, // the keys of the terminal reach it only through the listener below
-  });
+  const child = startProgram(
+    NODE_PROGRAM,
+    [join(packageFolder(), 'bin', 'pawl.js'), ...words, '--json'],
+    {
+      cwd: folder,
+      env: plainEnvironment(folder),
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true, // the keys of the terminal reach it only through the listener below
+    },
+  );
   let isStopped = false;
   let errors = '';
   const stop = (): void => {

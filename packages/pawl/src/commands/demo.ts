@@ -27,12 +27,16 @@ const PROMPT = 'The tests fail. Find out why, repair it, and commit the repair.'
 
 /** Runs the tests and counts the commits. Returns what is wrong; null if all is well. */
 const findFault = (folder: string): string | null => {
-  const { NODE_TEST_CONTEXT: _, ...environment } = process.env; // set inside a test run; with it `node --test` does nothing
+  // set inside a test run; with it `node --test` does nothing
+  const { NODE_TEST_CONTEXT: _, ...environment } = process.env;
   const options = { environment, searchPath: ownPrograms().folders };
   const tests = askProgramSync(NODE_PROGRAM, ['--test'], { ...options, folder });
   if (tests?.code !== 0) return 'the tests of the sample project still fail';
-  if (git(folder, ['rev-list', '--count', 'HEAD']).trim() !== '2') return 'the repair was not committed';
-  return git(folder, ['status', '--porcelain']).trim() === '' ? null : 'the commit left changes behind';
+  if (git(folder, ['rev-list', '--count', 'HEAD']).trim() !== '2')
+    return 'the repair was not committed';
+  return git(folder, ['status', '--porcelain']).trim() === ''
+    ? null
+    : 'the commit left changes behind';
 };
 
 /** Prints model text as it streams, tool results in full, and each transition. */
@@ -88,7 +92,8 @@ const runTurn = async (opened: Opened, tell: (stepped: Stepped) => void) => {
     steps.push(stepped);
     tell(stepped);
   });
-  const end = (): void => void session.close().catch(() => undefined); // `idle` rejects with the same fault
+  // `idle` rejects with the same fault
+  const end = (): void => void session.close().catch(() => undefined);
   const stopListening = listenToSignals({
     interrupt: () => void session.cancel(),
     interruptAgain: end,
@@ -115,8 +120,12 @@ export const runDemo = async (): Promise<number> => {
     'headless',
     { warn: (text) => writeError(safe`${warningText(text)}\n`), configured: false },
   );
-  printLine(safe`${paint(look, 'bold', safe`A small project with a failing test`)} in ${makeSafe(folder)}`);
-  printLine(paint(look, 'dim', safe`Each dim line is a transition: line of the journal, event, states.`));
+  printLine(
+    safe`${paint(look, 'bold', safe`A small project with a failing test`)} in ${makeSafe(folder)}`,
+  );
+  printLine(
+    paint(look, 'dim', safe`Each dim line is a transition: line of the journal, event, states.`),
+  );
   printLine(paint(look, 'dim', makeSafe(why)));
   printLine(safe`\n> ${makeSafe(PROMPT)}`);
   const { state, steps, ending } = await runTurn(opened, createTeller(look, folder));
@@ -146,7 +155,10 @@ const git = (folder: string, words: readonly string[]): string => {
   return ran.output;
 };
 
-/** A fresh copy of the sample project in a repository with one commit. The user's git signing and hooks don't apply. */
+/**
+ * A fresh copy of the sample project in a repository with one commit. The user's git signing and
+ * hooks don't apply.
+ */
 export const prepareProject = (): string => {
   // The commands of the demo call `node`. If PATH has none, they get the one that runs Pawl.
   process.env.PATH = `${process.env.PATH ?? ''}${delimiter}${dirname(process.execPath)}`;
@@ -162,27 +174,39 @@ export const prepareProject = (): string => {
 };
 
 /** The model's name for a script in the folder `demo`. */
-export const scriptedModel = (script: string): string => `scripted/${join(packageFolder(), 'demo', script)}`;
+export const scriptedModel = (script: string): string =>
+  `scripted/${join(packageFolder(), 'demo', script)}`;
 
-/** The command that starts this program again: in a clone, and under npx, `pawl` is not on the PATH. */
+/**
+ * The command that starts this program again: in a clone, and under npx, `pawl` is not on the PATH.
+ */
 export const ownCommand = (): string => {
   const folder = packageFolder();
-  if (existsSync(join(folder, 'src'))) return `node ${relative(process.cwd(), join(folder, 'bin/pawl.js'))}`;
+  if (existsSync(join(folder, 'src')))
+    return `node ${relative(process.cwd(), join(folder, 'bin/pawl.js'))}`;
   return process.env.npm_command === 'exec' ? 'npx pawl' : 'pawl';
 };
 
-/** The sandbox level of the demo. Where none works it runs without: its commands are harmless, and the user is told. */
+/**
+ * The sandbox level of the demo. Where none works it runs without: its commands are harmless, and
+ * the user is told.
+ */
 export const chooseSandbox = async (
   folder: string,
 ): Promise<{ readonly sandbox: 'workspace' | 'off'; readonly why: string }> => {
   const { resolved } = await consult(folder, process.env, {});
   if (resolved.find(({ setting }) => setting.key === 'sandbox')?.value === 'off')
-    return { sandbox: 'off', why: 'Its commands run without a sandbox, because your settings turn it off.' };
+    return {
+      sandbox: 'off',
+      why: 'Its commands run without a sandbox, because your settings turn it off.',
+    };
   const probe = await probeSandbox(process.env, folder, 'kept');
   return probe.kind === 'works'
     ? {
         sandbox: 'workspace',
-        why: 'Its commands run in a sandbox: they can write only in this folder and have no network.',
+        why:
+          'Its commands run in a sandbox: they can write only in this folder and have no ' +
+          'network.',
       }
     : {
         sandbox: 'off',
@@ -191,8 +215,13 @@ export const chooseSandbox = async (
 };
 
 /** Facts at the end of a demo, each with a bold title. */
-export const printFacts = (look: Look, folder: string, facts: readonly (readonly [Safe, Safe])[]): void => {
+export const printFacts = (
+  look: Look,
+  folder: string,
+  facts: readonly (readonly [Safe, Safe])[],
+): void => {
   printLine(safe``);
-  for (const [title, fact] of facts) printLine(safe`${paint(look, 'bold', title.padEnd(9))} ${fact}`);
+  for (const [title, fact] of facts)
+    printLine(safe`${paint(look, 'bold', title.padEnd(9))} ${fact}`);
   printLine(paint(look, 'dim', safe`To remove the project: rm -rf ${makeSafe(folder)}`));
 };

@@ -1,4 +1,7 @@
-/** `pawl diff`: where two stored sessions part, what differs there, and what follows from it in each. */
+/**
+ * `pawl diff`: where two stored sessions part, what differs there, and what follows from it in
+ * each.
+ */
 
 import { fileJournals } from '@pawl/agent/journal/file-store';
 import { stateFolder } from '@pawl/agent/platform/environment';
@@ -33,10 +36,15 @@ type Headers = { readonly a: Header; readonly b: Header };
 
 const kinshipText = ({ a, b }: Headers): string => {
   if (a.sessionId === b.sessionId) return 'A and B are the same session.';
-  if (b.parent?.sessionId === a.sessionId) return `B is a fork of A: it copied A up to seq ${b.parent.seq}.`;
-  if (a.parent?.sessionId === b.sessionId) return `A is a fork of B: it copied B up to seq ${a.parent.seq}.`;
+  if (b.parent?.sessionId === a.sessionId)
+    return `B is a fork of A: it copied A up to seq ${b.parent.seq}.`;
+  if (a.parent?.sessionId === b.sessionId)
+    return `A is a fork of B: it copied B up to seq ${a.parent.seq}.`;
   if (a.parent !== null && a.parent.sessionId === b.parent?.sessionId)
-    return `A and B are forks of ${a.parent.sessionId}: A copied it up to seq ${a.parent.seq}, B up to seq ${b.parent.seq}.`;
+    return (
+      `A and B are forks of ${a.parent.sessionId}: A copied it up to seq ${a.parent.seq}, B up ` +
+      `to seq ${b.parent.seq}.`
+    );
   return '';
 };
 
@@ -55,10 +63,14 @@ const endText = ({ parting: { a, b }, rest, common, settings }: SessionCompariso
     (name) => rest[name].damage !== null && (name === 'a' ? a : b) === null,
   );
   if (names.length > 0)
-    return `${commonText(common)} There ${names.map((name) => name.toUpperCase()).join(' and ')} ${names.length === 1 ? 'is' : 'are'} damaged.`;
+    return (
+      `${commonText(common)} There ${names.map((name) => name.toUpperCase()).join(' and ')} ` +
+      `${names.length === 1 ? 'is' : 'are'} damaged.`
+    );
   if (a !== null) return `${commonText(common)} There B ends, and A goes on:`;
   if (b !== null) return `${commonText(common)} There A ends, and B goes on:`;
-  const entries = common.a === common.b ? plural(common.a, 'event') : `${common.a} and ${common.b} events`;
+  const entries =
+    common.a === common.b ? plural(common.a, 'event') : `${common.a} and ${common.b} events`;
   return settings.length === 0
     ? `Equal: all of their ${entries}.`
     : `Their ${entries} are equal, but not their settings.`;
@@ -66,7 +78,8 @@ const endText = ({ parting: { a, b }, rest, common, settings }: SessionCompariso
 
 const eventText = (event: PartingEvent | null): Safe => {
   if (event === null) return safe`has no further event`;
-  const states = event.before === event.after ? `in ${event.after}` : `${event.before} → ${event.after}`;
+  const states =
+    event.before === event.after ? `in ${event.after}` : `${event.before} → ${event.after}`;
   return makeSafe(`seq ${event.seq} ${event.type}, ${states}`);
 };
 
@@ -110,7 +123,10 @@ export const diffText = (look: Look, headers: Headers, compared: SessionComparis
   const head = sides((name) => {
     const { sessionId, createdAt, settings, workspace } = headers[name];
     return makeSafe(
-      `${sessionId} · ${formatWhen(createdAt)} · ${settings.model} · ${workspace}`.replace(/\s+/g, ' '),
+      `${sessionId} · ${formatWhen(createdAt)} · ${settings.model} · ${workspace}`.replace(
+        /\s+/g,
+        ' ',
+      ),
     );
   });
   const kinship = kinshipText(headers);
@@ -127,7 +143,9 @@ export const diffText = (look: Look, headers: Headers, compared: SessionComparis
     parts ? [title('From there on'), ...sides((name) => restText(rest[name]))] : [],
     comparisonNotes(compared).flatMap(wrapped),
   ];
-  const shown = blocks.filter((lines) => lines.length > 0).map((lines) => joinSafe(lines, safe`\n`));
+  const shown = blocks
+    .filter((lines) => lines.length > 0)
+    .map((lines) => joinSafe(lines, safe`\n`));
   return joinSafe(shown, safe`\n\n`);
 };
 
@@ -160,7 +178,8 @@ const comparisonJson = (headers: Headers, compared: SessionComparison): object =
 
 const openSource = async (id: string): Promise<SessionSource> => {
   const { sessionId, kind } = await findInfo(id);
-  if (kind !== 'agent') throw usageStop('pawl diff compares sessions of the agent, not runs of pawl ask.');
+  if (kind !== 'agent')
+    throw usageStop('pawl diff compares sessions of the agent, not runs of pawl ask.');
   const store = fileJournals({ folder: stateFolder(process.env) });
   const { header } = await store.replay(sessionId, { at: 0 });
   return {
@@ -170,14 +189,23 @@ const openSource = async (id: string): Promise<SessionSource> => {
   };
 };
 
-/** Exit code 0 for equal sessions, 1 for different ones, that of damaged journals if one could not be read to its end. */
-export const diffSessions = async (givenA: string, givenB: string, json: boolean): Promise<number> => {
+/**
+ * Exit code 0 for equal sessions, 1 for different ones, that of damaged journals if one could not
+ * be read to its end.
+ */
+export const diffSessions = async (
+  givenA: string,
+  givenB: string,
+  json: boolean,
+): Promise<number> => {
   const [a, b] = [await openSource(givenA), await openSource(givenB)];
   const compared = await compareSessions(a, b);
   const headers = { a: a.header, b: b.header };
   if (json) writeJson(comparisonJson(headers, compared));
   else writeOut(safe`${diffText(detectLook(process.stdout, process.env), headers, compared)}\n`);
-  const damages = [compared.rest.a.damage, compared.rest.b.damage].filter((damage) => damage !== null);
+  const damages = [compared.rest.a.damage, compared.rest.b.damage].filter(
+    (damage) => damage !== null,
+  );
   for (const damage of damages) writeError(makeSafe(`pawl: ${errorEnding(damage).message}\n`));
   if (damages.length > 0) return exitCodes.badInput;
   return isEqual(compared) ? exitCodes.done : exitCodes.taskFailed;
@@ -244,7 +272,10 @@ const differenceLines = (look: Look, { field, a, b }: FieldDifference): readonly
   ];
 };
 
-/** The judged calls repeat what the message says: they are left out where the message differs already. */
+/**
+ * The judged calls repeat what the message says: they are left out where the message differs
+ * already.
+ */
 const isRepeated = ({ field }: FieldDifference): boolean =>
   /^calls\[\d+\]\.(?:input|facts|title)/.test(field);
 
@@ -257,10 +288,19 @@ const typeDifferenceLines = (look: Look, fields: readonly FieldDifference[]): re
   const lineOf = (name: string, field: string, value: Json | undefined): readonly Safe[] =>
     value === undefined || isEmpty(value)
       ? []
-      : [cutLine(safe`  ${makeSafe(`${name} ${field}`)}: ${safeJson(value).slice(0, 4 * columns)}`, columns)];
+      : [
+          cutLine(
+            safe`  ${makeSafe(`${name} ${field}`)}: ${safeJson(value).slice(0, 4 * columns)}`,
+            columns,
+          ),
+        ];
   return [
-    ...fields.flatMap(({ field, a }) => lineOf('A', field, a)).map((line) => paint(look, 'red', line)),
-    ...fields.flatMap(({ field, b }) => lineOf('B', field, b)).map((line) => paint(look, 'green', line)),
+    ...fields
+      .flatMap(({ field, a }) => lineOf('A', field, a))
+      .map((line) => paint(look, 'red', line)),
+    ...fields
+      .flatMap(({ field, b }) => lineOf('B', field, b))
+      .map((line) => paint(look, 'green', line)),
   ];
 };
 

@@ -1,6 +1,6 @@
 /**
- * `pawl doctor`: looks for known problems of the setup, and says how to repair each. A check is a row: its name, a probe, what is
- * wrong if the probe finds something, and the repair.
+ * `pawl doctor`: looks for known problems of the setup, and says how to repair each. A check is a
+ * row: its name, a probe, what is wrong if the probe finds something, and the repair.
  */
 
 import {
@@ -25,7 +25,12 @@ import { checkHolder, describeSelf, readHolder } from '@pawl/agent/journal/lock'
 import { sessionsFolder } from '@pawl/agent/journal/state-folder';
 import { catalogueFacts } from '@pawl/agent/models/catalogue';
 import { chooseModel } from '@pawl/agent/models/choose-model';
-import { DEFAULT_MODEL, findEndpoint, providerOfModel, providers } from '@pawl/agent/models/provider-table';
+import {
+  DEFAULT_MODEL,
+  findEndpoint,
+  providerOfModel,
+  providers,
+} from '@pawl/agent/models/provider-table';
 import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { type ProgramSearch, searchPrograms } from '@pawl/agent/platform/find-program';
@@ -41,7 +46,12 @@ import { findWaitingFile } from '@pawl/agent/workspace/repository-location';
 import { makeSafe } from '@pawl/terminal/safe-text';
 import { writeJson, writeOut } from '@pawl/terminal/write';
 import { exitCodes } from '../process/exit-codes.js';
-import { consult, providerVariables, refusedByProject, userFile } from '../settings/configuration.js';
+import {
+  consult,
+  providerVariables,
+  refusedByProject,
+  userFile,
+} from '../settings/configuration.js';
 import { settings, showValue } from '../settings/setting-table.js';
 
 export type DoctorFlags = {
@@ -80,7 +90,10 @@ export type Check = {
   readonly name: string;
   /** `fault`: something does not work. `note`: it works, but maybe not as the user expects. */
   readonly level: Level;
-  /** Name of a check that covers this one: if that one finds something, this finding is not reported. */
+  /**
+   * Name of a check that covers this one: if that one finds something, this finding is not
+   * reported.
+   */
   readonly partOf: string | null;
   /** The finding; null if all is well. */
   look(world: DoctorWorld): Promise<Finding | null>;
@@ -108,7 +121,8 @@ const row =
     async look(world) {
       const found = await probe(world);
       if (found === null || found === undefined || found === false) return null;
-      const write = (text: Text<T>): string => (typeof text === 'function' ? text(found, world) : text);
+      const write = (text: Text<T>): string =>
+        typeof text === 'function' ? text(found, world) : text;
       return { what: write(what), repair: write(repair) };
     },
   });
@@ -132,7 +146,8 @@ const programChecks: readonly Check[] = [
     'searchPathSkipped',
     (world) => listed(searchPath(world).skipped.map(({ folder, why }) => `${folder}: ${why}`)),
     (lines) => `programs in these folders of PATH are not used: ${lines}`,
-    'Folders of the project are never used. For any other folder: make it yours or root’s with mode go-w, or remove it from PATH',
+    'Folders of the project are never used. For any other folder: make it yours or root’s ' +
+      'with mode go-w, or remove it from PATH',
   ),
   note(
     'searchPathShared',
@@ -180,7 +195,8 @@ const programChecks: readonly Check[] = [
   note(
     'bubblewrapTooOld',
     (world) => oldVersion(world, 'bwrap', BUBBLEWRAP),
-    (version) => `bubblewrap ${version} is too old: pawl ask runs programs in QuickJS, which is slower`,
+    (version) =>
+      `bubblewrap ${version} is too old: pawl ask runs programs in QuickJS, which is slower`,
     `Install bubblewrap ${BUBBLEWRAP} or newer`,
     'sandboxMissing',
   ),
@@ -190,8 +206,12 @@ const programChecks: readonly Check[] = [
     ({ error }) => `bubblewrap may not create namespaces: ${error}`,
     ({ byAppArmor }) =>
       byAppArmor
-        ? 'Give bwrap an AppArmor profile with "userns,", or allow user namespaces for all programs until the next boot: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0'
-        : 'Allow user namespaces: sudo sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000; in a container, start it with --security-opt seccomp=unconfined',
+        ? 'Give bwrap an AppArmor profile with "userns,", or allow user namespaces for all ' +
+          'programs until the next boot: sudo sysctl ' +
+          'kernel.apparmor_restrict_unprivileged_userns=0'
+        : 'Allow user namespaces: sudo sysctl kernel.unprivileged_userns_clone=1 ' +
+          'user.max_user_namespaces=10000; in a container, start it with --security-opt ' +
+          'seccomp=unconfined',
     'sandboxMissing',
   ),
   note(
@@ -217,9 +237,12 @@ const sandboxChecks: readonly Check[] = [
       return probe.kind === 'works' ? null : probe;
     },
     ({ reason }) =>
-      `commands can't be run in a sandbox here: ${reason} In a terminal Pawl asks before each command, without one it denies them; pawl ask runs programs in QuickJS, which is slower`,
+      `commands can't be run in a sandbox here: ${reason} In a terminal Pawl asks before ` +
+      'each command, without one it denies them; pawl ask runs programs in QuickJS, which is ' +
+      'slower',
     ({ repair }) =>
-      `${repair} Or turn the sandbox off, for example inside a container: sandbox = "off" in your own config.toml`,
+      `${repair} Or turn the sandbox off, for example inside a container: sandbox = "off" in ` +
+      'your own config.toml',
   ),
   note(
     'sandboxOff',
@@ -252,7 +275,8 @@ const folderChecks: readonly Check[] = [
     'stateUnwritable',
     ({ environment }) => whyUnwritable(stateFolder(environment)),
     (why, { environment }) => `sessions can't be stored in ${stateFolder(environment)}: ${why}`,
-    'Make it writable (chmod u+rwx, chown, or mount it so), or set XDG_STATE_HOME to a folder that is',
+    'Make it writable (chmod u+rwx, chown, or mount it so), or set XDG_STATE_HOME to a ' +
+      'folder that is',
   ),
   fault(
     'stateReadByOthers',
@@ -268,13 +292,15 @@ const folderChecks: readonly Check[] = [
     },
     ({ megabytes }, { environment }) =>
       `${megabytes} MB are free where sessions are stored (${stateFolder(environment)})`,
-    "Free some space, or set XDG_STATE_HOME to a folder on another disk: a session stops when it can't be stored",
+    'Free some space, or set XDG_STATE_HOME to a folder on another disk: a session stops ' +
+      "when it can't be stored",
   ),
   note(
     'stateOnNetwork',
     ({ environment }) => networkType(path.dirname(stateFolder(environment))),
     (type) =>
-      `sessions are stored on a network file system (${type}), where a lock of another computer can't be checked`,
+      `sessions are stored on a network file system (${type}), where a lock of another ` +
+      `computer can't be checked`,
     'Set XDG_STATE_HOME to a folder on a disk of this computer',
   ),
   fault(
@@ -283,12 +309,14 @@ const folderChecks: readonly Check[] = [
       const folder = temporaryFolder(world);
       return existsSync(folder) ? whyUnwritable(folder) : 'it does not exist';
     },
-    (why, world) => `the folder for temporary files, ${temporaryFolder(world)}, is not writable: ${why}`,
+    (why, world) =>
+      `the folder for temporary files, ${temporaryFolder(world)}, is not writable: ${why}`,
     'Create it, or set TMPDIR to a writable folder',
   ),
   fault(
     'configWrittenByOthers',
-    ({ environment }) => openTo([userFile(environment), path.dirname(userFile(environment))], 0o022),
+    ({ environment }) =>
+      openTo([userFile(environment), path.dirname(userFile(environment))], 0o022),
     ({ place, mode }) => `others can change your settings: ${place} has the mode ${mode}`,
     ({ place }) => `chmod go-w ${place}`,
   ),
@@ -300,7 +328,8 @@ const folderChecks: readonly Check[] = [
   ),
   fault(
     'workspaceUnreadable',
-    ({ workspace }) => existsSync(workspace) && accessFault(workspace, constants.R_OK | constants.X_OK),
+    ({ workspace }) =>
+      existsSync(workspace) && accessFault(workspace, constants.R_OK | constants.X_OK),
     (why) => `the workspace can't be read: ${why}`,
     (_, { workspace }) => `chmod u+rx ${workspace}`,
   ),
@@ -324,7 +353,8 @@ const folderChecks: readonly Check[] = [
     'commitInterrupted',
     ({ workspace }) => hasDeadCommit(path.join(workspace, '.git')),
     (_, { workspace }) =>
-      `Pawl was killed while it made a commit${existsSync(path.join(workspace, '.git', 'index.lock')) ? ', and git waits for its lock, .git/index.lock' : ''}`,
+      'Pawl was killed while it made a ' +
+      `commit${existsSync(path.join(workspace, '.git', 'index.lock')) ? ', and git waits for its lock, .git/index.lock' : ''}`,
     'pawl --continue in this folder: it finishes the commit or gives it up, and removes the lock',
   ),
   note(
@@ -343,7 +373,8 @@ const folderChecks: readonly Check[] = [
       return top !== null && /dubious ownership/i.test(top.text);
     },
     'git refuses the repository, since it belongs to another user',
-    (_, { workspace }) => `If you trust it: git config --global --add safe.directory ${realPath(workspace)}`,
+    (_, { workspace }) =>
+      `If you trust it: git config --global --add safe.directory ${realPath(workspace)}`,
   ),
   note(
     'noGitIdentity',
@@ -374,7 +405,8 @@ const settingChecks: readonly Check[] = [
     'folderAboveForeign',
     ({ workspace }) => existsSync(workspace) && repositoryFolders(realpathSync(workspace)).foreign,
     (folder) => foreignFolder(folder),
-    (folder) => `If you want to use the repository in ${folder}, have its owner give it to you: chown`,
+    (folder) =>
+      `If you want to use the repository in ${folder}, have its owner give it to you: chown`,
   ),
   note(
     'projectNotHeeded',
@@ -394,7 +426,9 @@ const settingChecks: readonly Check[] = [
     (name) => `the variable ${name} is unknown`,
     (name) => {
       const close = nearestWord(name, [...knownVariables]);
-      return close === undefined ? 'Unset it; pawl config lists the settings' : `Perhaps you mean ${close}`;
+      return close === undefined
+        ? 'Unset it; pawl config lists the settings'
+        : `Perhaps you mean ${close}`;
     },
   ),
   fault(
@@ -402,7 +436,9 @@ const settingChecks: readonly Check[] = [
     ({ environment }) =>
       providers
         .flatMap(({ keyVariables }) => [...keyVariables])
-        .find((name: string) => /\s\S|["'\u201c\u201d]|^Bearer\b/.test(environment[name]?.trim() ?? '')),
+        .find((name: string) =>
+          /\s\S|["'\u201c\u201d]|^Bearer\b/.test(environment[name]?.trim() ?? ''),
+        ),
     (name) => `${name} contains quotes, spaces or "Bearer" besides the key`,
     (name) => `Set it to the key alone: export ${name}=…`,
   ),
@@ -440,13 +476,15 @@ const settingChecks: readonly Check[] = [
       const locale = LC_ALL || LC_CTYPE || LANG || 'none';
       return platform === 'linux' && !/utf-?8/i.test(locale) && locale;
     },
-    (locale) => `the language settings (${locale}) are not for UTF-8: commands may print characters wrongly`,
+    (locale) =>
+      `the language settings (${locale}) are not for UTF-8: commands may print characters wrongly`,
     'export LANG=C.UTF-8',
   ),
   note(
     'terminalUnknown',
     ({ environment: { TERM }, isTerminal }) => isTerminal && (!TERM || TERM === 'dumb'),
-    (_, { environment: { TERM } }) => `TERM is ${TERM ? 'dumb' : 'not set'}: the terminal shows plain lines`,
+    (_, { environment: { TERM } }) =>
+      `TERM is ${TERM ? 'dumb' : 'not set'}: the terminal shows plain lines`,
     'If it is a usual terminal: export TERM=xterm-256color',
   ),
   note(
@@ -481,13 +519,17 @@ const settingChecks: readonly Check[] = [
 const OLDEST = Date.UTC(2026, 10, 1);
 const SKEW_MS = 5 * 60_000;
 
-/** A fault of choosing the model: the first line of its message is the finding, the other lines are the repair. */
+/**
+ * A fault of choosing the model: the first line of its message is the finding, the other lines are
+ * the repair.
+ */
 const modelFault = (name: string, ...kinds: readonly string[]): Check =>
   fault(
     name,
     (world) => modelProblem(world, kinds),
     (message) => (message.split('\n')[0] ?? '').replace(/\.$/, ''),
-    (message) => message.split('\n').slice(1).join(' ') || 'pawl --help shows the form of a model name',
+    (message) =>
+      message.split('\n').slice(1).join(' ') || 'pawl --help shows the form of a model name',
   );
 
 const modelChecks: readonly Check[] = [
@@ -501,7 +543,8 @@ const modelChecks: readonly Check[] = [
       const { model } = await modelSettings(world);
       return isCatalogued(model) && catalogueFacts(model).source === null && model;
     },
-    (model) => `${model} is not in the catalogue: its window and limits are assumed, its price is unknown`,
+    (model) =>
+      `${model} is not in the catalogue: its window and limits are assumed, its price is unknown`,
     'Check the name: docs/models.md lists the known models',
   ),
   fault(
@@ -517,23 +560,29 @@ const modelChecks: readonly Check[] = [
     'clockWrong',
     ({ now }) => now < OLDEST,
     (_, { now }) =>
-      `the clock says ${new Date(now).toISOString().slice(0, 10)}, which is before this program was built`,
+      `the clock says ${new Date(now).toISOString().slice(0, 10)}, which is before this ` +
+      'program was built',
     'Set it: sudo timedatectl set-ntp true',
   ),
   fault(
     'unreachable',
     async (world) => {
       const asked = await askProvider(world);
-      return asked !== null && asked.answer.kind === 'fault' && { ...asked, why: asked.answer.fault.message };
+      return (
+        asked !== null &&
+        asked.answer.kind === 'fault' && { ...asked, why: asked.answer.fault.message }
+      );
     },
     ({ host, why }) => `${host} can't be reached: ${why}`,
-    'Check the network, HTTPS_PROXY and NO_PROXY; and NODE_EXTRA_CA_CERTS if your company uses its own certificate',
+    'Check the network, HTTPS_PROXY and NO_PROXY; and NODE_EXTRA_CA_CERTS if your company ' +
+      'uses its own certificate',
   ),
   fault(
     'clockApart',
     async (world) => {
       const asked = await askProvider(world);
-      const date = asked?.answer.kind === 'done' ? Date.parse(asked.answer.value ?? '') : Number.NaN;
+      const date =
+        asked?.answer.kind === 'done' ? Date.parse(asked.answer.value ?? '') : Number.NaN;
       const apartMs = Math.abs(date - world.now);
       return apartMs > SKEW_MS && { host: asked?.host, minutes: Math.round(apartMs / 60_000) };
     },
@@ -548,7 +597,8 @@ const sessionChecks: readonly Check[] = [
     (world) => findOpenSession(world),
     ({ id, pid, host }) => `the session ${id} is open in another process (${pid} on ${host})`,
     ({ id, pid }) =>
-      `End it there before you continue it here: kill ${pid}. If you can't reach it: pawl --resume ${id} --take-over`,
+      `End it there before you continue it here: kill ${pid}. If you can't reach it: pawl ` +
+      `--resume ${id} --take-over`,
   ),
   note(
     'tornTails',
@@ -561,7 +611,8 @@ const sessionChecks: readonly Check[] = [
   ),
   note(
     'instructionsUnused',
-    async ({ workspace }) => existsSync(workspace) && listed((await loadAgentsFiles(workspace)).warnings),
+    async ({ workspace }) =>
+      existsSync(workspace) && listed((await loadAgentsFiles(workspace)).warnings),
     (warnings) => warnings,
     'Shorten AGENTS.md, or make it a readable file of the repository',
   ),
@@ -596,7 +647,10 @@ export const runDoctor = async (flags: DoctorFlags): Promise<number> => {
   return isWell ? exitCodes.done : exitCodes.taskFailed;
 };
 
-/** Runs all checks at once. The findings come in the order of the checks, without those that another one covers. */
+/**
+ * Runs all checks at once. The findings come in the order of the checks, without those that another
+ * one covers.
+ */
 export const diagnose = async (world: DoctorWorld): Promise<readonly Diagnosis[]> => {
   const looked = await Promise.all(
     checks.map(async (check) => {
@@ -607,7 +661,9 @@ export const diagnose = async (world: DoctorWorld): Promise<readonly Diagnosis[]
       return { check, finding: { what, repair: 'Please report it' } };
     }),
   );
-  const failed = new Set(looked.flatMap(({ check, finding }) => (finding === null ? [] : [check.name])));
+  const failed = new Set(
+    looked.flatMap(({ check, finding }) => (finding === null ? [] : [check.name])),
+  );
   return looked.flatMap(({ check: { name, level, partOf }, finding }) =>
     finding === null || failed.has(partOf ?? '') ? [] : [{ name, level, ...finding }],
   );
@@ -615,7 +671,8 @@ export const diagnose = async (world: DoctorWorld): Promise<readonly Diagnosis[]
 
 const report = (found: readonly Diagnosis[]): string => {
   const lines = found.map(
-    ({ level, name, what, repair }) => `${level === 'fault' ? '✗' : '•'} ${what} (${name})\n  ${repair}\n`,
+    ({ level, name, what, repair }) =>
+      `${level === 'fault' ? '✗' : '•'} ${what} (${name})\n  ${repair}\n`,
   );
   const faults = found.filter(({ level }) => level === 'fault').length;
   const summary = `${checks.length} checks: ${faults === 0 ? 'no fault' : `${faults} to repair`}`;
@@ -636,7 +693,10 @@ const PROGRAM_MS = 10_000;
 const searchPath = ({ environment, workspace }: DoctorWorld): ProgramSearch =>
   searchPrograms({ environment, workspace });
 
-/** Runs a program that is found as the agent would find it; null if there is none. `text` is stdout, then stderr. */
+/**
+ * Runs a program that is found as the agent would find it; null if there is none. `text` is stdout,
+ * then stderr.
+ */
 const runProgram = async (
   world: DoctorWorld,
   program: string,
@@ -661,7 +721,11 @@ const isMissing = async (world: DoctorWorld, program: string): Promise<boolean> 
   (await runProgram(world, program, ['--version'])) === null;
 
 /** The version of a program that is older than `least`; null if it is not, or not there. */
-const oldVersion = async (world: DoctorWorld, program: string, least: string): Promise<string | null> => {
+const oldVersion = async (
+  world: DoctorWorld,
+  program: string,
+  least: string,
+): Promise<string | null> => {
   const ran = await runProgram(world, program, ['--version']);
   const version = /\d+\.\d+(\.\d+)?/.exec(ran?.text ?? '')?.[0] ?? null;
   return version === null || isAtLeast(version, least) ? null : version;
@@ -677,7 +741,10 @@ const isAtLeast = (version: string, least: string): boolean => {
   return true;
 };
 
-/** A pipe or device at which git would wait in the repository around the workspace; null if there is none. */
+/**
+ * A pipe or device at which git would wait in the repository around the workspace; null if there is
+ * none.
+ */
 const findGitPipe = ({ workspace, environment }: DoctorWorld): string | null => {
   const top = attemptNow(() => repositoryFolders(realpathSync(workspace)).top);
   // A workspace that is missing is another check's.
@@ -687,12 +754,16 @@ const findGitPipe = ({ workspace, environment }: DoctorWorld): string | null => 
 
 const runGit = async (world: DoctorWorld, args: readonly string[]): Promise<ProgramRun | null> => {
   const folder = realPath(world.workspace);
-  return folder === null || findGitPipe(world) !== null ? null : runProgram(world, 'git', args, folder);
+  return folder === null || findGitPipe(world) !== null
+    ? null
+    : runProgram(world, 'git', args, folder);
 };
 
 const ripgrepFault = async (): Promise<string | null> => {
   const program = await attempt(async () => (await import('@vscode/ripgrep')).rgPath);
-  return program.kind === 'fault' ? program.fault.message : accessFault(program.value, constants.X_OK);
+  return program.kind === 'fault'
+    ? program.fault.message
+    : accessFault(program.value, constants.X_OK);
 };
 
 /** Starts bubblewrap with the whole file system read-only and a command that does nothing. */
@@ -719,8 +790,8 @@ const existingFolder = (folder: string): string => {
 };
 
 /**
- * Why nothing can be written to a folder; null if it can. If the folder is missing, its nearest existing parent is tried.
- * The probe file is removed.
+ * Why nothing can be written to a folder; null if it can. If the folder is missing, its nearest
+ * existing parent is tried. The probe file is removed.
  */
 const whyUnwritable = (folder: string): string | null => {
   const above = existingFolder(folder);
@@ -734,7 +805,10 @@ const whyUnwritable = (folder: string): string | null => {
   return null;
 };
 
-/** Free bytes on the disk of a folder, which may not exist yet; null if the file system does not report it. */
+/**
+ * Free bytes on the disk of a folder, which may not exist yet; null if the file system does not
+ * report it.
+ */
 const freeBytes = (folder: string): number | null => {
   const status = attemptNow(() => statfsSync(existingFolder(folder)));
   return status.kind === 'done' ? status.value.bavail * status.value.bsize : null;
@@ -752,7 +826,10 @@ const networkType = (folder: string): string | undefined => {
   return status.kind === 'done' ? NETWORK_TYPES.get(status.value.type) : undefined;
 };
 
-/** The first place whose mode has one of these bits, with its mode. A missing place is another check's. */
+/**
+ * The first place whose mode has one of these bits, with its mode. A missing place is another
+ * check's.
+ */
 const openTo = (places: readonly string[], bits: number) => {
   for (const place of places) {
     const status = attemptNow(() => statSync(place));
@@ -780,7 +857,10 @@ const realPath = (folder: string): string | null => {
 
 const temporaryFolder = ({ environment }: DoctorWorld): string => environment.TMPDIR || tmpdir();
 
-/** Whether a process of Pawl has died while it committed. Without the folder this is no main worktree, or no repository. */
+/**
+ * Whether a process of Pawl has died while it committed. Without the folder this is no main
+ * worktree, or no repository.
+ */
 const hasDeadCommit = (gitFolder: string): boolean => {
   const claims = attemptNow(() => listClaims(gitFolder));
   return (
@@ -808,7 +888,10 @@ const settingValue = async (world: DoctorWorld, key: string) => {
 const isSandboxOff = async (world: DoctorWorld): Promise<boolean> =>
   (await settingValue(world, 'sandbox')) === 'off';
 
-/** All known `PAWL_` variables: those of settings, and `PAWL_CALL`, which marks the processes of a tool call. */
+/**
+ * All known `PAWL_` variables: those of settings, and `PAWL_CALL`, which marks the processes of a
+ * tool call.
+ */
 const knownVariables = new Set([...settings.map(({ variable }) => variable), 'PAWL_CALL']);
 
 const isProxy = (environment: DoctorWorld['environment'], name: string): boolean => {
@@ -842,7 +925,10 @@ const serverFault = async (server: McpServer, world: DoctorWorld): Promise<strin
 };
 
 /** Why a hook of the user can't be run, without running it. */
-const hookFault = async ({ command }: HookDeclaration, world: DoctorWorld): Promise<string | null> => {
+const hookFault = async (
+  { command }: HookDeclaration,
+  world: DoctorWorld,
+): Promise<string | null> => {
   const { programFault } = await import('@pawl/agent/extensions/hooks/session-hooks');
   const place = { workspace: realWorkspace(world), environment: world.environment };
   return programFault({ command, folder: null }, place);
@@ -857,24 +943,33 @@ const modelSettings = async (world: DoctorWorld) => ({
 
 const isCatalogued = (model: string): boolean => providerOfModel(model)?.factsFrom === 'catalogue';
 
-/** The environment with the variables that settings name, such as keys. Throws if one can't be read. */
+/**
+ * The environment with the variables that settings name, such as keys. Throws if one can't be read.
+ */
 const fullEnvironment = async (world: DoctorWorld) => {
   const { resolved } = await configuration(world);
   return { ...world.environment, ...providerVariables(resolved, world.environment) };
 };
 
 /** Why the model can't be used, if it is for one of these kinds. */
-const modelProblem = async (world: DoctorWorld, kinds: readonly string[]): Promise<string | null> => {
+const modelProblem = async (
+  world: DoctorWorld,
+  kinds: readonly string[],
+): Promise<string | null> => {
   const { model } = await modelSettings(world);
   const environment = await attempt(() => fullEnvironment(world));
-  if (environment.kind === 'fault') return kinds.includes('noKey') ? environment.fault.message : null;
+  if (environment.kind === 'fault')
+    return kinds.includes('noKey') ? environment.fault.message : null;
   // Looking up a local model asks its server, which only --online allows.
   if (providerOfModel(model) !== undefined && !isCatalogued(model) && !world.online) return null;
   const chosen = await chooseModel(model, environment.value, { folder: world.workspace });
   return chosen.kind !== 'ok' && kinds.includes(chosen.kind) ? chosen.message : null;
 };
 
-/** Asks the provider's server for its date; null without `--online`, and for a model that has no such server. */
+/**
+ * Asks the provider's server for its date; null without `--online`, and for a model that has no
+ * such server.
+ */
 const askProvider = async (world: DoctorWorld) => {
   const { model } = await modelSettings(world);
   const provider = providerOfModel(model);
@@ -900,7 +995,10 @@ const sessionFiles = ({ environment }: DoctorWorld, suffix: RegExp): readonly st
     .map((name) => path.join(folder, name));
 };
 
-/** A session whose lock another computer or namespace holds, so that nobody knows whether its process lives. */
+/**
+ * A session whose lock another computer or namespace holds, so that nobody knows whether its
+ * process lives.
+ */
 const findOpenSession = async (world: DoctorWorld) => {
   const self = await describeSelf(world.platform);
   for (const file of sessionFiles(world, /\.lock$/)) {

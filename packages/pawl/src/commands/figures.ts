@@ -1,4 +1,7 @@
-/** Where time and money went: `pawl sessions --stats` for all stored sessions, `pawl show --time` for one, and the words and tables of both. */
+/**
+ * Where time and money went: `pawl sessions --stats` for all stored sessions, `pawl show --time`
+ * for one, and the words and tables of both.
+ */
 
 import { addUsage } from '@pawl/agent/machine/moves/budget';
 import type { UsageTotals } from '@pawl/agent/machine/usage';
@@ -49,7 +52,8 @@ const readOne = async (
   readable: ReadonlySet<string>,
 ): Promise<{ readonly figures: LaterFigures; readonly damage: Error | null }> => {
   const { parent } = info;
-  const copied = parent !== null && readable.has(parent.sessionId) ? parent.seq : 0; // the rest counts with the parent
+  // the rest counts with the parent
+  const copied = parent !== null && readable.has(parent.sessionId) ? parent.seq : 0;
   const collector = new FigureCollector({ parent });
   let before = startFigures;
   const { damage } = await storedJournals().replay(info.sessionId, {
@@ -83,11 +87,17 @@ const localDay = (at: number): string => {
 const startedCalls = (counted: readonly Counted[]): ReadonlySet<string> =>
   new Set(
     counted.flatMap(({ info: { startedBy } }) =>
-      startedBy === undefined ? [] : [`${startedBy.sessionId}/${startedBy.batchId}/${startedBy.callId}`],
+      startedBy === undefined
+        ? []
+        : [`${startedBy.sessionId}/${startedBy.batchId}/${startedBy.callId}`],
     ),
   );
 
-type SpentRow = UsageTotals & { readonly name: string; readonly requests: number; readonly failed: number };
+type SpentRow = UsageTotals & {
+  readonly name: string;
+  readonly requests: number;
+  readonly failed: number;
+};
 
 const spentRows = (sums: ReadonlyMap<string, Sum>): readonly SpentRow[] =>
   [...sums]
@@ -96,7 +106,9 @@ const spentRows = (sums: ReadonlyMap<string, Sum>): readonly SpentRow[] =>
 
 type ToolSum = { readonly calls: number; readonly totalMs: number; readonly failed: number };
 
-const toolSums = (counted: readonly Counted[]): readonly (ToolSum & { readonly name: string })[] => {
+const toolSums = (
+  counted: readonly Counted[],
+): readonly (ToolSum & { readonly name: string })[] => {
   const tools = new Map<string, ToolSum>();
   for (const { tool, calls, totalMs, endings } of counted.flatMap(({ figures }) => figures.tools)) {
     const sum = tools.get(tool) ?? { calls: 0, totalMs: 0, failed: 0 };
@@ -126,7 +138,12 @@ const sumUp = (counted: readonly Counted[]) => {
       sessionUsage = addUsage(sessionUsage, spent);
     }
     usage = { ...addUsage(usage, sessionUsage), unpriced: usage.unpriced + sessionUsage.unpriced };
-    return { sessionId: info.sessionId, title: info.title, activeMs: figures.activeMs, ...sessionUsage };
+    return {
+      sessionId: info.sessionId,
+      title: info.title,
+      activeMs: figures.activeMs,
+      ...sessionUsage,
+    };
   });
   return {
     sessions: counted.length,
@@ -188,7 +205,9 @@ const statsText = (stats: Stats, asks: number, look: Look): Safe => {
       ),
     ],
     [
-      stats.days.length > DAYS_SHOWN ? `The last ${DAYS_SHOWN} days of ${stats.days.length}` : 'Days',
+      stats.days.length > DAYS_SHOWN
+        ? `The last ${DAYS_SHOWN} days of ${stats.days.length}`
+        : 'Days',
       spentLines(stats.days.slice(0, DAYS_SHOWN), columns),
     ],
     [
@@ -208,17 +227,22 @@ const statsText = (stats: Stats, asks: number, look: Look): Safe => {
   return joinSafe(
     [
       joinSafe(wrapWords(statsHead(stats, asks), columns), safe`\n`),
-      ...shown.map(([title, lines]) => joinSafe([paint(look, 'bold', makeSafe(title)), ...lines], safe`\n`)),
+      ...shown.map(([title, lines]) =>
+        joinSafe([paint(look, 'bold', makeSafe(title)), ...lines], safe`\n`),
+      ),
     ],
     safe`\n\n`,
   );
 };
 
 /**
- * `pawl sessions --stats`: sums over all stored sessions of the agent. Each journal is read once, one after another.
+ * `pawl sessions --stats`: sums over all stored sessions of the agent. Each journal is read once,
+ * one after another.
  *
- * 1. Entries that a fork copied count with its parent. If the parent is gone or can't be read, they count with the fork.
- * 2. The spending of a task counts as its session; without its journal, as the call that started it.
+ * 1. Entries that a fork copied count with its parent. If the parent is gone or can't be read, they
+ *    count with the fork.
+ * 2. The spending of a task counts as its session; without its journal, as the call that started
+ *    it.
  * 3. A damaged journal counts up to the damage, and is named.
  *
  * Prints sums over all stored sessions; as one JSON object with `json`. Damaged ones are named.
@@ -249,7 +273,9 @@ export const showStats = async (json: boolean): Promise<number> => {
   if (json) writeJson({ ...stats, runsOfAsk: asks, damaged });
   else writeOut(safe`${statsText(stats, asks, detectLook(process.stdout, process.env))}\n`);
   for (const { sessionId, why } of json ? [] : damaged)
-    writeError(safe`pawl: not counted beyond its damage: ${makeSafe(sessionId)}: ${makeSafe(why)}\n`);
+    writeError(
+      safe`pawl: not counted beyond its damage: ${makeSafe(sessionId)}: ${makeSafe(why)}\n`,
+    );
   return exitCodes.done;
 };
 
@@ -273,7 +299,9 @@ const spentIn = ({
   hookUsage,
 }: SessionFigures): Readonly<Record<string, UsageTotals>> => {
   const usages = (isSummary: boolean) =>
-    requests.filter(({ purpose }) => (purpose === 'compaction') === isSummary).map(({ usage }) => usage);
+    requests
+      .filter(({ purpose }) => (purpose === 'compaction') === isSummary)
+      .map(({ usage }) => usage);
   return {
     CallingLlm: sumUsage(usages(false)),
     Compacting: sumUsage(usages(true)),
@@ -296,7 +324,8 @@ const kindWords: Readonly<Record<TimeSpanKind | 'other', string>> = {
   other: 'other',
 };
 
-const kinds = Object.keys(kindWords) as readonly (TimeSpanKind | 'other')[]; // the keys of that very record
+// the keys of that very record
+const kinds = Object.keys(kindWords) as readonly (TimeSpanKind | 'other')[];
 
 const timeBlock = ({ time, elapsedMs }: SessionFigures, columns: number): Block => ({
   title: 'Time',
@@ -374,7 +403,9 @@ const requestWeight = ({ usage }: RequestFigures): number =>
 
 const requestsBlock = ({ requests }: SessionFigures, columns: number): Block => {
   const dearest = new Set(
-    requests.toSorted((one, other) => requestWeight(other) - requestWeight(one)).slice(0, REQUESTS_MAX),
+    requests
+      .toSorted((one, other) => requestWeight(other) - requestWeight(one))
+      .slice(0, REQUESTS_MAX),
   );
   const rows = requests.filter((request) => dearest.has(request));
   const cells = rows.map(({ id, seq, startMs, firstPieceMs, endMs, usage }) => [
@@ -382,7 +413,9 @@ const requestsBlock = ({ requests }: SessionFigures, columns: number): Block => 
     right(safe`seq ${seq}`),
     right(usage === null ? safe`` : formatCost(usage.costUsd)),
     right(formatDuration(endMs - startMs)),
-    left(firstPieceMs === null ? safe`` : safe`first piece ${formatDuration(firstPieceMs - startMs)}`),
+    left(
+      firstPieceMs === null ? safe`` : safe`first piece ${formatDuration(firstPieceMs - startMs)}`,
+    ),
     left(usage === null ? safe`` : formatUsage(usage)),
   ]);
   const lines = tableLines(cells, columns).flatMap((line, index) => {
@@ -412,7 +445,9 @@ const gapText = ({ cause, seq, startMs, endMs, state, doing }: ProcessGap): stri
 const gapsBlock = ({ gaps }: SessionFigures, columns: number): Block => ({
   title: 'Between processes',
   lines: gaps.flatMap((gap) =>
-    wrapWords(makeSafe(gapText(gap).replace(/\s+/g, ' ')), columns - 2).map((line) => safe`  ${line}`),
+    wrapWords(makeSafe(gapText(gap).replace(/\s+/g, ' ')), columns - 2).map(
+      (line) => safe`  ${line}`,
+    ),
   ),
 });
 
@@ -425,7 +460,9 @@ const timeSummary = ({ elapsedMs, time, turns, usage, clockSetBack }: SessionFig
     formatTotal(usage),
     formatUsage(usage),
     ...(share === null ? [] : [safe`cache share ${formatShare(share, 1)}`]),
-    ...(clockSetBack === 0 ? [] : [makeSafe(`the clock was set back ${plural(clockSetBack, 'time')}`)]),
+    ...(clockSetBack === 0
+      ? []
+      : [makeSafe(`the clock was set back ${plural(clockSetBack, 'time')}`)]),
   ];
   return joinSafe(parts, safe` · `);
 };
@@ -434,7 +471,8 @@ const timeSummary = ({ elapsedMs, time, turns, usage, clockSetBack }: SessionFig
 export const timeText = (header: HeadOfText, figures: SessionFigures, look: Look): Safe => {
   const columns = Math.max(20, look.columns);
   const head = makeSafe(
-    `${header.sessionId} · ${formatWhen(header.createdAt)} · ${header.settings.model} · ${header.workspace}`,
+    `${header.sessionId} · ${formatWhen(header.createdAt)} · ${header.settings.model} · ` +
+      `${header.workspace}`,
   );
   const blocks = [
     timeBlock(figures, columns),
@@ -447,7 +485,9 @@ export const timeText = (header: HeadOfText, figures: SessionFigures, look: Look
   const parts = [
     paint(look, 'dim', joinSafe(wrapWords(head, columns), safe`\n`)),
     joinSafe(wrapWords(timeSummary(figures), columns), safe`\n`),
-    ...blocks.map(({ title, lines }) => joinSafe([paint(look, 'bold', makeSafe(title)), ...lines], safe`\n`)),
+    ...blocks.map(({ title, lines }) =>
+      joinSafe([paint(look, 'bold', makeSafe(title)), ...lines], safe`\n`),
+    ),
   ];
   return joinSafe(parts, safe`\n\n`);
 };
@@ -465,7 +505,8 @@ export const showTime = async (
   const collector = new FigureCollector({ parent });
   const { header } = await foldStored(sessionId, at, (step) => collector.see(step));
   const figures = collector.figures();
-  if (json) writeJson({ sessionId, model: header.settings.model, workspace: header.workspace, ...figures });
+  if (json)
+    writeJson({ sessionId, model: header.settings.model, workspace: header.workspace, ...figures });
   else writeOut(safe`${timeText(header, figures, detectLook(process.stdout, process.env))}\n`);
   return exitCodes.done;
 };
@@ -494,7 +535,9 @@ const spanStyles: Readonly<Record<TimeSpanKind, Style>> = {
 const isQuiet = ({ kind }: TimeSpan): boolean => kind === 'idle' || kind === 'between';
 
 /** Places on an axis without the quiet times, in which nothing of the session ran. */
-const activeAxis = (spans: readonly TimeSpan[]): { place(ms: number): number; readonly length: number } => {
+const activeAxis = (
+  spans: readonly TimeSpan[],
+): { place(ms: number): number; readonly length: number } => {
   const quiet = spans.filter(isQuiet).toSorted((one, other) => one.startMs - other.startMs);
   const end = spans.reduce((last, { endMs }) => Math.max(last, endMs), 0);
   const starts: number[] = [];
@@ -521,7 +564,8 @@ const activeAxis = (spans: readonly TimeSpan[]): { place(ms: number): number; re
 };
 
 const spanLabel = ({ kind, name, about, ending }: TimeSpan): Safe => {
-  const what = kind === 'tool' || kind === 'approval' || kind === 'retry' ? ` ${name} ${about}` : '';
+  const what =
+    kind === 'tool' || kind === 'approval' || kind === 'retry' ? ` ${name} ${about}` : '';
   const hook = kind === 'hook' ? ` ${name}` : '';
   const state = ending === 'done' ? '' : ` (${ending === 'open' ? 'goes on' : 'interrupted'})`;
   const words = kind === 'between' ? `${kindWords.between} (${about})` : kindWords[kind];
@@ -547,9 +591,14 @@ const longest = (
   return { rows: spans.filter((span) => shown.has(span)), others: ranked.slice(ROWS_MAX) };
 };
 
-/** A row for each span: what it was, how long it took and, where there is room, a bar on the axis of active time. */
+/**
+ * A row for each span: what it was, how long it took and, where there is room, a bar on the axis of
+ * active time.
+ */
 const waterfallLines = (look: Look, spans: readonly TimeSpan[]): readonly Safe[] => {
-  const { rows, others } = longest(spans.filter((span) => !isQuiet(span) || span.endMs > span.startMs));
+  const { rows, others } = longest(
+    spans.filter((span) => !isQuiet(span) || span.endMs > span.startMs),
+  );
   const { place, length } = activeAxis(spans);
   const columns = Math.max(20, look.columns);
   const bars = columns >= BARS_FROM_COLUMNS && look.plain !== 'yes' && length > 0;
@@ -583,7 +632,9 @@ export const formatDuration = (milliseconds: number): Safe => {
   if (milliseconds < 1_000) return makeSafe(`${Math.round(milliseconds)}ms`);
   if (milliseconds < HOUR_MS) return formatSeconds(milliseconds);
   const [large, small, big, rest] =
-    milliseconds < DAY_MS ? (['h', 'm', HOUR_MS, 60_000] as const) : (['d', 'h', DAY_MS, HOUR_MS] as const);
+    milliseconds < DAY_MS
+      ? (['h', 'm', HOUR_MS, 60_000] as const)
+      : (['d', 'h', DAY_MS, HOUR_MS] as const);
   const whole = Math.floor(milliseconds / big);
   const remainder = String(Math.floor((milliseconds % big) / rest)).padStart(2, '0');
   return makeSafe(`${whole}${large}${remainder}${small}`);

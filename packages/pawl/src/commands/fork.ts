@@ -5,7 +5,10 @@ import { exitCodes } from '../process/exit-codes.js';
 import { findInfo, forkStored, openStateFolder } from '../sessions/stored-sessions.js';
 import { type RunFlags, readSeq, usageStop } from '../settings/flags.js';
 
-/** `pawl fork`: copies a session up to a line of its journal. With a prompt, the fork runs it at once. */
+/**
+ * `pawl fork`: copies a session up to a line of its journal. With a prompt, the fork runs it at
+ * once.
+ */
 export const forkSession = async (
   id: string,
   flags: RunFlags & { readonly at: string },
@@ -14,7 +17,9 @@ export const forkSession = async (
   const seq = readSeq('--at', flags.at);
   const { sessionId, kind } = await findInfo(id);
   if (kind === 'ask' && prompt !== undefined)
-    throw usageStop(`${sessionId} is a run of pawl ask. It has its own question and takes no prompt.`);
+    throw usageStop(
+      `${sessionId} is a run of pawl ask. It has its own question and takes no prompt.`,
+    );
   // If the turn can't start, fail before the fork is made: an unused fork would remain.
   if (prompt !== undefined) {
     refuseEmpty(prompt);
@@ -26,7 +31,10 @@ export const forkSession = async (
     safe`${makeSafe(forkId)} is a fork of ${makeSafe(sessionId)} at ${seq}; the files of the workspace are as they are now.\n`,
   );
   if (prompt !== undefined)
-    return (await import('../headless/headless.js')).runHeadless({ ...flags, resume: forkId }, prompt);
+    return (await import('../headless/headless.js')).runHeadless(
+      { ...flags, resume: forkId },
+      prompt,
+    );
   writeOut(safe`${makeSafe(forkId)}\n`);
   return exitCodes.done;
 };

@@ -19,7 +19,10 @@ const LINE_MAX = 300;
 const hookLine = (hook: HookDeclaration, whose: string, level: string): string => {
   const tools = hook.tools === null ? '' : ` (${hook.tools.join(', ')})`;
   const command = typeof hook.command === 'string' ? hook.command : hook.command.join(' ');
-  return `${hook.name} (${whose}) on ${hook.on.join(', ')}${tools}, sandbox ${hook.sandbox ?? level}: ${command}`;
+  return (
+    `${hook.name} (${whose}) on ${hook.on.join(', ')}${tools}, sandbox ` +
+    `${hook.sandbox ?? level}: ${command}`
+  );
 };
 
 export const runHooks = async (what = 'list', flags: HooksFlags): Promise<number> => {
@@ -29,9 +32,11 @@ export const runHooks = async (what = 'list', flags: HooksFlags): Promise<number
   const configured = await withConfig({}, workspace, { command: 'run', resumed: false, warn });
   const { userHooks = [], projectHooks = [] } = configured;
   const trust = openTrust(stateFolder(process.env), warn);
-  const allowed = await allowedHooks(workspace, projectHooks, trust, () => undefined); // the lines below say it
+  // the lines below say it
+  const allowed = await allowedHooks(workspace, projectHooks, trust, () => undefined);
   const print = (text: string): void => writeOut(safe`${oneLine(text, LINE_MAX)}\n`);
-  for (const hook of userHooks) print(hookLine(hook, hook.enabled ? 'yours' : 'yours, not enabled', 'off'));
+  for (const hook of userHooks)
+    print(hookLine(hook, hook.enabled ? 'yours' : 'yours, not enabled', 'off'));
   for (const { declaration: hook } of projectHooks) {
     const isAllowed = allowed.some(({ name }) => name === hook.name);
     const state = isAllowed ? 'allowed' : `not run: pawl trust allow hook ${hook.name}`;

@@ -1,4 +1,7 @@
-/** `pawl inspect`, and `pawl export ID --html FILE`: the inspector's page, from a server or as a file. */
+/**
+ * `pawl inspect`, and `pawl export ID --html FILE`: the inspector's page, from a server or as a
+ * file.
+ */
 
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -15,16 +18,24 @@ import { openInspector, pageRedactor, readPage } from '../sessions/inspector-pag
 import { findInfo } from '../sessions/stored-sessions.js';
 import { usageStop } from '../settings/flags.js';
 
-/** The id of the session to show; null for the list. Throws a `Stop` if there is none, or it can't be shown. */
+/**
+ * The id of the session to show; null for the list. Throws a `Stop` if there is none, or it can't
+ * be shown.
+ */
 export const shownSession = async (id: string): Promise<string> => {
   const { sessionId, kind, unreadable, title } = await findInfo(id);
   if (unreadable !== undefined)
-    throw new Stop(exitCodes.badInput, unreadable, `The session ${sessionId} can't be shown: ${title}`);
+    throw new Stop(
+      exitCodes.badInput,
+      unreadable,
+      `The session ${sessionId} can't be shown: ${title}`,
+    );
   if (kind === 'agent') return sessionId;
   throw new Stop(
     exitCodes.usage,
     'usage',
-    `${sessionId} is a run of pawl ask, which the inspector can't show. To read it: pawl show ${sessionId}; to go on with it: ${resumeCommand(kind)} ${sessionId}`,
+    `${sessionId} is a run of pawl ask, which the inspector can't show. To read it: pawl ` +
+      `show ${sessionId}; to go on with it: ${resumeCommand(kind)} ${sessionId}`,
   );
 };
 
@@ -40,7 +51,11 @@ export const inspectSessions = async (id: string | undefined): Promise<number> =
   const alive = setInterval(() => undefined, 2 ** 30); // the server keeps no process alive
   let endListening = (): void => undefined;
   await new Promise<void>((resolve) => {
-    endListening = listenToSignals({ interrupt: resolve, interruptAgain: resolve, terminate: resolve });
+    endListening = listenToSignals({
+      interrupt: resolve,
+      interruptAgain: resolve,
+      terminate: resolve,
+    });
   });
   endListening();
   clearInterval(alive);
@@ -48,8 +63,15 @@ export const inspectSessions = async (id: string | undefined): Promise<number> =
   return exitCodes.done;
 };
 
-/** `pawl export ID --html FILE`: writes the inspector's page with the session inside, and prints its path. */
-export const exportPage = async (id: string, html: string, other: string | undefined): Promise<number> => {
+/**
+ * `pawl export ID --html FILE`: writes the inspector's page with the session inside, and prints its
+ * path.
+ */
+export const exportPage = async (
+  id: string,
+  html: string,
+  other: string | undefined,
+): Promise<number> => {
   if (other !== undefined) throw usageStop(`Name one file: --html ${html} or ${other}.`);
   const sessionId = await shownSession(id);
   const target = path.resolve(html);
@@ -74,7 +96,9 @@ export const exportPage = async (id: string, html: string, other: string | undef
   if (session.damage !== null) writeError(makeSafe(`! ${session.damage}\n`));
   writeError(
     makeSafe(
-      `${plural(length, 'entry', 'entries')} in clear text: what was said, called and returned. The keys and tokens of this environment are replaced, secrets from elsewhere are not.\n`,
+      `${plural(length, 'entry', 'entries')} in clear text: what was said, called and ` +
+        'returned. The keys and tokens of this environment are replaced, secrets from ' +
+        `elsewhere are not.\n`,
     ),
   );
   writeOut(safe`${makeSafe(target)}\n`);

@@ -1,4 +1,7 @@
-/** `pawl machine --check`: explores every path through the machine within bounds, in worker threads, and checks each step. */
+/**
+ * `pawl machine --check`: explores every path through the machine within bounds, in worker threads,
+ * and checks each step.
+ */
 
 import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -9,7 +12,11 @@ import { groupDigits } from '@pawl/agent/platform/text';
 import type { Progress } from '@pawl/machine/explorer/explore';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
-import { type Bounds, type Configuration, defaultBounds } from '@pawl/verify/exploration/configuration';
+import {
+  type Bounds,
+  type Configuration,
+  defaultBounds,
+} from '@pawl/verify/exploration/configuration';
 import { createConfigurations } from '@pawl/verify/exploration/configurations';
 import {
   type CheckResult,
@@ -39,25 +46,34 @@ export const readBounds = (text: string): Bounds => {
     const [, name = '', value = ''] = /^(\w+)=(\d{1,2})$/.exec(word) ?? [];
     if (!(name in bounds))
       throw usageStop(
-        `--bounds needs name=number, separated by commas; the names are ${Object.keys(defaultBounds).join(', ')}. '${word}' is not one of them.`,
+        '--bounds needs name=number, separated by commas; the names are ' +
+          `${Object.keys(defaultBounds).join(', ')}. '${word}' is not one of them.`,
       );
     bounds[name] = Number(value);
   }
   return { ...defaultBounds, ...bounds };
 };
 
-/** Whether every arrow must be reached. Below the default bounds some can't be, and need no excuse. */
+/**
+ * Whether every arrow must be reached. Below the default bounds some can't be, and need no excuse.
+ */
 const isDemanding = (bounds: Bounds): boolean => {
   const least: Readonly<Record<string, number>> = defaultBounds;
   return Object.entries(bounds).every(([name, value]) => value >= (least[name] ?? 0));
 };
 
-const tellProgress = (name: string, progress: { readonly states: number; readonly steps: number }): void =>
+const tellProgress = (
+  name: string,
+  progress: { readonly states: number; readonly steps: number },
+): void =>
   writeError(
     safe`${makeSafe(name)}: ${makeSafe(count(progress.states))} states, ${makeSafe(count(progress.steps))} steps\n`,
   );
 
-/** Writes the shortest trace that leads to the violation into `folder`. Returns the message for the user. */
+/**
+ * Writes the shortest trace that leads to the violation into `folder`. Returns the message for the
+ * user.
+ */
 export const leaveTrace = ({ violation }: CheckResult, folder: string): string => {
   if (violation === null) return '';
   const file = join(folder, TRACE_FILE);
@@ -97,7 +113,9 @@ const reachText = (
   `${what}: ${reached} of ${all} arrows reached`,
   ...explained.map(({ id, why }) => `  ${id} can't be: ${why}`),
   ...missing.slice(0, LISTED_MAX).map((id) => `  ${id} was not reached`),
-  ...(missing.length > LISTED_MAX ? [`  and ${missing.length - LISTED_MAX} more, which --json lists`] : []),
+  ...(missing.length > LISTED_MAX
+    ? [`  and ${missing.length - LISTED_MAX} more, which --json lists`]
+    : []),
   ...mistaken.map((id) => `  ${id} was reached, or is gone: strike the reason why it can't be`),
 ];
 
@@ -114,11 +132,17 @@ export const reportText = (check: CheckResult): string => {
     ]),
     ['together', count(check.states), count(check.steps), '', ''],
   ];
-  const widths = [0, 1, 2, 3].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const widths = [0, 1, 2, 3].map((column) =>
+    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
+  );
   const table = rows.map((row) =>
     row
       .map((cell, column) =>
-        column === 0 ? cell.padEnd(widths[0] ?? 0) : column < 4 ? cell.padStart(widths[column] ?? 0) : cell,
+        column === 0
+          ? cell.padEnd(widths[0] ?? 0)
+          : column < 4
+            ? cell.padStart(widths[column] ?? 0)
+            : cell,
       )
       .join('  ')
       .trimEnd(),
@@ -126,14 +150,16 @@ export const reportText = (check: CheckResult): string => {
   return [
     ...table,
     '',
-    `${check.complete ? 'complete' : 'not complete'}: ${count(check.violations)} violations, ${count(check.illegalProjections)} illegal projections`,
+    `${check.complete ? 'complete' : 'not complete'}: ${count(check.violations)} violations, ` +
+      `${count(check.illegalProjections)} illegal projections`,
     ...reachText('machine', check.edges),
     ...check.views.flatMap((view) => reachText(`view ${view.name}`, view)),
     '',
   ].join('\n');
 };
 
-// Explores configurations in worker threads. Each thread runs this program and takes one configuration after the other.
+// Explores configurations in worker threads. Each thread runs this program and takes one
+// configuration after the other.
 
 /** One thread per core, at most 4: more do not make it faster. */
 const threadsMax = Math.max(1, Math.min(4, availableParallelism()));
@@ -146,8 +172,14 @@ type Report =
 
 type ExplorerWatch = (name: string, progress: Progress) => void;
 
-/** Explores all configurations of a plan; results are in its order. `watch` gets the progress of each, and its end. */
-export const exploreAll = async (plan: Plan, watch: ExplorerWatch): Promise<readonly ExplorationResult[]> => {
+/**
+ * Explores all configurations of a plan; results are in its order. `watch` gets the progress of
+ * each, and its end.
+ */
+export const exploreAll = async (
+  plan: Plan,
+  watch: ExplorerWatch,
+): Promise<readonly ExplorationResult[]> => {
   const names = createConfigurations(plan.bounds).map(({ name }) => name);
   const waiting = [...names];
   const results = new Map<string, ExplorationResult>();
@@ -197,11 +229,18 @@ const serveExplorer = (): Promise<never> =>
     parentPort?.on('message', (name: string) => {
       const configuration = configurations.find((one) => one.name === name);
       if (configuration === undefined) return;
-      parentPort?.postMessage({ type: 'explored', explored: exploreHere(configuration, statesMax) });
+      parentPort?.postMessage({
+        type: 'explored',
+        explored: exploreHere(configuration, statesMax),
+      });
     });
   });
 
 const exploreHere = (configuration: Configuration, statesMax: number): ExplorationResult =>
   exploreOne(configuration, agent, projections, statesMax, (progress) =>
-    parentPort?.postMessage({ type: 'progress', name: configuration.name, progress } satisfies Report),
+    parentPort?.postMessage({
+      type: 'progress',
+      name: configuration.name,
+      progress,
+    } satisfies Report),
   );

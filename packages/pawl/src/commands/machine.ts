@@ -19,8 +19,13 @@ export const showMachine = async ({ view, json, table }: Flags): Promise<number>
   const projection = view === undefined ? null : readView(view);
   let text: string;
   if (json)
-    text = JSON.stringify(projection === null ? edgesJson(agent) : projectionJson(projection), null, 2);
-  else if (projection !== null) text = table ? projectionTable(projection) : projectionDiagram(projection);
+    text = JSON.stringify(
+      projection === null ? edgesJson(agent) : projectionJson(projection),
+      null,
+      2,
+    );
+  else if (projection !== null)
+    text = table ? projectionTable(projection) : projectionDiagram(projection);
   else text = table ? markdownTable(agent, askedActions) : mermaid(agent);
   writeResult(text.endsWith('\n') ? text : `${text}\n`);
   return exitCodes.done;
@@ -30,5 +35,7 @@ export const showMachine = async ({ view, json, table }: Flags): Promise<number>
 export const readView = (name: string): Projection => {
   const view = projectionNamed(name);
   if (view !== undefined) return view;
-  throw usageStop(`--view needs one of ${projections.map((one) => one.name).join(', ')}, not '${name}'.`);
+  throw usageStop(
+    `--view needs one of ${projections.map((one) => one.name).join(', ')}, not '${name}'.`,
+  );
 };

@@ -1,4 +1,7 @@
-/** `pawl mcp list`, `test`, `add`, `remove`, `login`, `logout` and `serve`. Values of variables and headers are never shown. */
+/**
+ * `pawl mcp list`, `test`, `add`, `remove`, `login`, `logout` and `serve`. Values of variables and
+ * headers are never shown.
+ */
 
 import { existsSync } from 'node:fs';
 import { mkdir, realpath } from 'node:fs/promises';
@@ -28,7 +31,12 @@ import { mcpJsonFiles } from '../sessions/mcp-json-files.js';
 import { openStateFolder } from '../sessions/stored-sessions.js';
 import { CONFIG_BYTES_MAX, userFile, withConfig } from '../settings/configuration.js';
 import { realWorkspace } from '../settings/connect-model.js';
-import { addServer, type EditedConfig, removeServer, type TomlFormat } from '../settings/edit-mcp-servers.js';
+import {
+  addServer,
+  type EditedConfig,
+  removeServer,
+  type TomlFormat,
+} from '../settings/edit-mcp-servers.js';
 import { type RunFlags, usageStop } from '../settings/flags.js';
 
 export type McpFlags = RunFlags & NewServerFlags & { readonly http?: string | true };
@@ -51,7 +59,11 @@ const complain = (text: string): void => writeError(safe`${oneLine(text, LINE_MA
 const openPlace = async (flags: McpFlags): Promise<Place> => {
   const workspace = realWorkspace(flags.workspace ?? process.cwd());
   const warn = (text: string): void => writeError(safe`${makeSafe(text)}\n`);
-  const { mcpServers = [] } = await withConfig({}, workspace, { command: 'run', resumed: false, warn });
+  const { mcpServers = [] } = await withConfig({}, workspace, {
+    command: 'run',
+    resumed: false,
+    warn,
+  });
   return { workspace, stateFolder: openStateFolder(process.env), servers: mcpServers };
 };
 
@@ -68,7 +80,10 @@ const openProjectPlace = async (flags: McpFlags): Promise<Place> => {
   return { ...place, servers: [...place.servers, ...servers] };
 };
 
-/** Names what is wrong in files of the project: otherwise a server would be missing without a reason. */
+/**
+ * Names what is wrong in files of the project: otherwise a server would be missing without a
+ * reason.
+ */
 const tellFileFaults = async (workspace: string): Promise<void> => {
   if (mcpJsonFiles(workspace).length === 0) return;
   const { readProjectServers } = await import('../sessions/project-trust.js');
@@ -85,7 +100,10 @@ const list = async ({ servers, stateFolder, workspace }: Place): Promise<number>
     say(`${server.name}  ${shownStart(server)}  ${server.enabled ? tools : 'not enabled'}`);
   }
   if (servers.length === 0)
-    complain('No MCP servers. To add one: pawl mcp add NAME -- COMMAND ARGS, or pawl mcp add NAME --url URL');
+    complain(
+      'No MCP servers. To add one: pawl mcp add NAME -- COMMAND ARGS, or pawl mcp add NAME ' +
+        '--url URL',
+    );
   await tellFileFaults(workspace);
   return exitCodes.done;
 };
@@ -103,7 +121,10 @@ const testOffers = async (connection: Connection, stateFolder: string): Promise<
 };
 
 /** Connects to a server, shows its tools and keeps them for the next session. Whether it worked. */
-const testServer = async (server: McpServer, { workspace, stateFolder }: Place): Promise<boolean> => {
+const testServer = async (
+  server: McpServer,
+  { workspace, stateFolder }: Place,
+): Promise<boolean> => {
   const connection = createConnection(server, {
     environment: process.env,
     workspace,
@@ -116,7 +137,8 @@ const testServer = async (server: McpServer, { workspace, stateFolder }: Place):
     const selected = selectTools(server, tools);
     const others = tools.length - selected.length;
     say(
-      `${server.name}: ${plural(selected.length, 'tool')}${others === 0 ? '' : `, ${others} more not wanted`}`,
+      `${server.name}: ` +
+        `${plural(selected.length, 'tool')}${others === 0 ? '' : `, ${others} more not wanted`}`,
     );
     for (const { name, description } of selected)
       say(`- ${name}${description === '' ? '' : `: ${description}`}`);
@@ -133,10 +155,15 @@ const testServer = async (server: McpServer, { workspace, stateFolder }: Place):
 
 const test = async (place: Place, name: string | undefined): Promise<number> => {
   const { servers } = place;
-  const chosen = servers.filter((server) => (name === undefined ? server.enabled : server.name === name));
+  const chosen = servers.filter((server) =>
+    name === undefined ? server.enabled : server.name === name,
+  );
   if (name !== undefined && chosen.length === 0) throw unknownServer(name, servers);
   if (chosen.length === 0)
-    complain('No MCP servers. To add one: pawl mcp add NAME -- COMMAND ARGS, or pawl mcp add NAME --url URL');
+    complain(
+      'No MCP servers. To add one: pawl mcp add NAME -- COMMAND ARGS, or pawl mcp add NAME ' +
+        '--url URL',
+    );
   let worked = true;
   for (const server of chosen) worked = (await testServer(server, place)) && worked;
   return worked ? exitCodes.done : exitCodes.unavailable;
@@ -149,10 +176,14 @@ const change = async (
   words: readonly string[],
   flags: McpFlags,
 ): Promise<number> => {
-  const usage = { add: 'add NAME -- COMMAND ARGS, or add NAME --url URL', remove: 'remove NAME' }[what];
+  const usage = { add: 'add NAME -- COMMAND ARGS, or add NAME --url URL', remove: 'remove NAME' }[
+    what
+  ];
   if (name === undefined || (what === 'remove' && words.length > 0))
     throw usageStop(`It is written as: pawl mcp ${usage}.`);
-  for (const line of what === 'add' ? await addToFile(name, words, flags) : await removeFromFile(name))
+  for (const line of what === 'add'
+    ? await addToFile(name, words, flags)
+    : await removeFromFile(name))
     say(line);
   return exitCodes.done;
 };
@@ -170,7 +201,8 @@ export const runMcp = async (
   flags: McpFlags,
 ): Promise<number> => {
   if (what === 'add' || what === 'remove') return change(what, name, words, flags);
-  if (what === 'login' && words.length <= 1) return runLogin(name, words[0], await openProjectPlace(flags));
+  if (what === 'login' && words.length <= 1)
+    return runLogin(name, words[0], await openProjectPlace(flags));
   if (words.length > 0) throw usageStop(`pawl mcp ${what} takes no more than one name.`);
   switch (what) {
     case 'list':
@@ -185,14 +217,17 @@ export const runMcp = async (
     case 'test':
       return test(await openPlace(flags), name);
     default:
-      throw usageStop(`pawl mcp has list, test, add, remove, login, logout and serve, not '${what}'.`);
+      throw usageStop(
+        `pawl mcp has list, test, add, remove, login, logout and serve, not '${what}'.`,
+      );
   }
 };
 
 const unknownServer = (name: string, servers: readonly McpServer[]): Stop => {
   const known = servers.map((server) => server.name).join(', ');
   return usageStop(
-    `There is no MCP server ${name}. ${known === '' ? 'None is configured.' : `There are ${known}.`}`,
+    `There is no MCP server ${name}. ` +
+      `${known === '' ? 'None is configured.' : `There are ${known}.`}`,
   );
 };
 
@@ -261,7 +296,8 @@ const runLogin = async (
   const expanded = expandVariables(findHttpServer(name, place), process.env);
   if (expanded.kind === 'missing')
     throw usageStop(`${expanded.names.join(', ')} is not set in the environment.`);
-  const login = await attempt(() => runLoginFlow(expanded.server as HttpServer, address, place)); // expanding keeps the kind
+  // expanding keeps the kind
+  const login = await attempt(() => runLoginFlow(expanded.server as HttpServer, address, place));
   if (login.kind === 'fault')
     throw new Stop(
       exitCodes.unavailable,
@@ -271,7 +307,9 @@ const runLogin = async (
   const result = login.value;
   if (result.kind === 'unneeded') writeError(safe`${makeSafe(name)} asks for no login.\n`);
   if (result.kind === 'done')
-    writeError(safe`Logged in at ${makeSafe(name)}. Connect it now: pawl mcp test ${makeSafe(name)}\n`);
+    writeError(
+      safe`Logged in at ${makeSafe(name)}. Connect it now: pawl mcp test ${makeSafe(name)}\n`,
+    );
   if (result.kind !== 'begun') return exitCodes.done;
   showAddress(result.address);
   writeError(
@@ -319,19 +357,24 @@ const refuse = (file: string, why: string): never => {
 const changeFile = async (file: string, change: (text: string) => EditedConfig): Promise<void> => {
   const folder = await attempt(() => mkdir(dirname(file), { recursive: true, mode: 0o700 }));
   if (folder.kind === 'fault') refuse(file, `its folder can't be made: ${folder.fault.message}.`);
-  const real = existsSync(file) ? await realpath(file) : join(await realpath(dirname(file)), basename(file));
+  const real = existsSync(file)
+    ? await realpath(file)
+    : join(await realpath(dirname(file)), basename(file));
   const loaded = await loadFile(real);
   const hash = hashLoaded(loaded);
-  if (hash === null) return refuse(file, loaded.kind === 'unreadable' ? `${loaded.why}.` : 'it is a folder.');
+  if (hash === null)
+    return refuse(file, loaded.kind === 'unreadable' ? `${loaded.why}.` : 'it is a folder.');
   const decoded = loaded.kind === 'file' ? decodeFile(loaded.bytes) : null;
   if (decoded !== null && (decoded.kind !== 'text' || decoded.encoding !== 'utf8'))
     return refuse(file, 'it is not text in UTF-8 without a byte order mark.');
   const edited = change(decoded?.text ?? '');
   if (edited.kind === 'refused') return refuse(file, edited.why);
   const bytes = Buffer.from(edited.text);
-  if (bytes.length > CONFIG_BYTES_MAX) refuse(file, `it would have more than ${CONFIG_BYTES_MAX} bytes.`);
+  if (bytes.length > CONFIG_BYTES_MAX)
+    refuse(file, `it would have more than ${CONFIG_BYTES_MAX} bytes.`);
   const written = await replaceFile(real, bytes, hash);
-  if (written.kind === 'changedMeanwhile') refuse(file, 'another program has just changed it. Try again.');
+  if (written.kind === 'changedMeanwhile')
+    refuse(file, 'another program has just changed it. Try again.');
   if (written.kind === 'elsewhere') refuse(file, 'its folder has just been moved. Try again.');
   if (written.kind === 'failed') refuse(file, `${written.why}.`);
 };
@@ -345,7 +388,8 @@ const readPairs = (
     lines.map((line) => {
       const [, name, value] = form.exec(line) ?? [];
       // The line itself may hold a secret, so it is not repeated.
-      if (name === undefined || value === undefined) throw usageStop(`It is written as ${example}.`);
+      if (name === undefined || value === undefined)
+        throw usageStop(`It is written as ${example}.`);
       return [name, value];
     }),
   );
@@ -357,9 +401,11 @@ const oauthTable = ({
   oauthClientSecret,
   oauthRedirectPort,
 }: NewServerFlags): Readonly<Record<string, unknown>> | null => {
-  if ([oauthClientId, oauthClientSecret, oauthRedirectPort].every((flag) => flag === undefined)) return null;
+  if ([oauthClientId, oauthClientSecret, oauthRedirectPort].every((flag) => flag === undefined))
+    return null;
   if (url === undefined) throw usageStop('--oauth-client-id is for a server with --url.');
-  if (oauthClientId === undefined) throw usageStop('--oauth-client-id is missing: a login needs it.');
+  if (oauthClientId === undefined)
+    throw usageStop('--oauth-client-id is missing: a login needs it.');
   // The secret itself may stand there, so it is not repeated.
   if (oauthClientSecret !== undefined && !/^\$\{[A-Za-z_]\w*\}$/.test(oauthClientSecret))
     // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
@@ -373,17 +419,27 @@ const oauthTable = ({
   };
 };
 
-const serverTable = (words: readonly string[], flags: NewServerFlags): Readonly<Record<string, unknown>> => {
+const serverTable = (
+  words: readonly string[],
+  flags: NewServerFlags,
+): Readonly<Record<string, unknown>> => {
   const { url, header = [], env = [] } = flags;
   const [command, ...args] = words;
   if ((command === undefined) === (url === undefined))
-    throw usageStop('A server has a program or an address: pawl mcp add NAME -- COMMAND ARGS, or --url URL.');
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
-  const headers = readPairs(header, /^([\w-]+):\s*(.+)$/s, "--header 'Authorization: Bearer ${MY_TOKEN}'");
+    throw usageStop(
+      'A server has a program or an address: pawl mcp add NAME -- COMMAND ARGS, or --url URL.',
+    );
+  const headers = readPairs(
+    header,
+    /^([\w-]+):\s*(.+)$/s,
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
+    "--header 'Authorization: Bearer ${MY_TOKEN}'",
+  );
   // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
   const variables = readPairs(env, /^(\w+)=(.*)$/s, "--env 'TOKEN=${MY_TOKEN}'");
   if (url !== undefined && env.length > 0) throw usageStop('--env is for a server with a command.');
-  if (url === undefined && header.length > 0) throw usageStop('--header is for a server with --url.');
+  if (url === undefined && header.length > 0)
+    throw usageStop('--header is for a server with --url.');
   const oauth = oauthTable(flags);
   return {
     ...(url === undefined ? { command } : { url }),
@@ -419,7 +475,8 @@ export const addToFile = async (
     ...(holdsSecret(name, table)
       ? [
           // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
-          'The file now holds a secret. To keep secrets out of it, write ${NAME}: a variable of your environment.',
+          'The file now holds a secret. To keep secrets out of it, write ${NAME}: a variable ' +
+            'of your environment.',
         ]
       : []),
   ];

@@ -1,4 +1,7 @@
-/** `pawl policy explain`: the decision on a command, the rule behind it, and where the command would run. */
+/**
+ * `pawl policy explain`: the decision on a command, the rule behind it, and where the command would
+ * run.
+ */
 
 import type { Settings } from '@pawl/agent/machine/settings';
 import type { SandboxLevel } from '@pawl/agent/policy/decide';
@@ -12,12 +15,22 @@ import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { exitCodes } from '../process/exit-codes.js';
 import { withConfig } from '../settings/configuration.js';
 import { realWorkspace, type Warn } from '../settings/connect-model.js';
-import { type RunFlags, readAllowedHosts, readPreset, readSandbox, usageStop } from '../settings/flags.js';
+import {
+  type RunFlags,
+  readAllowedHosts,
+  readPreset,
+  readSandbox,
+  usageStop,
+} from '../settings/flags.js';
 
 export type PolicyFlags = RunFlags & { readonly needs?: string; readonly json?: true };
 
 /** Exit code of each decision. */
-const exits = { allow: exitCodes.done, ask: exitCodes.taskFailed, deny: exitCodes.notPermitted } as const;
+const exits = {
+  allow: exitCodes.done,
+  ask: exitCodes.taskFailed,
+  deny: exitCodes.notPermitted,
+} as const;
 
 const readNeeds = ({ needs }: PolicyFlags): Needs | undefined => {
   if (needs === undefined || needs === 'network' || needs === 'outside' || needs === 'repository')
@@ -51,8 +64,13 @@ const policySettings = async (
 const EVERYTHING = 'everything that you can write';
 
 /** What the command could reach: sandbox level, network, writable paths. */
-const commandReach = (place: Explained['place'], sandbox: Settings['sandbox'], needs: Needs | undefined) => {
-  const isOpen = place === 'unfenced' || place === 'missing' || (place === 'leaving' && needs === 'outside');
+const commandReach = (
+  place: Explained['place'],
+  sandbox: Settings['sandbox'],
+  needs: Needs | undefined,
+) => {
+  const isOpen =
+    place === 'unfenced' || place === 'missing' || (place === 'leaving' && needs === 'outside');
   if (isOpen) return { sandbox: sandbox ?? 'off', network: 'yes', writable: EVERYTHING } as const;
   const network = sandbox === 'workspace+net' || needs === 'network' ? 'yes' : 'no';
   const writable =
@@ -99,7 +117,10 @@ const explanationText = (
     '',
   ].join('\n');
 
-/** Explains one command without running it. Exit code 0 if it is allowed, 1 if the user is asked, 77 if it is denied. */
+/**
+ * Explains one command without running it. Exit code 0 if it is allowed, 1 if the user is asked, 77
+ * if it is denied.
+ */
 export const explainPolicy = async (
   what: string | undefined,
   text: string | undefined,
@@ -123,7 +144,8 @@ export const explainPolicy = async (
   });
   const reach = commandReach(explained.place, settings.sandbox, needs);
   const { facts, ...decided } = explained;
-  if (flags.json) writeJson({ command: text, preset: settings.preset, ...decided, ...facts, reach });
+  if (flags.json)
+    writeJson({ command: text, preset: settings.preset, ...decided, ...facts, reach });
   else writeOut(makeSafe(explanationText(explained, reach)));
   return exits[explained.decision];
 };

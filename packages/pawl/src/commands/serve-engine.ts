@@ -1,4 +1,7 @@
-/** `pawl serve --engine`: the sessions of a node on a durable engine, whose package is loaded by its name. */
+/**
+ * `pawl serve --engine`: the sessions of a node on a durable engine, whose package is loaded by its
+ * name.
+ */
 
 import { mkdirSync, statSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -79,10 +82,14 @@ const readFirstPort = ({ nodePorts }: ServeFlags): number => {
 
 const readNodeAddress = ({ nodeAddress = '127.0.0.1', engineKey = [] }: ServeFlags): string => {
   if (!/^[\w.:-]+$/.test(nodeAddress))
-    throw usageStop(`--node-address needs the name or address of this computer, not '${nodeAddress}'.`);
+    throw usageStop(
+      `--node-address needs the name or address of this computer, not '${nodeAddress}'.`,
+    );
   if (isLoopback(nodeAddress) || engineKey.length > 0) return nodeAddress;
   throw usageStop(
-    `--node-address ${nodeAddress} lets other computers reach the node, and whoever does could run commands here. Give the public key of the engine: --engine-key publickeyv1_… (docs/many-machines.md).`,
+    `--node-address ${nodeAddress} lets other computers reach the node, and whoever does ` +
+      'could run commands here. Give the public key of the engine: --engine-key publickeyv1_… ' +
+      '(docs/many-machines.md).',
   );
 };
 
@@ -101,10 +108,14 @@ const readNodeOptions = (
   const { engine, engineAdmin, engineKey = [], nodes, peer = [], blobs } = flags;
   const { PAWL_NODE_TOKEN: liveToken = '' } = process.env;
   if (peer.length > 0 && liveToken === '')
-    throw usageStop('--peer needs the secret that all nodes share, in the variable PAWL_NODE_TOKEN.');
+    throw usageStop(
+      '--peer needs the secret that all nodes share, in the variable PAWL_NODE_TOKEN.',
+    );
   const wrongKey = engineKey.find((key) => !key.startsWith('publickeyv1_'));
   if (wrongKey !== undefined)
-    throw usageStop(`--engine-key needs a public key, which begins with publickeyv1_, not '${wrongKey}'.`);
+    throw usageStop(
+      `--engine-key needs a public key, which begins with publickeyv1_, not '${wrongKey}'.`,
+    );
   return {
     name: readNodeName(flags),
     ...engineUrls(engine, engineAdmin),
@@ -155,7 +166,11 @@ export const engineSessions = async (
   if (started.kind === 'fault') throw toStop(started.fault);
   const { runtime, stop } = started.value;
   return {
-    runtime: sharedSessions(runtime, (wish) => blamingClient(() => agent.prepare(wish)), wishes.name),
+    runtime: sharedSessions(
+      runtime,
+      (wish) => blamingClient(() => agent.prepare(wish)),
+      wishes.name,
+    ),
     recordsFolder: join(stateFolder, 'serve', 'sessions'), // not used: the engine keeps the records
     stop,
   };
@@ -185,7 +200,10 @@ const once = (tell: Warn): Warn => {
   };
 };
 
-const NO_TOOLS: AgentParts['tools'] = { options: { moreTools: [], tasks: false, hooks: [] }, secrets: {} };
+const NO_TOOLS: AgentParts['tools'] = {
+  options: { moreTools: [], tasks: false, hooks: [] },
+  secrets: {},
+};
 
 type AgentParts = {
   readonly model: Model;
@@ -197,7 +215,14 @@ type AgentParts = {
   readonly warn: Warn;
 };
 
-const createEngineAgent = ({ model, settled, prompts, tools, isBound, warn }: AgentParts): EngineAgent =>
+const createEngineAgent = ({
+  model,
+  settled,
+  prompts,
+  tools,
+  isBound,
+  warn,
+}: AgentParts): EngineAgent =>
   agentOnEngine({
     model,
     connect: connectOthers(model, settled, process.cwd(), warn),
@@ -210,7 +235,10 @@ const createEngineAgent = ({ model, settled, prompts, tools, isBound, warn }: Ag
     report: (fault) => warn(fault.message),
   });
 
-/** The tools of a session of which only models are called here: another node runs them, and its hooks and servers. */
+/**
+ * The tools of a session of which only models are called here: another node runs them, and its
+ * hooks and servers.
+ */
 const modelTools = async (
   model: Model,
   { variables = {} }: SettledFlags,
@@ -229,12 +257,23 @@ const withServers = (needs: SessionDependencies, servers: SessionServers): Sessi
   },
 });
 
-const prepareWith = async (flags: RunFlags, wish: NodeSessionWish, warn: Warn): Promise<NewSession> => {
+const prepareWith = async (
+  flags: RunFlags,
+  wish: NodeSessionWish,
+  warn: Warn,
+): Promise<NewSession> => {
   const workspace = sessionWorkspace(wish.workspace);
   const chosen = await chooseNewSession(await wishedFlags(flags, wish), workspace, 'node', warn);
   const { model, flags: settled, preset, sandbox, settings } = chosen;
   const prompts = await openSessionPrompts({ workspace, flags: settled, isResumed: false, warn });
-  return createEngineAgent({ model, settled, prompts, tools: NO_TOOLS, isBound: false, warn }).prepare({
+  return createEngineAgent({
+    model,
+    settled,
+    prompts,
+    tools: NO_TOOLS,
+    isBound: false,
+    warn,
+  }).prepare({
     workspace,
     settings,
     ...(preset === null ? {} : { preset }),
@@ -272,13 +311,18 @@ const equipWith = async (
   const { servers } = tools;
   const { userHooks = [], projectHooks = [] } = settled;
   const isBound = servers !== null || userHooks.length + projectHooks.length > 0;
-  const needs = await createEngineAgent({ model, settled, prompts, tools, isBound, warn }).equip(session);
+  const needs = await createEngineAgent({ model, settled, prompts, tools, isBound, warn }).equip(
+    session,
+  );
   if (servers === null) return needs;
   if (!isNew) setImmediate(() => servers.connect());
   return withServers(needs, servers);
 };
 
-/** The agent of a node on an engine, from flags and configuration: settings of new sessions, and what they work with here. */
+/**
+ * The agent of a node on an engine, from flags and configuration: settings of new sessions, and
+ * what they work with here.
+ */
 const nodeAgent = (flags: RunFlags, tell: Warn): NodeAgent => {
   const warn = once(tell);
   return {
@@ -304,11 +348,14 @@ export type EnginePackage = {
 const stop = (message: string): Stop => new Stop(exitCodes.configuration, 'configuration', message);
 
 const isMissing = (fault: Error): boolean =>
-  'code' in fault && /MODULE_NOT_FOUND$/.test(String(fault.code)) && fault.message.includes(PACKAGE);
+  'code' in fault &&
+  /MODULE_NOT_FOUND$/.test(String(fault.code)) &&
+  fault.message.includes(PACKAGE);
 
 /**
- * The package with the engine. It is not a part of Pawl, so that nobody installs an engine who does not use it: it is
- * loaded by its name, beside Pawl or where Node finds packages, and never from the current folder.
+ * The package with the engine. It is not a part of Pawl, so that nobody installs an engine who does
+ * not use it: it is loaded by its name, beside Pawl or where Node finds packages, and never from
+ * the current folder.
  *
  * Throws a Stop that says what to install.
  */
@@ -320,16 +367,19 @@ const loadEnginePackage = async (): Promise<EnginePackage> => {
     throw stop(
       isMissing(loaded.fault)
         ? `--engine needs the package ${PACKAGE}, which is not installed beside Pawl: ${install}`
-        : `The package ${PACKAGE} can't be loaded: ${loaded.fault.message}. Install it again: ${install}`,
+        : `The package ${PACKAGE} can't be loaded: ${loaded.fault.message}. Install it again: ` +
+            `${install}`,
     );
   const { version = 'unknown', machineFingerprint = '', startEngineNode } = loaded.value;
   if (version !== pawlVersion || startEngineNode === undefined)
     throw stop(
-      `The package ${PACKAGE} beside Pawl is version ${version}, and this is Pawl ${pawlVersion}. Install the same of both: ${install}`,
+      `The package ${PACKAGE} beside Pawl is version ${version}, and this is Pawl ` +
+        `${pawlVersion}. Install the same of both: ${install}`,
     );
   if (machineFingerprint !== agentMachine.fingerprint)
     throw stop(
-      `The package ${PACKAGE} works with another copy of Pawl, whose machine is different. Install both in one place: ${install}`,
+      `The package ${PACKAGE} works with another copy of Pawl, whose machine is different. ` +
+        `Install both in one place: ${install}`,
     );
   return { version, machineFingerprint, startEngineNode };
 };

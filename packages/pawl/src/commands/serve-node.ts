@@ -38,7 +38,8 @@ const readPort = ({ port }: ServeFlags): number => {
 const readHost = ({ host = '127.0.0.1' }: ServeFlags, { newToken }: NodeKeys): string => {
   if (newToken === null || isLoopback(host)) return host;
   throw usageStop(
-    `--host ${host} lets other computers reach the node, so it needs keys: --keys FILE, or PAWL_SERVE_TOKEN in the environment.`,
+    `--host ${host} lets other computers reach the node, so it needs keys: --keys FILE, or ` +
+      'PAWL_SERVE_TOKEN in the environment.',
   );
 };
 
@@ -50,7 +51,9 @@ const readRepositories = ({ repository = [] }: ServeFlags): ReadonlyMap<string, 
     const real = sessionWorkspace(resolve(path));
     const name = named ?? basename(real);
     if (!/^[\w][\w.-]{0,62}$/.test(name))
-      throw usageStop(`--repository ${entry} needs a name of letters, digits, dots and hyphens: NAME=PATH.`);
+      throw usageStop(
+        `--repository ${entry} needs a name of letters, digits, dots and hyphens: NAME=PATH.`,
+      );
     if (repositories.has(name))
       throw usageStop(`Two repositories have the name ${name}. Name them: NAME=PATH.`);
     repositories.set(name, real);
@@ -63,7 +66,8 @@ const readWorkspaces = (flags: ServeFlags, signal: AbortSignal): WorkspaceOption
   const repositories = readRepositories(flags);
   if (folders.length === 0 && repositories.size === 0)
     throw usageStop(
-      'A node needs a place for its sessions: --repository PATH (each gets a worktree) or --folder PATH.',
+      'A node needs a place for its sessions: --repository PATH (each gets a worktree) or ' +
+        '--folder PATH.',
     );
   const worktrees = join(dataFolder(process.env), 'worktrees');
   return { folders, repositories, dataFolder: worktrees, environment: process.env, signal };
@@ -133,7 +137,8 @@ const tell = ({ address }: ServingNode, { keys, newToken }: NodeKeys): void => {
 export const runServe = async (flags: ServeFlags): Promise<number> => {
   const port = readPort(flags);
   const drainMs =
-    1_000 * readAmount('--drain-seconds', flags.drainSeconds ?? String(DEFAULT_DRAIN_SECONDS), 'any');
+    1_000 *
+    readAmount('--drain-seconds', flags.drainSeconds ?? String(DEFAULT_DRAIN_SECONDS), 'any');
   const keys = nodeKeys(flags.keys, process.env);
   const host = readHost(flags, keys);
   const ending = new AbortController();
@@ -174,7 +179,8 @@ type NodeKeys = {
 
 const FILE_BYTES_MAX = 1024 * 1024;
 
-const keysFault = (message: string): Stop => new Stop(exitCodes.configuration, 'configuration', message);
+const keysFault = (message: string): Stop =>
+  new Stop(exitCodes.configuration, 'configuration', message);
 
 const keysIn = (what: string, read: ReadKeys): readonly ServeKey[] => {
   if (read.kind === 'ok') return read.keys;
@@ -185,7 +191,8 @@ const readKeyFile = (file: string): string => {
   const loaded = readRegularSync(file, FILE_BYTES_MAX);
   if (loaded.kind === 'absent')
     throw keysFault(`There is no file of keys ${file}. docs/serve.md has an example.`);
-  if (loaded.kind !== 'file') throw keysFault(`${file} is not a file of keys: it is not a regular file.`);
+  if (loaded.kind !== 'file')
+    throw keysFault(`${file} is not a file of keys: it is not a regular file.`);
   const { status, bytes } = loaded;
   if (status.uid !== process.getuid?.())
     throw keysFault(`${file} belongs to another user. Use a file of your own.`);
@@ -194,14 +201,18 @@ const readKeyFile = (file: string): string => {
   return bytes.toString('utf8');
 };
 
-/** The keys of a node: from a file, from PAWL_SERVE_TOKEN, or a new one. Never from the command line. */
+/**
+ * The keys of a node: from a file, from PAWL_SERVE_TOKEN, or a new one. Never from the command
+ * line.
+ */
 export const nodeKeys = (
   file: string | undefined,
   { PAWL_SERVE_TOKEN: token = '' }: NodeJS.ProcessEnv,
 ): NodeKeys => {
   if (file !== undefined && token !== '')
     throw keysFault('There are keys in --keys and a token in PAWL_SERVE_TOKEN. Give one of them.');
-  if (file !== undefined) return { keys: keysIn(file, readKeys(readKeyFile(file))), newToken: null };
+  if (file !== undefined)
+    return { keys: keysIn(file, readKeys(readKeyFile(file))), newToken: null };
   if (token !== '') return { keys: keysIn('PAWL_SERVE_TOKEN', keyOfToken(token)), newToken: null };
   const newToken = randomBytes(24).toString('base64url');
   return { keys: keysIn('the token', keyOfToken(newToken)), newToken };

@@ -3,11 +3,24 @@
 import { type RunFlags, runFlags } from '../settings/flags.js';
 
 /** The client decides about folder, prompt and session, and there is no screen. */
-const OTHERS = /^(-p, --print|--json|--workspace|--continue|--resume|--take-over|--plain|--verbose)\b/;
+const OTHERS =
+  /^(-p, --print|--json|--workspace|--continue|--resume|--take-over|--plain|--verbose)\b/;
 
-/** The flags that count for the sessions of a node. Others, which stand before `serve`, are dropped. */
+/**
+ * The flags that count for the sessions of a node. Others, which stand before `serve`, are dropped.
+ */
 export const nodeSessionFlags = (allFlags: RunFlags): RunFlags => {
-  const { print, json, workspace, continue: last, resume, takeOver, plain, verbose, ...flags } = allFlags;
+  const {
+    print,
+    json,
+    workspace,
+    continue: last,
+    resume,
+    takeOver,
+    plain,
+    verbose,
+    ...flags
+  } = allFlags;
   return flags;
 };
 
@@ -62,7 +75,10 @@ export const singleFlags: readonly (readonly [string, string])[] = [
     '--drain-seconds <number>',
     `how long running turns may take after SIGTERM (default: ${DEFAULT_DRAIN_SECONDS})`,
   ],
-  ['--engine <url>', 'run the sessions on a durable engine, restate://HOST:PORT (docs/many-machines.md)'],
+  [
+    '--engine <url>',
+    'run the sessions on a durable engine, restate://HOST:PORT (docs/many-machines.md)',
+  ],
   ['--engine-admin <url>', "the engine's admin address (default: port 9070 of the same host)"],
   [
     '--node <name>',
@@ -79,7 +95,8 @@ export const singleFlags: readonly (readonly [string, string])[] = [
   ['--nodes <url>', 'with --engine: an address that reaches the first port of all nodes'],
   [
     '--blobs <place>',
-    'with --engine: where all nodes keep long texts, a folder or s3://BUCKET/PREFIX (docs/many-machines.md)',
+    'with --engine: where all nodes keep long texts, a folder or s3://BUCKET/PREFIX ' +
+      '(docs/many-machines.md)',
   ],
 ];
 /** Flags that may be repeated. */
@@ -87,7 +104,10 @@ export const repeatedFlags: readonly (readonly [string, string])[] = [
   ['--folder <path>', 'a folder in which, and below which, sessions may work; may be repeated'],
   ['--repository <name=path>', 'a repository of which sessions get worktrees; may be repeated'],
   ['--engine-key <key>', 'with --engine: a public key of the engine; the node obeys nobody else'],
-  ['--peer <url>', 'with --engine: the third port of another node; needs PAWL_NODE_TOKEN; may be repeated'],
+  [
+    '--peer <url>',
+    'with --engine: the third port of another node; needs PAWL_NODE_TOKEN; may be repeated',
+  ],
   ['--name <host>', 'a further value of the header Host, such as a public name; may be repeated'],
 ];
 

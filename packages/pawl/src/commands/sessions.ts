@@ -14,8 +14,8 @@ export type SessionsFlags = { readonly json?: true; readonly stats?: true; reado
 type Listed = { readonly info: SessionInfo; readonly tasks: number };
 
 /**
- * The lines of the list. A task is counted in the line of the session that started it; without that session it has a line
- * of its own.
+ * The lines of the list. A task is counted in the line of the session that started it; without that
+ * session it has a line of its own.
  */
 const foldTasks = (all: readonly SessionInfo[]): readonly Listed[] => {
   const ids = new Set(all.map(({ sessionId }) => sessionId));
@@ -68,8 +68,11 @@ export const runSessions = async (
     return deleteSession(id, flags);
   }
   if (what !== undefined && what !== 'list')
-    throw usageStop(`pawl sessions has list and delete, not '${what}'. To look at one: pawl show ID`);
-  if (id !== undefined) throw usageStop(`pawl sessions list takes no id. To look at one: pawl show ${id}`);
+    throw usageStop(
+      `pawl sessions has list and delete, not '${what}'. To look at one: pawl show ID`,
+    );
+  if (id !== undefined)
+    throw usageStop(`pawl sessions list takes no id. To look at one: pawl show ${id}`);
   if (flags.stats) return (await import('./figures.js')).showStats(flags.json === true);
   return listSessions(flags);
 };
@@ -78,10 +81,16 @@ export const runSessions = async (
 
 const confirm = async ({ sessionId, changedAt, workspace, title }: SessionInfo): Promise<void> => {
   if (!process.stdin.isTTY || !process.stdout.isTTY)
-    throw usageStop(`Nobody can be asked here. To delete it: pawl sessions delete ${sessionId} --yes`);
+    throw usageStop(
+      `Nobody can be asked here. To delete it: pawl sessions delete ${sessionId} --yes`,
+    );
   const folder = oneLine(workspace, Number.POSITIVE_INFINITY);
-  writeOut(safe`${makeSafe(sessionId)}  ${formatWhen(changedAt)}  ${folder}  ${oneLine(title, 60)}\n`);
-  const answer = await askLine(safe`Delete this session for good, with its tasks and pictures? (y/n) `);
+  writeOut(
+    safe`${makeSafe(sessionId)}  ${formatWhen(changedAt)}  ${folder}  ${oneLine(title, 60)}\n`,
+  );
+  const answer = await askLine(
+    safe`Delete this session for good, with its tasks and pictures? (y/n) `,
+  );
   if (/^y(es)?$/i.test(answer.trim())) return;
   throw new Stop(exitCodes.usage, 'cancelled', 'Nothing was deleted.');
 };

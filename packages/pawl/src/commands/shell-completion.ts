@@ -1,6 +1,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are words of shells
 
-/** `pawl completion`: completion scripts for shells, generated from the parser's commands and flags. */
+/**
+ * `pawl completion`: completion scripts for shells, generated from the parser's commands and flags.
+ */
 
 import { modelForms } from '@pawl/agent/models/provider-table';
 import { writeResult } from '@pawl/terminal/write';
@@ -23,7 +25,8 @@ const argumentWords = ({ words }: DescribedCommand): string => {
 
 const alternatives = (names: readonly string[]): string => names.join('|');
 
-const flagPattern = ({ long, short }: DescribedFlag): string => (short === null ? long : `${short}|${long}`);
+const flagPattern = ({ long, short }: DescribedFlag): string =>
+  short === null ? long : `${short}|${long}`;
 
 // ---- bash ----
 
@@ -55,9 +58,11 @@ const bashScript = (program: DescribedProgram): string => {
   const offer = (words: readonly string[]): string =>
     `COMPREPLY=($(compgen -W "${words.filter(Boolean).join(' ')}" -- "$current")) ;;`;
   return [
-    '# bash completion of pawl: pawl completion bash > ~/.local/share/bash-completion/completions/pawl',
+    '# bash completion of pawl: pawl completion bash > ' +
+      '~/.local/share/bash-completion/completions/pawl',
     '_pawl() {',
-    '  local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" command="" index',
+    '  local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" ' +
+      'command="" index',
     '  for ((index = 1; index < COMP_CWORD; index++)); do',
     '    case "${COMP_WORDS[index]}" in',
     `      ${alternatives(valued.map(flagPattern))}) ((index++)) ;;`,
@@ -68,7 +73,9 @@ const bashScript = (program: DescribedProgram): string => {
     ...valued.flatMap(bashValue),
     '  esac',
     '  case "$command" in',
-    ...program.commands.map((one) => `    ${one.name}) ${offer([argumentWords(one), ...flagNames(one)])}`),
+    ...program.commands.map(
+      (one) => `    ${one.name}) ${offer([argumentWords(one), ...flagNames(one)])}`,
+    ),
     `    *) ${offer([...commands, ...flagNames(program)])}`,
     '  esac',
     '}',
@@ -85,7 +92,9 @@ const zshItems = (flags: readonly DescribedFlag[]): string =>
   flags.map(({ long, help }) => quoted(`${long}:${help}`)).join(' ');
 
 const zshValue = (flag: DescribedFlag): readonly string[] => {
-  const reply = (words: string): readonly string[] => [`    ${flagPattern(flag)}) ${words}; return ;;`];
+  const reply = (words: string): readonly string[] => [
+    `    ${flagPattern(flag)}) ${words}; return ;;`,
+  ];
   switch (flag.takes.kind) {
     case 'nothing':
       return [];
@@ -116,7 +125,8 @@ const zshScript = (program: DescribedProgram): string => {
     '  for ((index = 2; index < CURRENT; index++)); do',
     '    case "${words[index]}" in',
     `      ${alternatives(valued.map(flagPattern))}) ((index++)) ;;`,
-    `      ${alternatives(program.commands.map(({ name }) => name))}) command="\${words[index]}"; break ;;`,
+    `      ${alternatives(program.commands.map(({ name }) => name))}) ` +
+      `command="\${words[index]}"; break ;;`,
     '    esac',
     '  done',
     '  case "$previous" in',
@@ -125,9 +135,11 @@ const zshScript = (program: DescribedProgram): string => {
     '  case "$command" in',
     ...program.commands.map(
       (one) =>
-        `    ${one.name}) flags=(${zshItems(one.flags)})${argumentWords(one) === '' ? '' : `; compadd -- ${argumentWords(one)}`} ;;`,
+        `    ${one.name}) ` +
+        `flags=(${zshItems(one.flags)})${argumentWords(one) === '' ? '' : `; compadd -- ${argumentWords(one)}`} ;;`,
     ),
-    `    *) commands=(${commands}); flags=(${zshItems(program.flags)}); _describe command commands ;;`,
+    `    *) commands=(${commands}); flags=(${zshItems(program.flags)}); _describe command ` +
+      'commands ;;',
     '  esac',
     '  _describe -o flag flags',
     '}',
@@ -138,7 +150,8 @@ const zshScript = (program: DescribedProgram): string => {
 
 // ---- fish ----
 
-const fishQuoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
+const fishQuoted = (text: string): string =>
+  `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 
 const fishValue = ({ takes }: DescribedFlag): string => {
   switch (takes.kind) {
@@ -174,7 +187,10 @@ const fishScript = (program: DescribedProgram): string => {
       ...one.flags.map((flag) => fishFlag(seen, flag)),
       ...(argumentWords(one) === ''
         ? []
-        : [`complete -c pawl -n ${seen} -f -a ${fishQuoted(argumentWords(one).replace(/^\$/, ''))}`]),
+        : [
+            `complete -c pawl -n ${seen} -f -a ` +
+              `${fishQuoted(argumentWords(one).replace(/^\$/, ''))}`,
+          ]),
     ];
   });
   return [
@@ -201,11 +217,16 @@ export const printCompletion = (shell: string, program: Command): number => {
 export const completionScript = (shell: string, program: DescribedProgram): string => {
   const script = Object.hasOwn(scripts, shell) ? scripts[shell] : undefined;
   if (script === undefined)
-    throw usageStop(`There is completion for ${Object.keys(scripts).join(', ')}, not for '${shell}'.`);
+    throw usageStop(
+      `There is completion for ${Object.keys(scripts).join(', ')}, not for '${shell}'.`,
+    );
   return script(program);
 };
 
-/** Commands and flags as plain values, from which completion, the man page and the documentation are made. */
+/**
+ * Commands and flags as plain values, from which completion, the man page and the documentation are
+ * made.
+ */
 
 /** The kind of value that a flag takes. `anything`: completion can't suggest values. */
 export type Takes =
@@ -229,7 +250,9 @@ export type DescribedCommand = {
   readonly flags: readonly DescribedFlag[];
 };
 
-export type DescribedProgram = DescribedCommand & { readonly commands: readonly DescribedCommand[] };
+export type DescribedProgram = DescribedCommand & {
+  readonly commands: readonly DescribedCommand[];
+};
 
 /** `anthropic/`, …: completion offers providers, not names of models. */
 const providerWords = modelForms.map((form) => form.slice(0, form.indexOf('/') + 1));

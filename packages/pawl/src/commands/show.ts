@@ -41,7 +41,10 @@ const showRequest = async (sessionId: string, at: number | undefined): Promise<S
   if (last === null)
     throw new Stop(exitCodes.usage, 'usage', 'No request was sent to a model up to that line.');
   const blobs = storedBlobs();
-  const [instructions, tools] = await Promise.all([blobs.get(header.instructions), blobs.get(header.tools)]);
+  const [instructions, tools] = await Promise.all([
+    blobs.get(header.instructions),
+    blobs.get(header.tools),
+  ]);
   if (instructions === undefined || tools === undefined) {
     throw new Stop(
       exitCodes.badInput,
@@ -54,7 +57,10 @@ const showRequest = async (sessionId: string, at: number | undefined): Promise<S
   return safeJson({ sessionId, model, instructions, tools: declared, seq, messages }, 2);
 };
 
-/** The notice of a compaction, and the last journal line before it, where the messages are still whole. */
+/**
+ * The notice of a compaction, and the last journal line before it, where the messages are still
+ * whole.
+ */
 type Compaction = { readonly text: string; readonly seqBefore: number };
 
 const compactionIn = ({ actions, seq }: Stepped): Compaction | null => {
@@ -77,13 +83,16 @@ const showConversation = async (sessionId: string, at: number | undefined): Prom
   const { header } = folded;
   const look = detectLook(process.stdout, process.env);
   const head = makeSafe(
-    `${sessionId} · ${formatWhen(header.createdAt)} · ${header.settings.model} · ${header.workspace}`,
+    `${sessionId} · ${formatWhen(header.createdAt)} · ${header.settings.model} · ` +
+      `${header.workspace}`,
   );
   const messages = messagesOf(folded.state.session.conversation).map((message) =>
     messageLines(look, message),
   );
   const earlier =
-    compaction.last === null ? [] : [paint(look, 'dim', makeSafe(whereItIs(sessionId, compaction.last)))];
+    compaction.last === null
+      ? []
+      : [paint(look, 'dim', makeSafe(whereItIs(sessionId, compaction.last)))];
   return joinSafe([paint(look, 'dim', head), ...earlier, ...messages], safe`\n\n`);
 };
 
@@ -98,16 +107,20 @@ const refuseCombined = ({ view, request, time, json }: Flags): void => {
 };
 
 /**
- * `pawl show`: the conversation after an entry; with `--request` the exact last model request up to it; with `--view`
- * the path in the states of a seed system; with `--time` where time and money went.
+ * `pawl show`: the conversation after an entry; with `--request` the exact last model request up to
+ * it; with `--view` the path in the states of a seed system; with `--time` where time and money
+ * went.
  */
 export const showSession = async (id: string, flags: Flags): Promise<number> => {
   refuseCombined(flags);
-  const view = flags.view === undefined ? null : (await import('./machine.js')).readView(flags.view);
+  const view =
+    flags.view === undefined ? null : (await import('./machine.js')).readView(flags.view);
   const at = flags.at === undefined ? undefined : readSeq('--at', flags.at);
   const { sessionId, kind, parent } = await findInfo(id);
   if (kind === 'ask' && (view !== null || flags.time))
-    throw usageStop(`${flags.time ? '--time' : '--view'} is for sessions of the agent, not of pawl ask.`);
+    throw usageStop(
+      `${flags.time ? '--time' : '--view'} is for sessions of the agent, not of pawl ask.`,
+    );
   if (flags.time)
     return (await import('./figures.js')).showTime({ sessionId, parent }, at, flags.json === true);
   if (kind === 'ask') return (await import('./ask-show.js')).showRun(sessionId, at, flags);
@@ -119,10 +132,18 @@ export const showSession = async (id: string, flags: Flags): Promise<number> => 
 
 /** `pawl show --view`: a session's path in the states of a seed system. */
 
-const stepLine = (first: string, event: string, { from, to, action, origin }: ProjectionStep): string =>
-  `${first.padStart(4)}  ${event.padEnd(22)} ${from} → ${to}${action === null ? '' : ` / ${action}`}${origin === undefined ? '' : ` (origin ${origin})`}`;
+const stepLine = (
+  first: string,
+  event: string,
+  { from, to, action, origin }: ProjectionStep,
+): string =>
+  `${first.padStart(4)}  ${event.padEnd(22)} ${from} → ` +
+  `${to}${action === null ? '' : ` / ${action}`}${origin === undefined ? '' : ` (origin ${origin})`}`;
 
-/** One line for each step of the seed's machine. The first one carries the number of the journal line. */
+/**
+ * One line for each step of the seed's machine. The first one carries the number of the journal
+ * line.
+ */
 const stepLines = (
   view: Projection,
   { seq, event }: JournalStep,
@@ -135,14 +156,21 @@ const stepLines = (
   });
 
 /** The path up to entry `at`. Steps that the seed's machine does not allow are marked with `!`. */
-const showPath = async (sessionId: string, at: number | undefined, view: Projection): Promise<Safe> => {
+const showPath = async (
+  sessionId: string,
+  at: number | undefined,
+  view: Projection,
+): Promise<Safe> => {
   const { checkRefinement } = await import('@pawl/verify/projections/refinement-check');
   const lines: string[] = [];
   let { begin: cursor } = view;
   await foldStored(sessionId, at, (step) => {
     const followed = checkRefinement(view, cursor, step.before, step.event, step);
     ({ cursor } = followed);
-    lines.push(...stepLines(view, step, followed.steps), ...followed.faults.map((fault) => `!     ${fault}`));
+    lines.push(
+      ...stepLines(view, step, followed.steps),
+      ...followed.faults.map((fault) => `!     ${fault}`),
+    );
   });
   return makeSafe(lines.join('\n'));
 };

@@ -26,9 +26,13 @@ const list = async (flags: SkillsFlags): Promise<number> => {
   const workspace = realWorkspace(flags.workspace ?? process.cwd());
   const warn = (text: string): void => writeError(safe`${makeSafe(text)}\n`);
   const configured = await withConfig({}, workspace, { command: 'run', resumed: false, warn });
-  const { files, faults } = await loadPromptFiles(promptSources(workspace, configured), builtInNames);
+  const { files, faults } = await loadPromptFiles(
+    promptSources(workspace, configured),
+    builtInNames,
+  );
   for (const file of files) writeOut(safe`${oneLine(promptLine(file), LINE_MAX)}\n`);
-  for (const fault of faults) writeError(safe`${oneLine(faultText(fault), Number.POSITIVE_INFINITY)}\n`);
+  for (const fault of faults)
+    writeError(safe`${oneLine(faultText(fault), Number.POSITIVE_INFINITY)}\n`);
   if (files.length === 0 && faults.length === 0)
     writeError(safe`No skills and no commands here. docs/skills.md says where they belong.\n`);
   return exitCodes.done;
@@ -36,7 +40,8 @@ const list = async (flags: SkillsFlags): Promise<number> => {
 
 const check = async (folder: string): Promise<number> => {
   const faults = await checkSkill(folder);
-  for (const fault of faults) writeError(safe`${oneLine(faultText(fault), Number.POSITIVE_INFINITY)}\n`);
+  for (const fault of faults)
+    writeError(safe`${oneLine(faultText(fault), Number.POSITIVE_INFINITY)}\n`);
   const shown = oneLine(folder, LINE_MAX);
   if (faults.length === 0) writeOut(safe`The skill in ${shown} is valid.\n`);
   else writeError(safe`The skill in ${shown} has ${makeSafe(plural(faults.length, 'fault'))}.\n`);
@@ -49,10 +54,12 @@ export const runSkills = async (
   flags: SkillsFlags,
 ): Promise<number> => {
   if (what === 'list') {
-    if (folder !== undefined) throw usageStop('pawl skills list takes no folder. Use --workspace FOLDER.');
+    if (folder !== undefined)
+      throw usageStop('pawl skills list takes no folder. Use --workspace FOLDER.');
     return list(flags);
   }
   if (what !== 'check') throw usageStop(`pawl skills has list and check, not '${what}'.`);
-  if (folder === undefined) throw usageStop('pawl skills check needs a folder: pawl skills check FOLDER');
+  if (folder === undefined)
+    throw usageStop('pawl skills check needs a folder: pawl skills check FOLDER');
   return check(folder);
 };

@@ -11,10 +11,15 @@ import { findInfo, openStateFolder } from '../sessions/stored-sessions.js';
 export const exportTo = async (id: string, file: string | undefined): Promise<number> => {
   const { sessionId } = await findInfo(id);
   const target = path.resolve(file ?? `${sessionId}.pawl`);
-  const { entries, blobs, bytes } = await exportSession(stateFolder(process.env), sessionId, target);
+  const { entries, blobs, bytes } = await exportSession(
+    stateFolder(process.env),
+    sessionId,
+    target,
+  );
   writeError(
     makeSafe(
-      `${plural(entries, 'entry', 'entries')} and ${plural(blobs, 'blob')}, ${bytes} bytes, in clear text: what was said, called and returned.\n`,
+      `${plural(entries, 'entry', 'entries')} and ${plural(blobs, 'blob')}, ${bytes} bytes, ` +
+        `in clear text: what was said, called and returned.\n`,
     ),
   );
   writeOut(safe`${makeSafe(target)}\n`);
@@ -28,12 +33,14 @@ export const importFrom = async (file: string): Promise<number> => {
   if (missing.length > 0)
     writeError(
       makeSafe(
-        `! The instructions or tools of the session (blob ${missing.join(', ')}) are neither in the file nor here: it can be read, but not gone on with.\n`,
+        `! The instructions or tools of the session (blob ${missing.join(', ')}) are neither ` +
+          `in the file nor here: it can be read, but not gone on with.\n`,
       ),
     );
   writeError(
     makeSafe(
-      `${plural(entries, 'entry', 'entries')} and ${plural(blobs, 'blob')} verified and stored; nothing was performed. To look at it: pawl show ${sessionId}\n`,
+      `${plural(entries, 'entry', 'entries')} and ${plural(blobs, 'blob')} verified and ` +
+        `stored; nothing was performed. To look at it: pawl show ${sessionId}\n`,
     ),
   );
   writeOut(safe`${makeSafe(sessionId)}\n`);

@@ -1,7 +1,14 @@
-/** `pawl trust list | allow KIND NAME | revoke KIND NAME`: what a project may run on this machine. */
+/**
+ * `pawl trust list | allow KIND NAME | revoke KIND NAME`: what a project may run on this machine.
+ */
 
 import path from 'node:path';
-import { type Executable, openTrust, TRUST_KINDS, type TrustStore } from '@pawl/agent/extensions/trust';
+import {
+  type Executable,
+  openTrust,
+  TRUST_KINDS,
+  type TrustStore,
+} from '@pawl/agent/extensions/trust';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { COMMAND_LEVELS, type CommandLevel } from '@pawl/agent/policy/decide';
 import { detectLook, formatWhen, oneLine } from '@pawl/terminal/paint';
@@ -27,7 +34,8 @@ export type TrustFlags = {
   readonly sandbox?: string;
 };
 
-const levelText = (level: CommandLevel | null): string => (level === null ? '' : `, --sandbox ${level}`);
+const levelText = (level: CommandLevel | null): string =>
+  level === null ? '' : `, --sandbox ${level}`;
 
 const EVERY_COLUMN = Number.MAX_SAFE_INTEGER;
 
@@ -46,29 +54,42 @@ const readFaults = async (workspace: string): Promise<readonly string[]> => {
     loadConfig(workspace, process.env),
   ]);
   const mine = userFile(process.env);
-  const ofFiles = faults.filter(({ where }) => files.some((file) => file !== mine && where.startsWith(file)));
+  const ofFiles = faults.filter(({ where }) =>
+    files.some((file) => file !== mine && where.startsWith(file)),
+  );
   return [...ofServers, ...ofFiles.map(({ where, text }) => `${where}: ${text}`)];
 };
 
-const list = async ({ trust, workspace, sources }: TrustContext, { all }: TrustFlags): Promise<number> => {
-  const entries = (await trust.list()).filter(({ project }) => all === true || project === workspace);
+const list = async (
+  { trust, workspace, sources }: TrustContext,
+  { all }: TrustFlags,
+): Promise<number> => {
+  const entries = (await trust.list()).filter(
+    ({ project }) => all === true || project === workspace,
+  );
   const { open } = await settleExecutables(trust, workspace, sources);
   // An executable that has changed since is no longer allowed: it has a line of its own.
   const isOpen = ({ kind, name, project }: (typeof entries)[number]): boolean =>
     project === workspace &&
     open.some(({ executable }) => executable.kind === kind && executable.name === name);
-  for (const { kind, name, answer, at, project, level = null } of entries.filter((one) => !isOpen(one)))
+  for (const { kind, name, answer, at, project, level = null } of entries.filter(
+    (one) => !isOpen(one),
+  ))
     print(
-      `${answer} ${kind} ${name} ${formatWhen(at)}${levelText(level)}${all === true ? ` ${project}` : ''}`,
+      `${answer} ${kind} ${name} ` +
+        `${formatWhen(at)}${levelText(level)}${all === true ? ` ${project}` : ''}`,
     );
   for (const { executable, before } of open)
     print(
-      `${before === null ? 'waiting' : 'changed'} ${executable.kind} ${executable.name} not run: pawl trust allow ${executable.kind} ${executable.name}`,
+      `${before === null ? 'waiting' : 'changed'} ${executable.kind} ${executable.name} not ` +
+        `run: pawl trust allow ${executable.kind} ${executable.name}`,
     );
   const faults = await readFaults(workspace);
   for (const fault of faults) writeError(safe`${oneLine(fault, EVERY_COLUMN)}\n`);
   if (faults.length > 0)
-    writeError(safe`What is wrong in these files does not run, and may be missing here. Correct it first.\n`);
+    writeError(
+      safe`What is wrong in these files does not run, and may be missing here. Correct it first.\n`,
+    );
   else if (entries.length === 0 && open.length === 0)
     writeError(safe`This project wants to run nothing that needs to be allowed.\n`);
   return exitCodes.done;
@@ -83,7 +104,8 @@ const allow = async (
   level: CommandLevel | null,
 ): Promise<number> => {
   const subject = executableText({ kind, name });
-  const isNamed = (executable: Executable): boolean => executable.kind === kind && executable.name === name;
+  const isNamed = (executable: Executable): boolean =>
+    executable.kind === kind && executable.name === name;
   // Read once: what is printed is what is allowed.
   const executables = (await Promise.all(sources.map((source) => source(workspace)))).flat();
   const { allowed, open } = await settleExecutables(trust, workspace, [async () => executables]);
@@ -103,18 +125,25 @@ const allow = async (
   const chosen = level ?? usual;
   if (chosen !== null && executable.levels?.includes(chosen) !== true)
     throw usageStop(`The ${subject} runs in no sandbox: leave out --sandbox.`);
-  const question = open.find((one) => one.executable === executable) ?? { executable, before: null };
+  const question = open.find((one) => one.executable === executable) ?? {
+    executable,
+    before: null,
+  };
   const { content, kind: format } = await trustQuestion(question);
   const rows = contentRows(content, format, detectLook(process.stdout, process.env), EVERY_COLUMN);
   writeOut(safe`${joinSafe(rows, safe`\n`)}\n`);
   await trust.allow(workspace, executable, chosen);
   print(
-    `Allowed in ${workspace}: ${subject}${levelText(chosen)}. pawl trust revoke ${kind} ${name} takes it back.`,
+    `Allowed in ${workspace}: ${subject}${levelText(chosen)}. pawl trust revoke ${kind} ` +
+      `${name} takes it back.`,
   );
   return exitCodes.done;
 };
 
-const revoke = async ({ trust, workspace }: TrustContext, name: ExecutableName): Promise<number> => {
+const revoke = async (
+  { trust, workspace }: TrustContext,
+  name: ExecutableName,
+): Promise<number> => {
   const subject = executableText(name);
   if (!(await trust.revoke(workspace, name)))
     throw new Stop(
@@ -144,9 +173,12 @@ export const runTrust = async (
   const context = { trust, workspace, sources };
   if (what === 'list') return list(context, flags);
   if (kind === undefined || name === undefined || more.length > 0)
-    throw usageStop(`pawl trust ${what} needs a kind and a name: pawl trust ${what} mcp-server NAME`);
+    throw usageStop(
+      `pawl trust ${what} needs a kind and a name: pawl trust ${what} mcp-server NAME`,
+    );
   const executable = { kind: chooseWord('pawl trust', kind, TRUST_KINDS), name };
   if (what === 'revoke') return revoke(context, executable);
-  const level = flags.sandbox === undefined ? null : chooseWord('--sandbox', flags.sandbox, COMMAND_LEVELS);
+  const level =
+    flags.sandbox === undefined ? null : chooseWord('--sandbox', flags.sandbox, COMMAND_LEVELS);
   return allow(context, executable, level);
 };

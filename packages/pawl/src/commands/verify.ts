@@ -16,12 +16,19 @@ import { readSeq } from '../settings/flags.js';
 
 /** A word with a slash or a file name's ending is a path; any other word is the id of a session. */
 const findJournalPath = async (idOrPath: string): Promise<string> => {
-  const isPath = idOrPath.includes('/') || idOrPath.endsWith('.jsonl') || idOrPath.endsWith('.pawl');
+  const isPath =
+    idOrPath.includes('/') || idOrPath.endsWith('.jsonl') || idOrPath.endsWith('.pawl');
   if (isPath || existsSync(idOrPath)) return path.resolve(idOrPath);
   return journalPath(stateFolder(process.env), (await findInfo(idOrPath)).sessionId);
 };
 
-const faultText = ({ path: where, line, byte, why, seq }: NonNullable<Verification['fault']>): string => {
+const faultText = ({
+  path: where,
+  line,
+  byte,
+  why,
+  seq,
+}: NonNullable<Verification['fault']>): string => {
   const good = seq === 0 ? 'No entry before it is good.' : `Entries 1 to ${seq} are good.`;
   return `${where}: line ${line}, which begins at byte ${byte}: ${why}. ${good}`;
 };
@@ -39,7 +46,10 @@ const resultText = (end: EndProof, counts: string): string => {
     case 'export':
       return `all good (${counts})`;
     case 'nothing':
-      return `all lines are good (${counts}). Lines at the end may be missing: no good mark beside the file says how long it was`;
+      return (
+        `all lines are good (${counts}). Lines at the end may be missing: no good mark beside ` +
+        'the file says how long it was'
+      );
     default:
       return end satisfies never;
   }
@@ -48,33 +58,44 @@ const resultText = (end: EndProof, counts: string): string => {
 const earlierText = ({ earlierChecks }: Replayed): string =>
   earlierChecks === 0
     ? ''
-    : `, ${plural(earlierChecks, 'state hash', 'state hashes')} of an earlier version of Pawl not compared`;
+    : `, ${plural(earlierChecks, 'state hash', 'state hashes')} of an earlier version of Pawl ` +
+      'not compared';
 
 /** Compares the recorded state hashes of a session that is stored here; null for any other file. */
-const replayStored = async ({ path: file, sessionId, kind }: Verification): Promise<Replayed | null> => {
+const replayStored = async ({
+  path: file,
+  sessionId,
+  kind,
+}: Verification): Promise<Replayed | null> => {
   const folder = stateFolder(process.env);
   if (sessionId === null || path.resolve(journalPath(folder, sessionId)) !== file) return null;
   if (kind === 'agent') return storedJournals().replay(sessionId);
-  return (await import('@pawl/ask/journaled-ask-machine')).fileAskJournals({ folder }).replay(sessionId);
+  return (await import('@pawl/ask/journaled-ask-machine'))
+    .fileAskJournals({ folder })
+    .replay(sessionId);
 };
 
 /** `pawl verify`: names file, line and byte of the first fault. Changes nothing. */
 export const verifySession = async (idOrPath: string): Promise<number> => {
   const verified = await verifyStored(await findJournalPath(idOrPath));
-  if (verified.fault !== null) throw new Stop(exitCodes.badInput, 'damaged', faultText(verified.fault));
+  if (verified.fault !== null)
+    throw new Stop(exitCodes.badInput, 'damaged', faultText(verified.fault));
   const replayed = await replayStored(verified);
   const [mismatch] = replayed?.mismatches ?? [];
   if (mismatch !== undefined)
     throw new Stop(
       exitCodes.badInput,
       'damaged',
-      `${verified.path}: line ${mismatch.seq + 1}: a replay comes to another state than was recorded. The file or the machine has changed.`,
+      `${verified.path}: line ${mismatch.seq + 1}: a replay comes to another state than was ` +
+        'recorded. The file or the machine has changed.',
     );
   const checks =
     replayed === null
       ? ''
       : `, ${plural(replayed.checks, 'state hash', 'state hashes')}${earlierText(replayed)}`;
-  const counts = `${plural(verified.entries, 'entry', 'entries')}${checks}, ${plural(verified.blobs, 'blob')}`;
+  const counts =
+    `${plural(verified.entries, 'entry', 'entries')}${checks}, ` +
+    `${plural(verified.blobs, 'blob')}`;
   writeOut(makeSafe(`${verified.path}: ${resultText(verified.end, counts)}\n`));
   return exitCodes.done;
 };
@@ -86,7 +107,11 @@ const stepLine = (stepped: Stepped, json: boolean): Safe =>
     ? safeJson({ seq: stepped.seq, event: stepped.event.type, path: pathStates(stepped) })
     : makeSafe(pathLine(stepped));
 
-const replayAgent = async (sessionId: string, at: number | undefined, json: boolean): Promise<number> => {
+const replayAgent = async (
+  sessionId: string,
+  at: number | undefined,
+  json: boolean,
+): Promise<number> => {
   const lines: Safe[] = [];
   const folded = await foldStored(sessionId, at, (stepped) => {
     if (changesState(stepped)) lines.push(stepLine(stepped, json));
@@ -94,7 +119,9 @@ const replayAgent = async (sessionId: string, at: number | undefined, json: bool
   return printReplay(lines, folded);
 };
 
-/** `pawl replay`: folds a journal, performs nothing, compares the recorded hashes, prints the path. */
+/**
+ * `pawl replay`: folds a journal, performs nothing, compares the recorded hashes, prints the path.
+ */
 export const replaySession = async (id: string, flags: ReplayFlags): Promise<number> => {
   const at = flags.at === undefined ? undefined : readSeq('--at', flags.at);
   const { sessionId, kind } = await findInfo(id);

@@ -1,4 +1,7 @@
-/** The agent's side of the Agent Client Protocol, version 1: the requests of one connection, the sessions that are open for it, and the errors that it gets. */
+/**
+ * The agent's side of the Agent Client Protocol, version 1: the requests of one connection, the
+ * sessions that are open for it, and the errors that it gets.
+ */
 
 import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -69,7 +72,8 @@ const openAndWarn = async (
   for (const { text } of faults) session.tell(`An MCP server of the editor is not used: ${text}`);
   if (additionalDirectories.length > 0)
     session.tell(
-      `Pawl works in one folder, ${session.workspace}. Not added: ${additionalDirectories.join(', ')}.`,
+      `Pawl works in one folder, ${session.workspace}. Not added: ` +
+        `${additionalDirectories.join(', ')}.`,
     );
   return session;
 };
@@ -181,7 +185,9 @@ const addOthers = (app: AgentApp, { host, sessions }: Connected): AgentApp =>
     )
     .onRequest(
       'session/prompt',
-      answering(host, ({ params, signal }) => sessions.get(params.sessionId).prompt(params.prompt, signal)),
+      answering(host, ({ params, signal }) =>
+        sessions.get(params.sessionId).prompt(params.prompt, signal),
+      ),
     )
     .onNotification('session/cancel', ({ params }) => sessions.cancel(params.sessionId));
 
@@ -221,19 +227,32 @@ const PAGE_SESSIONS = 50;
 type Wanted = { readonly cwd: string; readonly servers: readonly ConfiguredServer[] };
 /** The part of a reopened session that the client wants to see. */
 type Shows = 'conversation' | 'nothing';
-type Stored = Wanted & { readonly sessionId: string; readonly workspace: string; readonly shows: Shows };
+type Stored = Wanted & {
+  readonly sessionId: string;
+  readonly workspace: string;
+  readonly shows: Shows;
+};
 
 /** The real path of a workspace. Throws BadParameters if it is not an absolute path of a folder. */
 const realWorkspace = async (folder: string): Promise<string> => {
-  if (!path.isAbsolute(folder)) throw new BadParameters(`cwd must be an absolute path, not '${folder}'.`);
-  const place = await attempt(async () => ({ real: await realpath(folder), status: await stat(folder) }));
+  if (!path.isAbsolute(folder))
+    throw new BadParameters(`cwd must be an absolute path, not '${folder}'.`);
+  const place = await attempt(async () => ({
+    real: await realpath(folder),
+    status: await stat(folder),
+  }));
   if (place.kind === 'fault')
-    throw new BadParameters(`cwd can't be opened: ${pathErrorText(place.fault) ?? place.fault.message}.`);
+    throw new BadParameters(
+      `cwd can't be opened: ${pathErrorText(place.fault) ?? place.fault.message}.`,
+    );
   if (!place.value.status.isDirectory()) throw new BadParameters(`cwd must be a folder: ${folder}`);
   return place.value.real;
 };
 
-/** As `realWorkspace`, for a session: also throws where other programs would obey what the agent writes. */
+/**
+ * As `realWorkspace`, for a session: also throws where other programs would obey what the agent
+ * writes.
+ */
 const sessionWorkspace = async (folder: string): Promise<string> => {
   const real = await realWorkspace(folder);
   const refusal = workspaceRefusal(real, process.env);
@@ -315,7 +334,9 @@ class AcpSessions {
     await Promise.allSettled([...late, ...open]);
   }
 
-  /** A page of the stored sessions, newest first. The cursor is the last session of the page before. */
+  /**
+   * A page of the stored sessions, newest first. The cursor is the last session of the page before.
+   */
   async list(cwd: string | null, cursor: string | null): Promise<ListSessionsResponse> {
     const workspace = cwd === null ? null : await realWorkspace(cwd);
     const sessions: ListedSession[] = [];
@@ -330,7 +351,9 @@ class AcpSessions {
       if (info.sessionId === cursor) isPast = true;
     }
     if (isPast) return { sessions };
-    throw new BadParameters('The cursor is of another list. List the sessions again from the start.');
+    throw new BadParameters(
+      'The cursor is of another list. List the sessions again from the start.',
+    );
   }
 
   async #findOpen(client: Client, request: Stored): Promise<AcpSession> {
@@ -346,7 +369,10 @@ class AcpSessions {
     }
   }
 
-  #openStored(client: Client, { sessionId, workspace, servers, shows }: Stored): Promise<AcpSession> {
+  #openStored(
+    client: Client,
+    { sessionId, workspace, servers, shows }: Stored,
+  ): Promise<AcpSession> {
     const accept = async (recorded: string): Promise<void> => {
       const real = await attempt(() => realpath(recorded));
       if (real.kind === 'fault' || real.value !== workspace)
@@ -373,7 +399,8 @@ class AcpSessions {
 
 const wrongFolder = (sessionId: string, recorded: string, cwd: string): BadParameters =>
   new BadParameters(
-    `The session ${sessionId} works in ${recorded}, not in ${cwd}. Open that folder in the editor. ` +
+    `The session ${sessionId} works in ${recorded}, not in ${cwd}. Open that folder in the ` +
+      'editor. ' +
       `If it has moved: pawl --resume ${sessionId} --workspace ${cwd}`,
   );
 
@@ -394,7 +421,8 @@ const errorFor = (host: AcpHost, error: unknown): RequestError => {
   if (error instanceof TurnFailed)
     return new RequestError(INTERNAL, error.message, { kind: error.error, message: error.message });
   const { kind, reason, message } = host.describeError(error);
-  if (kind === 'configuration') return new RequestError(AUTH_REQUIRED, message, { kind: reason, message });
+  if (kind === 'configuration')
+    return new RequestError(AUTH_REQUIRED, message, { kind: reason, message });
   if (reason === 'notFound') return new RequestError(NOT_FOUND, message);
   return new RequestError(INTERNAL, message, { kind: reason, message });
 };
@@ -441,9 +469,10 @@ const serverTable = (server: McpServer): object => {
 
 /** A server that can't be used is a fault; of two with the same name the last one counts. */
 export const readEditorServers = (servers: readonly McpServer[]): ReadServers =>
-  readServers(Object.fromEntries(servers.map((server) => [serverName(server), serverTable(server)])), [
-    'mcpServers',
-  ]);
+  readServers(
+    Object.fromEntries(servers.map((server) => [serverName(server), serverTable(server)])),
+    ['mcpServers'],
+  );
 
 type HookedStream = {
   readonly stream: Stream;
@@ -451,7 +480,9 @@ type HookedStream = {
   afterAnswer(id: JsonRpcId, then: () => void): void;
 };
 
-/** Watches the messages that are sent, so that something can follow an answer and never precede it. */
+/**
+ * Watches the messages that are sent, so that something can follow an answer and never precede it.
+ */
 const hookAnswers = ({ readable, writable }: Stream): HookedStream => {
   const waiting = new Map<JsonRpcId, () => void>();
   const writer = writable.getWriter();

@@ -1,4 +1,7 @@
-/** `pawl acp`: the agent of an editor, over stdin and stdout. Its sessions are opened from flags and configuration; its slash commands are those that need no screen and stay in the session. */
+/**
+ * `pawl acp`: the agent of an editor, over stdin and stdout. Its sessions are opened from flags and
+ * configuration; its slash commands are those that need no screen and stay in the session.
+ */
 
 import { Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
@@ -10,14 +13,23 @@ import type { Session } from '@pawl/agent/session/create-agent';
 import type { Look } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { reserveStdout, writeError } from '@pawl/terminal/write';
-import { type CommandView, NotNow, type SlashCommandContext } from '../interactive/slash-command.js';
+import {
+  type CommandView,
+  NotNow,
+  type SlashCommandContext,
+} from '../interactive/slash-command.js';
 import { runCommand } from '../interactive/slash-commands.js';
 import { type ExitCode, errorEnding, exitCodes, listenToSignals } from '../process/exit-codes.js';
 import { packageVersion } from '../process/package-folder.js';
 import { openFromFlags } from '../sessions/open-session.js';
 import { refuseBadFlags } from '../sessions/session-settings.js';
 import { storedJournals } from '../sessions/stored-sessions.js';
-import { type CommandName, NO_PROMPTS, readTypedInput, slashCommands } from '../sessions/typed-input.js';
+import {
+  type CommandName,
+  NO_PROMPTS,
+  readTypedInput,
+  slashCommands,
+} from '../sessions/typed-input.js';
 import { newSessionFlags, type RunFlags, storedSessionFlags } from '../settings/flags.js';
 import { type AcpConnection, serveClient } from './acp-agent.js';
 import type { AcpHost, EditorCommand } from './acp-host.js';
@@ -29,13 +41,18 @@ const HARD_END_MS = 2_000;
 const untilEnded = async (connection: AcpConnection): Promise<ExitCode> => {
   const reason = await connection.closed;
   await Promise.race([connection.ended, pause(HARD_END_MS)]);
-  // A message that is nested too deep overflows the stack of the package, which then ends the connection.
+  // A message that is nested too deep overflows the stack of the package, which then ends the
+  // connection.
   if (reason instanceof RangeError) {
-    writeError(safe`pawl: the editor sent a message that is nested too deep: ${makeSafe(reason.message)}\n`);
+    writeError(
+      safe`pawl: the editor sent a message that is nested too deep: ${makeSafe(reason.message)}\n`,
+    );
     return exitCodes.badInput;
   }
   if (!(reason instanceof Error) || reason.name !== 'MessageTooLargeError') return exitCodes.done;
-  writeError(safe`pawl: the editor sent a message that is too large: ${makeSafe(reason.message)}\n`);
+  writeError(
+    safe`pawl: the editor sent a message that is too large: ${makeSafe(reason.message)}\n`,
+  );
   return exitCodes.badInput;
 };
 
@@ -93,7 +110,9 @@ export const createHost = (flags: RunFlags): AcpHost => ({
       async flagsFor({ settings, origin }) {
         await accept(settings.workspace);
         return {
-          ...(origin === 'own' ? storedSessionFlags(flags, settings.model) : newSessionFlags(flags)),
+          ...(origin === 'own'
+            ? storedSessionFlags(flags, settings.model)
+            : newSessionFlags(flags)),
           workspace,
         };
       },
@@ -136,7 +155,9 @@ const elsewhere = async (): Promise<never> => {
   throw new NotNow('This is done in the editor.');
 };
 
-/** A view that collects what is printed. A choice is only listed: the command's argument makes it. */
+/**
+ * A view that collects what is printed. A choice is only listed: the command's argument makes it.
+ */
 const collectingView = (state: () => State): { readonly view: CommandView; printed(): string } => {
   const rows: Safe[] = [];
   const print = (text: Safe): void => void rows.push(text);
@@ -147,7 +168,9 @@ const collectingView = (state: () => State): { readonly view: CommandView; print
       },
       print,
       async pick(title, choices) {
-        print(makeSafe([title, ...choices.map(({ text, about }) => `  ${text}  ${about}`)].join('\n')));
+        print(
+          makeSafe([title, ...choices.map(({ text, about }) => `  ${text}  ${about}`)].join('\n')),
+        );
         return null;
       },
       redraw: () => undefined,

@@ -47,7 +47,10 @@ export type EditorPrompts = {
   readonly choices: readonly { readonly text: string; readonly about: string }[];
   /** Whether `expand` may change this text. */
   expands(typed: string): boolean;
-  /** The prompt for a typed `/NAME WORDS`; other texts as they are. `fault`: why it could not be read. */
+  /**
+   * The prompt for a typed `/NAME WORDS`; other texts as they are. `fault`: why it could not be
+   * read.
+   */
   expand(typed: string): Promise<{ readonly text: string; readonly fault: string | null }>;
 };
 
@@ -74,16 +77,24 @@ export type AcpHost = {
   runCommand(session: Session, name: string, words: string): Promise<string>;
   /** Ids of the models that can be chosen now, besides the session's own. */
   models(): readonly string[];
-  /** Questions about programs of the project. They do not run in a session before the user has answered. */
-  trustQuestions(workspace: string, warn: (text: string) => void): Promise<readonly ProjectQuestion[]>;
+  /**
+   * Questions about programs of the project. They do not run in a session before the user has
+   * answered.
+   */
+  trustQuestions(
+    workspace: string,
+    warn: (text: string) => void,
+  ): Promise<readonly ProjectQuestion[]>;
   describeError(error: unknown): DescribedError;
 };
 
 /**
- * A session that can be closed and opened again under its id, so that it gets what the user has just allowed.
+ * A session that can be closed and opened again under its id, so that it gets what the user has
+ * just allowed.
  *
  * 1. Its users wait until it is open again. They never reach the closed one.
- * 2. Once it was closed for good it does not come back, not even if it is being opened again at that moment.
+ * 2. Once it was closed for good it does not come back, not even if it is being opened again at
+ *    that moment.
  */
 export class ReopenableSession {
   #opened: OpenedSession;

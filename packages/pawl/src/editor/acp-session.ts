@@ -1,4 +1,7 @@
-/** A session that is open for an editor: its turns and how they end, and the settings that the editor can change. */
+/**
+ * A session that is open for an editor: its turns and how they end, and the settings that the
+ * editor can change.
+ */
 
 import type {
   ContentBlock,
@@ -15,13 +18,28 @@ import { totalTokens } from '@pawl/agent/machine/usage';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { codeFence } from '@pawl/agent/platform/text';
 import type { Stepped, Watcher } from '@pawl/agent/ports/session';
-import { type ApprovalQuestion, type ApprovalReply, createApprovals } from '@pawl/agent/session/approvals';
+import {
+  type ApprovalQuestion,
+  type ApprovalReply,
+  createApprovals,
+} from '@pawl/agent/session/approvals';
 import type { Session } from '@pawl/agent/session/create-agent';
 import { usageBetween } from '@pawl/agent/session/session';
-import { aboutPresets, liveRights, presetNames, presetSettings } from '@pawl/agent/session/session-settings';
+import {
+  aboutPresets,
+  liveRights,
+  presetNames,
+  presetSettings,
+} from '@pawl/agent/session/session-settings';
 import { type AcpHost, type OpenedSession, ReopenableSession } from './acp-host.js';
 import { commandIn, expandTyped, keepPictures, readPrompt } from './prompt-blocks.js';
-import { askInEditor, permissionRequest, readApproval, TrustGate, withdrawnBy } from './questions.js';
+import {
+  askInEditor,
+  permissionRequest,
+  readApproval,
+  TrustGate,
+  withdrawnBy,
+} from './questions.js';
 import {
   type Client,
   type Collected,
@@ -55,7 +73,8 @@ type PromptAnswer = { readonly stopReason: StopReason; readonly usage: PromptUsa
 /**
  * A session that is open for the client.
  *
- * 1. Steps that come before the session is shown to the client wait; so do updates until the answer that names it.
+ * 1. Steps that come before the session is shown to the client wait; so do updates until the answer
+ *    that names it.
  * 2. A prompt that is sent while a turn runs steers that turn. Both are answered when it ends.
  * 3. All updates of a turn are written before its prompt is answered.
  */
@@ -69,16 +88,24 @@ export class AcpSession {
   readonly #approvals: Watcher;
   #updates: SessionUpdates;
   #state: State;
-  /** Usage in the answers so far, so that their sum is right when two prompts are answered at once. */
+  /**
+   * Usage in the answers so far, so that their sum is right when two prompts are answered at once.
+   */
   #counted: UsageTotals;
   /** The last entry of the journal that was shown. */
   #seq: number;
-  /** Whether the conversation so far waits in the outbox: it was collected while the journal was read. */
+  /**
+   * Whether the conversation so far waits in the outbox: it was collected while the journal was
+   * read.
+   */
   #isCollected: boolean;
   /** Steps that wait to be shown; null once they are shown as they come. */
   #held: Stepped[] | null;
   #cancels = 0;
-  /** The end of the turn that was cancelled last. A prompt after it waits, so that it is not part of that turn. */
+  /**
+   * The end of the turn that was cancelled last. A prompt after it waits, so that it is not part of
+   * that turn.
+   */
   #cancelled: Promise<unknown> = Promise.resolve();
 
   private constructor({ host, client, opened, openAgain, state, held, collected }: Parts) {
@@ -111,7 +138,9 @@ export class AcpSession {
 
   static async open(host: AcpHost, client: Client, request: SessionOpening): Promise<AcpSession> {
     // Nothing is sent before `opened` is there.
-    const collecting = collectWhileOpening(host, client, request, (update) => opened.#notify(update));
+    const collecting = collectWhileOpening(host, client, request, (update) =>
+      opened.#notify(update),
+    );
     const held: Stepped[] = [];
     const warnings: string[] = [];
     let watcher: Watcher = (stepped) => void held.push(stepped);
@@ -126,9 +155,18 @@ export class AcpSession {
     const first = await open(collecting.resume);
     const state = await first.session.state();
     const again = { id: first.session.id, visit: null, accept: async () => undefined };
-    const openAgain = (): Promise<OpenedSession> => open({ ...again, rights: liveRights(opened.#state) });
+    const openAgain = (): Promise<OpenedSession> =>
+      open({ ...again, rights: liveRights(opened.#state) });
     const collected = collecting.end();
-    const opened = new AcpSession({ host, client, opened: first, openAgain, state, held, collected });
+    const opened = new AcpSession({
+      host,
+      client,
+      opened: first,
+      openAgain,
+      state,
+      held,
+      collected,
+    });
     watcher = (stepped) => opened.#see(stepped);
     warn = (text) => opened.tell(text);
     for (const warning of warnings) opened.tell(warning);
@@ -147,7 +185,10 @@ export class AcpSession {
   /** Modes and options for the answer that opens the session. */
   get settings(): Required<Pick<LoadSessionResponse, 'modes' | 'configOptions'>> {
     const { settings } = this.#state.session;
-    return { modes: presetModes(settings), configOptions: listConfigOptions(settings, this.#host.models()) };
+    return {
+      modes: presetModes(settings),
+      configOptions: listConfigOptions(settings, this.#host.models()),
+    };
   }
 
   /** Shows a line that is no part of the conversation. */
@@ -181,7 +222,10 @@ export class AcpSession {
     this.#updates = createUpdates(this.#host, this.#client, this.#outbox, about);
     try {
       if (at > 0)
-        await this.#host.journals.replay(this.id, { at, visit: (step) => this.#updates.replay(step) });
+        await this.#host.journals.replay(this.id, {
+          at,
+          visit: (step) => this.#updates.replay(step),
+        });
       this.#updates.endReplay(shown);
     } finally {
       this.#showHeld();
@@ -189,7 +233,10 @@ export class AcpSession {
     await this.#outbox.flushed();
   }
 
-  /** Runs a turn; resolves with the reason why it ended and its tokens. Throws a BadPrompt or a TurnFailed. */
+  /**
+   * Runs a turn; resolves with the reason why it ended and its tokens. Throws a BadPrompt or a
+   * TurnFailed.
+   */
   async prompt(blocks: readonly ContentBlock[], signal: AbortSignal): Promise<PromptAnswer> {
     const stopReason = await this.#stopReason(blocks, signal);
     const { usage } = this.#state.session;
@@ -273,8 +320,12 @@ export class AcpSession {
   #showSettings(before: Settings, settings: Settings): void {
     const { modes, configOptions } = this.settings;
     if (before.preset !== settings.preset && modes !== null)
-      this.#outbox.push({ sessionUpdate: 'current_mode_update', currentModeId: modes.currentModeId });
-    if (configOptions !== null) this.#outbox.push({ sessionUpdate: 'config_option_update', configOptions });
+      this.#outbox.push({
+        sessionUpdate: 'current_mode_update',
+        currentModeId: modes.currentModeId,
+      });
+    if (configOptions !== null)
+      this.#outbox.push({ sessionUpdate: 'config_option_update', configOptions });
   }
 
   async #runTurn(blocks: readonly ContentBlock[], cancels: number): Promise<State> {
@@ -306,7 +357,8 @@ export class AcpSession {
     const printed = commands.some((command) => command.name === name)
       ? await this.#host.runCommand(session, name, words)
       : unknownCommandText(name, commands, this.#live.prompts);
-    if (printed.trim() !== '') this.#outbox.push(textUpdate('agent_message_chunk', codeFence(printed)));
+    if (printed.trim() !== '')
+      this.#outbox.push(textUpdate('agent_message_chunk', codeFence(printed)));
     return session.idle();
   }
 
@@ -315,7 +367,11 @@ export class AcpSession {
     await this.#outbox.flushed();
     signal.throwIfAborted();
     const { context } = this.#client;
-    const response = await context.request('session/request_permission', request, withdrawnBy(signal));
+    const response = await context.request(
+      'session/request_permission',
+      request,
+      withdrawnBy(signal),
+    );
     const reply = readApproval(response, question);
     if (reply !== null) return reply;
     this.cancel();
@@ -331,7 +387,11 @@ const EFFORTS: readonly Effort[] = ['auto', 'low', 'medium', 'high'];
 /** A session from before presets has none: its rules are its own. */
 const presetId = ({ preset }: Settings): string => preset ?? 'unnamed';
 
-const unnamedPreset = { id: 'unnamed', name: 'unnamed', description: 'the rules of an older session' };
+const unnamedPreset = {
+  id: 'unnamed',
+  name: 'unnamed',
+  description: 'the rules of an older session',
+};
 
 /** The presets as modes, for clients that don't know config options. */
 const presetModes = (settings: Settings): SessionModeState => ({
@@ -342,7 +402,10 @@ const presetModes = (settings: Settings): SessionModeState => ({
   ],
 });
 
-const listConfigOptions = (settings: Settings, models: readonly string[]): SessionConfigOption[] => [
+const listConfigOptions = (
+  settings: Settings,
+  models: readonly string[],
+): SessionConfigOption[] => [
   {
     id: 'mode',
     name: 'Preset',
@@ -391,7 +454,8 @@ const changePreset = async (session: Session, value: string): Promise<void> => {
 const changeOption = async (session: Session, id: string, value: string): Promise<void> => {
   if (id === 'mode') return changePreset(session, value);
   if (id === 'model') return void (await session.useModel(value));
-  if (id !== 'effort') throw new BadOption(`There is no option '${id}'. There are mode, model, effort.`);
+  if (id !== 'effort')
+    throw new BadOption(`There is no option '${id}'. There are mode, model, effort.`);
   const effort = EFFORTS.find((one) => one === value);
   if (effort === undefined)
     throw new BadOption(`There is no effort '${value}'. There are ${EFFORTS.join(', ')}.`);
@@ -408,7 +472,10 @@ type TurnAnswer =
   | { readonly kind: 'stopped'; readonly stopReason: StopReason }
   | { readonly kind: 'failed'; readonly error: string; readonly message: string };
 
-/** The draft field `usage` of the response to a prompt. How many of the tokens are thoughts is not known. */
+/**
+ * The draft field `usage` of the response to a prompt. How many of the tokens are thoughts is not
+ * known.
+ */
 type PromptUsage = {
   readonly totalTokens: number;
   /** Without those of the cache. */
@@ -433,7 +500,8 @@ const stopped = (stopReason: StopReason): TurnAnswer => ({ kind: 'stopped', stop
 
 const answerForReason = (reason: WaitReason): TurnAnswer => {
   switch (reason.kind) {
-    // A client drops a prompt that was refused from its history. The session keeps it, so it is no `refusal`: the text says it.
+    // A client drops a prompt that was refused from its history. The session keeps it, so it is no
+    // `refusal`: the text says it.
     case 'endOfTurn':
       return stopped(reason.cause === 'truncated' ? 'max_tokens' : 'end_turn');
     case 'budget':

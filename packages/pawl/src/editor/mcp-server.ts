@@ -1,4 +1,7 @@
-/** `pawl mcp serve`: Pawl as a tool of other agents, over stdin and stdout, or over HTTP on loopback. */
+/**
+ * `pawl mcp serve`: Pawl as a tool of other agents, over stdin and stdout, or over HTTP on
+ * loopback.
+ */
 
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -40,7 +43,8 @@ const createSessionsHost = (allFlags: RunFlags, running: Set<Session>): Sessions
   return {
     version: packageVersion(),
     list: userSessions,
-    readState: async (sessionId) => (await foldStored(await findSession(sessionId), undefined)).state,
+    readState: async (sessionId) =>
+      (await foldStored(await findSession(sessionId), undefined)).state,
     async open({ workspace, resume, preset, watcher }) {
       if (workspace !== null && !workspace.startsWith('/'))
         throw usageStop(`The workspace ${workspace} is not an absolute path.`);
@@ -51,7 +55,11 @@ const createSessionsHost = (allFlags: RunFlags, running: Set<Session>): Sessions
         ...(preset === null ? {} : { preset }),
       };
       const warn = (text: string): void => writeError(safe`${makeSafe(text)}\n`);
-      const more = { watcher, warn, ...(resume === null ? {} : { resume: await findSession(resume) }) };
+      const more = {
+        watcher,
+        warn,
+        ...(resume === null ? {} : { resume: await findSession(resume) }),
+      };
       const { session } = await openFromFlags(sessionFlags, 'headless', more);
       running.add(session);
       const forget = (): void => void running.delete(session);
@@ -124,7 +132,9 @@ export const serveMcpOverHttp = async (flags: RunFlags, value: string | true): P
       `Pawl can't listen on port ${port}: ${opened.fault.message}`,
     );
   const { value: server } = opened;
-  writeError(safe`Pawl is an MCP server at ${makeSafe(server.url)}. Every request needs the header\n`);
+  writeError(
+    safe`Pawl is an MCP server at ${makeSafe(server.url)}. Every request needs the header\n`,
+  );
   writeError(safe`Authorization: Bearer ${makeSafe(token)}\n`);
   const exit = await new Promise<number>((resolve) => {
     listenToSignals({
@@ -140,13 +150,16 @@ export const serveMcpOverHttp = async (flags: RunFlags, value: string | true): P
 /**
  * Pawl as a tool of other agents: `prompt`, `sessions` and `show`.
  *
- * 1. Each prompt opens its session and closes it again. A session is a handle in the arguments, never state of a
- *    connection.
- * 2. Nobody can be asked here. Calls that need an approval are denied, and the model goes on without.
+ * 1. Each prompt opens its session and closes it again. A session is a handle in the arguments,
+ *    never state of a connection.
+ * 2. Nobody can be asked here. Calls that need an approval are denied, and the model goes on
+ *    without.
  */
 type SessionsHost = {
   readonly version: string;
-  /** Rejects with the reason if the session can't be opened. `workspace` counts for a new session. */
+  /**
+   * Rejects with the reason if the session can't be opened. `workspace` counts for a new session.
+   */
   open(request: WantedSession): Promise<Session>;
   list(): Promise<readonly SessionInfo[]>;
   /** Rejects if there is no such session. */
@@ -171,7 +184,12 @@ type PromptInput = {
 const LISTED_MAX = 50;
 const text = (description: string): object => ({ type: 'string', minLength: 1, description });
 const toolSchema = <T>(properties: Readonly<Record<string, object>>, required: readonly string[]) =>
-  fromJsonSchema<T>({ type: 'object', properties, required: [...required], additionalProperties: false });
+  fromJsonSchema<T>({
+    type: 'object',
+    properties,
+    required: [...required],
+    additionalProperties: false,
+  });
 
 const say = (words: string, isError = false): CallToolResult => ({
   content: [{ type: 'text', text: words }],
@@ -223,8 +241,16 @@ const runPrompt = async (
       reason,
       usage,
     } = await session.prompt(prompt, { signal: context.mcpReq.signal });
-    const about = { sessionId: session.id, ok, text: words, reason: reason.kind, costUsd: usage.costUsd };
-    const shown = ok ? words : `The turn ended without an answer: ${reason.kind}. Session ${session.id}.`;
+    const about = {
+      sessionId: session.id,
+      ok,
+      text: words,
+      reason: reason.kind,
+      costUsd: usage.costUsd,
+    };
+    const shown = ok
+      ? words
+      : `The turn ended without an answer: ${reason.kind}. Session ${session.id}.`;
     return { ...say(shown, !ok), structuredContent: about };
   } finally {
     await session.close();
@@ -260,13 +286,15 @@ const createSessionsServer = (host: SessionsHost): McpServer => {
         type: 'string',
         enum: ['plan', 'careful', 'auto', 'ci'],
         description:
-          'What it may do: plan (default) only reads; auto and ci change files and run sandboxed commands.',
+          'What it may do: plan (default) only reads; auto and ci change files and run ' +
+          'sandboxed commands.',
       },
     },
     ['prompt'],
   );
   const description =
-    'Gives a task to Pawl, a coding agent, and waits for its answer. The answer names the session, which can be continued.';
+    'Gives a task to Pawl, a coding agent, and waits for its answer. The answer names the ' +
+    'session, which can be continued.';
   server.registerTool('prompt', { description, inputSchema: promptInput }, (input, context) =>
     answer(() => runPrompt(host, input, context)),
   );
@@ -278,9 +306,10 @@ const createSessionsServer = (host: SessionsHost): McpServer => {
     },
     () => answer(async () => say(listText(await host.list()) || 'There are no sessions.')),
   );
-  const showInput = toolSchema<{ readonly sessionId: string }>({ sessionId: text('The session to show.') }, [
-    'sessionId',
-  ]);
+  const showInput = toolSchema<{ readonly sessionId: string }>(
+    { sessionId: text('The session to show.') },
+    ['sessionId'],
+  );
   server.registerTool(
     'show',
     { description: 'Shows the conversation of a session.', inputSchema: showInput },
@@ -293,7 +322,8 @@ const createSessionsServer = (host: SessionsHost): McpServer => {
  * An MCP server over HTTP for programs of this machine.
  *
  * 1. It listens on 127.0.0.1 only. A request needs the token.
- * 2. Host and Origin must be ours, so that no web page reaches it under a foreign name or from a browser.
+ * 2. Host and Origin must be ours, so that no web page reaches it under a foreign name or from a
+ *    browser.
  * 3. A caller that goes away cancels its request.
  */
 type LoopbackServer = {
@@ -317,7 +347,11 @@ const CONNECTIONS_MAX = 64;
 type Refusal = { readonly status: number; readonly why: string };
 
 /** Why a request is not answered; null if it is. */
-const findRefusal = ({ url, headers }: IncomingMessage, port: number, token: string): Refusal | null => {
+const findRefusal = (
+  { url, headers }: IncomingMessage,
+  port: number,
+  token: string,
+): Refusal | null => {
   const foreign = foreignHeader(headers, loopbackHosts(port));
   if (foreign === 'host') return { status: 403, why: 'the host is not this one' };
   if (foreign === 'origin') return { status: 403, why: 'requests of web pages are not answered' };
@@ -373,7 +407,9 @@ export const openLoopbackServer = async ({
     const gone = new AbortController();
     outgoing.once('close', () => gone.abort());
     const { method = 'GET' } = incoming;
-    const headers = Object.entries(incoming.headers).map(([name, value]) => [name, String(value)] as const);
+    const headers = Object.entries(incoming.headers).map(
+      ([name, value]) => [name, String(value)] as const,
+    );
     const request = new Request(`http://127.0.0.1:${bound}${PATH}`, {
       method,
       headers: Object.fromEntries(headers),

@@ -10,7 +10,10 @@ import type { EditorPrompts } from './acp-host.js';
 
 type PromptParts = {
   readonly text: string;
-  /** The part of it that the user wrote, without attached texts; `text` begins with it, or it is empty. */
+  /**
+   * The part of it that the user wrote, without attached texts; `text` begins with it, or it is
+   * empty.
+   */
   readonly written: string;
   readonly pictures: readonly Uint8Array[];
 };
@@ -18,7 +21,10 @@ type PromptParts = {
 /** A prompt that can't be used. The message is for the user. */
 export class BadPrompt extends Error {}
 
-/** The path of a file address, relative to the workspace if it is in it; other addresses as they are. */
+/**
+ * The path of a file address, relative to the workspace if it is in it; other addresses as they
+ * are.
+ */
 const shownAddress = (uri: string, workspace: string): string => {
   if (!uri.startsWith('file:')) return uri;
   try {
@@ -27,7 +33,10 @@ const shownAddress = (uri: string, workspace: string): string => {
     url.hash = '';
     url.search = '';
     const file = fileURLToPath(url);
-    return (isWithin(file, workspace) && file !== workspace ? path.relative(workspace, file) : file) + place;
+    return (
+      (isWithin(file, workspace) && file !== workspace ? path.relative(workspace, file) : file) +
+      place
+    );
   } catch {
     return uri; // no address of a file on this machine: the model gets it as it was written
   }
@@ -38,11 +47,13 @@ const mention = (uri: string, workspace: string): string => {
   return /\s/.test(address) ? `@"${address}"` : `@${address}`;
 };
 
-const isPicture = (mimeType: string | null | undefined): boolean => mimeType?.startsWith('image/') === true;
+const isPicture = (mimeType: string | null | undefined): boolean =>
+  mimeType?.startsWith('image/') === true;
 
 const decodePicture = (base64: string, number: number): Uint8Array => {
   const bytes = Buffer.from(base64, 'base64');
-  if (bytes.length === 0) throw new BadPrompt(`The picture in block ${number} of the prompt is empty.`);
+  if (bytes.length === 0)
+    throw new BadPrompt(`The picture in block ${number} of the prompt is empty.`);
   return bytes;
 };
 
@@ -99,7 +110,9 @@ const joinInline = (parts: readonly Part[]): string => {
   for (const { inline, kind } of parts) {
     if (inline === '') continue;
     const isGlued =
-      kind === 'mention' ? /[^\s(["'`]$/.test(text) : isAfterMention && /^[\p{L}\p{N}]/u.test(inline);
+      kind === 'mention'
+        ? /[^\s(["'`]$/.test(text)
+        : isAfterMention && /^[\p{L}\p{N}]/u.test(inline);
     text += isGlued ? ` ${inline}` : inline;
     isAfterMention = kind === 'mention';
   }
@@ -139,7 +152,8 @@ export const commandIn = ([first]: readonly ContentBlock[]): {
   readonly name: string;
   readonly words: string;
 } | null => {
-  const match = first?.type === 'text' ? /^\/([\w:-]+)(?:\s+(.*))?$/s.exec(first.text.trim()) : null;
+  const match =
+    first?.type === 'text' ? /^\/([\w:-]+)(?:\s+(.*))?$/s.exec(first.text.trim()) : null;
   return match === null ? null : { name: match[1] ?? '', words: (match[2] ?? '').trim() };
 };
 

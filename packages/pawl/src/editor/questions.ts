@@ -1,4 +1,7 @@
-/** Questions to an editor's user: may this call run, may this program of the project run, and what an MCP server wants to know. */
+/**
+ * Questions to an editor's user: may this call run, may this program of the project run, and what
+ * an MCP server wants to know.
+ */
 
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
@@ -47,8 +50,12 @@ const approvalContent = async (question: ApprovalQuestion): Promise<ToolCallCont
   const { subject, paths } = question;
   const [file] = paths;
   const changes =
-    subject.kind === 'change' && file !== undefined ? await plannedChange(file, subject.text) : null;
-  const shown = changes ?? [textContent(codeFence(harmless(subject.text), languages[subject.kind]))];
+    subject.kind === 'change' && file !== undefined
+      ? await plannedChange(file, subject.text)
+      : null;
+  const shown = changes ?? [
+    textContent(codeFence(harmless(subject.text), languages[subject.kind])),
+  ];
   return [
     ...shown,
     textContent(
@@ -70,8 +77,10 @@ const approvalTitle = ({ tool, subject, paths, hosts, folder }: ApprovalQuestion
 /**
  * An approval question as a permission request.
  *
- * 1. Its content is everything that would run or change, never cut, with invisible characters shown as marks.
- * 2. The name of an option that holds longer than this call says what it allows, and that it ends with the session.
+ * 1. Its content is everything that would run or change, never cut, with invisible characters shown
+ *    as marks.
+ * 2. The name of an option that holds longer than this call says what it allows, and that it ends
+ *    with the session.
  */
 export const permissionRequest = async (
   sessionId: string,
@@ -96,7 +105,10 @@ const replies: Readonly<Record<string, ApprovalReply>> = {
   no: { deny: '' },
 };
 
-/** The user's answer; null if the client has cancelled the turn. An option that was not offered allows nothing. */
+/**
+ * The user's answer; null if the client has cancelled the turn. An option that was not offered
+ * allows nothing.
+ */
 export const readApproval = (
   { outcome }: RequestPermissionResponse,
   { choices }: ApprovalQuestion,
@@ -116,8 +128,8 @@ type TrustGateParts = {
 };
 
 /**
- * Asks once, before the first turn, about programs that the project wants to run. Until then the session runs without them; if
- * the user allows one, the session is reopened with it.
+ * Asks once, before the first turn, about programs that the project wants to run. Until then the
+ * session runs without them; if the user allows one, the session is reopened with it.
  */
 export class TrustGate {
   readonly #parts: TrustGateParts;
@@ -129,8 +141,9 @@ export class TrustGate {
   }
 
   /**
-   * Resolves when the user has answered, or the question was withdrawn. Rejects if the session could not be opened again.
-   * While something runs in the session, nothing is asked: a later turn will.
+   * Resolves when the user has answered, or the question was withdrawn. Rejects if the session
+   * could not be opened again. While something runs in the session, nothing is asked: a later turn
+   * will.
    */
   async pass({ name }: State): Promise<void> {
     const session = await this.#parts.live.current();
@@ -149,9 +162,15 @@ export class TrustGate {
     const { host, client, outbox, live, workspace, openAgain } = this.#parts;
     this.#withdrawn = new AbortController();
     const { signal } = this.#withdrawn;
-    const tell = (text: string): void => outbox.push(noticeUpdate(text, 'warning', client.features));
+    const tell = (text: string): void =>
+      outbox.push(noticeUpdate(text, 'warning', client.features));
     const questions = await host.trustQuestions(workspace, tell);
-    const isAllowed = await askTrustQuestions(questions, { client, sessionId: live.id, outbox, signal });
+    const isAllowed = await askTrustQuestions(questions, {
+      client,
+      sessionId: live.id,
+      outbox,
+      signal,
+    });
     if (!isAllowed) return;
     await live.reopen(openAgain);
     outbox.push(commandsUpdate(host.commands, live.prompts));
@@ -166,7 +185,10 @@ type TrustAsking = {
   readonly signal: AbortSignal;
 };
 
-/** Asks one question after the other, and stores each answer before the next. Resolves with whether something was allowed. */
+/**
+ * Asks one question after the other, and stores each answer before the next. Resolves with whether
+ * something was allowed.
+ */
 const askTrustQuestions = async (
   questions: readonly ProjectQuestion[],
   asking: TrustAsking,
@@ -180,8 +202,8 @@ const askTrustQuestions = async (
 };
 
 /**
- * Asks by a call with a permission request; resolves with whether the user allowed it. No answer is no permission: a cancelled
- * question, an option that was not offered, a client that has gone.
+ * Asks by a call with a permission request; resolves with whether the user allowed it. No answer is
+ * no permission: a cancelled question, an option that was not offered, a client that has gone.
  */
 const askTrustQuestion = async (
   question: ProjectQuestion,
@@ -225,7 +247,8 @@ const trustContent = ({ content, kind, meaning, yes }: TrustQuestion): ToolCallC
   const levels =
     yes.length === 1
       ? ''
-      : 'In the sandbox it reads this folder and has no network, unless you allow that too. As you, outside the sandbox, it can do all that you can. ';
+      : 'In the sandbox it reads this folder and has no network, unless you allow that too. As ' +
+        'you, outside the sandbox, it can do all that you can. ';
   return [
     textContent(codeFence(harmless(content), kind === 'diff' ? 'diff' : '')),
     textContent(harmless(`${levels}${meaning}`)),
@@ -242,15 +265,17 @@ const trustChoices = ({ yes }: TrustQuestion): readonly TrustChoice[] => {
     kind: PermissionOption['kind'],
   ): TrustChoice => ({ answer, option: { optionId, name, kind } });
   return [
-    ...yes.map((one) => choice(one, one.key, `${one.name}, until its text changes`, 'allow_always')),
+    ...yes.map((one) =>
+      choice(one, one.key, `${one.name}, until its text changes`, 'allow_always'),
+    ),
     choice('later', 'later', 'Not now', 'reject_once'),
     choice('no', 'no', 'Never run this text', 'reject_always'),
   ];
 };
 
 /**
- * Asks the editor's user what an MCP server wants to know: by a form if the editor has forms, else by options if one choice
- * answers it. Other questions can't be asked.
+ * Asks the editor's user what an MCP server wants to know: by a form if the editor has forms, else
+ * by options if one choice answers it. Other questions can't be asked.
  */
 export const askInEditor = (
   { context, features }: Client,
@@ -264,7 +289,13 @@ export const askInEditor = (
   ): Promise<ServerAnswer> => {
     const toolCallId = `question-${randomUUID()}`;
     const title = questionTitle(question);
-    outbox.push({ sessionUpdate: 'tool_call', toolCallId, title, kind: 'other', status: 'pending' });
+    outbox.push({
+      sessionUpdate: 'tool_call',
+      toolCallId,
+      title,
+      kind: 'other',
+      status: 'pending',
+    });
     await outbox.flushed();
     signal.throwIfAborted();
     try {
@@ -292,7 +323,8 @@ export const askInEditor = (
   };
 };
 
-// A question of an MCP server for an editor: as a form, or as a permission request if one choice answers it.
+// A question of an MCP server for an editor: as a form, or as a permission request if one choice
+// answers it.
 
 const DECLINED: ServerAnswer = { action: 'decline' };
 const CHOICES_MAX = 10;
@@ -335,13 +367,19 @@ const formRequest = (
   requestedSchema: {
     type: 'object',
     properties: Object.fromEntries(
-      fields.map(({ name, label, type }) => [name, { ...schemaOfType(type), title: harmless(label) }]),
+      fields.map(({ name, label, type }) => [
+        name,
+        { ...schemaOfType(type), title: harmless(label) },
+      ]),
     ),
     required: fields.filter(({ isRequired }) => isRequired).map(({ name }) => name),
   },
 });
 
-const readForm = (response: CreateElicitationResponse, fields: readonly QuestionField[]): ServerAnswer => {
+const readForm = (
+  response: CreateElicitationResponse,
+  fields: readonly QuestionField[],
+): ServerAnswer => {
   if (response.action === 'cancel') return { action: 'cancel' };
   if (response.action !== 'accept' || !('content' in response)) return DECLINED;
   const answer: unknown = response.content ?? {};
@@ -350,7 +388,11 @@ const readForm = (response: CreateElicitationResponse, fields: readonly Question
   return content === null ? DECLINED : { action: 'accept', content };
 };
 
-type ServerQuestionOption = { readonly id: string; readonly name: string; readonly answer: ServerAnswer };
+type ServerQuestionOption = {
+  readonly id: string;
+  readonly name: string;
+  readonly answer: ServerAnswer;
+};
 
 const acceptAnswer = (name: string, value: string | boolean): ServerAnswer => ({
   action: 'accept',
@@ -362,7 +404,8 @@ const choiceOptions = ({ asks }: ServerQuestion): readonly ServerQuestionOption[
   if (asks.kind === 'address')
     return [{ id: 'done', name: 'I have opened it', answer: { action: 'accept', content: {} } }];
   const [field, ...more] = asks.fields;
-  if (field === undefined) return [{ id: 'yes', name: 'Yes', answer: { action: 'accept', content: {} } }];
+  if (field === undefined)
+    return [{ id: 'yes', name: 'Yes', answer: { action: 'accept', content: {} } }];
   const { name, type } = field;
   if (more.length > 0) return null;
   if (type.kind === 'boolean')
@@ -416,7 +459,8 @@ const readChoice = (
   return options.find(({ id }) => id === outcome.optionId)?.answer ?? DECLINED;
 };
 
-const oneLineTitle = (text: string): string => shortTitle(harmless(text).replace(/\s+/g, ' ').trim());
+const oneLineTitle = (text: string): string =>
+  shortTitle(harmless(text).replace(/\s+/g, ' ').trim());
 
 /** A question that the signal withdraws. */
 export const withdrawnBy = (signal: AbortSignal) => ({

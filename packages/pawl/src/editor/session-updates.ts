@@ -1,4 +1,7 @@
-/** The steps of a session as updates for an editor, sent in order, live or while its journal is read. */
+/**
+ * The steps of a session as updates for an editor, sent in order, live or while its journal is
+ * read.
+ */
 
 import type {
   AgentContext,
@@ -16,8 +19,19 @@ import { knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
 import type { Blobs } from '@pawl/agent/ports/journal';
 import type { Stepped } from '@pawl/agent/ports/session';
-import { createJudgedCalls, type JudgedCalls, resumedNote, type ToolResult } from '@pawl/terminal/step-lines';
-import type { AcpHost, EditorCommand, EditorPrompts, ResumeRequest, SessionRequest } from './acp-host.js';
+import {
+  createJudgedCalls,
+  type JudgedCalls,
+  resumedNote,
+  type ToolResult,
+} from '@pawl/terminal/step-lines';
+import type {
+  AcpHost,
+  EditorCommand,
+  EditorPrompts,
+  ResumeRequest,
+  SessionRequest,
+} from './acp-host.js';
 import {
   callLocations,
   findFirstLine,
@@ -38,7 +52,11 @@ export type ClientFeatures = {
 
 type Severity = 'info' | 'warning' | 'error';
 
-export const noticeUpdate = (text: string, severity: Severity, { notices }: ClientFeatures): SessionUpdate =>
+export const noticeUpdate = (
+  text: string,
+  severity: Severity,
+  { notices }: ClientFeatures,
+): SessionUpdate =>
   notices
     ? { sessionUpdate: 'notice', severity, title: text }
     : textUpdate('agent_message_chunk', `\n\n${text.replace(/^/gm, '> ')}\n\n`);
@@ -162,10 +180,15 @@ export class SessionUpdates {
     const { event, state, actions, path } = stepped;
     this.#calls.see(stepped);
     if (event.type === 'UserInput') this.#showTitle(event);
-    for (const action of actions) if (action.type === 'DisplayText') this.#showText(action.text, event);
+    for (const action of actions)
+      if (action.type === 'DisplayText') this.#showText(action.text, event);
     if (event.type === 'LlmCompleted' && path.length > 0) this.#showCalls(event);
     if (event.type === 'ToolStarted' && !isPlan(this.#calls.get(event.callId)))
-      this.#push({ sessionUpdate: 'tool_call_update', toolCallId: event.callId, status: 'in_progress' });
+      this.#push({
+        sessionUpdate: 'tool_call_update',
+        toolCallId: event.callId,
+        status: 'in_progress',
+      });
     for (const action of actions) this.#showAction(action, stepped);
     if (event.type === 'CompactionCompleted' && path.length > 0)
       this.#showCompaction(event.compactionId, 'completed', {
@@ -181,7 +204,11 @@ export class SessionUpdates {
     const title = titleFrom(text);
     if (this.#title === 'known' || title === '') return;
     this.#title = 'known';
-    this.#push({ sessionUpdate: 'session_info_update', title, updatedAt: new Date(at).toISOString() });
+    this.#push({
+      sessionUpdate: 'session_info_update',
+      title,
+      updatedAt: new Date(at).toISOString(),
+    });
   }
 
   #showCalls({ calls }: On<'LlmCompleted'>): void {
@@ -207,7 +234,8 @@ export class SessionUpdates {
   }
 
   #showNotice({ kind, text }: Extract<Action, { readonly type: 'DisplayNotice' }>): void {
-    if (KNOWN_TO_CLIENT.has(kind) || (kind === 'compacted' && this.#parts.features.compaction)) return;
+    if (KNOWN_TO_CLIENT.has(kind) || (kind === 'compacted' && this.#parts.features.compaction))
+      return;
     this.#tell(text, 'info');
   }
 
@@ -248,7 +276,10 @@ export class SessionUpdates {
   }
 }
 
-/** Characters of a running call's output that are shown: the last ones. The result has all that the model gets. */
+/**
+ * Characters of a running call's output that are shown: the last ones. The result has all that the
+ * model gets.
+ */
 const SHOWN_CHARACTERS_MAX = 8_000;
 /** Least time between two updates of a call. */
 const INTERVAL_MS = 250;
@@ -256,8 +287,8 @@ const INTERVAL_MS = 250;
 type Output = { text: string; cut: boolean; timer: NodeJS.Timeout | null };
 
 /**
- * The output of running calls. An update replaces all content of a call, so each carries the output so far, cut to its
- * end; at most four a second.
+ * The output of running calls. An update replaces all content of a call, so each carries the output
+ * so far, cut to its end; at most four a second.
  */
 class ToolProgress {
   readonly #push: (update: SessionUpdate) => void;
@@ -290,7 +321,12 @@ class ToolProgress {
   #show(callId: string, output: Output): void {
     output.timer = null;
     const content = outputContent(output.cut ? `…${output.text}` : output.text);
-    this.#push({ sessionUpdate: 'tool_call_update', toolCallId: callId, status: 'in_progress', content });
+    this.#push({
+      sessionUpdate: 'tool_call_update',
+      toolCallId: callId,
+      status: 'in_progress',
+      content,
+    });
   }
 }
 
@@ -308,16 +344,21 @@ const isChunk = (item: OutboxItem | undefined): item is Chunk =>
 
 /** Both chunks as one; null if they belong to different messages. */
 const joinChunks = (before: OutboxItem | undefined, after: OutboxItem): Chunk | null => {
-  if (!isChunk(before) || !isChunk(after) || before.sessionUpdate !== after.sessionUpdate) return null;
+  if (!isChunk(before) || !isChunk(after) || before.sessionUpdate !== after.sessionUpdate)
+    return null;
   if (before.messageId !== after.messageId) return null;
   if (before.content.type !== 'text' || after.content.type !== 'text') return null;
-  return { ...before, content: { ...before.content, text: before.content.text + after.content.text } };
+  return {
+    ...before,
+    content: { ...before.content, text: before.content.text + after.content.text },
+  };
 };
 
 /**
  * Sends the updates of one session in order, one at a time.
  *
- * 1. While it is closed, updates wait: nothing of a session may be sent before the answer that creates it.
+ * 1. While it is closed, updates wait: nothing of a session may be sent before the answer that
+ *    creates it.
  * 2. While a slow client reads, streamed text that waits becomes one chunk.
  */
 export class Outbox {
@@ -363,7 +404,8 @@ export class Outbox {
   async #sendAll(): Promise<void> {
     for (let item = this.#waiting.shift(); item !== undefined; item = this.#waiting.shift()) {
       const next = item;
-      // Sending fails only if the client is gone: then the connection ends, and the journal has everything.
+      // Sending fails only if the client is gone: then the connection ends, and the journal has
+      // everything.
       await attempt(async () => {
         const update = typeof next === 'function' ? await next() : next;
         if (update !== null) await this.#send(update);
@@ -377,7 +419,9 @@ export type Client = { readonly context: AgentContext; readonly features: Client
 
 export type SessionOpening = Pick<SessionRequest, 'workspace' | 'servers'> & {
   /** Null for a new session. `shows`: whether the client wants the conversation so far. */
-  readonly resume: (Omit<ResumeRequest, 'visit'> & { readonly shows: 'conversation' | 'nothing' }) | null;
+  readonly resume:
+    | (Omit<ResumeRequest, 'visit'> & { readonly shows: 'conversation' | 'nothing' })
+    | null;
 };
 
 export const createUpdates = (
@@ -385,7 +429,8 @@ export const createUpdates = (
   { features }: Client,
   outbox: Outbox,
   about: { readonly workspace: string; readonly title: 'known' | 'unknown' },
-): SessionUpdates => new SessionUpdates({ ...about, features, blobs, push: (item) => outbox.push(item) });
+): SessionUpdates =>
+  new SessionUpdates({ ...about, features, blobs, push: (item) => outbox.push(item) });
 
 export type Collected = {
   readonly outbox: Outbox;
@@ -395,8 +440,8 @@ export type Collected = {
 };
 
 /**
- * Prepares the outbox of a session that is being opened. Its conversation so far is put there while its journal is read, so
- * that the entries are read and folded once.
+ * Prepares the outbox of a session that is being opened. Its conversation so far is put there while
+ * its journal is read, so that the entries are read and folded once.
  */
 export const collectWhileOpening = (
   host: AcpHost,
@@ -433,7 +478,11 @@ const availableCommands = (
     description,
     ...(hint === null ? {} : { input: { hint } }),
   })),
-  ...choices.map(({ text, about }) => ({ name: text, description: about, input: { hint: 'words' } })),
+  ...choices.map(({ text, about }) => ({
+    name: text,
+    description: about,
+    input: { hint: 'words' },
+  })),
 ];
 
 export const commandsUpdate = (

@@ -1,4 +1,7 @@
-/** How calls of tools look in an editor: kind, title, locations, content, and changes of files as diffs. */
+/**
+ * How calls of tools look in an editor: kind, title, locations, content, and changes of files as
+ * diffs.
+ */
 
 import type {
   PlanEntry,
@@ -33,10 +36,15 @@ const toolKind = ({ tool, traits, facts }: JudgedCall): ToolKind => {
   return facts.hosts.length > 0 ? 'fetch' : 'other';
 };
 
-/** One line, with invisible characters shown as marks: the command of a command, else the tool and what it is about. */
+/**
+ * One line, with invisible characters shown as marks: the command of a command, else the tool and
+ * what it is about.
+ */
 const lineTitle = (call: JudgedCall, workspace: string): string => {
   const about = callTitle(call, workspace).replace(/\s+/g, ' ').trim();
-  return harmless(toolKind(call) === 'execute' && about !== '' ? about : `${call.tool} ${about}`.trim());
+  return harmless(
+    toolKind(call) === 'execute' && about !== '' ? about : `${call.tool} ${about}`.trim(),
+  );
 };
 
 const callLine = ({ input }: JudgedCall): number | null => {
@@ -45,7 +53,10 @@ const callLine = ({ input }: JudgedCall): number | null => {
 };
 
 /** The files that a call reads or changes. */
-export const callLocations = (call: JudgedCall, line: number | null = callLine(call)): ToolCallLocation[] => {
+export const callLocations = (
+  call: JudgedCall,
+  line: number | null = callLine(call),
+): ToolCallLocation[] => {
   const kind = toolKind(call);
   if (kind !== 'read' && kind !== 'edit') return [];
   return call.facts.paths.map((path) => (line === null ? { path } : { path, line }));
@@ -83,13 +94,16 @@ const planStatuses: Readonly<Record<string, PlanEntry['status']>> = {
 export const planEntries = (text: string): PlanEntry[] =>
   text.split('\n').flatMap((line): readonly PlanEntry[] => {
     const status = planStatuses[line.slice(0, 3)];
-    return status === undefined ? [] : [{ content: line.slice(3).trim(), priority: 'medium', status }];
+    return status === undefined
+      ? []
+      : [{ content: line.slice(3).trim(), priority: 'medium', status }];
   });
 
 // Changes of files as a client shows them: the whole text before and after.
 //
-// Tools report a change as a unified diff. The whole texts are computed from it and the file, if the file is as the diff
-// says. Otherwise, as in an older session, each hunk is a change of its own.
+// Tools report a change as a unified diff. The whole texts are computed from it and the file, if
+// the file is as the diff says. Otherwise, as in an older session, each hunk is a change of its
+// own.
 
 type Change = { readonly path: string; readonly oldText: string | null; readonly newText: string };
 
@@ -100,7 +114,10 @@ const diffContent = (change: Change): ToolCallContent => ({ type: 'diff', ...cha
 
 const isNewFile = (diff: string): boolean => diff.startsWith('--- /dev/null\n');
 
-/** The changed lines with their context, one change for each hunk; null if the diff has none or was cut. */
+/**
+ * The changed lines with their context, one change for each hunk; null if the diff has none or was
+ * cut.
+ */
 const hunkChanges = async (path: string, diff: string): Promise<readonly Change[] | null> => {
   const { parsePatch } = await import('diff');
   try {
@@ -140,12 +157,18 @@ const readShownText = async (path: string): Promise<Text | null> => {
 };
 
 /** The text after the diff, or before it if it is undone; null if it does not fit the text. */
-const patched = async (text: string, diff: string, way: 'apply' | 'undo'): Promise<string | null> => {
+const patched = async (
+  text: string,
+  diff: string,
+  way: 'apply' | 'undo',
+): Promise<string | null> => {
   const { applyPatch, parsePatch, reversePatch } = await import('diff');
   try {
     const [patch] = parsePatch(diff);
     if (patch === undefined || patch.hunks.length === 0) return null;
-    const result = applyPatch(text, way === 'apply' ? patch : reversePatch(patch), { fuzzFactor: 0 });
+    const result = applyPatch(text, way === 'apply' ? patch : reversePatch(patch), {
+      fuzzFactor: 0,
+    });
     return result === false ? null : result;
   } catch {
     return null; // a diff that was cut does not parse; the hunks are tried next
@@ -164,14 +187,18 @@ export const plannedChange = async (
   return (await hunkChanges(path, diff))?.map(diffContent) ?? null;
 };
 
-/** A change of a file. `sha256` is the file's hash after it; null if it is unknown, as in an older session. */
+/**
+ * A change of a file. `sha256` is the file's hash after it; null if it is unknown, as in an older
+ * session.
+ */
 export const madeChange = async (
   path: string,
   diff: string,
   sha256: string | null,
 ): Promise<readonly ToolCallContent[] | null> => {
   const now = sha256 === null ? null : await readShownText(path);
-  const oldText = now !== null && now.sha256 === sha256 ? await patched(now.text, diff, 'undo') : null;
+  const oldText =
+    now !== null && now.sha256 === sha256 ? await patched(now.text, diff, 'undo') : null;
   if (now !== null && oldText !== null)
     return [diffContent({ path, oldText: isNewFile(diff) ? null : oldText, newText: now.text })];
   return (await hunkChanges(path, diff))?.map(diffContent) ?? null;

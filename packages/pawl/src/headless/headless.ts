@@ -10,7 +10,14 @@ import type { JudgedCall } from '@pawl/agent/policy/judged-call';
 import { presetRules } from '@pawl/agent/policy/presets';
 import type { Input, Stepped } from '@pawl/agent/ports/session';
 import type { Session } from '@pawl/agent/session/create-agent';
-import { detectLook, formatCost, formatTokens, harmless, oneLine, warningText } from '@pawl/terminal/paint';
+import {
+  detectLook,
+  formatCost,
+  formatTokens,
+  harmless,
+  oneLine,
+  warningText,
+} from '@pawl/terminal/paint';
 import { makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { createJudgedCalls, createStepPrinter, withDetail } from '@pawl/terminal/step-lines';
 import { writeError, writeJson, writeResult } from '@pawl/terminal/write';
@@ -68,7 +75,10 @@ const jsonOutlet: Outlet = {
   end: (ending, text, ended) => writeRecord(resultRecord(ending, text, ended)),
 };
 
-/** Text output. Warnings and errors are always printed, other lines only in a terminal or with --verbose. */
+/**
+ * Text output. Warnings and errors are always printed, other lines only in a terminal or with
+ * --verbose.
+ */
 const textOutlet = (workspace: string, verbose: boolean): Outlet => {
   const look = detectLook(process.stderr, process.env);
   const printStep = createStepPrinter(look, workspace);
@@ -88,7 +98,8 @@ const textOutlet = (workspace: string, verbose: boolean): Outlet => {
       if (text !== '') writeResult(text.endsWith('\n') ? text : `${text}\n`);
       if (!watched || ended === null) return;
       const { usage } = ended.state.session;
-      const tokens = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.outputTokens;
+      const tokens =
+        usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.outputTokens;
       printLine(
         safe`session ${makeSafe(ended.sessionId)} · ${formatTokens(tokens)} tokens · ${formatCost(knownCostUsd(ended.state))}`,
       );
@@ -108,7 +119,10 @@ type Turn = { readonly ending: ExitEnding; readonly state: State };
 
 type UserInput = Extract<Input, { readonly type: 'UserInput' }>;
 
-/** The prompt with the skill or command and the pictures that it names. Warns of what can't be attached. */
+/**
+ * The prompt with the skill or command and the pictures that it names. Warns of what can't be
+ * attached.
+ */
 const inputFrom = async (
   { session, settings, prompts }: Opened,
   { text, typed }: Prompt,
@@ -125,8 +139,16 @@ const inputFrom = async (
   return images.length === 0 ? input : { ...input, images };
 };
 
-/** Sends the prompt and waits until the session rests. Signals and a closed pipe close the session early, in order. */
-const runTurn = async (opened: Opened, prompt: Prompt, outlet: Outlet, steps: Steps): Promise<Turn> => {
+/**
+ * Sends the prompt and waits until the session rests. Signals and a closed pipe close the session
+ * early, in order.
+ */
+const runTurn = async (
+  opened: Opened,
+  prompt: Prompt,
+  outlet: Outlet,
+  steps: Steps,
+): Promise<Turn> => {
   const { session, settings } = opened;
   const unapproved = createUnapproved(settings.workspace);
   let last: State | null = null;
@@ -136,10 +158,13 @@ const runTurn = async (opened: Opened, prompt: Prompt, outlet: Outlet, steps: St
     session.close().catch(() => undefined); // the wait below reports the same failure
   };
   const stopListening = listenToSignals({
-    interrupt: () => void session.cancel().catch(() => undefined), // rejects after the end: there is nothing to cancel
+    // rejects after the end: there is nothing to cancel
+    interrupt: () => void session.cancel().catch(() => undefined),
     interruptAgain() {
       endWith(INTERRUPTED);
-      void pause(HARD_END_MS, undefined, { ref: false }).then(() => process.exit(exitCodes.interrupted));
+      void pause(HARD_END_MS, undefined, { ref: false }).then(() =>
+        process.exit(exitCodes.interrupted),
+      );
     },
     terminate: () => endWith(TERMINATED),
   });
@@ -166,12 +191,16 @@ const runTurn = async (opened: Opened, prompt: Prompt, outlet: Outlet, steps: St
   const state = last ?? (await session.state());
   const ending = early ?? turnEnding(state);
   const goesOn = ending.exit === exitCodes.done;
-  if (ending.exit !== exitCodes.notPermitted && !(goesOn && unapproved.any())) return { state, ending };
+  if (ending.exit !== exitCodes.notPermitted && !(goesOn && unapproved.any()))
+    return { state, ending };
   const message = unapproved.advice(session.id, goesOn);
   return { state, ending: { exit: exitCodes.notPermitted, reason: UNAPPROVED, message } };
 };
 
-/** Closes the session; returns the turn's ending. If closing fails, a success becomes that failure: the end isn't on disk. */
+/**
+ * Closes the session; returns the turn's ending. If closing fails, a success becomes that failure:
+ * the end isn't on disk.
+ */
 const closeAfter = async (session: Session, { ending, state }: Turn): Promise<ExitEnding> => {
   if (state.name === 'ShuttingDown') return ending;
   try {
@@ -207,13 +236,17 @@ const runOpened = async (
     if (ending.exit !== exitCodes.closedPipe) outlet.end(ending, resultText(turn.state), ended);
     return ending;
   } catch (fault) {
-    // The fault that ended the turn is the one to report; a session that it stopped can't be closed again.
+    // The fault that ended the turn is the one to report; a session that it stopped can't be closed
+    // again.
     await session.close().catch(() => undefined);
     throw fault;
   }
 };
 
-/** Opens the session. A signal that comes meanwhile ends it once it is open, before anything is sent. */
+/**
+ * Opens the session. A signal that comes meanwhile ends it once it is open, before anything is
+ * sent.
+ */
 const openForTurn = async (flags: RunFlags, steps: Steps): Promise<OpenedForTurn> => {
   const endings: ExitEnding[] = [];
   const stopListening = listenToSignals({
@@ -251,9 +284,11 @@ export const runHeadless = async (flags: RunFlags, prompt: Prompt): Promise<numb
  * Reads the prompt of a turn without a terminal.
  *
  * 1. `-`, or no prompt at all, waits for stdin to its end.
- * 2. With a prompt, stdin is added to it if it is a file, or a pipe that delivers or ends within a second. A silent pipe
- *    is ignored with a warning: scripts, CI and cron hand down pipes that never end.
- * 3. Piped text beside a prompt is its subject, not the prompt: paths of pictures in it are not attached.
+ * 2. With a prompt, stdin is added to it if it is a file, or a pipe that delivers or ends within a
+ *    second. A silent pipe is ignored with a warning: scripts, CI and cron hand down pipes that
+ *    never end.
+ * 3. Piped text beside a prompt is its subject, not the prompt: paths of pictures in it are not
+ *    attached.
  */
 
 export type Prompt = {
@@ -292,7 +327,8 @@ const readStdin = (silenceMs: number | null): Promise<string | null> => {
       const most = `${CHARACTERS_MAX / 1_000_000} million characters`;
       reject(
         usageStop(
-          `The piped input is too large for a prompt: at most ${most}. Write it to a file and name the file in the prompt.`,
+          `The piped input is too large for a prompt: at most ${most}. Write it to a file ` +
+            'and name the file in the prompt.',
         ),
       );
     };
@@ -308,7 +344,10 @@ const readStdin = (silenceMs: number | null): Promise<string | null> => {
   });
 };
 
-/** Whether stdin is a pipe, a socket or a file that is not empty, rather than a terminal, /dev/null or closed. */
+/**
+ * Whether stdin is a pipe, a socket or a file that is not empty, rather than a terminal, /dev/null
+ * or closed.
+ */
 const isPipedIn = (): boolean => {
   try {
     const input = fstatSync(0);
@@ -321,7 +360,10 @@ const isPipedIn = (): boolean => {
 const joinParts = (parts: readonly string[]): string =>
   parts.filter((part) => part.trim() !== '').join('\n\n');
 
-/** Reads the prompt. `-` as the first or last word stands for stdin, which follows the other words after a blank line. */
+/**
+ * Reads the prompt. `-` as the first or last word stands for stdin, which follows the other words
+ * after a blank line.
+ */
 export const readPrompt = async (words: readonly string[]): Promise<Prompt> => {
   const waits = words.length === 0 || words[0] === '-' || words.at(-1) === '-';
   const typed = words
@@ -329,7 +371,9 @@ export const readPrompt = async (words: readonly string[]): Promise<Prompt> => {
     .join(' ');
   if (waits) {
     if (process.stdin.isTTY)
-      throw usageStop('There is no prompt. Write it after -p, or pipe it in: echo "prompt" | pawl -p -');
+      throw usageStop(
+        'There is no prompt. Write it after -p, or pipe it in: echo "prompt" | pawl -p -',
+      );
     const text = joinParts([typed, (await readStdin(null)) ?? '']);
     return { text, typed: typed.trim() === '' ? text : typed };
   }
@@ -344,17 +388,22 @@ export const readPrompt = async (words: readonly string[]): Promise<Prompt> => {
 };
 
 /**
- * Collects the calls of a turn that were denied because nobody could approve them, or because no sandbox works here. The
- * turn then ends with exit code 77, also where the model went on and answered.
+ * Collects the calls of a turn that were denied because nobody could approve them, or because no
+ * sandbox works here. The turn then ends with exit code 77, also where the model went on and
+ * answered.
  *
- * 1. `--on-ask deny` and the preset `ci` accept the denial of what would be asked. They don't accept a missing sandbox.
+ * 1. `--on-ask deny` and the preset `ci` accept the denial of what would be asked. They don't
+ *    accept a missing sandbox.
  * 2. A denial by a rule, a hook or the preset's own limits does not count: the user decided it.
  */
 type Unapproved = {
   see(stepped: Stepped): void;
   /** Whether some call was denied. */
   any(): boolean;
-  /** Message for the user: the denied calls, and how to allow them. `goesOn`: the model went on and answered. */
+  /**
+   * Message for the user: the denied calls, and how to allow them. `goesOn`: the model went on and
+   * answered.
+   */
   advice(sessionId: string, goesOn: boolean): string;
 };
 
@@ -363,7 +412,10 @@ type MissingPermission = 'nobody' | 'sandbox';
 const TITLES_MAX = 10;
 
 /** What a denied call lacked; null if it was denied for another reason. */
-const missingPermission = ({ settings, grants }: SessionData, call: JudgedCall): MissingPermission | null => {
+const missingPermission = (
+  { settings, grants }: SessionData,
+  call: JudgedCall,
+): MissingPermission | null => {
   const decisionWith = (change: Partial<typeof settings>) =>
     decide({ ...settings, ...change }, grants, call).decision;
   if (commandPlace(settings, call) === 'missing') {
@@ -388,7 +440,8 @@ const createUnapproved = (workspace: string): Unapproved => {
     return [
       `There was no user to approve ${what}.`,
       ...(goesOn ? ['The model went on without, and its answer may lack what that was for.'] : []),
-      `What you can do: ${auto}--on-ask deny ${goesOn ? 'accepts that with exit code 0' : 'lets the model continue without them'},`,
+      `What you can do: ${auto}--on-ask deny ` +
+        `${goesOn ? 'accepts that with exit code 0' : 'lets the model continue without them'},`,
       `or answer in a terminal: pawl --resume ${sessionId}`,
     ];
   };
@@ -410,7 +463,12 @@ const createUnapproved = (workspace: string): Unapproved => {
         const lack = call === undefined ? null : missingPermission(state.session, call);
         if (call === undefined || lack === null) continue;
         const { settings, grants } = state.session;
-        const inAuto = { ...settings, preset: 'auto', rules: presetRules.auto, onAsk: 'deny' } as const;
+        const inAuto = {
+          ...settings,
+          preset: 'auto',
+          rules: presetRules.auto,
+          onAsk: 'deny',
+        } as const;
         if (decide(inAuto, grants, call).decision !== 'allow') autoAllows = 'no';
         denied[lack].push(oneLine(`${call.tool} ${calls.title(action)}`, 80));
       }
@@ -419,7 +477,9 @@ const createUnapproved = (workspace: string): Unapproved => {
     advice: (sessionId, goesOn) =>
       [
         ...(denied.sandbox.length === 0 ? [] : sandboxText()),
-        ...(denied.nobody.length === 0 && denied.sandbox.length > 0 ? [] : nobodyText(sessionId, goesOn)),
+        ...(denied.nobody.length === 0 && denied.sandbox.length > 0
+          ? []
+          : nobodyText(sessionId, goesOn)),
       ].join('\n'),
   };
 };

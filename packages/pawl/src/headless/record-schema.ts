@@ -1,7 +1,9 @@
 /**
- * Schema of the `--json` lines, version 1. docs/json-stream.schema.json is generated from this file.
+ * Schema of the `--json` lines, version 1. docs/json-stream.schema.json is generated from this
+ * file.
  *
- * 1. The first record is `session`, the last one `result`; a program that could not open a session prints `result` alone.
+ * 1. The first record is `session`, the last one `result`; a program that could not open a session
+ *    prints `result` alone.
  * 2. Within schema 1 records and fields are only ever added.
  */
 
@@ -41,10 +43,16 @@ const usage = strictObject({
   cacheWriteTokens: count,
 });
 
-/** Details of an approval question, as the terminal shows them (`packages/agent/src/policy/approval-question.ts`). */
+/**
+ * Details of an approval question, as the terminal shows them
+ * (`packages/agent/src/policy/approval-question.ts`).
+ */
 const described = {
   /** The full command, address, change or input; never truncated. */
-  subject: strictObject({ kind: picklist(['command', 'address', 'change', 'input']), text: string() }),
+  subject: strictObject({
+    kind: picklist(['command', 'address', 'change', 'input']),
+    text: string(),
+  }),
   /** Absolute paths that the call touches. */
   paths: array(string()),
   hosts: array(string()),
@@ -54,14 +62,20 @@ const described = {
   /** null: no time limit. */
   timeLimitMs: nullable(number()),
   background: boolean(),
-  /** Why the call must leave the sandbox: for the network, or for paths outside the workspace. null: it need not. */
+  /**
+   * Why the call must leave the sandbox: for the network, or for paths outside the workspace. null:
+   * it need not.
+   */
   needs: nullable(picklist(['network', 'outside', 'repository'])),
   /** The entries of `paths` that other programs run later without asking, such as git hooks. */
   protectedPaths: array(string()),
   oddCharacters: array(strictObject({ code: string(), name: string(), count })),
   /** Possible answers, and what each allows. */
   choices: array(
-    strictObject({ answer: picklist(['once', 'always', 'prefix', 'session', 'no']), allows: string() }),
+    strictObject({
+      answer: picklist(['once', 'always', 'prefix', 'session', 'no']),
+      allows: string(),
+    }),
   ),
 };
 
@@ -74,7 +88,10 @@ export const recordSchema = variant('type', [
     model: string(),
     journal: string(),
     resumed: boolean(),
-    /** Sandbox level of commands; `missing`: it is wanted but does not work here. Absent in `pawl ask`. */
+    /**
+     * Sandbox level of commands; `missing`: it is wanted but does not work here. Absent in `pawl
+     * ask`.
+     */
     sandbox: exactOptional(picklist(['workspace', 'workspace+net', 'read-only', 'off', 'missing'])),
     /** Unfinished last line that was cut off the journal when it was resumed. */
     tornTail: nullable(strictObject({ bytes: count, keptAs: string() })),
@@ -139,7 +156,12 @@ export const recordSchema = variant('type', [
     tool: string(),
     input,
   }),
-  strictObject({ type: literal('toolProgress'), batchId: string(), callId: string(), text: string() }),
+  strictObject({
+    type: literal('toolProgress'),
+    batchId: string(),
+    callId: string(),
+    text: string(),
+  }),
   strictObject({
     type: literal('toolResult'),
     batchId: string(),
@@ -186,7 +208,10 @@ export const recordSchema = variant('type', [
     at: time,
     hookId: string(),
     commits: array(strictObject({ hash: string(), subject: string() })),
-    /** Absolute paths of files that the calls changed; in the formatter phase, of files that formatters rewrote. */
+    /**
+     * Absolute paths of files that the calls changed; in the formatter phase, of files that
+     * formatters rewrote.
+     */
     changedFiles: array(string()),
     /** Whether there are uncommitted changes. */
     dirty: boolean(),
@@ -208,7 +233,9 @@ export const recordSchema = variant('type', [
   strictObject({
     type: literal('run'),
     question: string(),
-    inputs: array(strictObject({ name: string(), path: string(), characters: count, sha256: string() })),
+    inputs: array(
+      strictObject({ name: string(), path: string(), characters: count, sha256: string() }),
+    ),
     environment: picklist(['javascript', 'quickjs', 'python']),
     /** Why the preferred environment is not used; null if it is. */
     note: nullable(string()),
@@ -274,7 +301,10 @@ export const recordSchema = variant('type', [
         reasons: array(strictObject({ why: string(), count })),
       }),
     ),
-    /** `pawl ask` only: calls that a crash cut off and that were repeated. Their cost is not in `costUsd`. */
+    /**
+     * `pawl ask` only: calls that a crash cut off and that were repeated. Their cost is not in
+     * `costUsd`.
+     */
     unknownCalls: exactOptional(count),
   }),
 ]);

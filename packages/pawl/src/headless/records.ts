@@ -56,7 +56,12 @@ const recordOfEvent = ({ event, seq, state }: Stepped): JsonRecord | null => {
       };
     }
     case 'ToolProgress':
-      return { type: 'toolProgress', batchId: event.batchId, callId: event.callId, text: event.text };
+      return {
+        type: 'toolProgress',
+        batchId: event.batchId,
+        callId: event.callId,
+        text: event.text,
+      };
     case 'ApprovalAnswered': {
       const { batchId, callId, answer, scope } = event;
       return { type: 'approvalAnswered', seq, at, batchId, callId, answer: answer.kind, scope };
@@ -93,7 +98,9 @@ export const replyRecord = (
   at,
   requestId,
   stopReason,
-  text: (message?.parts ?? []).flatMap((part) => (part.type === 'text' ? [part.text] : [])).join(''),
+  text: (message?.parts ?? [])
+    .flatMap((part) => (part.type === 'text' ? [part.text] : []))
+    .join(''),
   calls,
   usage: tokenCounts(usage),
   costUsd: usage.costUsd,
@@ -103,13 +110,30 @@ type Failure = Pick<On<'LlmFailed'>, 'at' | 'requestId' | 'error'>;
 
 export const failureRecord = ({ at, requestId, error }: Failure, seq: number | null) => {
   const { kind, message, retryable, retryAfterMs } = error;
-  return { type: 'modelFailed', seq, at, requestId, kind, message, retryable, retryAfterMs } as const;
+  return {
+    type: 'modelFailed',
+    seq,
+    at,
+    requestId,
+    kind,
+    message,
+    retryable,
+    retryAfterMs,
+  } as const;
 };
 
 const completedHook = (event: On<'HookCompleted'>, seq: number | null): JsonRecord => {
   const { at, hookId, dirty } = event;
   const commits = event.commits.map(({ hash, subject }) => ({ hash, subject }));
-  return { type: 'hookCompleted', seq, at, hookId, commits, changedFiles: [...event.changedFiles], dirty };
+  return {
+    type: 'hookCompleted',
+    seq,
+    at,
+    hookId,
+    commits,
+    changedFiles: [...event.changedFiles],
+    dirty,
+  };
 };
 
 /** Copies the lists: records hold mutable ones. */

@@ -1,4 +1,7 @@
-/** Before a session opens in a terminal: asks about what the project's files want to run, one question each. */
+/**
+ * Before a session opens in a terminal: asks about what the project's files want to run, one
+ * question each.
+ */
 
 import { openTrust, type TrustStore } from '@pawl/agent/extensions/trust';
 import { type Clock, systemClock } from '@pawl/agent/platform/clock';
@@ -24,11 +27,18 @@ export type TrustTerminal = {
   readonly clock: Clock;
   look(): Look;
   size(): WindowSize;
-  /** Passes on what is pressed until the returned function is called. In a plain terminal a line is a paste. */
+  /**
+   * Passes on what is pressed until the returned function is called. In a plain terminal a line is
+   * a paste.
+   */
   listen(take: (pressed: Pressed) => void): () => void;
 };
 
-export const askAtStart = async (screen: Screen, plain: boolean, workspace: string): Promise<void> => {
+export const askAtStart = async (
+  screen: Screen,
+  plain: boolean,
+  workspace: string,
+): Promise<void> => {
   const { area } = screen;
   const trust = openTrust(stateFolder(process.env), (text) => area.print(warningText(text)));
   const { open } = await settleExecutables(trust, workspace, [serverSource, hookSource]);
@@ -49,7 +59,10 @@ export const askAtStart = async (screen: Screen, plain: boolean, workspace: stri
   });
 };
 
-/** Asks each question in turn. A yes is stored before the next question; a failure to store it is thrown. */
+/**
+ * Asks each question in turn. A yes is stored before the next question; a failure to store it is
+ * thrown.
+ */
 export const askTrust = async (
   trust: TrustStore,
   workspace: string,
@@ -60,7 +73,8 @@ export const askTrust = async (
     const question = addLevels(await trustQuestion(one));
     const ask = terminal.look().plain === 'yes' ? askInLines : askInWindow;
     const key = await ask(question, terminal);
-    const answer = typeof key === 'string' ? key : (question.yes.find((yes) => yes === key) ?? 'later');
+    const answer =
+      typeof key === 'string' ? key : (question.yes.find((yes) => yes === key) ?? 'later');
     const stored = await storeAnswer(trust, workspace, one.executable, answer);
     const { kind, name } = one.executable;
     const text = safe`· ${makeSafe(kindTexts[kind])} ${oneLine(name, 60)}: ${makeSafe(stored)}`;
@@ -73,7 +87,10 @@ const addLevels = (question: TrustQuestion): TrustQuestion =>
     ? question
     : {
         ...question,
-        meaning: `y runs it in the sandbox: it reads this folder and has no network. w also gives it the network. o runs it as you, outside the sandbox, with all that you can reach. ${question.meaning}`,
+        meaning:
+          'y runs it in the sandbox: it reads this folder and has no network. w also gives it ' +
+          'the network. o runs it as you, outside the sandbox, with all that you can reach. ' +
+          `${question.meaning}`,
       };
 
 const askInWindow = (question: TrustQuestion, terminal: TrustTerminal): Promise<ContentAnswer> =>
@@ -87,7 +104,8 @@ const askInWindow = (question: TrustQuestion, terminal: TrustTerminal): Promise<
     };
     const shown = new ContentQuestion(question, clock, { answered: end, changed: draw });
     const stop = terminal.listen((pressed) => {
-      const leaves = pressed.kind === 'key' && pressed.key.control && ['c', 'd'].includes(pressed.key.name);
+      const leaves =
+        pressed.kind === 'key' && pressed.key.control && ['c', 'd'].includes(pressed.key.name);
       if (leaves) end('later');
       else shown.take(pressed, terminal.size());
     });
@@ -106,7 +124,9 @@ const askInLines = (question: TrustQuestion, terminal: TrustTerminal): Promise<C
     area.print(joinSafe([safe`? ${oneLine(question.title, EVERY_COLUMN)}`, ...rows], safe`\n`));
     const keys = question.yes.map(({ key }) => key).join(', ');
     const advise = (): void =>
-      area.print(makeSafe(`Answer with ${keys}, n, or an empty line to be asked next time, then Enter.`));
+      area.print(
+        makeSafe(`Answer with ${keys}, n, or an empty line to be asked next time, then Enter.`),
+      );
     advise();
     const stop = terminal.listen((pressed) => {
       const isEnd = pressed.kind === 'key' && pressed.key.control && pressed.key.name === 'd';

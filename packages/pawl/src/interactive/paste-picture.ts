@@ -15,15 +15,23 @@ import type { SlashCommandContext } from './slash-command.js';
 /** Characters of the hash in a picture's file name. */
 const NAME_DIGITS = 12;
 
-/** Stores the clipboard's picture with the session. Returns the word that names it; rejects with why there is none. */
-const keepClipboard = async (session: Session, workspace: string, signal: AbortSignal): Promise<string> => {
+/**
+ * Stores the clipboard's picture with the session. Returns the word that names it; rejects with why
+ * there is none.
+ */
+const keepClipboard = async (
+  session: Session,
+  workspace: string,
+  signal: AbortSignal,
+): Promise<string> => {
   const bytes = await readClipboard({
     platform: process.platform,
     environment: process.env,
     workspace,
     signal,
   });
-  const { sha256 } = await session.keepPicture(bytes); // reports a picture that no model accepts now, not when the text is sent
+  // reports a picture that no model accepts now, not when the text is sent
+  const { sha256 } = await session.keepPicture(bytes);
   const folder = pastedFolder(stateFolder(process.env), session.id);
   const file = path.join(folder, `pasted-${sha256.slice(0, NAME_DIGITS)}.png`);
   const mention = pictureMention(file);
@@ -44,11 +52,15 @@ export const pastePicture = async (
   const mention = await attempt(() => keepClipboard(session, workspace, signal));
   if (signal.aborted) return; // the session has ended
   if (mention.kind === 'fault') {
-    const text = `Can't paste a picture: ${mention.fault.message}. Or save it as a file and mention it: @shot.png`;
+    const text =
+      `Can't paste a picture: ${mention.fault.message}. Or save it as a file and mention it: ` +
+      '@shot.png';
     view.print(paint(look, 'yellow', indentWords(makeSafe(text), look.columns)));
   } else if (look.plain === 'yes') {
     // Don't insert a word into a line that the user can't see.
-    view.print(safe`· the picture is stored: mention it in your text as ${makeSafe(mention.value)}`);
+    view.print(
+      safe`· the picture is stored: mention it in your text as ${makeSafe(mention.value)}`,
+    );
   } else composer.putWord(mention.value);
   view.redraw();
 };
@@ -56,7 +68,10 @@ export const pastePicture = async (
 /** Reads the picture in the clipboard with the first installed program that can. */
 
 const DEADLINE_MS = 3_000;
-/** Larger than any picture that models accept, so that the message can say what is wrong with the picture. */
+/**
+ * Larger than any picture that models accept, so that the message can say what is wrong with the
+ * picture.
+ */
 const BYTES_MAX = 40_000_000;
 
 /** Environment variables for those programs. Keys of providers are not among them. */
@@ -91,7 +106,8 @@ const macOs: readonly Reader[] = [
     words: ['-e', 'get the clipboard as «class PNGf»'],
     package: 'osascript',
     // the output is «data PNGf89504E47…»
-    decode: (output) => Buffer.from(/PNGf([0-9A-F]+)/.exec(output.toString('latin1'))?.[1] ?? '', 'hex'),
+    decode: (output) =>
+      Buffer.from(/PNGf([0-9A-F]+)/.exec(output.toString('latin1'))?.[1] ?? '', 'hex'),
   },
 ];
 
@@ -114,12 +130,16 @@ export const readClipboard = async (place: ClipboardPlace): Promise<Buffer> => {
   const { environment, workspace, signal } = place;
   const readers = clipboardReaders(place);
   if (readers.length === 0)
-    throw new Error('there is no access to a clipboard, because neither WAYLAND_DISPLAY nor DISPLAY is set');
+    throw new Error(
+      'there is no access to a clipboard, because neither WAYLAND_DISPLAY nor DISPLAY is set',
+    );
   const programs = searchPrograms({ environment, workspace });
   for (const { program, words, decode } of readers) {
     const file = programs.find(program);
     if (file === null) continue;
-    const variables = NEEDED.flatMap((name) => (environment[name] ? [[name, environment[name]]] : []));
+    const variables = NEEDED.flatMap((name) =>
+      environment[name] ? [[name, environment[name]]] : [],
+    );
     const { code, output, errors } = await runProgram({
       program: file,
       words,
@@ -130,7 +150,10 @@ export const readClipboard = async (place: ClipboardPlace): Promise<Buffer> => {
       bytesMax: BYTES_MAX,
       atMax: 'fail',
       deadlineMs: DEADLINE_MS,
-      environment: { ...Object.fromEntries(variables), PATH: programs.folders.join(path.delimiter) },
+      environment: {
+        ...Object.fromEntries(variables),
+        PATH: programs.folders.join(path.delimiter),
+      },
     });
     const picture = code === 0 ? decode(output) : output.subarray(0, 0);
     if (picture.length > 0) return picture;

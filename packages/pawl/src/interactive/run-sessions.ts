@@ -1,4 +1,7 @@
-/** `pawl` in a terminal: runs sessions one after the other, each from its first paint until the user leaves it. */
+/**
+ * `pawl` in a terminal: runs sessions one after the other, each from its first paint until the user
+ * leaves it.
+ */
 
 import { homedir } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -45,14 +48,15 @@ const refuseWithoutTerminal = (): void => {
   for (const stream of ['stdin', 'stdout'] as const) {
     if (process[stream].isTTY) continue;
     throw usageStop(
-      `There is no terminal (${stream} is not one). To run one turn without a terminal: pawl -p "prompt", or with the prompt from stdin: pawl -p -`,
+      `There is no terminal (${stream} is not one). To run one turn without a terminal: pawl ` +
+        '-p "prompt", or with the prompt from stdin: pawl -p -',
     );
   }
 };
 
 /**
- * The flags for the next session in the same terminal. A new session takes all but `--resume` and `--continue`; a resumed
- * one also keeps its own model, preset and profile.
+ * The flags for the next session in the same terminal. A new session takes all but `--resume` and
+ * `--continue`; a resumed one also keeps its own model, preset and profile.
  */
 const flagsForNext = (flags: RunFlags, { resume: other, model }: NextSession): RunFlags => {
   const { resume, continue: last, takeOver, ...rest } = flags;
@@ -82,7 +86,10 @@ const openNextSession = async (
 
 const STARTING = { rows: [safe``, safe`starting`, safe`> `], cursor: { row: 2, column: 2 } };
 
-/** Asks about what the project's files want to run, before the session opens. Other sessions of this terminal don't ask. */
+/**
+ * Asks about what the project's files want to run, before the session opens. Other sessions of this
+ * terminal don't ask.
+ */
 const askAboutProject = async (screen: Screen, plain: boolean, flags: RunFlags): Promise<void> => {
   const workspace = realWorkspace(flags.workspace ?? process.cwd());
   if (mcpJsonFiles(workspace).length === 0 && !hasProjectFile(workspace)) return;
@@ -157,7 +164,10 @@ const createTicker = (tick: () => void) => {
   };
 };
 
-type SessionCloser = { readonly exited: Promise<SessionExit>; exit(sessionExit: SessionExit): void };
+type SessionCloser = {
+  readonly exited: Promise<SessionExit>;
+  exit(sessionExit: SessionExit): void;
+};
 
 /** Closes a session once, within a fixed time even if its tools keep running. */
 const createSessionCloser = (session: Session): SessionCloser => {
@@ -194,11 +204,15 @@ const createUserCommands = (context: SlashCommandContext, shellOutputs: ShellOut
         );
       const stored = storedBlobs();
       const blobs = { ...stored, put: (text: string) => stored.put(session.redact(text)) };
-      running = startUserCommand(command, workspace, blobs, (text) => view.print(indentOutput(text)));
+      running = startUserCommand(command, workspace, blobs, (text) =>
+        view.print(indentOutput(text)),
+      );
       const output = await running.ended;
       running = null;
       shellOutputs.add({ command, output: session.redact(output) });
-      view.print(paint(look, 'dim', safe`  ${lastLine(output)} · the model gets it with your next message`));
+      view.print(
+        paint(look, 'dim', safe`  ${lastLine(output)} · the model gets it with your next message`),
+      );
       view.redraw();
     },
   };
@@ -251,11 +265,15 @@ const createViewHandlers = (
   const { session, prompts } = context;
   const shellOutputs = new ShellOutputs();
   const userCommands = createUserCommands(context, shellOutputs);
-  /** Sends texts in the order of typing, even if the pictures or the skill of one are still being read. */
+  /**
+   * Sends texts in the order of typing, even if the pictures or the skill of one are still being
+   * read.
+   */
   let sending: Promise<void> = Promise.resolve();
   let attaching = 0;
   const send = (input: Input): void => {
-    session.send(input).catch(() => undefined); // `session.ended` rejects with the same error and is awaited
+    // `session.ended` rejects with the same error and is awaited
+    session.send(input).catch(() => undefined);
   };
   const commands = () => import('./slash-commands.js');
   return {
@@ -269,28 +287,38 @@ const createViewHandlers = (
       const prepare = async (): Promise<void> => {
         const expanded = isPrompt ? await prompts.expand(text) : { text, fault: null };
         const { images, faults } = await attachPictures(names, context.workspace, session);
-        for (const fault of [expanded.fault, ...faults]) if (fault !== null) tellFault(context, fault);
+        for (const fault of [expanded.fault, ...faults])
+          if (fault !== null) tellFault(context, fault);
         attaching -= 1;
-        const input = { type: 'UserInput', text: shellOutputs.attach(text, expanded.text), mode } as const;
+        const input = {
+          type: 'UserInput',
+          text: shellOutputs.attach(text, expanded.text),
+          mode,
+        } as const;
         send(images.length === 0 ? input : { ...input, images });
       };
       sending = sending.then(prepare);
     },
     cancel: () => send({ type: 'CancelTurn' }),
-    answer: (batchId, callId, scoped) => send({ type: 'ApprovalAnswered', batchId, callId, ...scoped }),
+    answer: (batchId, callId, scoped) =>
+      send({ type: 'ApprovalAnswered', batchId, callId, ...scoped }),
     runCommand(command) {
       terminal.history.add(
-        command.kind === 'shell' ? `!${command.command}` : `/${command.name} ${command.words}`.trim(),
+        command.kind === 'shell'
+          ? `!${command.command}`
+          : `/${command.name} ${command.words}`.trim(),
       );
       if (command.kind === 'shell') void userCommands.run(command.command);
-      else void commands().then(({ runCommand }) => runCommand(context, command.name, command.words));
+      else
+        void commands().then(({ runCommand }) => runCommand(context, command.name, command.words));
     },
     stopUserCommand: () => userCommands.stop(),
     withoutShellOutput: (texts) => texts.map((text) => shellOutputs.detach(text)),
     pastePicture: () => void context.paste(),
     editLast() {
-      void Promise.all([commands(), import('./session-commands.js')]).then(([{ attemptFor }, { editLast }]) =>
-        attemptFor(context, () => editLast(context, (text) => shellOutputs.detach(text))),
+      void Promise.all([commands(), import('./session-commands.js')]).then(
+        ([{ attemptFor }, { editLast }]) =>
+          attemptFor(context, () => editLast(context, (text) => shellOutputs.detach(text))),
       );
     },
     suspend: () => terminal.suspend(),
@@ -300,8 +328,9 @@ const createViewHandlers = (
 };
 
 /**
- * Prints the last turns, the queued texts and the grants of a resumed session. Texts that a crash took from the input line
- * return to it, except in a fork made here, whose line is what the user had in it or chose to edit.
+ * Prints the last turns, the queued texts and the grants of a resumed session. Texts that a crash
+ * took from the input line return to it, except in a fork made here, whose line is what the user
+ * had in it or chose to edit.
  */
 const showEarlierTurns = (
   { opened: { resumed }, notice }: StartedSession,
@@ -334,7 +363,10 @@ const hintLastSession = (
 };
 
 /** Runs a session in the terminal until the user leaves it. */
-const runSession = async (started: StartedSession, options: ControllerOptions): Promise<SessionExit> => {
+const runSession = async (
+  started: StartedSession,
+  options: ControllerOptions,
+): Promise<SessionExit> => {
   const { opened, steps, warnings, notice, draft } = started;
   const { terminal, flags } = options;
   const { look, clock, composer, screen } = terminal;
@@ -365,7 +397,9 @@ const runSession = async (started: StartedSession, options: ControllerOptions): 
   view.print(banner(look, opened));
   if (draft !== '') composer.setText(draft);
   warnings.subscribe((warning) =>
-    view.print(paint(look, 'yellow', joinSafe(wrapWords(warningText(warning), look.columns - 1), safe`\n`))),
+    view.print(
+      paint(look, 'yellow', joinSafe(wrapWords(warningText(warning), look.columns - 1), safe`\n`)),
+    ),
   );
   view.redraw();
   terminal.attach({
@@ -374,7 +408,8 @@ const runSession = async (started: StartedSession, options: ControllerOptions): 
     terminate: () => closer.exit({ kind: 'exit', exit: exitCodes.terminated }),
     redraw: () => view.redraw(),
   });
-  // After the first paint. Steps that arrive meanwhile stay in the buffer, so they are drawn with Markdown.
+  // After the first paint. Steps that arrive meanwhile stay in the buffer, so they are drawn with
+  // Markdown.
   await Promise.all([loadMarkdown(), loadWordMarks()]);
   if (opened.resumed !== null) showEarlierTurns(started, view, look, state);
   else if (notice === '') hintLastSession(opened, view, look, leaving.signal);
@@ -410,7 +445,8 @@ const shellOutputText = ({ command, output }: ShellOutput): string =>
  * Outputs of the user's `!` commands. They are attached to the next text for the model.
  *
  * 1. Each output is sent once, before the next text.
- * 2. When a text comes back for editing, its outputs are removed from it and attached to the next text.
+ * 2. When a text comes back for editing, its outputs are removed from it and attached to the next
+ *    text.
  */
 export class ShellOutputs {
   #waiting: readonly ShellOutput[] = [];
@@ -455,7 +491,10 @@ type UserCommand = {
 const COMMAND_GRACE_MS = 2_000;
 let commandCount = 0;
 
-/** The user's commands get all environment variables, including secrets, except the keys of model providers. */
+/**
+ * The user's commands get all environment variables, including secrets, except the keys of model
+ * providers.
+ */
 const ownSandbox = (): SessionSandbox => {
   const environment = process.env;
   const passEnvironment = Object.keys(environment).filter((name) => !keyVariables.includes(name));
@@ -492,7 +531,9 @@ const startUserCommand = (
     return outcome.text;
   };
   return {
-    ended: run().catch((error: unknown) => (error instanceof Error ? error.message : String(error))),
+    ended: run().catch((error: unknown) =>
+      error instanceof Error ? error.message : String(error),
+    ),
     stop() {
       stopping.abort('cancelled');
       setTimeout(() => forcing.abort('cancelled'), COMMAND_GRACE_MS).unref();
@@ -510,7 +551,9 @@ const dimWords = (look: Look, text: Safe): Safe =>
 /** A path with ~ for the home folder. Its start is cut if there is no room. */
 const shortPath = (path: string, columns: number): Safe => {
   const home = process.env.HOME || homedir();
-  const shown = makeSafe(path === home || path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path);
+  const shown = makeSafe(
+    path === home || path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path,
+  );
   return shown.length <= columns ? shown : safe`…${shown.slice(1 - Math.max(2, columns))}`;
 };
 
@@ -556,7 +599,9 @@ export const resumedNotes = (look: Look, { session: { queue, grants } }: State):
       ? []
       : [
           makeSafe(
-            `permissions still in force: ${grants.map((grant) => grantText(grant)).join(', ')} (/permissions revokes them)`,
+            'permissions still in force: ' +
+              `${grants.map((grant) => grantText(grant)).join(', ')} (/permissions revokes ` +
+              'them)',
           ),
         ]),
   ];
@@ -570,7 +615,11 @@ export const resumedNotes = (look: Look, { session: { queue, grants } }: State):
 const SESSIONS_SEARCHED = 50;
 
 /** For a new session: the last one in this folder, and how to resume it. */
-export const lastSessionNote = async (look: Look, workspace: string, sessionId: string): Promise<Safe> => {
+export const lastSessionNote = async (
+  look: Look,
+  workspace: string,
+  sessionId: string,
+): Promise<Safe> => {
   let remaining = SESSIONS_SEARCHED;
   for await (const info of storedJournals().list()) {
     const { kind, title, changedAt } = info;

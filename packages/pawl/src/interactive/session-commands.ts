@@ -1,4 +1,7 @@
-/** Slash commands about stored sessions: change to another one, show the changes, write the conversation to a file. */
+/**
+ * Slash commands about stored sessions: change to another one, show the changes, write the
+ * conversation to a file.
+ */
 
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -27,7 +30,8 @@ import { NotNow, type SlashCommand, type SlashCommandContext } from './slash-com
 const SESSIONS_MAX = 100;
 
 const requireRest = ({ view }: SlashCommandContext): void => {
-  if (isBusy(view.state)) throw new NotNow('A turn is running. Stop it with Escape, then try again.');
+  if (isBusy(view.state))
+    throw new NotNow('A turn is running. Stop it with Escape, then try again.');
 };
 
 const otherSessionsHere = async ({
@@ -52,7 +56,9 @@ export const resume: SlashCommand = async (context, words) => {
   const idColumns = Math.max(...others.map(({ sessionId }) => sessionId.length));
   const titleColumns = Math.min(60, Math.max(8, look.columns - idColumns - 24));
   const choices = others.map(({ sessionId, changedAt, title }) => ({
-    text: `${formatWhen(changedAt)}  ${cutLine(oneLine(title, Number.POSITIVE_INFINITY), titleColumns) || '(nothing was said)'}`,
+    text:
+      `${formatWhen(changedAt)}  ` +
+      `${cutLine(oneLine(title, Number.POSITIVE_INFINITY), titleColumns) || '(nothing was said)'}`,
     about: sessionId,
   }));
   const chosen = others[(await context.view.pick('Go on with:', choices)) ?? -1];
@@ -85,7 +91,10 @@ export const clear: SlashCommand = async (context) => {
   });
 };
 
-/** The user's inputs of the last turn, and the journal line before them; null if there was no input yet. */
+/**
+ * The user's inputs of the last turn, and the journal line before them; null if there was no input
+ * yet.
+ */
 const findLastInput = async (
   sessionId: string,
 ): Promise<{ readonly before: number; readonly texts: readonly string[] } | null> => {
@@ -103,7 +112,9 @@ const findLastInput = async (
   return input;
 };
 
-/** Escape twice: forks the session before the last input, and puts that input into the line to edit. */
+/**
+ * Escape twice: forks the session before the last input, and puts that input into the line to edit.
+ */
 export const editLast = async (
   context: SlashCommandContext,
   typedOf: (text: string) => string,
@@ -114,7 +125,12 @@ export const editLast = async (
   const id = await forkStored(context.session.id, input.before);
   const text = input.texts.map(typedOf).join('\n');
   const rights = liveRights(context.view.state);
-  await context.move({ resume: id, rights, notice: forkText(context.session.id, input.before), text });
+  await context.move({
+    resume: id,
+    rights,
+    notice: forkText(context.session.id, input.before),
+    text,
+  });
 };
 
 /** `/diff`: all changes since HEAD, or only the edits and writes of this session. */
@@ -134,7 +150,8 @@ const noteChange = ({ diffs, hashes }: Written, event: Event): void => {
     for (const { path: file, sha256 } of event.outcome.seen ?? []) hashes.set(file, sha256);
   }
   if (event.type === 'HookCompleted')
-    for (const { path: file, sha256 } of event.seen ?? []) if (hashes.has(file)) hashes.set(file, sha256);
+    for (const { path: file, sha256 } of event.seen ?? [])
+      if (hashes.has(file)) hashes.set(file, sha256);
 };
 
 /** A warning for each file that changed after the session wrote it: the diffs don't show that. */
@@ -143,7 +160,9 @@ const changedSince = async ({ hashes }: Written, workspace: string): Promise<rea
   for (const [file, sha256] of hashes) {
     if (hashLoaded(await loadFile(file)) === sha256) continue;
     const shown = oneLine(path.relative(workspace, file), Number.POSITIVE_INFINITY);
-    rows.push(safe`  ${shown} has changed since this session wrote it, by a command or by somebody else`);
+    rows.push(
+      safe`  ${shown} has changed since this session wrote it, by a command or by somebody else`,
+    );
   }
   return rows;
 };
@@ -172,7 +191,11 @@ const changesBySession = async (
 
 const changesSinceHead = async (context: SlashCommandContext): Promise<ShownDiff> => {
   const { signal } = new AbortController();
-  const since = await diffSinceHead({ workspace: context.workspace, environment: process.env, signal });
+  const since = await diffSinceHead({
+    workspace: context.workspace,
+    environment: process.env,
+    signal,
+  });
   if (since === null) return changesBySession(context, 'There is no git repository here: ');
   return { what: since.title, nothing: since.nothing, text: since.diff, notes: [] };
 };
@@ -199,7 +222,9 @@ type Part = Message['parts'][number];
 const partMarkdown = (part: Part): string => {
   switch (part.type) {
     case 'text':
-      return 'origin' in part && part.origin !== 'user' ? `*(${part.origin})* ${part.text}` : part.text;
+      return 'origin' in part && part.origin !== 'user'
+        ? `*(${part.origin})* ${part.text}`
+        : part.text;
     case 'reasoning':
       return part.text
         .split('\n')
@@ -222,17 +247,23 @@ const messageHeading = ({ role, parts }: Message): string => {
 const conversationMarkdown = (title: string, messages: readonly Message[]): string =>
   [
     `# ${title}`,
-    ...messages.map((message) => [messageHeading(message), ...message.parts.map(partMarkdown)].join('\n\n')),
+    ...messages.map((message) =>
+      [messageHeading(message), ...message.parts.map(partMarkdown)].join('\n\n'),
+    ),
   ]
     .join('\n\n')
     .concat('\n');
 
-/** The messages that a compaction removed. If the summary shares its message with unanswered text, that message stays. */
+/**
+ * The messages that a compaction removed. If the summary shares its message with unanswered text,
+ * that message stays.
+ */
 const compactedMessages = (
   before: readonly Message[],
   [first, ...others]: readonly Message[],
 ): readonly Message[] => {
-  const joins = first?.parts.some((part) => !('origin' in part && part.origin === 'summary')) ?? false;
+  const joins =
+    first?.parts.some((part) => !('origin' in part && part.origin === 'summary')) ?? false;
   return before.slice(0, before.length - others.length - (joins ? 1 : 0));
 };
 
@@ -259,7 +290,9 @@ export const exportConversation: SlashCommand = async ({ view, session, workspac
     await writeFile(file, text, { flag: force ? 'w' : 'wx', mode: 0o600 });
   } catch (error) {
     if (errorCode(error) === 'EEXIST')
-      throw new NotNow(`${file} already exists and was not changed. To replace it: /export --force ${name}`);
+      throw new NotNow(
+        `${file} already exists and was not changed. To replace it: /export --force ${name}`,
+      );
     throw error;
   }
   view.print(

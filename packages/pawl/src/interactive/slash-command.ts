@@ -34,7 +34,10 @@ export type SlashCommandContext = {
   readonly prompts: SessionPrompts;
   /** The MCP servers of the session; null without any. */
   readonly servers: Pick<SessionServers, 'status' | 'reconnect'> | null;
-  /** Opens the other session, then leaves this one. If it can't be opened, rejects and changes nothing. */
+  /**
+   * Opens the other session, then leaves this one. If it can't be opened, rejects and changes
+   * nothing.
+   */
   move(to: NextSession): Promise<void>;
   /** Attaches the clipboard's picture to the input line; one at a time. */
   paste(): Promise<void>;
@@ -44,5 +47,7 @@ export type SlashCommandContext = {
 /** A slash command. `words` is the text after its name. A rejection is shown to the user. */
 export type SlashCommand = (context: SlashCommandContext, words: string) => void | Promise<void>;
 
-/** A command that can't run now, or whose words were not understood. The message is for the user. */
+/**
+ * A command that can't run now, or whose words were not understood. The message is for the user.
+ */
 export class NotNow extends Error {}

@@ -78,7 +78,10 @@ const help: SlashCommand = ({ view, look, prompts }) =>
   view.print(joinSafe(helpRows(look, prompts.choices), safe`\n`));
 
 const compact: SlashCommand = async ({ session }, words) =>
-  void (await session.send({ type: 'CompactRequested', ...(words === '' ? {} : { instructions: words }) }));
+  void (await session.send({
+    type: 'CompactRequested',
+    ...(words === '' ? {} : { instructions: words }),
+  }));
 
 const retry: SlashCommand = async ({ session, view }) =>
   void (await session.send({ type: view.state.name === 'Error' ? 'RetryNow' : 'RetryLast' }));
@@ -91,7 +94,9 @@ const model: SlashCommand = async (context, words) => {
     return view.print(safe`  The model is ${makeSafe(before)}. To change it: /model PROVIDER/NAME`);
   if (chosen === before) return view.print(safe`  The model is already ${makeSafe(before)}.`);
   const now = await session.useModel(chosen);
-  view.print(safe`  The next call goes to ${makeSafe(now.id)}\n  ${makeSafe(aboutFacts(now.facts))}`);
+  view.print(
+    safe`  The next call goes to ${makeSafe(now.id)}\n  ${makeSafe(aboutFacts(now.facts))}`,
+  );
 };
 
 const effort: SlashCommand = async (context, words) => {
@@ -132,11 +137,16 @@ const permissions: SlashCommand = async ({ view, session, look }, words) => {
       '/permissions shows the rules and your permissions; /permissions revoke 1 takes one back.',
     );
   const remaining = grantsWithout(grants, revoke[1] ?? '');
-  if (remaining === null) throw new NotNow(`You have no permission ${revoke[1]}. /permissions lists them.`);
+  if (remaining === null)
+    throw new NotNow(`You have no permission ${revoke[1]}. /permissions lists them.`);
   await session.send({ type: 'SettingsChanged', patch: {}, grants: remaining });
-  const revoked = grants.filter((grant) => !remaining.includes(grant)).map((grant) => grantText(grant));
+  const revoked = grants
+    .filter((grant) => !remaining.includes(grant))
+    .map((grant) => grantText(grant));
   view.print(
-    revoked.length === 0 ? safe`  Nothing was allowed.` : makeSafe(`  asks again for: ${revoked.join(', ')}`),
+    revoked.length === 0
+      ? safe`  Nothing was allowed.`
+      : makeSafe(`  asks again for: ${revoked.join(', ')}`),
   );
 };
 
@@ -146,8 +156,10 @@ const cost: SlashCommand = ({ view }) => {
   const { usage, settings } = view.state.session;
   const unpriced = usage.unpriced === 0 ? '' : ` · ${usage.unpriced} calls without a known price`;
   const text = [
-    `  input ${formatTokens(usage.inputTokens)} · cache read ${formatTokens(usage.cacheReadTokens)}`,
-    `cache write ${formatTokens(usage.cacheWriteTokens)} · output ${formatTokens(usage.outputTokens)}`,
+    `  input ${formatTokens(usage.inputTokens)} · cache read ` +
+      `${formatTokens(usage.cacheReadTokens)}`,
+    `cache write ${formatTokens(usage.cacheWriteTokens)} · output ` +
+      `${formatTokens(usage.outputTokens)}`,
     formatCost(knownCostUsd(view.state)) + unpriced,
   ].join(' · ');
   const { prices } = catalogueFacts(settings.model);
@@ -164,14 +176,16 @@ const budget: SlashCommand = async ({ view, session, flags }, words) => {
   const read = readBudget(words);
   if (read === null)
     throw new NotNow(
-      `'${words}' is not a limit. Write for example /budget 5, /budget 200k tokens, 30 rounds or 10 minutes.`,
+      `'${words}' is not a limit. Write for example /budget 5, /budget 200k tokens, 30 ` +
+        'rounds or 10 minutes.',
     );
   const event = budgetEvent(state, read);
   const dollars = event.type === 'SettingsChanged' && isLimited(event.patch.limits?.usd);
   const { model } = state.session.settings;
   if (dollars && catalogueFacts(model).prices === null && !flags.allowUnknownPrice)
     throw new NotNow(
-      `The price of ${model} is unknown, so a limit in dollars has no effect. Limit tokens: /budget 200k tokens`,
+      `The price of ${model} is unknown, so a limit in dollars has no effect. Limit tokens: ` +
+        '/budget 200k tokens',
     );
   await session.send(event);
   const goesOn = event.type === 'ApproveBudget' ? '\n  /retry goes on.' : '';
@@ -184,13 +198,16 @@ const jobs: SlashCommand = async ({ view, session }, words) => {
   if (words === '') {
     const hint = '  /jobs read 1 shows its output, /jobs kill 1 ends it';
     return say(
-      all.length === 0 ? '  Nothing runs in the background.' : [...all.map(jobRow), hint].join('\n'),
+      all.length === 0
+        ? '  Nothing runs in the background.'
+        : [...all.map(jobRow), hint].join('\n'),
     );
   }
   const request = /^(read|kill)\s+(?:job-)?(\d+)$/i.exec(words);
   if (request === null)
     throw new NotNow(
-      '/jobs lists the background commands; /jobs read 1 shows the output of one, /jobs kill 1 ends it.',
+      '/jobs lists the background commands; /jobs read 1 shows the output of one, /jobs kill ' +
+        '1 ends it.',
     );
   const job = all.find(({ jobId }) => jobId === `job-${request[2]}`);
   if (job === undefined) throw new NotNow(`There is no job-${request[2]}. /jobs lists them.`);
@@ -201,7 +218,8 @@ const jobs: SlashCommand = async ({ view, session }, words) => {
 
 const mcp: SlashCommand = async ({ view, servers }, words) => {
   const say = (text: string): void => view.print(harmless(text));
-  if (servers === null) return say('  No MCP servers. In a shell: pawl mcp add NAME -- COMMAND ARGS');
+  if (servers === null)
+    return say('  No MCP servers. In a shell: pawl mcp add NAME -- COMMAND ARGS');
   if (words === '') return say([...servers.status().map(serverRow), MCP_HINT].join('\n'));
   if (words === 'connect') {
     await servers.reconnect();
@@ -210,17 +228,25 @@ const mcp: SlashCommand = async ({ view, servers }, words) => {
   const all = servers.status();
   const server = all.find(({ name }) => name.toLowerCase() === words.toLowerCase());
   if (server === undefined)
-    throw new NotNow(`There is no MCP server ${words}. There are ${all.map(({ name }) => name).join(', ')}.`);
-  say([serverRow(server), ...server.tools.map((tool) => `    ${oneLine(tool, WHY_MAX)}`)].join('\n'));
+    throw new NotNow(
+      `There is no MCP server ${words}. There are ${all.map(({ name }) => name).join(', ')}.`,
+    );
+  say(
+    [serverRow(server), ...server.tools.map((tool) => `    ${oneLine(tool, WHY_MAX)}`)].join('\n'),
+  );
 };
 
 /** `/inspect`: prints the address at which a browser shows this session while it works. */
 const inspect: SlashCommand = async ({ view, session }) => {
-  inspectorServer ??= import('../sessions/inspector-page.js').then(({ openInspector }) => openInspector());
+  inspectorServer ??= import('../sessions/inspector-page.js').then(({ openInspector }) =>
+    openInspector(),
+  );
   try {
     const { addressOf } = await inspectorServer;
     view.print(safe`  ${makeSafe(addressOf(session.id))}`);
-    view.print(safe`  Open it in a browser on this computer. It only shows; it ends with this program.`);
+    view.print(
+      safe`  Open it in a browser on this computer. It only shows; it ends with this program.`,
+    );
   } catch (error) {
     inspectorServer = null;
     throw error;
@@ -263,39 +289,53 @@ export const attemptFor = async (
   view.redraw();
 };
 
-export const runCommand = (context: SlashCommandContext, name: CommandName, words: string): Promise<void> =>
-  attemptFor(context, () => commands[name](context, words));
+export const runCommand = (
+  context: SlashCommandContext,
+  name: CommandName,
+  words: string,
+): Promise<void> => attemptFor(context, () => commands[name](context, words));
 
 /** `/model`: shows or changes the model. */
 
 const priceText = (prices: Prices | null): string =>
   prices === null ? 'price unknown' : `$${prices.input} in, $${prices.output} out`;
 
-const aboutFacts = ({ windowTokens, prices }: Pick<ModelFacts, 'windowTokens' | 'prices'>): string =>
+const aboutFacts = ({
+  windowTokens,
+  prices,
+}: Pick<ModelFacts, 'windowTokens' | 'prices'>): string =>
   `${formatTokens(windowTokens)} window · ${priceText(prices)}`;
 
 /**
- * Lets the user pick one of the models; null if none was picked. The current model is shown with the session's window,
- * which may differ from the catalogue's.
+ * Lets the user pick one of the models; null if none was picked. The current model is shown with
+ * the session's window, which may differ from the catalogue's.
  */
-const pickModel = async ({ view }: SlashCommandContext, ids: readonly string[]): Promise<string | null> => {
+const pickModel = async (
+  { view }: SlashCommandContext,
+  ids: readonly string[],
+): Promise<string | null> => {
   const { model, windowTokens } = view.state.session.settings;
   const choices = ids.map((id) => {
     const facts = catalogueFacts(id);
-    const about = id === model ? `${aboutFacts({ ...facts, windowTokens })} · current` : aboutFacts(facts);
+    const about =
+      id === model ? `${aboutFacts({ ...facts, windowTokens })} · current` : aboutFacts(facts);
     return { text: id, about };
   });
   return ids[(await view.pick('Model (dollars per million tokens):', choices)) ?? -1] ?? null;
 };
 
-/** The model id that the words name: `provider/name` as it is, otherwise a choice of models whose ids contain the words. */
+/**
+ * The model id that the words name: `provider/name` as it is, otherwise a choice of models whose
+ * ids contain the words.
+ */
 const findModel = async (context: SlashCommandContext, words: string): Promise<string | null> => {
   const before = context.view.state.session.settings.model;
   if (words.includes('/')) return words;
   const like = words === '' ? [...new Set([before, ...knownModels()])] : modelsLike(words);
   if (like.length === 0)
     throw new NotNow(
-      `'${words}' is not a model. Write provider/name, for example ${before}. /model lists the models.`,
+      `'${words}' is not a model. Write provider/name, for example ${before}. /model lists ` +
+        'the models.',
     );
   return pickModel(context, like);
 };
@@ -360,7 +400,15 @@ const commandPlaces: Readonly<Record<CommandPlace, string>> = {
   mcpServer: 'tools of MCP servers',
 };
 
-const policyRuleText = ({ decision, tool, where, touches, runs, hosts, why }: PolicyRule): string => {
+const policyRuleText = ({
+  decision,
+  tool,
+  where,
+  touches,
+  runs,
+  hosts,
+  why,
+}: PolicyRule): string => {
   if (hosts !== undefined) {
     const names = hosts.includes('*') ? 'hosts of the network' : hosts.join(', ');
     return `  ${decision.padEnd(5)}  ${names}: ${why}`;
@@ -392,7 +440,8 @@ const permissionsText = (
   grants: readonly Grant[],
 ): string =>
   [
-    `  ${preset === undefined ? '' : `Preset ${preset}. `}The first matching rule decides; calls without a match are denied.`,
+    `  ${preset === undefined ? '' : `Preset ${preset}. `}The first matching rule decides; ` +
+      'calls without a match are denied.',
     ...rules
       .filter(({ runs }) => runs === undefined || placesWith(sandbox).includes(runs))
       .map(policyRuleText),
@@ -430,12 +479,16 @@ const UNITS: Readonly<Record<string, Unit>> = {
 };
 const FACTORS: Readonly<Record<string, number>> = { '': 1, k: 1_000, m: 1_000_000 };
 
-/** A limit as the user typed it; `unit` is null if only an amount was given. Zero means no limit. */
+/**
+ * A limit as the user typed it; `unit` is null if only an amount was given. Zero means no limit.
+ */
 type Budget = { readonly amount: number; readonly unit: Unit | null };
 
 /** Parses `5`, `$5`, `200k tokens`, `30 rounds`, `10 minutes`; null for anything else. */
 export const readBudget = (words: string): Budget | null => {
-  const match = /^(\$?)\s*(\d+(?:\.\d+)?)\s*(?:(k|m)(?![a-z]))?\s*(\$|[a-z]+)?$/i.exec(words.trim());
+  const match = /^(\$?)\s*(\d+(?:\.\d+)?)\s*(?:(k|m)(?![a-z]))?\s*(\$|[a-z]+)?$/i.exec(
+    words.trim(),
+  );
   if (match === null) return null;
   const [, sign = '', digits = '', factor = '', word = ''] = match;
   const amount = Number(digits) * (FACTORS[factor.toLowerCase()] ?? 1);
@@ -446,7 +499,9 @@ export const readBudget = (words: string): Budget | null => {
 
 /** The limit that stopped the turn; null if none did. */
 const stoppedBy = (state: State): Dimension | null =>
-  state.name === 'WaitingForUserInput' && state.reason.kind === 'budget' ? state.reason.dimension : null;
+  state.name === 'WaitingForUserInput' && state.reason.kind === 'budget'
+    ? state.reason.dimension
+    : null;
 
 const LIMIT_NAMES: Readonly<Record<Unit, keyof Limits>> = {
   usd: 'usd',
@@ -455,14 +510,20 @@ const LIMIT_NAMES: Readonly<Record<Unit, keyof Limits>> = {
   time: 'timeMs',
 };
 
-/** The event that sets a limit. Without a unit it is the limit that stopped the turn, or else dollars. */
+/**
+ * The event that sets a limit. Without a unit it is the limit that stopped the turn, or else
+ * dollars.
+ */
 export const budgetEvent = (state: State, { amount, unit }: Budget): Input => {
   const stopped = stoppedBy(state);
   const dimension: Dimension = unit ?? stopped ?? 'usd';
   const limit = readLimit(dimension === 'time' ? Math.ceil(amount * 60_000) : amount);
   if (dimension === stopped && amount > 0) return { type: 'ApproveBudget', dimension, limit };
   const name = unit === null ? (dimension === 'time' ? 'timeMs' : dimension) : LIMIT_NAMES[unit];
-  return { type: 'SettingsChanged', patch: { limits: { ...state.session.settings.limits, [name]: limit } } };
+  return {
+    type: 'SettingsChanged',
+    patch: { limits: { ...state.session.settings.limits, [name]: limit } },
+  };
 };
 
 const limitText = (limit: Limit, show: (limit: number) => string): string =>
@@ -471,14 +532,16 @@ const limitText = (limit: Limit, show: (limit: number) => string): string =>
 const budgetText = (state: State): string => {
   const { limits } = state.session.settings;
   const { usage, turn } = state.session;
-  const tokens = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.outputTokens;
+  const tokens =
+    usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.outputTokens;
   const count = (limit: number): string => String(limit);
   return [
     `  dollars  ${formatCost(knownCostUsd(state))}, ${limitText(limits.usd, formatCost)}`,
     `  tokens   ${formatTokens(tokens)}, ${limitText(limits.tokens, formatTokens)}`,
     `  rounds   ${turn.rounds} in this turn, ${limitText(limits.rounds, count)}`,
     `  minutes  ${limitText(limits.timeMs, (limit) => count(limit / 60_000))} for a turn`,
-    '  /budget 5 limits dollars; /budget 200k tokens, 30 rounds, 10 minutes the others; 0 removes a limit',
+    '  /budget 5 limits dollars; /budget 200k tokens, 30 rounds, 10 minutes the others; 0 ' +
+      'removes a limit',
   ].join('\n');
 };
 
@@ -514,5 +577,8 @@ const serverRow = ({ name, connection, tools, declined }: ServerStatus): string 
 const MCP_HINT = `  /mcp NAME lists the tools of one; /mcp connect tries again what failed. Tools that a server has changed, and
   changes of your config.toml, come with a new session: /clear`;
 
-/** One server for all sessions of this process. It ends with the process, and costs nothing while nobody looks. */
+/**
+ * One server for all sessions of this process. It ends with the process, and costs nothing while
+ * nobody looks.
+ */
 let inspectorServer: Promise<Inspector> | null = null;

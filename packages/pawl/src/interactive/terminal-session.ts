@@ -15,7 +15,13 @@ import { type Choice, ranked } from '@pawl/terminal/choices';
 import { Composer, type NamePaste } from '@pawl/terminal/composer';
 import { type Pressed, readKeyboard, readLines } from '@pawl/terminal/keys';
 import { type Screen, suspend } from '@pawl/terminal/live-area';
-import { type Background, detectLook, type Look, watchBackground, windowSize } from '@pawl/terminal/paint';
+import {
+  type Background,
+  detectLook,
+  type Look,
+  watchBackground,
+  windowSize,
+} from '@pawl/terminal/paint';
 import { writeWindow } from '@pawl/terminal/write';
 import { listenToSignals } from '../process/exit-codes.js';
 import { openStateFolder } from '../sessions/stored-sessions.js';
@@ -31,8 +37,8 @@ type TerminalListener = {
 };
 
 /**
- * Screen, keyboard and input line for the whole run of the program, across sessions. Keys that arrive without a listener
- * wait for the next one.
+ * Screen, keyboard and input line for the whole run of the program, across sessions. Keys that
+ * arrive without a listener wait for the next one.
  */
 export type TerminalSession = {
   readonly screen: Screen;
@@ -96,7 +102,11 @@ const currentLook = (plain: boolean, background: () => Background): Look => {
   };
 };
 
-export const openTerminalSession = (screen: Screen, plain: boolean, workspace: string): TerminalSession => {
+export const openTerminalSession = (
+  screen: Screen,
+  plain: boolean,
+  workspace: string,
+): TerminalSession => {
   const background = watchBackground(process.env, writeWindow);
   const look = currentLook(plain, () => background.known());
   let listener: TerminalListener | null = null;
@@ -117,7 +127,9 @@ export const openTerminalSession = (screen: Screen, plain: boolean, workspace: s
     files: async (words: string, signal: AbortSignal) => {
       const mentionChoices = mentions();
       const fileChoices = await files(words, signal);
-      return mentionChoices.length === 0 ? fileChoices : ranked(words, [...mentionChoices, ...fileChoices]);
+      return mentionChoices.length === 0
+        ? fileChoices
+        : ranked(words, [...mentionChoices, ...fileChoices]);
     },
   };
   const composer = new Composer(completer, () => listener?.redraw(), namePaste);
@@ -153,7 +165,8 @@ export const openTerminalSession = (screen: Screen, plain: boolean, workspace: s
 };
 
 /**
- * The texts typed in a folder, across sessions: history/HASH.jsonl in the state folder, one JSON object per line.
+ * The texts typed in a folder, across sessions: history/HASH.jsonl in the state folder, one JSON
+ * object per line.
  *
  * 1. Lines are appended in one write each, so several programs can write at once.
  * 2. At most two files of BYTES_MAX: a full file replaces HASH.old.jsonl.
@@ -215,11 +228,16 @@ const FRESH_MS = 5_000;
 
 const LISTING = ['--files', '--no-config', '--hidden', '--no-require-git', '--glob=!.git'];
 
-/** Relative paths of up to FILES_MAX files that are not ignored, unsorted. Stops when `signal` does. */
+/**
+ * Relative paths of up to FILES_MAX files that are not ignored, unsorted. Stops when `signal` does.
+ */
 const listFiles = async (workspace: string, signal: AbortSignal): Promise<readonly string[]> => {
   const program = await ripgrepProgram();
   return new Promise((resolve, reject) => {
-    const child = startProgram(program, LISTING, { cwd: workspace, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = startProgram(program, LISTING, {
+      cwd: workspace,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     child.stderr.resume(); // messages about unreadable files don't matter here
     const stop = (): void => void child.kill('SIGKILL'); // it changes nothing
     const files: string[] = [];
@@ -261,7 +279,10 @@ const createWorkspaceFiles = (workspace: string): WorkspaceFiles => {
   };
 };
 
-/** A file that is dragged into the window arrives as a pasted path. Each terminal quotes it differently. */
+/**
+ * A file that is dragged into the window arrives as a pasted path. Each terminal quotes it
+ * differently.
+ */
 
 const CHARACTERS_MAX = 4_096;
 /** Limit on the pictures in one paste, since each one needs a look at the disk. */
@@ -288,12 +309,13 @@ const unquoted = (text: string): string | null =>
 const pathOfUrl = (text: string): string | null => {
   if (!/^file:\/\//i.test(text)) return null;
   const read = attemptNow(() => fileURLToPath(text));
-  return read.kind === 'done' ? read.value : null; // a file on another machine, or no URL: treat it as text
+  // a file on another machine, or no URL: treat it as text
+  return read.kind === 'done' ? read.value : null;
 };
 
 /**
- * Absolute paths that a paste may mean, the likeliest first. Relative paths are excluded: terminals never paste them, and
- * `logo.png` may be a word in a sentence.
+ * Absolute paths that a paste may mean, the likeliest first. Relative paths are excluded: terminals
+ * never paste them, and `logo.png` may be a word in a sentence.
  */
 export const pathsMeant = (pasted: string, home: string): readonly string[] => {
   const text = pasted.trim();
@@ -314,10 +336,15 @@ const asSeenFrom = (workspace: string, file: string): string => {
   return relative.startsWith('..') ? file : relative;
 };
 
-/** Replaces pasted paths of pictures with mentions, except in lines that no model reads, such as `!open …`. */
+/**
+ * Replaces pasted paths of pictures with mentions, except in lines that no model reads, such as
+ * `!open …`.
+ */
 export const namePastesIn = (workspace: string, home: string): NamePaste => {
   const nameOf = (pasted: string): string | null => {
-    const file = pathsMeant(pasted, home).find((each) => pictureMention(each) !== null && isFile(each));
+    const file = pathsMeant(pasted, home).find(
+      (each) => pictureMention(each) !== null && isFile(each),
+    );
     return file === undefined ? null : pictureMention(asSeenFrom(workspace, file));
   };
   const namesOf = (pasted: string): string | null => {
@@ -327,5 +354,7 @@ export const namePastesIn = (workspace: string, home: string): NamePaste => {
     return names.length === words.length ? names.join(' ') : null;
   };
   return (pasted, before) =>
-    readTypedInput(`${before}@`, 'steer').kind === 'say' ? (nameOf(pasted) ?? namesOf(pasted)) : null;
+    readTypedInput(`${before}@`, 'steer').kind === 'say'
+      ? (nameOf(pasted) ?? namesOf(pasted))
+      : null;
 };

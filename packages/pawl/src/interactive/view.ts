@@ -33,7 +33,12 @@ import {
   shortened,
 } from '@pawl/terminal/paint';
 import { answerLetter, questionRows } from '@pawl/terminal/question-rows';
-import { type AnsweredQuestion, Questions, questionFrame, type WindowSize } from '@pawl/terminal/questions';
+import {
+  type AnsweredQuestion,
+  Questions,
+  questionFrame,
+  type WindowSize,
+} from '@pawl/terminal/questions';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { Transcript } from '@pawl/terminal/transcript';
 import type { RecentTurns } from '../sessions/open-session.js';
@@ -57,8 +62,8 @@ type OpenPicker = { readonly picker: Picker; done(index: number | null): void };
 /**
  * The screen of one session: what it shows, and which part receives each key.
  *
- * 1. Typed text leaves the input line only on Enter or by the user's edits. Up brings back a refused line. Queued text
- *    that was not sent returns to the line.
+ * 1. Typed text leaves the input line only on Enter or by the user's edits. Up brings back a
+ *    refused line. Queued text that was not sent returns to the line.
  * 2. Only keys pressed at a question answer it (see Questions).
  */
 export class InteractiveView {
@@ -76,12 +81,19 @@ export class InteractiveView {
   readonly serverForms: ServerForms;
   #state: State;
   #picking: OpenPicker | null = null;
-  /** Texts sent while the session worked. Each is printed when its event arrives, below the output before it. */
+  /**
+   * Texts sent while the session worked. Each is printed when its event arrives, below the output
+   * before it.
+   */
   #sent: readonly Safe[] = [];
   #interruptedAt = Number.NEGATIVE_INFINITY;
   #escapedAt = Number.NEGATIVE_INFINITY;
 
-  constructor({ area, look, clock, composer, rows }: ViewParts, handlers: ViewHandlers, state: State) {
+  constructor(
+    { area, look, clock, composer, rows }: ViewParts,
+    handlers: ViewHandlers,
+    state: State,
+  ) {
     this.#area = area;
     this.#look = look;
     this.#clock = clock;
@@ -117,10 +129,14 @@ export class InteractiveView {
     this.#area.print(text);
   }
 
-  /** Index of the user's choice, or null. A plain terminal only prints the list and returns null. */
+  /**
+   * Index of the user's choice, or null. A plain terminal only prints the list and returns null.
+   */
   pick(title: string, all: readonly Choice[]): Promise<number | null> {
     if (this.#look.plain === 'yes') {
-      this.print(makeSafe([title, ...all.map(({ text, about }) => `  ${text}  ${about}`)].join('\n')));
+      this.print(
+        makeSafe([title, ...all.map(({ text, about }) => `  ${text}  ${about}`)].join('\n')),
+      );
       return Promise.resolve(null);
     }
     this.#picking?.done(null);
@@ -155,7 +171,8 @@ export class InteractiveView {
     this.#interruptedAt = this.#clock.now();
     if (twice) this.#handlers.end('hard');
     else if (this.#picking !== null) this.#picking.done(null);
-    else if (this.#handlers.stopUserCommand()) this.print(paint(this.#look, 'dim', safe`  stopped`));
+    else if (this.#handlers.stopUserCommand())
+      this.print(paint(this.#look, 'dim', safe`  stopped`));
     else if (isBusy(this.#state)) this.#handlers.cancel();
     else if (!this.#composer.isEmpty) this.#composer.setText('');
     else this.print(paint(this.#look, 'dim', safe`Press Ctrl-C again or Ctrl-D to leave.`));
@@ -177,7 +194,8 @@ export class InteractiveView {
     if (refusal !== '') this.print(refusal);
     this.#questions.see(stepped);
     for (const action of stepped.actions) {
-      if (action.type === 'RestoreQueue') this.takeBack(this.#handlers.withoutShellOutput(action.texts));
+      if (action.type === 'RestoreQueue')
+        this.takeBack(this.#handlers.withoutShellOutput(action.texts));
     }
     this.redraw();
   }
@@ -189,7 +207,8 @@ export class InteractiveView {
     else if (key.name === 'c') this.interrupt();
     else if (key.name === 'z') this.#handlers.suspend();
     else if (key.name === 'o') this.#expand();
-    else if (key.name !== 'd' || !this.#composer.isEmpty || this.#questions.replied !== '') return false;
+    else if (key.name !== 'd' || !this.#composer.isEmpty || this.#questions.replied !== '')
+      return false;
     else this.#handlers.end('clean');
     return true;
   }
@@ -199,7 +218,8 @@ export class InteractiveView {
     this.#escapedAt = Number.NEGATIVE_INFINITY;
     if (this.#picking !== null) this.#picking.done(null);
     else if (this.#composer.isOpen) this.#composer.escape();
-    else if (this.#handlers.stopUserCommand()) this.print(paint(this.#look, 'dim', safe`  stopped`));
+    else if (this.#handlers.stopUserCommand())
+      this.print(paint(this.#look, 'dim', safe`  stopped`));
     else if (isBusy(this.#state)) this.#handlers.cancel();
     else if (twice) this.#handlers.editLast();
     else this.#escapedAt = this.#clock.now();
@@ -218,7 +238,8 @@ export class InteractiveView {
 
   #takeAtQuestion(pressed: Pressed): void {
     if (this.#look.plain !== 'yes') this.#questions.take(pressed, this.#window());
-    else if (pressed.kind === 'paste') this.#plainQuestions.take(pressed.text); // each line arrives as a paste and an Enter
+    // each line arrives as a paste and an Enter
+    else if (pressed.kind === 'paste') this.#plainQuestions.take(pressed.text);
   }
 
   #answered(answers: readonly AnsweredQuestion[]): void {
@@ -257,7 +278,10 @@ export class InteractiveView {
     this.print(paint(this.#look, 'yellow', indentWords(makeSafe(why), this.#look.columns)));
   }
 
-  /** Puts texts that were not sent into the input line. In a plain terminal nobody sees that line, so they are printed. */
+  /**
+   * Puts texts that were not sent into the input line. In a plain terminal nobody sees that line,
+   * so they are printed.
+   */
   takeBack(texts: readonly string[]): void {
     if (this.#look.plain === 'yes') this.print(safe`· not sent: ${makeSafe(texts.join('\n'))}`);
     else this.#join([...texts, this.#composer.text]);
@@ -297,7 +321,8 @@ export class InteractiveView {
     const below = this.#below(columns);
     return {
       rows: [...above, ...below.rows],
-      cursor: below.cursor === null ? null : { ...below.cursor, row: below.cursor.row + above.length },
+      cursor:
+        below.cursor === null ? null : { ...below.cursor, row: below.cursor.row + above.length },
     };
   }
 
@@ -309,7 +334,10 @@ export class InteractiveView {
   }
 }
 
-/** Requests of the user to the session. The view does not wait for them; their results arrive as steps. */
+/**
+ * Requests of the user to the session. The view does not wait for them; their results arrive as
+ * steps.
+ */
 export type ViewHandlers = {
   say(text: string, mode: InputMode): void;
   cancel(): void;
@@ -337,7 +365,10 @@ const EVERY_COLUMN = Number.MAX_SAFE_INTEGER;
 /** The whole question; its lines are neither wrapped nor cut. */
 const printedQuestion = (description: ApprovalDescription, look: Look, place: Safe): Safe =>
   joinSafe(
-    [safe`? ${makeSafe(description.tool)}${place}`, ...questionRows(description, look, EVERY_COLUMN)],
+    [
+      safe`? ${makeSafe(description.tool)}${place}`,
+      ...questionRows(description, look, EVERY_COLUMN),
+    ],
     safe`\n`,
   );
 
@@ -366,7 +397,8 @@ const createPlainQuestions = (
     if (printed.has(description)) return;
     printed = new Set([...questions.all.filter((one) => printed.has(one)), description]);
     const { all } = questions;
-    const place = all.length > 1 ? safe` (${all.indexOf(description) + 1} of ${all.length})` : safe``;
+    const place =
+      all.length > 1 ? safe` (${all.indexOf(description) + 1} of ${all.length})` : safe``;
     print(printedQuestion(description, look, place));
   };
   const takeAll = (): void => {
@@ -420,7 +452,8 @@ type TypedAnswer = { readonly answer: ApprovalChoice['answer']; readonly reason:
 export const readAnswer = (typed: string): TypedAnswer | null => {
   const text = typed.trim();
   const answer = ANSWER_WORDS[text.toLowerCase()];
-  if (answer !== undefined && Object.hasOwn(ANSWER_WORDS, text.toLowerCase())) return { answer, reason: '' };
+  if (answer !== undefined && Object.hasOwn(ANSWER_WORDS, text.toLowerCase()))
+    return { answer, reason: '' };
   const refused = /^no?(?:[\s,:]+(.*))?$/is.exec(text);
   return refused === null ? null : { answer: 'no', reason: refused[1]?.trim() ?? '' };
 };
@@ -438,7 +471,8 @@ export const grantText = (grant: Grant, workspace = ''): string =>
 /**
  * The questions of MCP servers in a terminal, answered by typed lines, one question at a time.
  *
- * 1. A line goes to the server only after the user has typed `y`. Until then every other line goes to the agent.
+ * 1. A line goes to the server only after the user has typed `y`. Until then every other line goes
+ *    to the agent.
  * 2. Nothing is filled in: what the server gets was typed for it.
  */
 
@@ -465,7 +499,10 @@ const fieldHint = ({ type }: QuestionField): string => {
 };
 
 /** What is asked, indented and made safe: the words and the names are the server's. */
-const serverQuestionRows = ({ server, message, asks }: ServerQuestion, columns: number): readonly Safe[] => {
+const serverQuestionRows = (
+  { server, message, asks }: ServerQuestion,
+  columns: number,
+): readonly Safe[] => {
   const fields = formFields({ server, message, asks }).map(({ label, isRequired }) =>
     makeSafe(`- ${label}${isRequired ? '' : ' (may be left out)'}`),
   );
@@ -602,7 +639,8 @@ const withReasoning = (steps: readonly JournalStep[]): readonly JournalStep[] =>
   const texts = new Map<string, string>();
   for (const stepped of steps) {
     const text = reasoningIn(stepped);
-    if (text !== '' && stepped.event.type === 'LlmCompleted') texts.set(stepped.event.requestId, text);
+    if (text !== '' && stepped.event.type === 'LlmCompleted')
+      texts.set(stepped.event.requestId, text);
   }
   return steps.flatMap((stepped): readonly JournalStep[] => {
     const { event, before } = stepped;
@@ -612,7 +650,10 @@ const withReasoning = (steps: readonly JournalStep[]): readonly JournalStep[] =>
     texts.delete(requestId);
     if (text === undefined) return [stepped];
     const delta = { type: 'ReasoningDelta', at, requestId, text } as const;
-    return [{ ...stepped, event: delta, state: before, actions: [], path: [], diagnostics: [] }, stepped];
+    return [
+      { ...stepped, event: delta, state: before, actions: [], path: [], diagnostics: [] },
+      stepped,
+    ];
   });
 };
 
@@ -632,9 +673,14 @@ const renderRecentTurns = (
   const rows = joinSafe(lines, safe`\n`).split('\n');
   const isCut = earlierTurns === 'some' || rows.length > RESUMED_ROWS_MAX;
   const note = isCut
-    ? [safe``, paint(look, 'dim', safe`… earlier turns are not shown; /export FILE writes all of them`)]
+    ? [
+        safe``,
+        paint(look, 'dim', safe`… earlier turns are not shown; /export FILE writes all of them`),
+      ]
     : [];
-  return lines.length === 0 ? safe`` : joinSafe([...note, ...rows.slice(-RESUMED_ROWS_MAX)], safe`\n`);
+  return lines.length === 0
+    ? safe``
+    : joinSafe([...note, ...rows.slice(-RESUMED_ROWS_MAX)], safe`\n`);
 };
 
 const COMMAND_EVENTS: readonly Event['type'][] = [

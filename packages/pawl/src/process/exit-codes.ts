@@ -29,7 +29,10 @@ export const exitCodes = {
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
-/** An expected failure with a message for the user and an exit code. Thrown only in `packages/pawl/src`. */
+/**
+ * An expected failure with a message for the user and an exit code. Thrown only in
+ * `packages/pawl/src`.
+ */
 export class Stop extends Error {
   readonly exit: ExitCode;
   /** Short word for the JSON stream's last record. */
@@ -44,7 +47,11 @@ export class Stop extends Error {
 }
 
 /** How a turn ended, for a script: `reason` is one word, `message` a sentence or empty. */
-export type ExitEnding = { readonly exit: ExitCode; readonly reason: string; readonly message: string };
+export type ExitEnding = {
+  readonly exit: ExitCode;
+  readonly reason: string;
+  readonly message: string;
+};
 
 export const TERMINATED: ExitEnding = {
   exit: exitCodes.terminated,
@@ -131,7 +138,10 @@ const endingOfReason = (reason: WaitReason): ExitEnding => {
   }
 };
 
-/** Ending of a resting session. If a limit forced the answer, the answer is printed, but the limit decides the exit code. */
+/**
+ * Ending of a resting session. If a limit forced the answer, the answer is printed, but the limit
+ * decides the exit code.
+ */
 const endingOfRest = ({ reason, session }: In<'WaitingForUserInput'>): ExitEnding => {
   const { finishing } = session.turn;
   return reason.kind === 'endOfTurn' && reason.cause === 'answer' && finishing !== 'no'
@@ -144,7 +154,11 @@ export const turnEnding = (state: State): ExitEnding => {
   if (state.name === 'WaitingForUserInput') return endingOfRest(state);
   if (state.name === 'Ready') return { exit: exitCodes.done, reason: 'start', message: '' };
   if (state.name === 'ShuttingDown') return TERMINATED;
-  return { exit: exitCodes.internal, reason: 'internal', message: `the session stopped in ${state.name}` };
+  return {
+    exit: exitCodes.internal,
+    reason: 'internal',
+    message: `the session stopped in ${state.name}`,
+  };
 };
 
 const exitOfJournal: Readonly<Record<JournalErrorKind, ExitCode>> = {
@@ -200,9 +214,12 @@ const adviceOfSystem: Readonly<Record<string, string>> = {
   ENFILE: '. The whole machine has too many files open: end other programs, then start again.',
 };
 
-/** The ending for a thrown error. Unexpected errors are internal faults, reported with their stack. */
+/**
+ * The ending for a thrown error. Unexpected errors are internal faults, reported with their stack.
+ */
 export const errorEnding = (error: unknown): ExitEnding => {
-  if (error instanceof Stop) return { exit: error.exit, reason: error.reason, message: error.message };
+  if (error instanceof Stop)
+    return { exit: error.exit, reason: error.reason, message: error.message };
   if (isJournalError(error))
     return {
       exit: exitOfJournal[error.kind],
@@ -213,7 +230,8 @@ export const errorEnding = (error: unknown): ExitEnding => {
     return {
       exit: exitCodes.badInput,
       reason: 'badInput',
-      message: 'The current folder was removed or replaced. Go to another one (cd), then start again.',
+      message:
+        'The current folder was removed or replaced. Go to another one (cd), then start again.',
     };
   const code = systemCode(error);
   const exit = exitOfSystem[code];
@@ -249,10 +267,14 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 const exitAtOnce = (signal: NodeJS.Signals): void =>
   process.exit(signal === 'SIGINT' ? exitCodes.interrupted : exitCodes.terminated);
 
-/** Signals end the program at once until `listenToSignals` takes over: no session is open before that. */
+/**
+ * Signals end the program at once until `listenToSignals` takes over: no session is open before
+ * that.
+ */
 export const exitOnSignals = (): void => {
   for (const signal of SIGNALS) process.on(signal, exitAtOnce);
-  // Without a listener Node opens a debugger at this signal, through which other local users could read keys.
+  // Without a listener Node opens a debugger at this signal, through which other local users could
+  // read keys.
   process.on('SIGUSR1', () => undefined);
 };
 

@@ -1,4 +1,6 @@
-/** The tool `explore`: code mode for the agent. Its implementation is loaded with the first call. */
+/**
+ * The tool `explore`: code mode for the agent. Its implementation is loaded with the first call.
+ */
 
 import type { CallFacts } from '@pawl/agent/policy/judged-call';
 import type { Model } from '@pawl/agent/ports/model';
@@ -40,9 +42,17 @@ export const createExploreTool = (load: () => Promise<ExploreNeeds>): Tool =>
   defineTool({
     name: 'explore',
     description:
-      'Answers a question about text files that are too large to read: another model looks at them by programs and sub-models, and only its answer comes back. It costs money and minutes: use read and search where they suffice.',
+      'Answers a question about text files that are too large to read: another model looks ' +
+      'at them by programs and sub-models, and only its answer comes back. It costs money ' +
+      'and minutes: use read and search where they suffice.',
     schema,
-    traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: DEADLINE_MS, spends: 'yes' },
+    traits: {
+      effect: 'pure',
+      parallelSafe: true,
+      mutating: false,
+      deadlineMs: DEADLINE_MS,
+      spends: 'yes',
+    },
     judge: judgePaths,
     title: ({ question }) => question,
     run: async (input, context) => {
@@ -51,8 +61,15 @@ export const createExploreTool = (load: () => Promise<ExploreNeeds>): Tool =>
     },
   });
 
-/** The tool with the session's model and secrets. Its runs are stored beside the sessions in `folder`. */
-export const exploreTool = (model: Model, folder: string, secrets: Readonly<Record<string, string>>): Tool =>
+/**
+ * The tool with the session's model and secrets. Its runs are stored beside the sessions in
+ * `folder`.
+ */
+export const exploreTool = (
+  model: Model,
+  folder: string,
+  secrets: Readonly<Record<string, string>>,
+): Tool =>
   createExploreTool(async () => {
     const [{ createAsker }, { fileAskJournals }] = await Promise.all([
       import('@pawl/ask/create-asker'),

@@ -1,9 +1,22 @@
-/** Sends the spans of sessions to the user's collector. Loaded only where telemetry is on: it takes 32 ms. */
+/**
+ * Sends the spans of sessions to the user's collector. Loaded only where telemetry is on: it takes
+ * 32 ms.
+ */
 
-import { type Context, isSpanContextValid, ROOT_CONTEXT, type Tracer, trace } from '@opentelemetry/api';
+import {
+  type Context,
+  isSpanContextValid,
+  ROOT_CONTEXT,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
-import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from '@opentelemetry/sdk-trace-base';
+import {
+  BasicTracerProvider,
+  BatchSpanProcessor,
+  type SpanExporter,
+} from '@opentelemetry/sdk-trace-base';
 import { findEndpoint, providers } from '@pawl/agent/models/provider-table';
 import { type ProcessEnvironment, VERSION } from '@pawl/agent/platform/environment';
 import type { Stepped, Watcher } from '@pawl/agent/ports/session';
@@ -15,7 +28,9 @@ import { FLUSH_MS, flushAtEnd } from './flush-at-exit.js';
 const EXPORT_MS = FLUSH_MS - 500;
 
 export type ExportOptions = {
-  /** The collector's address, from the settings; without it the variables of OpenTelemetry name it. */
+  /**
+   * The collector's address, from the settings; without it the variables of OpenTelemetry name it.
+   */
   readonly endpoint: string | null;
   readonly content: 'with' | 'without';
   /** The address of the provider that the user gave; null for its usual one. */
@@ -25,7 +40,10 @@ export type ExportOptions = {
 
 export type SpanExport = {
   readonly watcher: Watcher;
-  /** Connects the spans with their session, as soon as it is open. Steps that came before are not lost. */
+  /**
+   * Connects the spans with their session, as soon as it is open. Steps that came before are not
+   * lost.
+   */
   attend(session: Session): void;
 };
 
@@ -67,12 +85,13 @@ const openTracer = (options: ExportOptions): Tracer => {
 };
 
 /**
- * The span of the program that started Pawl, by TRACEPARENT (W3C Trace Context); undefined if it names none. Its flag
- * decides whether spans are sent.
+ * The span of the program that started Pawl, by TRACEPARENT (W3C Trace Context); undefined if it
+ * names none. Its flag decides whether spans are sent.
  */
 const parentIn = ({ TRACEPARENT = '' }: ProcessEnvironment): Context | undefined => {
   const [, traceId = '', spanId = '', flags = ''] =
-    /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:-|$)/.exec(TRACEPARENT.trim()) ?? [];
+    /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:-|$)/.exec(TRACEPARENT.trim()) ??
+    [];
   const parent = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
   return isSpanContextValid(parent) ? trace.setSpanContext(ROOT_CONTEXT, parent) : undefined;
 };
@@ -85,7 +104,10 @@ const serverIn =
     const endpoint = findEndpoint(provider, process.env, baseUrl);
     if (endpoint.kind !== 'ok' || endpoint.url === null) return null;
     const { hostname, port, protocol } = new URL(endpoint.url);
-    return { address: hostname, port: port === '' ? (protocol === 'http:' ? 80 : 443) : Number(port) };
+    return {
+      address: hostname,
+      port: port === '' ? (protocol === 'http:' ? 80 : 443) : Number(port),
+    };
   };
 
 /** Makes and sends the spans of one session. */

@@ -30,7 +30,12 @@ import { type RunFlags, refuseTakeOver, usageStop } from '../settings/flags.js';
 import { mcpJsonFiles } from './mcp-json-files.js';
 import type { AllowedServers } from './project-trust.js';
 import { openAllPrompts } from './server-prompts.js';
-import { chooseSettings, type Place, prepareFromFlags, refuseBadFlags } from './session-settings.js';
+import {
+  chooseSettings,
+  type Place,
+  prepareFromFlags,
+  refuseBadFlags,
+} from './session-settings.js';
 import { tornSentence } from './session-text.js';
 import {
   findSession,
@@ -72,14 +77,21 @@ const chosenSession = async (flags: RunFlags, workspace: string): Promise<string
     foreign === null
       ? ''
       : ` One was imported or copied, or written by an earlier version: --resume ${foreign}`;
-  throw new Stop(exitCodes.badInput, 'notFound', `There is no session in ${workspace} to continue.${hint}`);
+  throw new Stop(
+    exitCodes.badInput,
+    'notFound',
+    `There is no session in ${workspace} to continue.${hint}`,
+  );
 };
 
 /** How a session that is resumed is opened. */
 type Resuming = {
   /** The flags for it, given its settings. Throws if it must not be opened. */
   readonly flagsFor?: (recorded: RecordedSettings) => Promise<RunFlags>;
-  /** The rights of the session in this process that this one goes on for, instead of those of a new one. */
+  /**
+   * The rights of the session in this process that this one goes on for, instead of those of a new
+   * one.
+   */
   readonly rights?: SessionRights;
   /** Called with every step of the session so far, in order, while its journal is read. */
   readonly visit?: (step: JournalStep) => void;
@@ -92,13 +104,16 @@ type OpenOptions = Resuming & {
   readonly warn: Warn;
   /** Whether configuration files and variables apply. */
   readonly configured: boolean;
-  /** MCP servers in addition to those of the user's configuration, which win where names are equal. */
+  /**
+   * MCP servers in addition to those of the user's configuration, which win where names are equal.
+   */
   readonly servers?: readonly McpServer[];
 };
 
 /**
- * Keeps V8's young generation at its size after the start. A session mostly waits and allocates few long-lived objects;
- * further growth would cost 16 MB after some hundred rounds without a gain (bench: rounds).
+ * Keeps V8's young generation at its size after the start. A session mostly waits and allocates few
+ * long-lived objects; further growth would cost 16 MB after some hundred rounds without a gain
+ * (bench: rounds).
  */
 const KEEP_YOUNG_GENERATION = '--semi-space-growth-factor=1';
 
@@ -106,7 +121,8 @@ const KEEP_YOUNG_GENERATION = '--semi-space-growth-factor=1';
 const warnWithoutReserve = (journal: string, warn: Warn): void => {
   if (existsSync(reservePath(journal))) return;
   warn(
-    'Too little space is free for the session: if the disk gets full, results that are known may not be stored. Free some space.',
+    'Too little space is free for the session: if the disk gets full, results that are known ' +
+      'may not be stored. Free some space.',
   );
 };
 
@@ -121,20 +137,24 @@ const openHeld = async (
   const { flags, workspace, model } = prepared;
   if (held !== null && typedFlags.workspace === undefined && workspace !== folder)
     warn(
-      `The session works in its own folder, ${oneLine(workspace, Number.POSITIVE_INFINITY)}, and not in this one.`,
+      `The session works in its own folder, ${oneLine(workspace, Number.POSITIVE_INFINITY)}, ` +
+        'and not in this one.',
     );
   const { preset, sandbox, settings } = chooseSettings(typedFlags, prepared, place);
   // Probes while the session is prepared: the first probe in a home folder takes 50 ms.
   if (sandbox !== 'off') void probeSandbox(process.env, workspace, 'kept');
   const stateFolder = openStateFolder(process.env);
   // Of servers with one name, the last one counts.
-  const serversByName = new Map([...servers, ...(flags.mcpServers ?? [])].map((one) => [one.name, one]));
-  const mcpServers = [...serversByName.values()];
-  const tools = await optionalTools(
-    { ...flags, mcpServers },
-    { model, stateFolder, workspace, resume, place, warn },
+  const serversByName = new Map(
+    [...servers, ...(flags.mcpServers ?? [])].map((one) => [one.name, one]),
   );
-  const prompts = await openAllPrompts({ workspace, flags, isResumed: resume !== null, warn }, tools.servers);
+  const mcpServers = [...serversByName.values()];
+  const toolPlace = { model, stateFolder, workspace, resume, place, warn };
+  const tools = await optionalTools({ ...flags, mcpServers }, toolPlace);
+  const prompts = await openAllPrompts(
+    { workspace, flags, isResumed: resume !== null, warn },
+    tools.servers,
+  );
   const spans = await watchWithSpans(watcher, flags, warn);
   const options = {
     model,
@@ -177,13 +197,22 @@ const openHeld = async (
 };
 
 const foreignText = (sessionId: string): string =>
-  `The session ${sessionId} was not created here: it was imported or copied, or an earlier version wrote it. ` +
-  'What was pending in it was not started, and your own configuration says what it may do. Your first prompt makes it yours.';
+  `The session ${sessionId} was not created here: it was imported or copied, or an earlier ` +
+  'version wrote it. ' +
+  'What was pending in it was not started, and your own configuration says what it may do. ' +
+  'Your first prompt makes it yours.';
 
-const openOnce = async (typedFlags: RunFlags, folder: string, openOptions: OpenOptions): Promise<Opened> => {
+const openOnce = async (
+  typedFlags: RunFlags,
+  folder: string,
+  openOptions: OpenOptions,
+): Promise<Opened> => {
   refuseBadFlags(typedFlags);
   const { resume, visit, flagsFor } = openOptions;
-  const options = { takeOver: typedFlags.takeOver === true, ...(visit === undefined ? {} : { visit }) };
+  const options = {
+    takeOver: typedFlags.takeOver === true,
+    ...(visit === undefined ? {} : { visit }),
+  };
   if (resume !== null) openStateFolder(process.env);
   const held = resume === null ? null : await holdSession(resume, options);
   try {
@@ -198,7 +227,9 @@ const openOnce = async (typedFlags: RunFlags, folder: string, openOptions: OpenO
   }
 };
 
-/** Throws a `Stop` if the session can't be resumed without a terminal. Called before a fork is made. */
+/**
+ * Throws a `Stop` if the session can't be resumed without a terminal. Called before a fork is made.
+ */
 export const checkResumable = async (flags: RunFlags, resume: string): Promise<void> => {
   const warn = (): void => undefined; // opening the session warns
   const wanted = { resume, place: 'headless', warn, configured: true } as const;
@@ -228,8 +259,9 @@ export const openFromFlags = async (
 };
 
 /**
- * A session that is resumed. Its journal is opened before the flags are applied, since they depend on its settings: so
- * its entries are read and folded once, for the settings, the session and the turns that are printed again.
+ * A session that is resumed. Its journal is opened before the flags are applied, since they depend
+ * on its settings: so its entries are read and folded once, for the settings, the session and the
+ * turns that are printed again.
  */
 
 /** `left`: whether earlier turns are left out. */
@@ -264,7 +296,10 @@ export const collectRecentTurns = (): RecentTurnsCollector => {
     if (later.length > 0) turns = later;
     else
       turns = [
-        { before: first.steps[STEPS_MAX - 1]?.state ?? first.before, steps: first.steps.slice(STEPS_MAX) },
+        {
+          before: first.steps[STEPS_MAX - 1]?.state ?? first.before,
+          steps: first.steps.slice(STEPS_MAX),
+        },
       ];
   };
   return {
@@ -290,8 +325,8 @@ export const collectRecentTurns = (): RecentTurnsCollector => {
 };
 
 /**
- * Texts that went back to the input line, and that a crash took from there: nothing was sent since, and the session was
- * not closed.
+ * Texts that went back to the input line, and that a crash took from there: nothing was sent since,
+ * and the session was not closed.
  */
 export const returnedTexts = (
   steps: readonly Pick<JournalStep, 'event' | 'actions'>[],
@@ -299,7 +334,8 @@ export const returnedTexts = (
   let texts: readonly string[] = [];
   for (const { event, actions } of steps) {
     if (event.type === 'UserInput' || event.type === 'ShutdownRequested') texts = [];
-    for (const action of actions) if (action.type === 'RestoreQueue') texts = [...action.texts, ...texts];
+    for (const action of actions)
+      if (action.type === 'RestoreQueue') texts = [...action.texts, ...texts];
   }
   return texts;
 };
@@ -322,8 +358,13 @@ type HoldOptions = {
   readonly visit?: (step: JournalStep) => void;
 };
 
-/** Opens the journal of a session and keeps it for the session to come. Takes the session's lock. */
-const holdSession = async (sessionId: string, { takeOver, visit }: HoldOptions): Promise<HeldSession> => {
+/**
+ * Opens the journal of a session and keeps it for the session to come. Takes the session's lock.
+ */
+const holdSession = async (
+  sessionId: string,
+  { takeOver, visit }: HoldOptions,
+): Promise<HeldSession> => {
   const store = storedJournals();
   const { see, past } = collectRecentTurns();
   const visited = visit === undefined ? { visit: see, visitLast: STEPS_MIN } : { visit };
@@ -365,7 +406,10 @@ export type OptionalTools = {
 const warnNotRun = ({ place, warn }: SessionPlace): SessionPlace['warn'] =>
   place === 'editor' ? () => undefined : warn;
 
-/** The servers of the project's `.mcp.json` that the user has allowed. Most projects have no such file. */
+/**
+ * The servers of the project's `.mcp.json` that the user has allowed. Most projects have no such
+ * file.
+ */
 const projectServers = async (
   ownServers: readonly McpServer[],
   place: SessionPlace,
@@ -376,7 +420,13 @@ const projectServers = async (
     import('./project-trust.js'),
     import('@pawl/agent/extensions/trust'),
   ]);
-  return allowedServers(workspace, ownServers, openTrust(stateFolder, warn), warn, warnNotRun(place));
+  return allowedServers(
+    workspace,
+    ownServers,
+    openTrust(stateFolder, warn),
+    warn,
+    warnNotRun(place),
+  );
 };
 
 type OpenedServers = Pick<OptionalTools, 'servers' | 'secrets'>;
@@ -389,23 +439,36 @@ const openServers = async (
   const { servers: allowed, whyNot } = await projectServers(mcpServers, place);
   const servers = [...mcpServers, ...allowed];
   if (!servers.some(({ enabled }) => enabled)) return { servers: null, secrets: {} };
-  const [{ openServers: openAll }, { secretsByName }, { createRedactor }, { findSecrets: secretsOf }] =
-    await Promise.all([
-      import('@pawl/agent/extensions/mcp/session-servers'),
-      import('@pawl/agent/extensions/mcp/server-secrets'),
-      import('@pawl/agent/secrets/redactor'),
-      import('@pawl/agent/secrets/secret-variables'),
-    ]);
+  const [
+    { openServers: openAll },
+    { secretsByName },
+    { createRedactor },
+    { findSecrets: secretsOf },
+  ] = await Promise.all([
+    import('@pawl/agent/extensions/mcp/session-servers'),
+    import('@pawl/agent/extensions/mcp/server-secrets'),
+    import('@pawl/agent/secrets/redactor'),
+    import('@pawl/agent/secrets/secret-variables'),
+  ]);
   const environment = process.env;
   const secrets = secretsByName(servers, environment, stateFolder);
   const redactor = createRedactor(secretsOf(environment, { ...keysIn(variables), ...secrets }));
-  const opened = await openAll({ servers, stateFolder, workspace, environment, warn, whyNot, redactor });
+  const opened = await openAll({
+    servers,
+    stateFolder,
+    workspace,
+    environment,
+    warn,
+    whyNot,
+    redactor,
+  });
   return { servers: opened, secrets };
 };
 
 /**
- * Connecting costs this process time, so the first request goes first. In a terminal the user has to type anyway. An editor
- * opens sessions by itself, with servers that it names: they start with the first prompt.
+ * Connecting costs this process time, so the first request goes first. In a terminal the user has
+ * to type anyway. An editor opens sessions by itself, with servers that it names: they start with
+ * the first prompt.
  */
 const connectSoon = (servers: SessionServers, session: Session, place: Place): void => {
   if (place === 'terminal') return void setImmediate(() => servers.connect());
@@ -417,8 +480,8 @@ const connectSoon = (servers: SessionServers, session: Session, place: Place): v
 };
 
 /**
- * The tools that a session has only if the user wants them. The tools of a session are frozen when it begins: a resumed
- * one may have any of these, so all of them are provided.
+ * The tools that a session has only if the user wants them. The tools of a session are frozen when
+ * it begins: a resumed one may have any of these, so all of them are provided.
  */
 export const optionalTools = async (
   flags: RunFlags & Configured,
@@ -465,7 +528,9 @@ const openHooks = async (
 ): Promise<readonly CommandHook[]> => {
   // A hook that starts Pawl must not start itself again through it.
   if ((process.env.PAWL_HOOK ?? '') !== '') return [];
-  const ownHooks = userHooks.filter(({ enabled }) => enabled).map((hook) => ({ ...hook, folder: null }));
+  const ownHooks = userHooks
+    .filter(({ enabled }) => enabled)
+    .map((hook) => ({ ...hook, folder: null }));
   if (projectHooks.length === 0) return ownHooks;
   const [{ allowedHooks }, { openTrust }] = await Promise.all([
     import('./project-trust.js'),

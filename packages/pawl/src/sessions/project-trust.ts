@@ -1,4 +1,7 @@
-/** Programs that the files of a project want to run, and the one question about them: asked in a terminal or an editor. */
+/**
+ * Programs that the files of a project want to run, and the one question about them: asked in a
+ * terminal or an editor.
+ */
 
 import { createHash } from 'node:crypto';
 import { realpath, stat } from 'node:fs/promises';
@@ -36,7 +39,10 @@ export type OpenQuestion = { readonly executable: Executable; readonly before: s
 
 export type SettledExecutables = {
   /** `level`: the sandbox level that the user granted. */
-  readonly allowed: readonly { readonly executable: Executable; readonly level: CommandLevel | null }[];
+  readonly allowed: readonly {
+    readonly executable: Executable;
+    readonly level: CommandLevel | null;
+  }[];
   /** The user has not been asked, or not about this content. */
   readonly open: readonly OpenQuestion[];
 };
@@ -90,7 +96,10 @@ export const notRunText = (open: readonly OpenQuestion[]): string | null => {
   return `${parts.join('. ')}. pawl trust shows and allows it.`;
 };
 
-/** One way to say yes: its key in a terminal, its name in an editor, and where the executable then runs. */
+/**
+ * One way to say yes: its key in a terminal, its name in an editor, and where the executable then
+ * runs.
+ */
 export type TrustYes = {
   readonly key: string;
   readonly means: string;
@@ -128,36 +137,57 @@ const ALLOW_AT_LEVEL: readonly TrustYes[] = [
   { key: 'o', means: 'as you', name: 'Allow as you, outside the sandbox', level: 'off' },
 ];
 
-export const trustQuestion = async ({ executable, before }: OpenQuestion): Promise<TrustQuestion> => {
+export const trustQuestion = async ({
+  executable,
+  before,
+}: OpenQuestion): Promise<TrustQuestion> => {
   const { name, content, isRemote = false, levels } = executable;
   const effect = isRemote ? 'Its address gets what the model sends it' : 'It runs on your machine';
   const title =
-    before === null ? `This project wants to ${isRemote ? 'use' : 'run'}` : 'Changed since you allowed it';
+    before === null
+      ? `This project wants to ${isRemote ? 'use' : 'run'}`
+      : 'Changed since you allowed it';
   return {
     title: `${title}: ${executableText(executable)}`,
     ...(before === null
       ? ({ content: `name: ${name}\n${content}`, kind: 'text' } as const)
       : ({ content: await changeText(before, content), kind: 'diff' } as const)),
-    meaning: `${effect}, now and in later sessions of this folder, until its text changes. pawl trust revoke takes it back.`,
+    meaning:
+      `${effect}, now and in later sessions of this folder, until its text changes. pawl trust ` +
+      'revoke takes it back.',
     yes: levels === undefined ? ALLOW : ALLOW_AT_LEVEL,
   };
 };
 
-/** More changed lines are shown as all lines before and all lines now: to compare them takes time that grows with their square. */
+/**
+ * More changed lines are shown as all lines before and all lines now: to compare them takes time
+ * that grows with their square.
+ */
 const CHANGED_LINES_MAX = 2_000;
 
 const changeText = async (before: string, content: string): Promise<string> => {
   const { createTwoFilesPatch } = await import('diff');
-  const patch = createTwoFilesPatch('allowed', 'now', `${before}\n`, `${content}\n`, undefined, undefined, {
-    context: Number.MAX_SAFE_INTEGER,
-    maxEditLength: CHANGED_LINES_MAX,
-  });
+  const patch = createTwoFilesPatch(
+    'allowed',
+    'now',
+    `${before}\n`,
+    `${content}\n`,
+    undefined,
+    undefined,
+    {
+      context: Number.MAX_SAFE_INTEGER,
+      maxEditLength: CHANGED_LINES_MAX,
+    },
+  );
   const lines = (text: string, sign: string): readonly string[] =>
     text.split('\n').map((line) => `${sign}${line}`);
   return patch ?? [...lines(before, '-'), ...lines(content, '+')].join('\n');
 };
 
-/** Stores an answer; resolves with what holds now, in a few words. Rejects if it could not be stored. */
+/**
+ * Stores an answer; resolves with what holds now, in a few words. Rejects if it could not be
+ * stored.
+ */
 export const storeAnswer = async (
   trust: TrustStore,
   workspace: string,
@@ -175,7 +205,10 @@ export const storeAnswer = async (
 
 /** A question of the project, and where its answer goes. */
 export type ProjectQuestion = TrustQuestion & {
-  /** Stores the answer; resolves with what holds now, in a few words. Rejects if it could not be stored. */
+  /**
+   * Stores the answer; resolves with what holds now, in a few words. Rejects if it could not be
+   * stored.
+   */
   answer(answer: TrustAnswer): Promise<string>;
 };
 
@@ -199,7 +232,9 @@ export const projectQuestions = async (
 /** Something of the project, and what the user would allow. */
 type Described<T> = { readonly item: T; readonly executable: Executable };
 
-/** Those that the user has allowed. `tellNotRun` gets one line for those that wait for an answer. */
+/**
+ * Those that the user has allowed. `tellNotRun` gets one line for those that wait for an answer.
+ */
 const chooseAllowed = async <T>(
   described: readonly Described<T>[],
   trust: TrustStore,
@@ -217,19 +252,21 @@ const chooseAllowed = async <T>(
 };
 
 /**
- * Why something must not be started now; null if it may. The model itself could change its files while the session runs,
- * and would leave the sandbox with the next start.
+ * Why something must not be started now; null if it may. The model itself could change its files
+ * while the session runs, and would leave the sandbox with the next start.
  */
 const explainChange = (allowed: Executable, now: Executable | null): string | null =>
   now?.content === allowed.content
     ? null
-    : 'its files have changed since you allowed it. The next session asks again, or pawl trust allows it';
+    : 'its files have changed since you allowed it. The next session asks again, or pawl trust ' +
+      'allows it';
 
 /** The executable with this content; null if nobody would read it. */
 const readable = <T extends Executable>(executable: T): T | null =>
   executable.content.length > TRUSTED_CHARACTERS_MAX ? null : executable;
 
-// MCP servers that a project names in `.mcp.json`. None runs before the user has allowed exactly this server.
+// MCP servers that a project names in `.mcp.json`. None runs before the user has allowed exactly
+// this server.
 
 const MCP_JSON_BYTES_MAX = 256 * 1024;
 /** Faults of one file that are named; the others are counted. */
@@ -243,7 +280,8 @@ export type ProjectServers = {
 
 const SERVER_GRANT: Readonly<Record<McpServer['kind'], string>> = {
   stdio: [
-    'granted: it runs in the sandbox, with a home of its own. It reads this folder, and nothing else of yours.',
+    'granted: it runs in the sandbox, with a home of its own. It reads this folder, and ' +
+      'nothing else of yours.',
     'granted if you choose so: the network; or to run as you, outside the sandbox.',
   ].join('\n'),
   http: 'granted: Pawl connects to this address and sends these headers.',
@@ -257,8 +295,8 @@ export type AllowedServers = {
 };
 
 /**
- * The servers of the project that the user has allowed, without those whose names the user's own servers have.
- * `tellNotRun` gets one line for those that wait for an answer.
+ * The servers of the project that the user has allowed, without those whose names the user's own
+ * servers have. `tellNotRun` gets one line for those that wait for an answer.
  */
 export const allowedServers = async (
   workspace: string,
@@ -325,7 +363,8 @@ const readMcpJson = async (file: string, top: string): Promise<ReadMcpJson> => {
   const real = await realpath(file).catch(() => null);
   if (real === null || !isWithin(real, top)) return unused('it leads out of the repository');
   const loaded = await readRegular(real, MCP_JSON_BYTES_MAX, { follow: false });
-  if (loaded.kind !== 'file') return unused(loaded.kind === 'unusable' ? loaded.why : 'it is not a file');
+  if (loaded.kind !== 'file')
+    return unused(loaded.kind === 'unusable' ? loaded.why : 'it is not a file');
   const text = loaded.bytes.toString('utf8');
   const parsed = parseBounded(text, { depthMax: 10, charactersMax: MCP_JSON_BYTES_MAX });
   if (parsed.kind === 'invalid')
@@ -338,7 +377,9 @@ const readMcpJson = async (file: string, top: string): Promise<ReadMcpJson> => {
   const table = parsed.value.mcpServers;
   if (!isTable(table)) return unused('it has no object mcpServers');
   const { servers, faults } = readServers(table, ['mcpServers']);
-  const refused = servers.filter(namesKey).map(({ name }) => `${name} wants the key of a model provider.`);
+  const refused = servers
+    .filter(namesKey)
+    .map(({ name }) => `${name} wants the key of a model provider.`);
   const all = [...faults.map(({ text: why }) => why), ...refused];
   const more = all.length > FAULTS_MAX ? [`${plural(all.length - FAULTS_MAX, 'more fault')}.`] : [];
   return {
@@ -347,14 +388,20 @@ const readMcpJson = async (file: string, top: string): Promise<ReadMcpJson> => {
   };
 };
 
-/** A project may name variables of the user's environment, which the question shows, but never keys of models. */
+/**
+ * A project may name variables of the user's environment, which the question shows, but never keys
+ * of models.
+ */
 const namesKey = (server: McpServer): boolean => {
   const text = JSON.stringify(server);
   return keyVariables.some((name) => text.includes(`\${${name}`));
 };
 
 /** The text that the user would allow; null if nobody would read it. */
-const serverExecutable = async (server: McpServer, project: Project): Promise<Executable | null> => {
+const serverExecutable = async (
+  server: McpServer,
+  project: Project,
+): Promise<Executable | null> => {
   const files = server.kind === 'http' ? [] : await namedFiles(expandServer(server), project);
   if (files === null) return null;
   const text = [JSON.stringify(server, null, 2), ...files, SERVER_GRANT[server.kind], SERVER_TOOLS];
@@ -366,24 +413,33 @@ const serverExecutable = async (server: McpServer, project: Project): Promise<Ex
   });
 };
 
-/** The server as it is started; as it is written if a variable is missing, since it can't be started then. */
+/**
+ * The server as it is started; as it is written if a variable is missing, since it can't be started
+ * then.
+ */
 const expandServer = (server: StdioServer): StdioServer => {
   const expanded = expandVariables(server, process.env);
   return expanded.kind === 'ok' && expanded.server.kind === 'stdio' ? expanded.server : server;
 };
 
-// Hooks that a project has in `.pawl/config.toml`. None runs before the user has allowed exactly this hook.
+// Hooks that a project has in `.pawl/config.toml`. None runs before the user has allowed exactly
+// this hook.
 
 const HOOK_GRANT: Readonly<Record<NonNullable<HookDeclaration['sandbox']>, string>> = {
-  'read-only': 'granted: it runs in the sandbox, reads the workspace, writes nothing, and has no network.',
+  'read-only':
+    'granted: it runs in the sandbox, reads the workspace, writes nothing, and has no network.',
   workspace: 'granted: it runs in the sandbox, writes in the workspace, and has no network.',
   'workspace+net': 'granted: it runs in the sandbox, writes in the workspace, and has the network.',
   off: 'granted: it runs as you, outside the sandbox, with the network.',
 };
 const HOOK_POWERS =
-  'It reads what the session does at its moments, it can hold that back, and its notes are for the model.';
+  'It reads what the session does at its moments, it can hold that back, and its notes are ' +
+  'for the model.';
 
-/** The hooks that the user has allowed. `tellNotRun` gets one line for those that wait for an answer. */
+/**
+ * The hooks that the user has allowed. `tellNotRun` gets one line for those that wait for an
+ * answer.
+ */
 export const allowedHooks = async (
   workspace: string,
   hooks: readonly ProjectHook[],
@@ -398,7 +454,8 @@ export const allowedHooks = async (
     ...hook.declaration,
     sandbox: hook.declaration.sandbox ?? 'workspace',
     folder: hook.folder,
-    whyNot: async () => explainChange(executable, await hookExecutable(hook, workspace, environment)),
+    whyNot: async () =>
+      explainChange(executable, await hookExecutable(hook, workspace, environment)),
   }));
 };
 
@@ -407,7 +464,8 @@ export const hookSource = async (
   environment: ProcessEnvironment = process.env,
 ): Promise<readonly Executable[]> => {
   const { projectHooks } = await loadConfig(workspace, environment);
-  const described = await describeHooks(projectHooks, workspace, environment, () => undefined); // opening the session warns
+  // opening the session warns
+  const described = await describeHooks(projectHooks, workspace, environment, () => undefined);
   return described.map(({ executable }) => executable);
 };
 
@@ -421,7 +479,10 @@ const describeHooks = async (
   for (const hook of hooks.filter(({ declaration }) => declaration.enabled)) {
     const executable = await hookExecutable(hook, workspace, environment);
     if (executable !== null) described.push({ item: hook, executable });
-    else warn(`the hook ${hook.declaration.name} of this project has more words than anybody would read.`);
+    else
+      warn(
+        `the hook ${hook.declaration.name} of this project has more words than anybody would read.`,
+      );
   }
   return described;
 };
@@ -433,7 +494,8 @@ const hookExecutable = async (
   environment: ProcessEnvironment,
 ): Promise<Executable | null> => {
   const { name, command } = declaration;
-  const [program = '', ...args] = typeof command === 'string' ? ['/bin/sh', '-c', command] : command;
+  const [program = '', ...args] =
+    typeof command === 'string' ? ['/bin/sh', '-c', command] : command;
   const started = { command: program, args, env: {}, cwd: folder };
   const files = await namedFiles(started, findProject(workspace, environment));
   if (files === null) return null;
@@ -458,7 +520,10 @@ type Project = {
   readonly environment: ProcessEnvironment;
 };
 
-const findProject = (workspace: string, environment: ProcessEnvironment = process.env): Project => ({
+const findProject = (
+  workspace: string,
+  environment: ProcessEnvironment = process.env,
+): Project => ({
   workspace,
   top: repositoryFolders(workspace).folders.at(-1) ?? workspace,
   environment,
@@ -468,16 +533,20 @@ const findProject = (workspace: string, environment: ProcessEnvironment = proces
 type StartedProgram = Pick<StdioServer, 'command' | 'args' | 'env' | 'cwd'>;
 
 /**
- * One line with the hash of each file, so that the user is asked again if it changes; null if the settings have more words
- * than anybody reads.
+ * One line with the hash of each file, so that the user is asked again if it changes; null if the
+ * settings have more words than anybody reads.
  *
- * 1. A file counts in every form that programs understand: `server.mjs`, `--require=./first.js`, `sh -c "node ./server"`,
- *    `sh<./first.sh`, `cd scripts && ./first.sh`, `python -m scripts.first`, a text in `env`.
+ * 1. A file counts in every form that programs understand: `server.mjs`, `--require=./first.js`,
+ *    `sh -c "node ./server"`, `sh<./first.sh`, `cd scripts && ./first.sh`, `python -m
+ *    scripts.first`, a text in `env`.
  * 2. A link that leads out of the project is named with its target.
- * 3. The work is bounded, since the project is of strangers: a file is hashed once, and beyond the limits its line
- *    says that it is not watched.
+ * 3. The work is bounded, since the project is of strangers: a file is hashed once, and beyond the
+ *    limits its line says that it is not watched.
  */
-const namedFiles = async (program: StartedProgram, project: Project): Promise<readonly string[] | null> => {
+const namedFiles = async (
+  program: StartedProgram,
+  project: Project,
+): Promise<readonly string[] | null> => {
   const { workspace, top, environment } = project;
   const words = programWords(program, environment);
   if (words === null) return null;
@@ -491,7 +560,11 @@ const namedFiles = async (program: StartedProgram, project: Project): Promise<re
     if (byFile.has(key) || (key !== real && !isWithin(written, top))) return;
     const file =
       key === real
-        ? await describeFile(real, path.relative(workspace, real), Math.min(FILE_BYTES_MAX, bytesLeft))
+        ? await describeFile(
+            real,
+            path.relative(workspace, real),
+            Math.min(FILE_BYTES_MAX, bytesLeft),
+          )
         : await describeLink(real, path.relative(workspace, written));
     byFile.set(key, file);
     bytesLeft -= file?.bytes ?? 0;
@@ -532,11 +605,18 @@ const candidateNames = (word: string): readonly string[] => {
   return [...names, `${module}.py`, `${module}/__main__.py`];
 };
 
-/** The real path as the kernel finds it: `link/../file` is beside the link's target. Null for no file. */
+/**
+ * The real path as the kernel finds it: `link/../file` is beside the link's target. Null for no
+ * file.
+ */
 const findReal = (folder: string, name: string): Promise<string | null> =>
-  realpath(name.startsWith('/') ? name : `${folder}/${name}`).catch(() => null); // most words name no file
+  // most words name no file
+  realpath(name.startsWith('/') ? name : `${folder}/${name}`).catch(() => null);
 
-/** The folders from which the words may be read: where it starts, and those of the project that the words name. */
+/**
+ * The folders from which the words may be read: where it starts, and those of the project that the
+ * words name.
+ */
 const wordFolders = async (
   words: readonly string[],
   { cwd }: StartedProgram,
@@ -560,7 +640,11 @@ type DescribedFile = { readonly line: string; readonly bytes: number };
 const oneLineName = (name: string): string => JSON.stringify(name).slice(1, -1);
 
 /** The line for a file; null if there is none. */
-const describeFile = async (real: string, shown: string, bytesMax: number): Promise<DescribedFile | null> => {
+const describeFile = async (
+  real: string,
+  shown: string,
+  bytesMax: number,
+): Promise<DescribedFile | null> => {
   const loaded = await readRegular(real, bytesMax, { follow: false });
   if (loaded.kind === 'absent' || loaded.kind === 'folder') return null;
   const about = `file of the project: ${oneLineName(shown)}`;

@@ -1,6 +1,6 @@
 /**
- * Names of MCP servers in a user's message: prompts as `/mcp__server__prompt words`, resources as `@server:uri`.
- * Both are asked for when the message is sent; the names come from the cache.
+ * Names of MCP servers in a user's message: prompts as `/mcp__server__prompt words`, resources as
+ * `@server:uri`. Both are asked for when the message is sent; the names come from the cache.
  */
 
 import type { SessionOffers } from '@pawl/agent/extensions/mcp/offers';
@@ -15,7 +15,8 @@ import {
 } from './typed-input.js';
 
 /** `@server:uri`, or `@"server:uri with spaces"`. */
-const MENTION = /(?<=^|\s)@(?:"([A-Za-z0-9][\w-]{0,31}):([^"\n]+)"|([A-Za-z0-9][\w-]{0,31}):([^\s"]+))/g;
+const MENTION =
+  /(?<=^|\s)@(?:"([A-Za-z0-9][\w-]{0,31}):([^"\n]+)"|([A-Za-z0-9][\w-]{0,31}):([^\s"]+))/g;
 const TYPED = /^\/(mcp__[\w-]+)(?:\s+([\s\S]*))?$/;
 const MENTIONS_MAX = 10;
 /** Characters that end a sentence rather than an address. */
@@ -39,7 +40,10 @@ const mentionsIn = (text: string, offers: SessionOffers): readonly Mention[] => 
 const joinFaults = (faults: readonly (string | null)[]): string | null =>
   faults.filter((fault) => fault !== null).join('\n') || null;
 
-/** The texts of the resources that are mentioned. A fault stands in the place of a resource that can't be read. */
+/**
+ * The texts of the resources that are mentioned. A fault stands in the place of a resource that
+ * can't be read.
+ */
 const attachResources = async (typed: string, offers: SessionOffers): Promise<ExpandedText> => {
   const mentions = mentionsIn(typed, offers);
   const read = await Promise.all(
@@ -52,7 +56,9 @@ const attachResources = async (typed: string, offers: SessionOffers): Promise<Ex
   );
   const others = mentions.length - read.length;
   const more =
-    others > 0 ? `${others} more resources are not attached: a message takes ${MENTIONS_MAX}` : null;
+    others > 0
+      ? `${others} more resources are not attached: a message takes ${MENTIONS_MAX}`
+      : null;
   return {
     text: [...read.map(({ text }) => text), ...(more === null ? [] : [`(${more})`])].join('\n\n'),
     fault: joinFaults([...read.map(({ fault }) => fault), more]),
@@ -66,27 +72,35 @@ const fillPrompt = async (typed: string, offers: SessionOffers): Promise<Expande
   if (declared === undefined) return null;
   const got = await attempt(() => offers.prompt(declared, words));
   if (got.kind === 'done') return { text: `${typed.trim()}\n\n${got.value}`, fault: null };
-  const fault = `The prompt ${declared.name} of the MCP server ${declared.server} can't be used: ${got.fault.message}`;
+  const fault =
+    `The prompt ${declared.name} of the MCP server ${declared.server} can't be used: ` +
+    `${got.fault.message}`;
   return { text: `${typed.trim()}\n\n(${fault})`, fault };
 };
 
 const promptChoices = (offers: SessionOffers): readonly Choice[] =>
   offers.prompts().map(({ declaredName, description, arguments: all }) => ({
     text: declaredName,
-    about: [...all.map(({ name, required }) => (required ? `<${name}>` : `[${name}]`)), description].join(
-      ' ',
-    ),
+    about: [
+      ...all.map(({ name, required }) => (required ? `<${name}>` : `[${name}]`)),
+      description,
+    ].join(' '),
   }));
 
 /** The skills and commands of a session together with what its MCP servers offer. */
-export const withServerPrompts = (prompts: SessionPrompts, offers: SessionOffers | null): SessionPrompts => {
+export const withServerPrompts = (
+  prompts: SessionPrompts,
+  offers: SessionOffers | null,
+): SessionPrompts => {
   if (offers === null) return prompts;
   const choices = [...prompts.choices, ...promptChoices(offers)];
   return {
     ...prompts,
     choices,
-    mentions: () => offers.resources().map(({ server, uri, about }) => ({ text: `${server}:${uri}`, about })),
-    expands: (typed) => (typed.startsWith('/') && choices.length > 0) || mentionsIn(typed, offers).length > 0,
+    mentions: () =>
+      offers.resources().map(({ server, uri, about }) => ({ text: `${server}:${uri}`, about })),
+    expands: (typed) =>
+      (typed.startsWith('/') && choices.length > 0) || mentionsIn(typed, offers).length > 0,
     async expand(typed) {
       const [named, attached] = await Promise.all([
         fillPrompt(typed, offers).then((filled) => filled ?? prompts.expand(typed)),
@@ -101,4 +115,5 @@ export const withServerPrompts = (prompts: SessionPrompts, offers: SessionOffers
 export const openAllPrompts = async (
   options: SessionPromptsOptions,
   servers: SessionServers | null,
-): Promise<SessionPrompts> => withServerPrompts(await openSessionPrompts(options), servers?.offers ?? null);
+): Promise<SessionPrompts> =>
+  withServerPrompts(await openSessionPrompts(options), servers?.offers ?? null);

@@ -1,4 +1,7 @@
-/** The model and the settings of a session, from flags, configuration, frontend and its earlier settings. */
+/**
+ * The model and the settings of a session, from flags, configuration, frontend and its earlier
+ * settings.
+ */
 
 import { defaultSettings, type Limits, type Settings } from '@pawl/agent/machine/settings';
 import { isLimited } from '@pawl/agent/machine/usage';
@@ -32,24 +35,30 @@ import {
 import type { RecordedSettings } from './stored-sessions.js';
 
 /**
- * Where the user of a session is: at a terminal, in an editor, at a program that a node serves (`pawl serve`), or nowhere.
+ * Where the user of a session is: at a terminal, in an editor, at a program that a node serves
+ * (`pawl serve`), or nowhere.
  */
 export type Place = 'terminal' | 'editor' | 'node' | 'headless';
 
 const isWatched = (place: Place): boolean => place === 'terminal' || place === 'editor';
 
 /**
- * A headless turn has no limit in rounds: money, tokens and time limit it, and loop detection ends it. The thresholds are
- * high because a model that waits for something repeats a call several times and gets the same result.
+ * A headless turn has no limit in rounds: money, tokens and time limit it, and loop detection ends
+ * it. The thresholds are high because a model that waits for something repeats a call several times
+ * and gets the same result.
  */
 const HEADLESS_LIMITS: Partial<Limits> = { rounds: 0, repeats: 20, errors: 20, sameResults: 20 };
 
 const readProfile = async (flags: RunFlags): Promise<Partial<Settings>> => {
   const name = readProfileName(flags);
-  return name === null ? {} : (await import('@pawl/verify/projections/all-projections')).profiles[name];
+  return name === null
+    ? {}
+    : (await import('@pawl/verify/projections/all-projections')).profiles[name];
 };
 
-/** Checks all flags before configuration and model, so that errors of the command line come first. */
+/**
+ * Checks all flags before configuration and model, so that errors of the command line come first.
+ */
 export const refuseBadFlags = (flags: RunFlags): void => {
   for (const read of [
     readLimits,
@@ -86,7 +95,8 @@ type PrepareOptions = {
 };
 
 /**
- * The flags that a user gives for one session. Those of a program that opens sessions for others hold like a configuration.
+ * The flags that a user gives for one session. Those of a program that opens sessions for others
+ * hold like a configuration.
  */
 const sessionFlags = (typedFlags: RunFlags, place: Place): RunFlags =>
   place === 'terminal' || place === 'headless' ? typedFlags : {};
@@ -148,7 +158,11 @@ export const chooseSettings = (
 ): ChosenSettings => {
   const preset =
     readPreset(sessionFlags(typedFlags, place)) ??
-    narrower('preset', readPreset(flags) ?? (isWatched(place) ? 'careful' : 'auto'), before?.preset);
+    narrower(
+      'preset',
+      readPreset(flags) ?? (isWatched(place) ? 'careful' : 'auto'),
+      before?.preset,
+    );
   const effort = readEffort(flags);
   const hosts = readAllowedHosts(flags);
   const { writtenRules = [] } = flags;
@@ -168,23 +182,34 @@ export const chooseSettings = (
 };
 
 /**
- * The sandbox level that the user chose. Only a flag can widen the read-only level of the preset `plan`; a level in a
- * configuration file can't.
+ * The sandbox level that the user chose. Only a flag can widen the read-only level of the preset
+ * `plan`; a level in a configuration file can't.
  */
-const chooseSandboxLevel = (typedFlags: RunFlags, all: RunFlags, preset: Preset): SandboxLevel | null => {
+const chooseSandboxLevel = (
+  typedFlags: RunFlags,
+  all: RunFlags,
+  preset: Preset,
+): SandboxLevel | null => {
   const chosen = readSandbox(all);
   const widens = chosen === 'workspace' || chosen === 'workspace+net';
   return preset === 'plan' && widens ? readSandbox(typedFlags) : chosen;
 };
 
 /** Whether a user can be asked; `chosen` counts where nobody watches. */
-const chooseOnAsk = (place: Place, preset: Preset, chosen: 'stop' | 'deny' | null): Settings['onAsk'] => {
+const chooseOnAsk = (
+  place: Place,
+  preset: Preset,
+  chosen: 'stop' | 'deny' | null,
+): Settings['onAsk'] => {
   if (preset === 'ci') return 'deny';
   if (isWatched(place)) return 'ask';
   return chosen ?? (place === 'node' ? 'ask' : 'stop');
 };
 
-/** Queued input goes back into the input line of a terminal. Elsewhere there is no such line, so it is held. */
+/**
+ * Queued input goes back into the input line of a terminal. Elsewhere there is no such line, so it
+ * is held.
+ */
 const chooseQueueOnCancel = (place: Place, { plain }: RunFlags): Settings['queueOnCancel'] =>
   place === 'terminal' && !isBare(process.env) && plain !== true ? 'restore' : 'hold';
 
@@ -215,7 +240,10 @@ const refuseUnpriced = (model: Model, limits: Limits, flags: RunFlags): void => 
   throw new Stop(exitCodes.configuration, 'configuration', message);
 };
 
-/** Limits of a profile. If the model's price is unknown, the dollar limit is dropped with a warning: the user did not set it. */
+/**
+ * Limits of a profile. If the model's price is unknown, the dollar limit is dropped with a warning:
+ * the user did not set it.
+ */
 const readProfileLimits = (
   profile: Partial<Settings>,
   model: Model,
@@ -223,10 +251,13 @@ const readProfileLimits = (
   warn: Warn,
 ): Partial<Limits> => {
   const { limits } = profile;
-  if (limits === undefined || !isLimited(limits.usd) || flags.maxUsd !== undefined) return limits ?? {};
+  if (limits === undefined || !isLimited(limits.usd) || flags.maxUsd !== undefined)
+    return limits ?? {};
   if (model.facts.prices !== null || flags.allowUnknownPrice) return limits;
   warn(
-    `the profile ${flags.profile} stops at $${limits.usd}, but the price of ${model.id} is unknown: the limit has no effect. Limit the session with --max-tokens, --max-rounds or --max-minutes.`,
+    `the profile ${flags.profile} stops at $${limits.usd}, but the price of ${model.id} is ` +
+      'unknown: the limit has no effect. Limit the session with --max-tokens, --max-rounds or ' +
+      '--max-minutes.',
   );
   return { ...limits, usd: 'unlimited' };
 };

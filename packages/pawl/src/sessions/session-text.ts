@@ -15,7 +15,11 @@ type MessagePart = Message['parts'][number];
 /** A line for each picture, with the hash of its blob. */
 const pictureLines = (part: MessagePart): Safe =>
   'images' in part
-    ? makeSafe((part.images ?? []).map(({ mediaType, sha256 }) => `\n[${mediaType} blob:${sha256}]`).join(''))
+    ? makeSafe(
+        (part.images ?? [])
+          .map(({ mediaType, sha256 }) => `\n[${mediaType} blob:${sha256}]`)
+          .join(''),
+      )
     : safe``;
 
 const partLine = (look: Look, part: MessagePart): Safe => {
@@ -33,7 +37,10 @@ const partLine = (look: Look, part: MessagePart): Safe => {
   }
 };
 
-/** Who wrote a part. One message to the model may hold tool results, user text and notes of the agent. */
+/**
+ * Who wrote a part. One message to the model may hold tool results, user text and notes of the
+ * agent.
+ */
 const partSpeaker = ({ role }: Message, part: MessagePart): Safe => {
   if (role === 'assistant') return safe`pawl`;
   if (part.type === 'result') return safe`tools`;
@@ -55,12 +62,18 @@ export const messageLines = (look: Look, message: Message): Safe => {
 /** The parts of a step that tell its path; for any machine. */
 type Walk = Pick<Stepped<MachineTypes>, 'seq' | 'event' | 'path'>;
 
-/** The edges that changed the state. Internal transitions are left out: they run no exit or entry. */
+/**
+ * The edges that changed the state. Internal transitions are left out: they run no exit or entry.
+ */
 export const transitions = ({ path }: Pick<Walk, 'path'>): readonly Edge[] =>
   path.filter((edge) => edge.kind === 'go');
 
-/** Whether the step changed the state. Deltas, progress and all but the last of several results don't. */
-export const changesState = (stepped: Pick<Walk, 'path'>): boolean => transitions(stepped).length > 0;
+/**
+ * Whether the step changed the state. Deltas, progress and all but the last of several results
+ * don't.
+ */
+export const changesState = (stepped: Pick<Walk, 'path'>): boolean =>
+  transitions(stepped).length > 0;
 
 /** The states of a step, from the one before it to the one after it; empty if it stayed. */
 export const pathStates = (stepped: Pick<Walk, 'path'>): readonly string[] => {
@@ -85,13 +98,15 @@ export const pathsByRun = (stepped: Pick<Walk, 'path'>): ReadonlyMap<string, Pat
 /** How often each state was entered, in order of first entry: `A · B ×2`. */
 export const countStates = (steps: readonly Pick<Walk, 'path'>[]): string => {
   const times = new Map<string, number>();
-  for (const step of steps) for (const { to } of transitions(step)) times.set(to, (times.get(to) ?? 0) + 1);
+  for (const step of steps)
+    for (const { to } of transitions(step)) times.set(to, (times.get(to) ?? 0) + 1);
   return [...times].map(([name, count]) => (count === 1 ? name : `${name} ×${count}`)).join(' · ');
 };
 
 /** One line of a path: journal line, event, states. The same for live and replayed steps. */
 export const pathLine = (stepped: Walk): string =>
-  `${String(stepped.seq ?? '').padStart(4)}  ${stepped.event.type.padEnd(19)} ${pathStates(stepped).join(' → ')}`;
+  `${String(stepped.seq ?? '').padStart(4)}  ${stepped.event.type.padEnd(19)} ` +
+  `${pathStates(stepped).join(' → ')}`;
 
 const checksText = (count: number): Safe => {
   if (count === 0) return safe`No state hash is recorded up to there, so nothing was compared.`;
@@ -100,14 +115,19 @@ const checksText = (count: number): Safe => {
     : safe`${count} recorded state hashes compared, all equal.`;
 };
 
-/** Prints the path and the result of the replay. Returns the exit code: a failure if a recorded state hash differs. */
+/**
+ * Prints the path and the result of the replay. Returns the exit code: a failure if a recorded
+ * state hash differs.
+ */
 export const printReplay = <M extends MachineTypes>(
   lines: readonly Safe[],
   folded: StoredReplay<M>,
 ): number => {
   writeOut(joinSafe(lines.map((line) => safe`${line}\n`)));
   const torn =
-    folded.tornBytes > 0 ? safe` ${folded.tornBytes} bytes of an incomplete last line are ignored.` : safe``;
+    folded.tornBytes > 0
+      ? safe` ${folded.tornBytes} bytes of an incomplete last line are ignored.`
+      : safe``;
   writeError(
     safe`${folded.seq} entries folded, nothing performed; ends in ${makeSafe(folded.state.name)}.${torn}\n`,
   );
@@ -130,7 +150,8 @@ type TornTail = NonNullable<OpenJournal['tornTail']>;
 
 /** What was done with the unfinished last line of a journal. */
 export const tornSentence = ({ bytes, keptAs }: TornTail): string =>
-  `The last ${bytes} bytes of the journal were incomplete after a crash. They were moved to ${keptAs}.`;
+  `The last ${bytes} bytes of the journal were incomplete after a crash. They were moved to ` +
+  `${keptAs}.`;
 
 /** The same as a warning. */
 export const tornText = (tornTail: TornTail): Safe => warningText(tornSentence(tornTail));

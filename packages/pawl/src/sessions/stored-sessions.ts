@@ -35,18 +35,28 @@ export const allSessions = async (): Promise<readonly SessionInfo[]> => {
 
 /** The sessions of the agent that a user has started, newest first: no tasks. */
 export const userSessions = async (): Promise<readonly SessionInfo[]> =>
-  (await allSessions()).filter(({ kind, startedBy }) => kind === 'agent' && startedBy === undefined);
+  (await allSessions()).filter(
+    ({ kind, startedBy }) => kind === 'agent' && startedBy === undefined,
+  );
 
-const unreadableText = ({ sessionId, title }: SessionInfo, older: SessionInfo | undefined): string => {
+const unreadableText = (
+  { sessionId, title }: SessionInfo,
+  older: SessionInfo | undefined,
+): string => {
   const path = journalPath(stateFolder(process.env), sessionId);
-  const otherwise = older === undefined ? '' : `, or go on with an older one: --resume ${older.sessionId}`;
+  const otherwise =
+    older === undefined ? '' : `, or go on with an older one: --resume ${older.sessionId}`;
   return (
-    `The session ${sessionId} can't be gone on with ${title}, and may be the last one of this folder. ` +
+    `The session ${sessionId} can't be gone on with ${title}, and may be the last one of ` +
+    'this folder. ' +
     `Restore ${path} from a backup. If it is not the one that you mean, move it away${otherwise}.`
   );
 };
 
-/** Tasks are gone on with by the session that started them, and sessions from elsewhere only by their id. */
+/**
+ * Tasks are gone on with by the session that started them, and sessions from elsewhere only by
+ * their id.
+ */
 const isCandidate = (info: SessionInfo, kind: SessionInfo['kind'], workspace: string): boolean =>
   info.kind === kind &&
   info.workspace === workspace &&
@@ -54,10 +64,13 @@ const isCandidate = (info: SessionInfo, kind: SessionInfo['kind'], workspace: st
   info.isForeign === undefined;
 
 /**
- * The id of the last session of a folder; null if there is none. Throws a `Stop` if the header of a newer session can't be
- * read: it may be the one that the user means.
+ * The id of the last session of a folder; null if there is none. Throws a `Stop` if the header of a
+ * newer session can't be read: it may be the one that the user means.
  */
-export const lastSession = async (kind: SessionInfo['kind'], workspace: string): Promise<string | null> => {
+export const lastSession = async (
+  kind: SessionInfo['kind'],
+  workspace: string,
+): Promise<string | null> => {
   const all = await allSessions();
   for (const info of all) {
     if (info.unreadable !== undefined && info.isForeign === undefined) {
@@ -71,8 +84,8 @@ export const lastSession = async (kind: SessionInfo['kind'], workspace: string):
 
 /** The newest session of a folder that came from elsewhere; null if there is none. */
 export const lastForeign = async (workspace: string): Promise<string | null> =>
-  (await userSessions()).find((info) => info.workspace === workspace && info.isForeign === true)?.sessionId ??
-  null;
+  (await userSessions()).find((info) => info.workspace === workspace && info.isForeign === true)
+    ?.sessionId ?? null;
 
 /** Finds a session by its id or a unique prefix of it. Throws a `Stop` if none or several match. */
 export const findInfo = async (prefix: string): Promise<SessionInfo> => {
@@ -95,16 +108,22 @@ export const findInfo = async (prefix: string): Promise<SessionInfo> => {
 };
 
 /** Finds a session's full id; see `findInfo`. */
-export const findSession = async (prefix: string): Promise<string> => (await findInfo(prefix)).sessionId;
+export const findSession = async (prefix: string): Promise<string> =>
+  (await findInfo(prefix)).sessionId;
 
-/** Copies a session up to line `seq` of its journal. Returns the copy's id, which sorts after the original's. */
+/**
+ * Copies a session up to line `seq` of its journal. Returns the copy's id, which sorts after the
+ * original's.
+ */
 export const forkStored = async (sessionId: string, seq: number): Promise<string> => {
   const forkId = `${sessionId.slice(0, 100)}-${randomBytes(2).toString('hex')}`;
   await storedJournals().fork(sessionId, seq, forkId, Date.now());
   return forkId;
 };
 
-/** Folds a stored journal up to entry `at`. Throws if it is damaged before that, or ends before it. */
+/**
+ * Folds a stored journal up to entry `at`. Throws if it is damaged before that, or ends before it.
+ */
 export const foldStoredBy = async <M extends MachineTypes>(
   store: InspectableStore<M>,
   sessionId: string,
@@ -115,7 +134,11 @@ export const foldStoredBy = async <M extends MachineTypes>(
   const folded = await store.replay(sessionId, limits);
   if (folded.damage !== null && (at === undefined || folded.seq < at)) throw folded.damage;
   if (at !== undefined && folded.seq < at) {
-    throw new Stop(exitCodes.usage, 'usage', `--at ${at} is after the end: the last entry is ${folded.seq}.`);
+    throw new Stop(
+      exitCodes.usage,
+      'usage',
+      `--at ${at} is after the end: the last entry is ${folded.seq}.`,
+    );
   }
   return folded;
 };
@@ -164,11 +187,15 @@ export const chooseSession = async (flags: RunFlags): Promise<RunFlags> => {
   }
   const answer = await askLine(safe`Which one? `);
   const info = sessions[Number(answer) - 1];
-  if (info === undefined) throw usageStop(`'${answer}' is not a number from 1 to ${sessions.length}.`);
+  if (info === undefined)
+    throw usageStop(`'${answer}' is not a number from 1 to ${sessions.length}.`);
   return { ...flags, resume: info.sessionId };
 };
 
-/** Makes the state folder if it is missing, private to the user. Throws a `Stop` if it can't be written. */
+/**
+ * Makes the state folder if it is missing, private to the user. Throws a `Stop` if it can't be
+ * written.
+ */
 export const openStateFolder = (environment: NodeJS.ProcessEnv): string => {
   const folder = stateFolder(environment);
   try {
@@ -182,8 +209,8 @@ export const openStateFolder = (environment: NodeJS.ProcessEnv): string => {
 };
 
 /**
- * Throws a `Stop` if somebody else can put sessions there: who opens one goes on with what was pending in it. A folder that
- * is not there yet is going to be private.
+ * Throws a `Stop` if somebody else can put sessions there: who opens one goes on with what was
+ * pending in it. A folder that is not there yet is going to be private.
  */
 const refuseShared = (folder: string): void => {
   const status = statSync(folder, { throwIfNoEntry: false });
@@ -203,12 +230,16 @@ const refuseShared = (folder: string): void => {
   throw new Stop(
     exitCodes.configuration,
     'configuration',
-    `Pawl does not use ${folder}, since ${why[0]}: they could put sessions there that go on in your name. ` +
+    `Pawl does not use ${folder}, since ${why[0]}: they could put sessions there that go on ` +
+      'in your name. ' +
       `If all in it is yours: ${why[1]}. Or set XDG_STATE_HOME to a folder of your own.`,
   );
 };
 
-/** The real reason why a folder can't be made. Node may report ENOENT, so the nearest existing parent is tried. */
+/**
+ * The real reason why a folder can't be made. Node may report ENOENT, so the nearest existing
+ * parent is tried.
+ */
 const explainUnwritable = (folder: string, error: unknown): string => {
   let above = folder;
   while (!existsSync(above) && above !== dirname(above)) above = dirname(above);

@@ -14,10 +14,16 @@ type TelemetryFlags = {
 
 const isSet = (value: string | undefined): boolean => (value?.trim() ?? '') !== '';
 
-/** OpenTelemetry's names for OTLP over HTTP; both are sent as JSON, which collectors take at the same address. */
+/**
+ * OpenTelemetry's names for OTLP over HTTP; both are sent as JSON, which collectors take at the
+ * same address.
+ */
 const PROTOCOLS: ReadonlySet<string> = new Set(['http/json', 'http/protobuf']);
 
-/** Why nothing is sent to a collector that the variables of OpenTelemetry name; null if spans are sent. */
+/**
+ * Why nothing is sent to a collector that the variables of OpenTelemetry name; null if spans are
+ * sent.
+ */
 const protocolFault = (environment: ProcessEnvironment): string | null => {
   const name = isSet(environment.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL)
     ? 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL'
@@ -25,21 +31,33 @@ const protocolFault = (environment: ProcessEnvironment): string | null => {
   const protocol = environment[name]?.trim() ?? '';
   return protocol === '' || PROTOCOLS.has(protocol)
     ? null
-    : `telemetry: nothing is sent, since ${name} is ${protocol} and Pawl sends JSON over HTTP. Set it to http/json, and the endpoint to the collector's port for HTTP (4318 is usual)`;
+    : `telemetry: nothing is sent, since ${name} is ${protocol} and Pawl sends JSON over HTTP. ` +
+        `Set it to http/json, and the endpoint to the collector's port for HTTP (4318 is usual)`;
 };
 
-/** A collector, by the setting or by the variables of OpenTelemetry; undefined if nobody names one. */
+/**
+ * A collector, by the setting or by the variables of OpenTelemetry; undefined if nobody names one.
+ */
 const findCollector = (
   { telemetry = 'auto', telemetryEndpoint }: TelemetryFlags,
   environment: ProcessEnvironment,
 ): Pick<ExportOptions, 'endpoint'> | undefined => {
-  if (telemetry === 'off' || environment.OTEL_SDK_DISABLED?.toLowerCase() === 'true') return undefined;
+  if (telemetry === 'off' || environment.OTEL_SDK_DISABLED?.toLowerCase() === 'true')
+    return undefined;
   if (isSet(telemetryEndpoint)) return { endpoint: telemetryEndpoint ?? null };
-  const named = [environment.OTEL_EXPORTER_OTLP_ENDPOINT, environment.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT];
-  return environment.OTEL_TRACES_EXPORTER !== 'none' && named.some(isSet) ? { endpoint: null } : undefined;
+  const named = [
+    environment.OTEL_EXPORTER_OTLP_ENDPOINT,
+    environment.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT,
+  ];
+  return environment.OTEL_TRACES_EXPORTER !== 'none' && named.some(isSet)
+    ? { endpoint: null }
+    : undefined;
 };
 
-/** The watcher of a session, which also makes spans if the user wants them; `attend` connects them with it. */
+/**
+ * The watcher of a session, which also makes spans if the user wants them; `attend` connects them
+ * with it.
+ */
 type Watching = {
   readonly watcher: { readonly watcher?: Watcher };
   attend(session: Session): void;

@@ -1,4 +1,7 @@
-/** What a typed line means: a slash command, a shell command, or a message with the skills and pictures that it names. */
+/**
+ * What a typed line means: a slash command, a shell command, or a message with the skills and
+ * pictures that it names.
+ */
 
 import { realpath } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -36,7 +39,11 @@ export const slashCommands = [
   ['help', '', 'show this list'],
   ['model', '[NAME]', 'choose the model for the next calls'],
   ['effort', '[LEVEL]', 'how much the model should think: auto, low, medium or high'],
-  ['compact', '[WHAT]', 'summarise the conversation to free context; WHAT says what the summary must keep'],
+  [
+    'compact',
+    '[WHAT]',
+    'summarise the conversation to free context; WHAT says what the summary must keep',
+  ],
   ['cost', '', 'tokens and cost of this session'],
   [
     'budget',
@@ -46,7 +53,11 @@ export const slashCommands = [
   ['resume', '[ID]', 'continue another session of this folder'],
   ['fork', '[SEQ]', 'continue in a copy of this session, from now or from a line of its journal'],
   ['clear', '', 'start a new session; this one is kept'],
-  ['preset', '[NAME]', 'what the agent may do without asking in this session: plan, careful, auto or ci'],
+  [
+    'preset',
+    '[NAME]',
+    'what the agent may do without asking in this session: plan, careful, auto or ci',
+  ],
   ['permissions', '[revoke N]', 'show the rules and your permissions; revoke takes one back'],
   [
     'jobs',
@@ -72,15 +83,16 @@ export type CommandName = Exclude<(typeof slashCommands)[number][0], 'later'>;
 /** Names that no skill or command of the user can have. */
 export const builtInNames: readonly string[] = [...slashCommands.map(([name]) => name), 'exit'];
 
-export const slashHelp: readonly (readonly [string, string])[] = slashCommands.map(([name, words, about]) => [
-  `/${name} ${words}`.trim(),
-  about,
-]);
+export const slashHelp: readonly (readonly [string, string])[] = slashCommands.map(
+  ([name, words, about]) => [`/${name} ${words}`.trim(), about],
+);
 
 /** Command names with descriptions, for completion. */
-export const commandChoices: readonly { readonly text: string; readonly about: string }[] = slashCommands.map(
-  ([name, words, about]) => ({ text: name, about: words === '' ? about : `${words}  ${about}` }),
-);
+export const commandChoices: readonly { readonly text: string; readonly about: string }[] =
+  slashCommands.map(([name, words, about]) => ({
+    text: name,
+    about: words === '' ? about : `${words}  ${about}`,
+  }));
 
 export const keyHelp: readonly (readonly [string, string])[] = [
   ['Enter', 'send; during a turn: with the next tool results'],
@@ -104,7 +116,9 @@ const noCommand = (name: string, prompts: readonly string[]): TypedInput => {
   const close = nearestWord(name, [...slashCommands.map(([known]) => known), ...prompts]);
   if (close !== undefined)
     return refused(`There is no /${name}. Did you mean /${close}? /help lists them all.`);
-  return refused(`There is no /${name}. There are ${slashHelp.map(([usage]) => usage).join(', ')}.`);
+  return refused(
+    `There is no /${name}. There are ${slashHelp.map(([usage]) => usage).join(', ')}.`,
+  );
 };
 
 const readCommand = (written: string, words: string, prompts: readonly string[]): TypedInput => {
@@ -124,7 +138,10 @@ const readCommand = (written: string, words: string, prompts: readonly string[])
   return { kind: 'command', name, words };
 };
 
-/** Words that run a command when they stand alone in a line: as a message they would only cost a reply. */
+/**
+ * Words that run a command when they stand alone in a line: as a message they would only cost a
+ * reply.
+ */
 const SINGLE_WORDS: Readonly<Record<string, CommandName>> = {
   '?': 'help',
   help: 'help',
@@ -133,8 +150,9 @@ const SINGLE_WORDS: Readonly<Record<string, CommandName>> = {
 };
 
 /**
- * Parses a submitted line. `/word` is a command for the terminal; a path like /etc/hosts is text. `prompts`: names of
- * skills and commands of the user, whose lines are messages that are expanded when they are sent.
+ * Parses a submitted line. `/word` is a command for the terminal; a path like /etc/hosts is text.
+ * `prompts`: names of skills and commands of the user, whose lines are messages that are expanded
+ * when they are sent.
  */
 export const readTypedInput = (
   typed: string,
@@ -158,9 +176,14 @@ export const readTypedInput = (
   return readCommand(name, (command[2] ?? '').trim(), prompts);
 };
 
-/** The skills and commands of a session: what the model is told of them, and what the user can name. */
+/**
+ * The skills and commands of a session: what the model is told of them, and what the user can name.
+ */
 
-/** `fault`: why a skill could not be read. The message then says so, and nothing that was typed is lost. */
+/**
+ * `fault`: why a skill could not be read. The message then says so, and nothing that was typed is
+ * lost.
+ */
 export type ExpandedText = { readonly text: string; readonly fault: string | null };
 
 export type SessionPrompts = {
@@ -174,7 +197,10 @@ export type SessionPrompts = {
   mentions(): readonly Choice[];
   /** Whether `expand` may change this text. */
   expands(typed: string): boolean;
-  /** The message for a typed text: for `/NAME WORDS` the line, and below it the text of the skill or command. */
+  /**
+   * The message for a typed text: for `/NAME WORDS` the line, and below it the text of the skill or
+   * command.
+   */
   expand(typed: string): Promise<ExpandedText>;
 };
 
@@ -218,7 +244,9 @@ const expandWith =
   ({ files }: PromptFiles): SessionPrompts['expand'] =>
   async (typed) => {
     const [, name = '', words = ''] = PROMPT_LINE.exec(typed.trim()) ?? [];
-    const promptFile = builtInNames.includes(name) ? undefined : files.find((file) => file.name === name);
+    const promptFile = builtInNames.includes(name)
+      ? undefined
+      : files.find((file) => file.name === name);
     if (promptFile === undefined) return { text: typed, fault: null };
     const { readPromptBlock } = await import('@pawl/agent/extensions/skills/read-skill');
     const block = await readPromptBlock(promptFile, words.trim());
@@ -234,17 +262,21 @@ export type SessionPromptsOptions = {
   readonly warn: (text: string) => void;
 };
 
-export const openSessionPrompts = async (options: SessionPromptsOptions): Promise<SessionPrompts> => {
+export const openSessionPrompts = async (
+  options: SessionPromptsOptions,
+): Promise<SessionPrompts> => {
   const { workspace, flags, isResumed, warn } = options;
   const sources = promptSources(workspace, flags);
-  // Most folders have none: nothing is loaded then. The tools of a resumed session were settled when it began.
+  // Most folders have none: nothing is loaded then. The tools of a resumed session were settled
+  // when it began.
   if (promptPlaces(sources).length === 0 && !isResumed) return NO_PROMPTS;
-  const [{ loadPromptFiles }, { faultText }, { offerSkills }, { createSkillTool }] = await Promise.all([
-    import('@pawl/agent/extensions/skills/load-skills'),
-    import('@pawl/agent/extensions/skills/prompt-file'),
-    import('@pawl/agent/extensions/skills/load-skills'),
-    import('@pawl/agent/extensions/skill-tool'),
-  ]);
+  const [{ loadPromptFiles }, { faultText }, { offerSkills }, { createSkillTool }] =
+    await Promise.all([
+      import('@pawl/agent/extensions/skills/load-skills'),
+      import('@pawl/agent/extensions/skills/prompt-file'),
+      import('@pawl/agent/extensions/skills/load-skills'),
+      import('@pawl/agent/extensions/skill-tool'),
+    ]);
   const loaded = await loadPromptFiles(sources, builtInNames);
   warnOfFaults(loaded.faults, faultText, warn);
   const { skills, section, warning } = offerSkills(loaded.files);
@@ -266,8 +298,8 @@ export const openSessionPrompts = async (options: SessionPromptsOptions): Promis
 };
 
 /**
- * Pictures that a text mentions as `@shot.png` or `@"my shot.png"`. They are sent with the text, also when the text is
- * sent again. A missing picture does not stop the text.
+ * Pictures that a text mentions as `@shot.png` or `@"my shot.png"`. They are sent with the text,
+ * also when the text is sent again. A missing picture does not stop the text.
  */
 
 const PICTURE_MENTION =
@@ -312,7 +344,9 @@ export const storePictures = async (
   keep: (bytes: Uint8Array) => Promise<Image>,
 ): Promise<Pictures> => {
   const keepNamed = async (name: string): Promise<Pictures> => {
-    const stored = await attempt(async () => keep(await readPicture(path.resolve(workspace, name))));
+    const stored = await attempt(async () =>
+      keep(await readPicture(path.resolve(workspace, name))),
+    );
     return stored.kind === 'done'
       ? { images: [stored.value], faults: [] }
       : { images: [], faults: [`${name} is not sent: ${stored.fault.message}`] };
@@ -325,8 +359,8 @@ export const storePictures = async (
 };
 
 /**
- * The pictures for a text of this session. Never rejects. A picture that the current model can't see is still sent, since
- * a later model may be able to.
+ * The pictures for a text of this session. Never rejects. A picture that the current model can't
+ * see is still sent, since a later model may be able to.
  */
 export const attachPictures = async (
   names: readonly string[],
@@ -336,12 +370,17 @@ export const attachPictures = async (
   const pictures = await storePictures(names, workspace, session.keepPicture);
   if (pictures.images.length === 0) return pictures;
   const model = await attempt(session.model);
-  const withFault = (fault: string): Pictures => ({ ...pictures, faults: [...pictures.faults, fault] });
+  const withFault = (fault: string): Pictures => ({
+    ...pictures,
+    faults: [...pictures.faults, fault],
+  });
   if (model.kind === 'fault')
     return withFault(`It is unknown whether the model gets the pictures: ${model.fault.message}`);
   const why = imagesFault(model.value);
   if (why === null) return pictures;
   const advice =
-    model.value.facts.images === undefined ? ' If it accepts pictures, start with --pictures yes.' : '';
+    model.value.facts.images === undefined
+      ? ' If it accepts pictures, start with --pictures yes.'
+      : '';
   return withFault(`The model does not get the pictures: ${why}.${advice}`);
 };

@@ -6,7 +6,12 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import { type HookDeclaration, readHookTable } from '@pawl/agent/extensions/hooks/hook-config';
 import { type McpServer, readMcpTable } from '@pawl/agent/extensions/mcp/server-config';
-import { DEFAULT_MODEL, defaultProvider, keyVariables, providers } from '@pawl/agent/models/provider-table';
+import {
+  DEFAULT_MODEL,
+  defaultProvider,
+  keyVariables,
+  providers,
+} from '@pawl/agent/models/provider-table';
 import { configFolder, type ProcessEnvironment } from '@pawl/agent/platform/environment';
 import { isWithin, readRegular, readRegularSync } from '@pawl/agent/platform/files';
 import { isOfOtherUser, repositoryFolders } from '@pawl/agent/platform/repository-folders';
@@ -58,10 +63,14 @@ const flagValues = (flags: Flags): readonly SourceValue[] =>
     const flag = flagName(setting);
     const value = flags[flagAttribute(setting)];
     if (flag === null || value === undefined) return [];
-    return [{ setting, value: value as Value, origin: { layer: 'flag', flag } }]; // the parser returns text or a boolean
+    // the parser returns text or a boolean
+    return [{ setting, value: value as Value, origin: { layer: 'flag', flag } }];
   });
 
-/** Keys that a profile sets. A profile flag overrides the user's file and variables, but not the project's file. */
+/**
+ * Keys that a profile sets. A profile flag overrides the user's file and variables, but not the
+ * project's file.
+ */
 const profiled = /^(max_|retry_|hooks$|formatter$|auto_commit$)/;
 
 const withProfile = (layers: Layers, flags: Flags): Layers => {
@@ -125,10 +134,15 @@ export const providerVariables = (
 };
 
 /** The variables that hold API keys. */
-export const keysIn = (variables: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
+export const keysIn = (
+  variables: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(variables).filter(([name]) => keyVariables.includes(name)));
 
-/** A setting in the form of a flag. `false` is left out like a missing flag, except for `auto_commit`, which has `--no-`. */
+/**
+ * A setting in the form of a flag. `false` is left out like a missing flag, except for
+ * `auto_commit`, which has `--no-`.
+ */
 const asFlag = ({ setting, value }: Resolved): readonly (readonly [string, unknown])[] => {
   if (value === null) return [];
   const name = flagAttribute(setting);
@@ -165,7 +179,10 @@ export const withConfig = async <F extends Flags>(
     throw new Stop(
       exitCodes.configuration,
       'configuration',
-      ['The configuration is faulty.', ...faults.map(({ where, text }) => `${where}: ${text}`)].join('\n'),
+      [
+        'The configuration is faulty.',
+        ...faults.map(({ where, text }) => `${where}: ${text}`),
+      ].join('\n'),
     );
   for (const { key, value, origin, why } of refusedByProject(resolved)) {
     const where = origin.layer === 'project' ? `${origin.file}:${origin.line}` : '';
@@ -181,7 +198,8 @@ export const withConfig = async <F extends Flags>(
   const filled = Object.fromEntries(open.flatMap(asFlag));
   const variables = providerVariables(resolved, process.env);
   const tables = { writtenRules: rules, mcpServers, userHooks, projectHooks };
-  return { ...filled, ...typedFlags, variables, ...tables } as F & Configured; // each added attribute has the name and form of a flag
+  // each added attribute has the name and form of a flag
+  return { ...filled, ...typedFlags, variables, ...tables } as F & Configured;
 };
 
 /** Resolves a setting: its value, the source that won, the sources that were overruled. */
@@ -191,7 +209,11 @@ export type Origin =
   | { readonly layer: 'environment'; readonly variable: string }
   | { readonly layer: 'flag'; readonly flag: string };
 
-export type SourceValue = { readonly setting: Setting; readonly value: Value; readonly origin: Origin };
+export type SourceValue = {
+  readonly setting: Setting;
+  readonly value: Value;
+  readonly origin: Origin;
+};
 
 export type Overruled = { readonly value: Value; readonly origin: Origin; readonly why: string };
 
@@ -218,7 +240,8 @@ const isAmong = (some: string, all: string): boolean =>
 const compareStrictness = ({ kind }: Setting, one: Value, other: Value | null): number => {
   if (other === null) return -1;
   if (kind.type === 'hosts') return isAmong(String(one), String(other)) ? 0 : 1;
-  if (kind.type === 'words') return kind.words.indexOf(String(one)) - kind.words.indexOf(String(other));
+  if (kind.type === 'words')
+    return kind.words.indexOf(String(one)) - kind.words.indexOf(String(other));
   return Number(one) - Number(other);
 };
 
@@ -287,13 +310,18 @@ const resolveOne = (setting: Setting, layers: Layers, builtInModel: string): Res
     list.filter((sourceValue) => sourceValue.setting.key === setting.key);
   for (const sourceValue of valuesIn(user)) take(sourceValue, 'another file comes later');
   for (const sourceValue of valuesIn(project)) {
-    const current = (now as Winner | null)?.value ?? null; // `take` assigns it, which the compiler does not see
+    // `take` assigns it, which the compiler does not see
+    const current = (now as Winner | null)?.value ?? null;
     const why = refusal(setting, sourceValue.value, current, builtInModel);
     if (why === null)
-      take(sourceValue, setting.project === 'raise' ? 'the project raises it' : 'the project is stricter');
+      take(
+        sourceValue,
+        setting.project === 'raise' ? 'the project raises it' : 'the project is stricter',
+      );
     else overruled.push({ value: sourceValue.value, origin: sourceValue.origin, why });
   }
-  for (const sourceValue of valuesIn(environment)) take(sourceValue, 'the environment wins over files');
+  for (const sourceValue of valuesIn(environment))
+    take(sourceValue, 'the environment wins over files');
   for (const sourceValue of valuesIn(flags)) take(sourceValue, 'flags win');
   const winner = now as Winner | null; // the same
   return { setting, value: winner?.value ?? null, origin: winner?.origin ?? null, overruled };
@@ -303,7 +331,10 @@ const resolveOne = (setting: Setting, layers: Layers, builtInModel: string): Res
 export const resolve = (layers: Layers, builtInModel: string): readonly Resolved[] =>
   settings.map((setting) => resolveOne(setting, layers, builtInModel));
 
-/** Values that a project may never set. The user is told about them, but not about values that a stricter one overrules. */
+/**
+ * Values that a project may never set. The user is told about them, but not about values that a
+ * stricter one overrules.
+ */
 export const refusedByProject = (
   resolved: readonly Resolved[],
 ): readonly (Overruled & { readonly key: string })[] =>
@@ -314,7 +345,10 @@ export const refusedByProject = (
       .map((one) => ({ ...one, key: setting.key })),
   );
 
-/** Finds and reads the files and variables with settings. Loads the TOML parser only if there is a file. */
+/**
+ * Finds and reads the files and variables with settings. Loads the TOML parser only if there is a
+ * file.
+ */
 
 /** `where`: a file and its line, or a variable. */
 type PlacedFault = { readonly where: string; readonly text: string };
@@ -345,13 +379,18 @@ export const CONFIG_BYTES_MAX = 16 * 1024;
 export const userFile = (environment: ProcessEnvironment): string =>
   path.join(configFolder(environment), 'config.toml');
 
-/** Configuration files from the repository's root down to the workspace, without files of other users. */
+/**
+ * Configuration files from the repository's root down to the workspace, without files of other
+ * users.
+ */
 const projectFiles = (workspace: string): readonly string[] =>
   repositoryFolders(workspace)
     .folders.map((folder) => path.join(folder, '.pawl'))
     .filter((folder) => !isOfOtherUser(folder, workspace))
     .map((folder) => path.join(folder, 'config.toml'))
-    .filter((file) => path.dirname(path.dirname(file)) === workspace || !isOfOtherUser(file, workspace))
+    .filter(
+      (file) => path.dirname(path.dirname(file)) === workspace || !isOfOtherUser(file, workspace),
+    )
     .reverse();
 
 /** Whether the project has a file of its own, which may hold hooks. */
@@ -393,9 +432,13 @@ const NO_FILE = {
   there: false,
 } satisfies ConfigFile;
 
-/** A project's file must be in the project, as `.mcp.json` must: what a link leads to elsewhere is not the project's. */
+/**
+ * A project's file must be in the project, as `.mcp.json` must: what a link leads to elsewhere is
+ * not the project's.
+ */
 const leadsOut = async (file: string, workspace: string): Promise<boolean> => {
-  const real = await realpath(file).catch(() => null); // it is not there, or can't be read: that is said elsewhere
+  // it is not there, or can't be read: that is said elsewhere
+  const real = await realpath(file).catch(() => null);
   return real !== null && !isWithin(real, repositoryFolders(workspace).folders.at(-1) ?? workspace);
 };
 
@@ -403,7 +446,9 @@ const leadsOut = async (file: string, workspace: string): Promise<boolean> => {
 const readFile = async (file: string, project: string | null): Promise<ConfigFile> => {
   const read = await readContent(file);
   const isOutside = read.kind === 'text' && project !== null && (await leadsOut(file, project));
-  const content: FileContent = isOutside ? { kind: 'unusable', why: 'it leads out of the project' } : read;
+  const content: FileContent = isOutside
+    ? { kind: 'unusable', why: 'it leads out of the project' }
+    : read;
   const layer = project === null ? 'user' : 'project';
   if (content.kind === 'absent') return NO_FILE;
   if (content.kind === 'unusable')
@@ -413,8 +458,9 @@ const readFile = async (file: string, project: string | null): Promise<ConfigFil
       there: true,
     };
   const { parse } = await import('smol-toml');
-  const { values, rules, mcpServers, hooks, faults }: ParsedConfig = parseConfig(content.text, (text) =>
-    parse(text),
+  const { values, rules, mcpServers, hooks, faults }: ParsedConfig = parseConfig(
+    content.text,
+    (text) => parse(text),
   );
   const sourceValues = values.map(({ setting, value, line }) => ({
     setting,
@@ -422,8 +468,17 @@ const readFile = async (file: string, project: string | null): Promise<ConfigFil
     origin: { layer, file, line } satisfies Origin,
   }));
   const place = ({ line, text }: LineFault): PlacedFault => ({ where: `${file}:${line}`, text });
-  const placed = rules.map(({ line, ...rule }): WrittenRule => ({ ...rule, origin: `${file}:${line}` }));
-  return { values: sourceValues, rules: placed, mcpServers, hooks, faults: faults.map(place), there: true };
+  const placed = rules.map(
+    ({ line, ...rule }): WrittenRule => ({ ...rule, origin: `${file}:${line}` }),
+  );
+  return {
+    values: sourceValues,
+    rules: placed,
+    mcpServers,
+    hooks,
+    faults: faults.map(place),
+    there: true,
+  };
 };
 
 /** Reads Pawl's own variables. Those of providers are read together with the keys. */
@@ -458,8 +513,14 @@ const nearestHooks = (hooks: readonly ProjectHook[]): readonly ProjectHook[] => 
   ...new Map(hooks.map((hook) => [hook.declaration.name, hook])).values(),
 ];
 
-/** Loads all layers except flags. Faulty content becomes a fault, never a rejection. `workspace`: a real path. */
-export const loadConfig = async (workspace: string, environment: ProcessEnvironment): Promise<Loaded> => {
+/**
+ * Loads all layers except flags. Faulty content becomes a fault, never a rejection. `workspace`: a
+ * real path.
+ */
+export const loadConfig = async (
+  workspace: string,
+  environment: ProcessEnvironment,
+): Promise<Loaded> => {
   const mine = userFile(environment);
   const projects = projectFiles(workspace).filter((file) => file !== mine);
   const [user, ...project] = await Promise.all([
@@ -498,7 +559,11 @@ export const loadConfig = async (workspace: string, environment: ProcessEnvironm
 type LineFault = { readonly line: number; readonly text: string };
 
 type ParsedConfig = {
-  readonly values: readonly { readonly setting: Setting; readonly value: Value; readonly line: number }[];
+  readonly values: readonly {
+    readonly setting: Setting;
+    readonly value: Value;
+    readonly line: number;
+  }[];
   readonly rules: readonly ReadRule[];
   readonly mcpServers: readonly McpServer[];
   readonly hooks: readonly HookDeclaration[];
@@ -520,7 +585,8 @@ const NAME_MAX = 60;
 /** Faults to show. Further ones are counted. */
 const FAULTS_MAX = 10;
 
-const shorten = (key: string): string => (key.length > NAME_MAX ? `${key.slice(0, NAME_MAX)}…` : key);
+const shorten = (key: string): string =>
+  key.length > NAME_MAX ? `${key.slice(0, NAME_MAX)}…` : key;
 
 const unknownKey = (key: string): string => {
   const name = key.split('.').at(-1) ?? key;
@@ -528,7 +594,11 @@ const unknownKey = (key: string): string => {
   const close = key.length > NAME_MAX ? undefined : nearestWord(key, names);
   if (close !== undefined) return `there is no setting ${key}. Did you mean ${close}?`;
   if (/key|token|secret|password|credential/i.test(name)) {
-    return `${shorten(key)} is no setting: keys do not belong into a file that is copied and shown. Set the variable of the provider, for example ${defaultProvider.keyVariables[0]}, or name a file in your own config.toml: providers.${defaultProvider.name}.api_key_file.`;
+    return (
+      `${shorten(key)} is no setting: keys do not belong into a file that is copied and shown. ` +
+      `Set the variable of the provider, for example ${defaultProvider.keyVariables[0]}, or ` +
+      `name a file in your own config.toml: providers.${defaultProvider.name}.api_key_file.`
+    );
   }
   return `there is no setting ${shorten(key)}. pawl config lists them.`;
 };
@@ -545,12 +615,19 @@ const flatten = (table: ParsedTable, above: readonly string[] = []): readonly Fo
     return isTable(raw) && tables.has(key) ? flatten(raw, keys) : [{ key, keys, raw }];
   });
 
-/** Only the first line of the parser's message. The lines below quote the file, which may contain a secret. */
+/**
+ * Only the first line of the parser's message. The lines below quote the file, which may contain a
+ * secret.
+ */
 const syntaxFault = (error: unknown): LineFault => {
-  const line = error instanceof Error && 'line' in error && typeof error.line === 'number' ? error.line : 1;
+  const line =
+    error instanceof Error && 'line' in error && typeof error.line === 'number' ? error.line : 1;
   const why = (error instanceof Error ? error.message : String(error)).split('\n')[0] ?? '';
   const text = why.replace(/^Invalid TOML document: /, '');
-  return { line, text: `this is no TOML: ${text}. A line reads: name = "text", name = 1 or name = true.` };
+  return {
+    line,
+    text: `this is no TOML: ${text}. A line reads: name = "text", name = 1 or name = true.`,
+  };
 };
 
 type PendingFault = { readonly line: number; readonly tell: () => string };
@@ -580,19 +657,28 @@ export const parseConfig = (text: string, parse: Parse): ParsedConfig => {
   const ruled = written === undefined ? { rules: [], faults: [] } : readRules(written, lineOf);
   for (const { line, text: why } of ruled.faults) wrong.push({ line, tell: () => why });
   const connected = mcp === undefined ? { servers: [], faults: [] } : readMcpTable(mcp);
-  for (const { keys, text: why } of connected.faults) wrong.push({ line: lineOf(keys), tell: () => why });
+  for (const { keys, text: why } of connected.faults)
+    wrong.push({ line: lineOf(keys), tell: () => why });
   const hooked = hook === undefined ? { hooks: [], faults: [] } : readHookTable(hook);
-  for (const { keys, text: why } of hooked.faults) wrong.push({ line: lineOf(keys), tell: () => why });
+  for (const { keys, text: why } of hooked.faults)
+    wrong.push({ line: lineOf(keys), tell: () => why });
   for (const { key, keys, raw } of flatten(others)) {
     const line = lineOf(keys);
     const setting = settings.find((known) => known.key === key);
     if (setting === undefined) {
-      wrong.push({ line, tell: () => (tables.has(key) ? `${key} is a table: [${key}]` : unknownKey(key)) });
+      wrong.push({
+        line,
+        tell: () => (tables.has(key) ? `${key} is a table: [${key}]` : unknownKey(key)),
+      });
       continue;
     }
     const checked = checkValue(setting.kind, raw);
     if (checked.kind === 'ok') values.push({ setting, value: checked.value, line });
-    else wrong.push({ line, tell: () => `${key} ${checked.why}.${isTable(raw) ? tableAdvice(key) : ''}` });
+    else
+      wrong.push({
+        line,
+        tell: () => `${key} ${checked.why}.${isTable(raw) ? tableAdvice(key) : ''}`,
+      });
   }
   return {
     values,

@@ -1,4 +1,7 @@
-/** Connects the model that flags and environment name, and checks the workspace; for all commands that call a model. */
+/**
+ * Connects the model that flags and environment name, and checks the workspace; for all commands
+ * that call a model.
+ */
 
 import { realpathSync, statSync } from 'node:fs';
 import { type Effort, retrySettings, type Settings } from '@pawl/agent/machine/settings';
@@ -26,10 +29,14 @@ const exitOfProblem: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
 const withPictures = (model: Model, pictures: PicturesChoice): Model =>
   pictures === 'auto' ? model : { ...model, facts: { ...model.facts, images: pictures } };
 
-/** Connects the named model, or the default one. The path of a scripted model is relative to `folder`. */
+/**
+ * Connects the named model, or the default one. The path of a scripted model is relative to
+ * `folder`.
+ */
 export const connectModel = async (
   modelId: string | undefined,
-  flags: Pick<RunFlags, 'baseUrl' | 'pictures'> & Pick<Configured, 'variables' | 'reasoningSummaries'>,
+  flags: Pick<RunFlags, 'baseUrl' | 'pictures'> &
+    Pick<Configured, 'variables' | 'reasoningSummaries'>,
   folder: string,
 ): Promise<Model> => {
   const options = {
@@ -38,13 +45,17 @@ export const connectModel = async (
     ...(flags.reasoningSummaries === 'off' ? { summaries: 'off' as const } : {}),
   };
   const chosen = await chooseModel(modelId, { ...process.env, ...flags.variables }, options);
-  if (chosen.kind !== 'ok') throw new Stop(exitOfProblem[chosen.kind], 'configuration', chosen.message);
+  if (chosen.kind !== 'ok')
+    throw new Stop(exitOfProblem[chosen.kind], 'configuration', chosen.message);
   return withPictures(chosen.model, readPictures(flags));
 };
 
 const providerIn = (modelId: string): string => modelId.slice(0, modelId.indexOf('/'));
 
-/** Connects later models of a session. `--base-url` applies only to models of the first one's provider. */
+/**
+ * Connects later models of a session. `--base-url` applies only to models of the first one's
+ * provider.
+ */
 export const connectOthers =
   (first: Model, flags: Parameters<typeof connectModel>[1], folder: string, warn: Warn) =>
   async (modelId: string): Promise<Model> => {
@@ -63,7 +74,8 @@ export const realWorkspace = (folder: string): string => {
     throw new Stop(
       exitCodes.usage,
       'usage',
-      `The workspace ${folder} is not a folder. Give the folder of your project: --workspace FOLDER.`,
+      `The workspace ${folder} is not a folder. Give the folder of your project: --workspace ` +
+        'FOLDER.',
     );
   } catch (error) {
     if (error instanceof Stop) throw error;
@@ -71,12 +83,16 @@ export const realWorkspace = (folder: string): string => {
     throw new Stop(
       exitCodes.badInput,
       'badInput',
-      `The workspace ${folder} can't be opened: ${why}. Give the folder of your project: --workspace FOLDER.`,
+      `The workspace ${folder} can't be opened: ${why}. Give the folder of your project: ` +
+        '--workspace FOLDER.',
     );
   }
 };
 
-/** As `realWorkspace`, for a session: also throws a `Stop` where other programs would obey what the agent writes. */
+/**
+ * As `realWorkspace`, for a session: also throws a `Stop` where other programs would obey what the
+ * agent writes.
+ */
 export const sessionWorkspace = (folder: string): string => {
   const real = realWorkspace(folder);
   const refusal = workspaceRefusal(real, process.env);
@@ -111,9 +127,12 @@ export const warnOfEffort = ({ id, facts }: Model, effort: Effort | null, warn: 
 };
 
 export const warnOfUnknown = ({ id, facts }: Model, warn: Warn): void => {
-  if (facts.tools === 'no') warn(`The server says that ${id} can't call tools: it can only answer.`);
+  if (facts.tools === 'no')
+    warn(`The server says that ${id} can't call tools: it can only answer.`);
   if (facts.source !== null) return;
-  const [window, output] = [facts.windowTokens, facts.outputTokensMax].map((count) => groupDigits(count));
+  const [window, output] = [facts.windowTokens, facts.outputTokensMax].map((count) =>
+    groupDigits(count),
+  );
   const price = facts.prices === null ? ', and its price is unknown' : '';
   const assumed = `a window of ${window} tokens and replies of up to ${output} are assumed${price}.`;
   const provider = providerOfModel(id);

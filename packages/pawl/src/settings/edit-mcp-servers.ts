@@ -2,7 +2,8 @@
  * Adds and removes MCP servers in the text of a config.toml.
  *
  * 1. All other text stays as it is: comments, order, line ends.
- * 2. The new text is parsed. It must say what the old one said, and differ in this one server; otherwise nothing changes.
+ * 2. The new text is parsed. It must say what the old one said, and differ in this one server;
+ *    otherwise nothing changes.
  */
 
 import { isDeepStrictEqual } from 'node:util';
@@ -42,7 +43,9 @@ const splitServers = (
   return isTable(servers) ? { servers, rest: { ...others, ...rest } } : null;
 };
 
-/** Equal values. Tables of the parser have no prototype, so they equal no other objects for Node. */
+/**
+ * Equal values. Tables of the parser have no prototype, so they equal no other objects for Node.
+ */
 const isSame = (one: unknown, other: unknown): boolean => {
   if (Array.isArray(one) && Array.isArray(other))
     return one.length === other.length && one.every((value, index) => isSame(value, other[index]));
@@ -101,7 +104,10 @@ export const addServer = (
 };
 
 /** The whole lines of a statement, with a comment behind it. */
-const lineSpan = (text: string, { start, end }: TomlStatement): readonly [from: number, to: number] => {
+const lineSpan = (
+  text: string,
+  { start, end }: TomlStatement,
+): readonly [from: number, to: number] => {
   const next = text.indexOf('\n', end);
   return [text.lastIndexOf('\n', start - 1) + 1, next < 0 ? text.length : next + 1];
 };
@@ -112,14 +118,19 @@ const joinBlank = (before: string, behind: string): string => {
   return behind === '' ? before.replace(/\r?\n$/, '') : before + behind.replace(/^\r?\n/, '');
 };
 
-/** Removes what the text says about a server. Comments between its lines go with it, all others stay. */
+/**
+ * Removes what the text says about a server. Comments between its lines go with it, all others
+ * stay.
+ */
 export const removeServer = (text: string, name: string, format: TomlFormat): EditedConfig => {
   const before = parsed(text, format);
   if (before === null) return refused(NO_TOML);
   const servers = splitServers(before)?.servers ?? {};
   if (!Object.hasOwn(servers, name)) {
     const known = Object.keys(servers).join(', ');
-    return refused(`it has no MCP server ${name}. ${known === '' ? 'It has none.' : `It has ${known}.`}`);
+    return refused(
+      `it has no MCP server ${name}. ${known === '' ? 'It has none.' : `It has ${known}.`}`,
+    );
   }
   let edited = '';
   let from = 0;

@@ -21,18 +21,27 @@ const withoutAddress = providers
 /** Also a flag of `pawl ask`. */
 export const TAKE_OVER: readonly [string, string] = [
   '--take-over',
-  'open a session even if another process may have it open; that process stops before it writes again',
+  'open a session even if another process may have it open; that process stops before it ' +
+    'writes again',
 ];
 
-/** The flags of every command that runs the agent: one list for parser, help, completion and documentation. */
+/**
+ * The flags of every command that runs the agent: one list for parser, help, completion and
+ * documentation.
+ */
 export const runFlags: readonly (readonly [string, string])[] = [
   [
     '-p, --print [prompt]',
-    'run one turn without a terminal and print the result. Piped input is added to the prompt; without a prompt, or with - after it, stdin is read to its end. For a prompt that looks like a flag: -p -- PROMPT',
+    'run one turn without a terminal and print the result. Piped input is added to the ' +
+      'prompt; without a prompt, or with - after it, stdin is read to its end. For a prompt ' +
+      'that looks like a flag: -p -- PROMPT',
   ],
   settingFlag('model'),
   settingFlag('effort'),
-  ['--base-url <url>', `address of the provider, if not its usual one; required for ${withoutAddress}`],
+  [
+    '--base-url <url>',
+    `address of the provider, if not its usual one; required for ${withoutAddress}`,
+  ],
   ['--workspace <folder>', 'the folder to work in (default: this one)'],
   ['--json', 'JSON lines on stdout (docs/json-stream.schema.json)'],
   ...[
@@ -97,28 +106,40 @@ export const usageStop = (message: string): Stop => new Stop(exitCodes.usage, 'u
 export const readAmount = (flag: string, text: string, kind: 'whole' | 'any'): number => {
   const amount = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
   if (!(amount > 0) || (kind === 'whole' && !Number.isSafeInteger(amount))) {
-    throw usageStop(`${flag} needs a ${kind === 'whole' ? 'whole ' : ''}number above zero, not '${text}'.`);
+    throw usageStop(
+      `${flag} needs a ${kind === 'whole' ? 'whole ' : ''}number above zero, not '${text}'.`,
+    );
   }
   return amount;
 };
 
 export const refuseTakeOver = ({ takeOver }: { readonly takeOver?: true }): void => {
-  if (takeOver) throw usageStop('--take-over needs a session to go on with: --continue or --resume ID.');
+  if (takeOver)
+    throw usageStop('--take-over needs a session to go on with: --continue or --resume ID.');
 };
 
 /** The limits that flags set. Others keep the session's values. */
 export const readLimits = (flags: RunFlags): Partial<Limits> => ({
   ...(flags.maxUsd === undefined ? {} : { usd: readAmount('--max-usd', flags.maxUsd, 'any') }),
-  ...(flags.maxRounds === undefined ? {} : { rounds: readAmount('--max-rounds', flags.maxRounds, 'whole') }),
-  ...(flags.maxTokens === undefined ? {} : { tokens: readAmount('--max-tokens', flags.maxTokens, 'whole') }),
+  ...(flags.maxRounds === undefined
+    ? {}
+    : { rounds: readAmount('--max-rounds', flags.maxRounds, 'whole') }),
+  ...(flags.maxTokens === undefined
+    ? {}
+    : { tokens: readAmount('--max-tokens', flags.maxTokens, 'whole') }),
   ...(flags.maxMinutes === undefined
     ? {}
     : { timeMs: Math.ceil(readAmount('--max-minutes', flags.maxMinutes, 'any') * 60_000) }),
 });
 
-export const chooseWord = <Word extends string>(flag: string, text: string, words: readonly Word[]): Word => {
+export const chooseWord = <Word extends string>(
+  flag: string,
+  text: string,
+  words: readonly Word[],
+): Word => {
   const known = words.find((word) => word === text);
-  if (known === undefined) throw usageStop(`${flag} needs one of ${words.join(', ')}, not '${text}'.`);
+  if (known === undefined)
+    throw usageStop(`${flag} needs one of ${words.join(', ')}, not '${text}'.`);
   return known;
 };
 
@@ -138,10 +159,14 @@ export const readSandbox = (flags: RunFlags): SandboxLevel | null =>
       ]);
 
 export const readOnAsk = (flags: RunFlags): 'stop' | 'deny' | null =>
-  flags.onAsk === undefined ? null : chooseWord<'stop' | 'deny'>('--on-ask', flags.onAsk, ['stop', 'deny']);
+  flags.onAsk === undefined
+    ? null
+    : chooseWord<'stop' | 'deny'>('--on-ask', flags.onAsk, ['stop', 'deny']);
 
 export const readEffort = ({ effort }: Pick<RunFlags, 'effort'>): Effort | null =>
-  effort === undefined ? null : chooseWord<Effort>('--effort', effort, ['auto', 'low', 'medium', 'high']);
+  effort === undefined
+    ? null
+    : chooseWord<Effort>('--effort', effort, ['auto', 'low', 'medium', 'high']);
 
 /** Whether pictures are sent to the model; `auto`: only if it is known to accept them. */
 export type PicturesChoice = 'auto' | 'yes' | 'no';
@@ -164,13 +189,20 @@ export const readAfterTools = (
   const hooks =
     flags.hooks === undefined
       ? null
-      : chooseWord<Settings['hooks']>('--hooks', flags.hooks, ['mutating', 'mutatingOk', 'always', 'never']);
+      : chooseWord<Settings['hooks']>('--hooks', flags.hooks, [
+          'mutating',
+          'mutatingOk',
+          'always',
+          'never',
+        ]);
   const formatter =
     flags.formatter === undefined
       ? null
       : chooseWord<'on' | 'off'>('--formatter', flags.formatter, ['on', 'off']);
-  const needed = flags.autoCommit === true ? '--auto-commit' : formatter === 'on' ? '--formatter on' : null;
-  if (hooks === 'never' && needed !== null) throw usageStop(`${needed} does nothing with --hooks never.`);
+  const needed =
+    flags.autoCommit === true ? '--auto-commit' : formatter === 'on' ? '--formatter on' : null;
+  if (hooks === 'never' && needed !== null)
+    throw usageStop(`${needed} does nothing with --hooks never.`);
   return {
     ...(hooks === null ? {} : { hooks }),
     ...(formatter === null ? {} : { formatter: formatter === 'on' ? 'onChanges' : 'off' }),
@@ -181,7 +213,13 @@ export const readAfterTools = (
 export const readProfileName = (flags: RunFlags): ProfileName | null =>
   flags.profile === undefined
     ? null
-    : chooseWord<ProfileName>('--profile', flags.profile, ['minimal', 'loom', 'sketch', 'tools', 'full']);
+    : chooseWord<ProfileName>('--profile', flags.profile, [
+        'minimal',
+        'loom',
+        'sketch',
+        'tools',
+        'full',
+      ]);
 
 /** Parses a line number of a journal. `flag` is named in the error. */
 export const readSeq = (flag: string, text: string): number => readAmount(flag, text, 'whole');
@@ -226,8 +264,8 @@ export const newSessionFlags = (allFlags: RunFlags): RunFlags => {
 const modelProvider = (model: string): string => model.slice(0, model.indexOf('/'));
 
 /**
- * The flags that count for a session that is opened again: it keeps its model and effort. An address holds only for its
- * own provider.
+ * The flags that count for a session that is opened again: it keeps its model and effort. An
+ * address holds only for its own provider.
  */
 export const storedSessionFlags = (allFlags: RunFlags, recordedModel: string): RunFlags => {
   const { model, effort, profile, baseUrl, ...flags } = newSessionFlags(allFlags);

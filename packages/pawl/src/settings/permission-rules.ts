@@ -1,6 +1,6 @@
 /**
- * The table `rules` of a configuration file. A rule allows, asks or denies by the words of a command, by path, by host
- * or by the tool of an MCP server.
+ * The table `rules` of a configuration file. A rule allows, asks or denies by the words of a
+ * command, by path, by host or by the tool of an MCP server.
  *
  * A project's file may only ask and deny. Its `allow` is ignored with a warning.
  */
@@ -19,7 +19,11 @@ type ReadRules = {
 };
 
 type ParsedRule = { readonly subject: RuleSubject } | { readonly fault: string };
-type List = { readonly keys: readonly string[]; readonly decision: Decision; make(text: string): ParsedRule };
+type List = {
+  readonly keys: readonly string[];
+  readonly decision: Decision;
+  make(text: string): ParsedRule;
+};
 
 const RULES_MAX = 500;
 
@@ -30,8 +34,18 @@ const command =
   (needs?: Needs) =>
   (text: string): ParsedRule =>
     PLAIN_WORDS.test(text)
-      ? { subject: { kind: 'command', words: text.split(' '), ...(needs === undefined ? {} : { needs }) } }
-      : { fault: 'is the plain words that a command begins with, with one blank between them: "npm test"' };
+      ? {
+          subject: {
+            kind: 'command',
+            words: text.split(' '),
+            ...(needs === undefined ? {} : { needs }),
+          },
+        }
+      : {
+          fault:
+            'is the plain words that a command begins with, with one blank between them: ' +
+            '"npm test"',
+        };
 
 const path =
   (touches: 'reads' | 'anything') =>
@@ -50,7 +64,8 @@ const mcp = (text: string): ParsedRule =>
     ? { subject: { kind: 'mcp', pattern: text } }
     : {
         fault:
-          'is an MCP server, one of its tools, or the beginning of their names: "github", "github/get_issue" or "github/get_*"',
+          'is an MCP server, one of its tools, or the beginning of their names: "github", ' +
+          '"github/get_issue" or "github/get_*"',
       };
 
 const lists: readonly List[] = [
@@ -75,7 +90,10 @@ const NAMES = lists.map(({ keys }) => `rules.${keys.join('.')}`);
 
 const unknown = (name: string): string => {
   const close = nearestWord(name, NAMES);
-  return `there is no ${name}. ${close === undefined ? `There are ${NAMES.join(', ')}.` : `Did you mean ${close}?`}`;
+  return (
+    `there is no ${name}. ` +
+    `${close === undefined ? `There are ${NAMES.join(', ')}.` : `Did you mean ${close}?`}`
+  );
 };
 
 type Entry = readonly [keys: readonly string[], raw: unknown];
@@ -90,7 +108,10 @@ const ruleEntries = (table: ParsedTable): readonly Entry[] =>
   );
 
 /** Reads the table. `lineOf` expects the whole key. */
-export const readRules = (table: unknown, lineOf: (keys: readonly string[]) => number): ReadRules => {
+export const readRules = (
+  table: unknown,
+  lineOf: (keys: readonly string[]) => number,
+): ReadRules => {
   if (!isTable(table))
     return { rules: [], faults: [{ line: lineOf(['rules']), text: 'rules is a table: [rules]' }] };
   const rules: ReadRule[] = [];
@@ -103,7 +124,8 @@ export const readRules = (table: unknown, lineOf: (keys: readonly string[]) => n
     else if (!Array.isArray(raw)) faults.push({ line, text: `${name} is a list of texts: ["…"].` });
     else
       for (const text of raw) {
-        const result = typeof text === 'string' ? list.make(text) : { fault: 'is a text in quotes' };
+        const result =
+          typeof text === 'string' ? list.make(text) : { fault: 'is a text in quotes' };
         if ('fault' in result) faults.push({ line, text: `a rule of ${name} ${result.fault}.` });
         else rules.push({ ...result.subject, decision: list.decision, line });
       }
@@ -111,6 +133,9 @@ export const readRules = (table: unknown, lineOf: (keys: readonly string[]) => n
   if (rules.length <= RULES_MAX) return { rules, faults };
   return {
     rules: [],
-    faults: [...faults, { line: lineOf(['rules']), text: `there are more than ${RULES_MAX} rules.` }],
+    faults: [
+      ...faults,
+      { line: lineOf(['rules']), text: `there are more than ${RULES_MAX} rules.` },
+    ],
   };
 };

@@ -17,9 +17,10 @@ type ValueKind =
   | { readonly type: 'names' };
 
 /**
- * What a project's file may set. `no`: nothing. `free`: anything. `tighten`: only a stricter value, which is a lower
- * number, `false`, an earlier one of `words`, or fewer hosts. `raise`: only a higher number, for times that must not be
- * too short. `sameProvider`: only another model of the current provider.
+ * What a project's file may set. `no`: nothing. `free`: anything. `tighten`: only a stricter value,
+ * which is a lower number, `false`, an earlier one of `words`, or fewer hosts. `raise`: only a
+ * higher number, for times that must not be too short. `sameProvider`: only another model of the
+ * current provider.
  */
 export type ProjectMay = 'no' | 'free' | 'tighten' | 'raise' | 'sameProvider';
 
@@ -38,7 +39,10 @@ export type Setting = {
   readonly variable: string;
   /** Shown if no source sets a value. */
   readonly builtIn: string;
-  /** The strictest built-in value, to compare a project's value with if no other source sets one. null: no limit. */
+  /**
+   * The strictest built-in value, to compare a project's value with if no other source sets one.
+   * null: no limit.
+   */
   readonly tightest: Value | null;
   /** The range of numbers for a project; null for any. */
   readonly projectRange: readonly [least: number, most: number] | null;
@@ -51,7 +55,8 @@ const anyNumber = { type: 'number', whole: false } as const;
 const onOrOff = { type: 'switch' } as const;
 const words = (...list: readonly string[]): ValueKind => ({ type: 'words', words: list });
 
-type Row = Omit<Setting, 'variable' | 'frozen' | 'builtIn' | 'tightest' | 'projectRange'> & Partial<Setting>;
+type Row = Omit<Setting, 'variable' | 'frozen' | 'builtIn' | 'tightest' | 'projectRange'> &
+  Partial<Setting>;
 
 const row = (fields: Row): Setting => ({
   variable: `PAWL_${fields.key.toUpperCase().replaceAll('.', '_')}`,
@@ -64,7 +69,10 @@ const row = (fields: Row): Setting => ({
 
 /** Settings of model calls: requests, retries and waiting times. Part of the table. */
 
-/** Range for a project. A shorter time would repeat calls at the user's cost, a longer one would wait for a dead model. */
+/**
+ * Range for a project. A shorter time would repeat calls at the user's cost, a longer one would
+ * wait for a dead model.
+ */
 const WAITED_MS = [1_000, 3_600_000] as const;
 
 const modelCallSettings: readonly Setting[] = [
@@ -75,7 +83,9 @@ const modelCallSettings: readonly Setting[] = [
     flag: '--effort <level>',
     builtIn: 'auto',
     tightest: 'medium',
-    help: 'how much the model should think, if it can be told: low, medium, high or auto (default: the model decides)',
+    help:
+      'how much the model should think, if it can be told: low, medium, high or auto (default: ' +
+      'the model decides)',
   }),
   row({
     key: 'reasoning_summaries',
@@ -85,7 +95,9 @@ const modelCallSettings: readonly Setting[] = [
     builtIn: 'on',
     tightest: 'on',
     frozen: false,
-    help: "ask providers for summaries of the model's reasoning: on or off (if an account may not have them, requests continue without)",
+    help:
+      "ask providers for summaries of the model's reasoning: on or off (if an account may not " +
+      'have them, requests continue without)',
   }),
   row({
     key: 'max_retries',
@@ -104,7 +116,9 @@ const modelCallSettings: readonly Setting[] = [
     flag: null,
     builtIn: '1000',
     frozen: false,
-    help: 'wait before the first retry; each further wait is twice as long, up to a minute, plus a random part of up to a quarter',
+    help:
+      'wait before the first retry; each further wait is twice as long, up to a minute, plus a ' +
+      'random part of up to a quarter',
   }),
   row({
     key: 'first_byte_ms',
@@ -131,11 +145,11 @@ const modelCallSettings: readonly Setting[] = [
 ];
 
 /**
- * The table of settings. Config files, environment, flags, help, completion, the man page and docs/configuration.md are
- * made from it.
+ * The table of settings. Config files, environment, flags, help, completion, the man page and
+ * docs/configuration.md are made from it.
  *
- * 1. A project's file affects the user's money, files and endpoints, so it may only make those settings stricter.
- *    `project` says which value is stricter.
+ * 1. A project's file affects the user's money, files and endpoints, so it may only make those
+ *    settings stricter. `project` says which value is stricter.
  * 2. No setting contains a secret, but a setting may name a file that does.
  */
 
@@ -154,7 +168,9 @@ const common: readonly Setting[] = [
     project: 'tighten',
     flag: '--max-usd <amount>',
     frozen: false,
-    help: 'stop calling models once the session has cost this many dollars; the last reply may exceed the limit',
+    help:
+      'stop calling models once the session has cost this many dollars; the last reply may ' +
+      'exceed the limit',
   }),
   row({
     key: 'max_rounds',
@@ -164,7 +180,9 @@ const common: readonly Setting[] = [
     builtIn: '100 in a terminal, else none',
     tightest: 100,
     frozen: false,
-    help: 'stop a turn after this many model calls with tools (default: 100 in a terminal, no limit without one)',
+    help:
+      'stop a turn after this many model calls with tools (default: 100 in a terminal, no ' +
+      'limit without one)',
   }),
   row({
     key: 'max_tokens',
@@ -172,7 +190,9 @@ const common: readonly Setting[] = [
     project: 'tighten',
     flag: '--max-tokens <count>',
     frozen: false,
-    help: 'stop calling models once the session has used this many tokens; the last reply may exceed the limit',
+    help:
+      'stop calling models once the session has used this many tokens; the last reply may ' +
+      'exceed the limit',
   }),
   row({
     key: 'max_minutes',
@@ -190,7 +210,12 @@ const common: readonly Setting[] = [
     builtIn: 'careful in a terminal, else auto',
     tightest: 'careful',
     frozen: false,
-    help: 'what the agent may do without asking: plan (only read), careful (asks before edits, before a command deletes or overwrites what git could not restore, and before one leaves the sandbox; default in a terminal), auto (asks only before something leaves the sandbox or the workspace; default without a terminal) or ci (like auto, but denies instead of asking)',
+    help:
+      'what the agent may do without asking: plan (only read), careful (asks before edits, ' +
+      'before a command deletes or overwrites what git could not restore, and before one ' +
+      'leaves the sandbox; default in a terminal), auto (asks only before something leaves the ' +
+      'sandbox or the workspace; default without a terminal) or ci (like auto, but denies ' +
+      'instead of asking)',
   }),
   row({
     key: 'sandbox',
@@ -200,7 +225,10 @@ const common: readonly Setting[] = [
     builtIn: 'workspace; with the preset plan read-only',
     tightest: 'read-only',
     frozen: false,
-    help: 'what commands can reach: workspace (default: they write only there, and have no network, no keys and no home folder), workspace+net, read-only (default with the preset plan) or off',
+    help:
+      'what commands can reach: workspace (default: they write only there, and have no ' +
+      'network, no keys and no home folder), workspace+net, read-only (default with the preset ' +
+      'plan) or off',
   }),
   row({
     key: 'claude_files',
@@ -218,7 +246,9 @@ const common: readonly Setting[] = [
     project: 'no',
     flag: null,
     frozen: false,
-    help: 'environment variables to pass to commands in the sandbox in addition to the usual ones, for example ["DATABASE_URL"]; keys of providers are never passed',
+    help:
+      'environment variables to pass to commands in the sandbox in addition to the usual ones, ' +
+      'for example ["DATABASE_URL"]; keys of providers are never passed',
   }),
   row({
     key: 'allow_hosts',
@@ -227,7 +257,9 @@ const common: readonly Setting[] = [
     flag: '--allow-hosts <hosts>',
     tightest: '',
     frozen: false,
-    help: 'hosts that tools may read from without asking, separated by commas: example.com, *.example.com or example.com:8080',
+    help:
+      'hosts that tools may read from without asking, separated by commas: example.com, ' +
+      '*.example.com or example.com:8080',
   }),
   row({
     key: 'on_ask',
@@ -245,7 +277,10 @@ const common: readonly Setting[] = [
     flag: '--hooks <when>',
     builtIn: 'mutating',
     tightest: 'mutating',
-    help: 'when to look for new commits and format changed files: mutating (default: after calls that may have changed something, even if they failed), mutatingOk (only after those that succeeded), always or never',
+    help:
+      'when to look for new commits and format changed files: mutating (default: after calls ' +
+      'that may have changed something, even if they failed), mutatingOk (only after those ' +
+      'that succeeded), always or never',
   }),
   row({
     key: 'formatter',
@@ -254,7 +289,10 @@ const common: readonly Setting[] = [
     flag: '--formatter <on|off>',
     builtIn: 'on with the presets auto and ci, else off',
     tightest: 'off',
-    help: "format the files that the agent changed with the repository's formatters (default: on with the presets auto and ci, otherwise off, because a formatter's configuration is code of the repository)",
+    help:
+      "format the files that the agent changed with the repository's formatters (default: on " +
+      "with the presets auto and ci, otherwise off, because a formatter's configuration is " +
+      'code of the repository)',
   }),
   row({
     key: 'explore',
@@ -263,7 +301,9 @@ const common: readonly Setting[] = [
     flag: '--explore',
     builtIn: 'false',
     tightest: false,
-    help: 'give the model a tool that answers questions about files too large to read; it uses programs and further model calls (pawl ask), which count toward the limits',
+    help:
+      'give the model a tool that answers questions about files too large to read; it uses ' +
+      'programs and further model calls (pawl ask), which count toward the limits',
   }),
   row({
     key: 'tasks',
@@ -272,7 +312,9 @@ const common: readonly Setting[] = [
     flag: '--tasks',
     builtIn: 'false',
     tightest: false,
-    help: 'give the model a tool that starts other agents: each has a session of its own, reads the workspace, changes nothing, and counts toward the limits',
+    help:
+      'give the model a tool that starts other agents: each has a session of its own, reads ' +
+      'the workspace, changes nothing, and counts toward the limits',
   }),
   row({
     key: 'pictures',
@@ -282,7 +324,9 @@ const common: readonly Setting[] = [
     builtIn: 'auto',
     tightest: 'auto',
     frozen: false,
-    help: 'send pictures to the model: auto (default: if the model is known to accept them), yes (even if its server does not say so) or no',
+    help:
+      'send pictures to the model: auto (default: if the model is known to accept them), yes ' +
+      '(even if its server does not say so) or no',
   }),
   row({
     key: 'auto_commit',
@@ -298,7 +342,10 @@ const common: readonly Setting[] = [
     kind: words('minimal', 'loom', 'sketch', 'tools', 'full'),
     project: 'no',
     flag: '--profile <name>',
-    help: 'a set of settings: minimal, loom and sketch make the agent behave like that seed system, tools is tools mode (after ten rounds the model must answer), full turns on everything that runs after tools, including auto-commit; other flags override it',
+    help:
+      'a set of settings: minimal, loom and sketch make the agent behave like that seed ' +
+      'system, tools is tools mode (after ten rounds the model must answer), full turns on ' +
+      'everything that runs after tools, including auto-commit; other flags override it',
   }),
   row({
     key: 'telemetry',
@@ -307,7 +354,10 @@ const common: readonly Setting[] = [
     flag: null,
     builtIn: 'auto',
     frozen: false,
-    help: 'send spans of OpenTelemetry to a collector: auto (default: if telemetry_endpoint or OTEL_EXPORTER_OTLP_ENDPOINT names one), content (likewise, with prompts, replies and results) or off',
+    help:
+      'send spans of OpenTelemetry to a collector: auto (default: if telemetry_endpoint or ' +
+      'OTEL_EXPORTER_OTLP_ENDPOINT names one), content (likewise, with prompts, replies and ' +
+      'results) or off',
   }),
   row({
     key: 'telemetry_endpoint',
@@ -346,7 +396,9 @@ const asking: readonly Setting[] = [
     project: 'no',
     flag: '--environment <name>',
     builtIn: 'javascript where that works, else quickjs',
-    help: "where the model's programs run: javascript (in bubblewrap), quickjs or python (default: javascript if it works, otherwise quickjs)",
+    help:
+      "where the model's programs run: javascript (in bubblewrap), quickjs or python (default: " +
+      'javascript if it works, otherwise quickjs)',
   }),
   row({
     key: 'ask.max_depth',
@@ -355,7 +407,9 @@ const asking: readonly Setting[] = [
     flag: '--max-depth <count>',
     builtIn: '1',
     tightest: 1,
-    help: 'how deep runs may nest: calls above this depth can run programs themselves (default: 1, none can)',
+    help:
+      'how deep runs may nest: calls above this depth can run programs themselves (default: 1, ' +
+      'none can)',
   }),
   row({
     key: 'ask.max_iterations',
@@ -414,7 +468,10 @@ export const findSetting = (key: string): Setting => {
 /** `--max-usd` of `--max-usd <amount>`; null for a setting without a flag. */
 export const flagName = ({ flag }: Setting): string | null => flag?.split(' ')[0] ?? null;
 
-/** The attribute name that the flag parser creates: `maxUsd`. Settings without a flag have one too: `firstByteMs`. */
+/**
+ * The attribute name that the flag parser creates: `maxUsd`. Settings without a flag have one too:
+ * `firstByteMs`.
+ */
 export const flagAttribute = (setting: Setting): string => {
   const name = flagName(setting)?.slice(2) ?? setting.key.split('.').at(-1) ?? setting.key;
   return name.replace(/[-_](\w)/g, (_, letter: string) => letter.toUpperCase());
@@ -429,7 +486,10 @@ type CheckedValue =
 const ok = (value: Value): CheckedValue => ({ kind: 'ok', value });
 const bad = (why: string): CheckedValue => ({ kind: 'bad', why });
 
-/** A wrong value for a message. Of a long text only the type is shown, because it may be a pasted key. */
+/**
+ * A wrong value for a message. Of a long text only the type is shown, because it may be a pasted
+ * key.
+ */
 const showWrongValue = (raw: unknown): string => {
   if (typeof raw === 'number' || typeof raw === 'boolean') return String(raw);
   if (typeof raw === 'string') return raw.length <= 20 ? `"${raw}"` : 'a text';
@@ -476,14 +536,18 @@ export const checkValue = (kind: ValueKind, raw: unknown): CheckedValue => {
     case 'words':
       return typeof raw === 'string' && kind.words.includes(raw)
         ? ok(raw)
-        : bad(`is one of ${kind.words.map((word) => `"${word}"`).join(', ')}, not ${showWrongValue(raw)}`);
+        : bad(
+            `is one of ${kind.words.map((word) => `"${word}"`).join(', ')}, not ` +
+              `${showWrongValue(raw)}`,
+          );
     case 'number': {
       const fits =
         typeof raw === 'number' && raw > 0 && (kind.whole ? Number.isSafeInteger(raw) : raw < 1e12);
       return fits
         ? ok(raw)
         : bad(
-            `is a ${kind.whole ? 'whole ' : ''}number above zero, without quotes, not ${showWrongValue(raw)}`,
+            `is a ${kind.whole ? 'whole ' : ''}number above zero, without quotes, not ` +
+              `${showWrongValue(raw)}`,
           );
     }
     case 'switch':

@@ -48,7 +48,9 @@ const keyNames = (written: string, parse: Parse): readonly string[] => {
   return names;
 };
 
-/** A table header or a key: its names from the top of the file, and where its text begins and ends. */
+/**
+ * A table header or a key: its names from the top of the file, and where its text begins and ends.
+ */
 export type TomlStatement = {
   readonly kind: 'table' | 'key';
   readonly names: readonly string[];
@@ -67,7 +69,9 @@ export const findStatements = (text: string, parse: Parse): readonly TomlStateme
       return [{ kind: 'table', names: table, ...place }];
     }
     const key = ASSIGNMENT.exec(statement)?.[1];
-    return key === undefined ? [] : [{ kind: 'key', names: [...table, ...keyNames(key, parse)], ...place }];
+    return key === undefined
+      ? []
+      : [{ kind: 'key', names: [...table, ...keyNames(key, parse)], ...place }];
   });
 };
 
@@ -85,7 +89,10 @@ const walkTo = (from: Place, names: readonly string[], line: number): Place => {
   return place;
 };
 
-/** Returns a function from a key to its first line. A key in an inline table has the line where that table starts. */
+/**
+ * Returns a function from a key to its first line. A key in an inline table has the line where that
+ * table starts.
+ */
 export const findLines = (text: string, parse: Parse): ((names: readonly string[]) => number) => {
   const top: Place = { line: 1, below: new Map() };
   let table = top;

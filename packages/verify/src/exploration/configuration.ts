@@ -7,7 +7,10 @@ import type { Usage } from '@pawl/agent/machine/usage';
 import type { CallVerdict, JudgedCall } from '@pawl/agent/policy/judged-call';
 import type { Preset } from '@pawl/agent/policy/presets';
 
-/** Bounds of an exploration. `Any number`: a value from 1 allows the events everywhere, without a limit. */
+/**
+ * Bounds of an exploration. `Any number`: a value from 1 allows the events everywhere, without a
+ * limit.
+ */
 export type Bounds = {
   /** Calls of the largest batch: reads, then edits. */
   readonly reads: number;
@@ -51,7 +54,10 @@ export const defaultBounds: Bounds = {
   duplicates: 1,
 };
 
-/** The size and cost that a reply reports: `costly` crosses the session's limit, `dear` comes near to it. */
+/**
+ * The size and cost that a reply reports: `costly` crosses the session's limit, `dear` comes near
+ * to it.
+ */
 type Spending = 'small' | 'filling' | 'overfull' | 'dear' | 'costly';
 
 /** A reply of the model. Calls are letters, see below. A null `message` is an unreadable reply. */
@@ -70,7 +76,9 @@ export type HookChoice = 'clean' | 'dirty' | 'changed' | 'committed' | 'veto' | 
 export type OutcomeChoice = 'ok' | 'long' | 'failed' | 'timedOut' | 'cancelled' | 'lost' | 'spent';
 
 /** Settings of a trace: the differences from the defaults. */
-export type ExplorationSettings = Partial<Omit<Settings, 'limits'>> & { readonly limits?: Partial<Limits> };
+export type ExplorationSettings = Partial<Omit<Settings, 'limits'>> & {
+  readonly limits?: Partial<Limits>;
+};
 
 /** One exploration: settings of the machine and events of its environment. */
 export type Configuration = {
@@ -105,7 +113,10 @@ export const usdLimit = 5;
 /** The value of a raised limit: more than an exploration can spend. */
 export const raisedLimit = 1_000;
 
-/** Letters for calls: R read, T read with the first id, E edit, P edit with preview, S spend, N unknown, I invalid. */
+/**
+ * Letters for calls: R read, T read with the first id, E edit, P edit with preview, S spend, N
+ * unknown, I invalid.
+ */
 const letters: Readonly<
   Record<
     string,
@@ -123,8 +134,16 @@ const letters: Readonly<
   E: { name: 'edit', mutating: true, verdict: { kind: 'ok' } },
   P: { name: 'patch', mutating: true, verdict: { kind: 'ok' }, previews: 'yes' },
   S: { name: 'explore', mutating: false, verdict: { kind: 'ok' }, spends: 'yes' },
-  N: { name: 'teleport', mutating: false, verdict: { kind: 'noSuchTool', known: ['grep', 'edit'] } },
-  I: { name: 'edit', mutating: true, verdict: { kind: 'invalid', field: 'path', why: 'must be a string' } },
+  N: {
+    name: 'teleport',
+    mutating: false,
+    verdict: { kind: 'noSuchTool', known: ['grep', 'edit'] },
+  },
+  I: {
+    name: 'edit',
+    mutating: true,
+    verdict: { kind: 'invalid', field: 'path', why: 'must be a string' },
+  },
 };
 
 const path = 'a.ts';
@@ -195,8 +214,11 @@ export const createReply = (kind: ReplyKind, limits: Limits): ModelReply => {
   const calls = createCalls(kind.calls ?? '');
   const stopReason = kind.stop ?? (calls.length > 0 ? 'toolUse' : 'end');
   const spending = kind.spending ?? 'small';
-  const texts: readonly AssistantPart[] = kind.text === undefined ? [] : [{ type: 'text', text: kind.text }];
-  const asked = calls.map(({ callId, tool, input }) => ({ type: 'call', callId, tool, input }) as const);
+  const texts: readonly AssistantPart[] =
+    kind.text === undefined ? [] : [{ type: 'text', text: kind.text }];
+  const asked = calls.map(
+    ({ callId, tool, input }) => ({ type: 'call', callId, tool, input }) as const,
+  );
   const message: AssistantMessage | null =
     kind.message === null
       ? null

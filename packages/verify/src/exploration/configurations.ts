@@ -1,6 +1,6 @@
 /**
- * The configurations of a check. Their combined coverage is its result: one configuration with everything would be far
- * too large and show no more, since settings act independently.
+ * The configurations of a check. Their combined coverage is its result: one configuration with
+ * everything would be far too large and show no more, since settings act independently.
  */
 
 import { noLimits } from '@pawl/agent/machine/settings';
@@ -20,7 +20,8 @@ const everything = (bounds: Bounds): Configuration =>
   withinBounds({
     name: 'everything',
     about:
-      'all bounds at once: tools that ask, retries, queue, cancel, hooks, compaction, budget, crash, late answers',
+      'all bounds at once: tools that ask, retries, queue, cancel, hooks, compaction, ' +
+      'budget, crash, late answers',
     preset: 'careful',
     patch: explorationSettings({ limits: { usd: usdLimit } }),
     bounds,
@@ -130,7 +131,8 @@ const quietBounds = {
 /** Removes everything that a bound of 0 rules out. */
 const withinBounds = (configuration: Configuration): Configuration => {
   const { bounds, preset, replies, failures } = configuration;
-  const fills = ({ spending }: ReplyKind): boolean => spending === 'filling' || spending === 'overfull';
+  const fills = ({ spending }: ReplyKind): boolean =>
+    spending === 'filling' || spending === 'overfull';
   return {
     ...configuration,
     preset: bounds.approvals === 0 ? 'auto' : preset,
@@ -250,7 +252,8 @@ const compaction = (bounds: Bounds): Configuration =>
     bounds,
     {
       name: 'compaction',
-      about: 'windows that fill up, before a turn, in the middle, beyond; results that are too long',
+      about:
+        'windows that fill up, before a turn, in the middle, beyond; results that are too long',
       replies: [
         answer,
         fullAnswer,
@@ -313,7 +316,11 @@ const queueGoesBack = (bounds: Bounds): Configuration =>
 const deny = (bounds: Bounds): Configuration =>
   smallConfiguration(
     bounds,
-    { name: 'nobody to ask: deny', about: 'calls that need approval are denied', preset: 'careful' },
+    {
+      name: 'nobody to ask: deny',
+      about: 'calls that need approval are denied',
+      preset: 'careful',
+    },
     { ...quietBounds, followUps: 0, crashes: bounds.crashes },
     { onAsk: 'deny' },
   );
@@ -321,7 +328,11 @@ const deny = (bounds: Bounds): Configuration =>
 const stop = (bounds: Bounds): Configuration =>
   smallConfiguration(
     bounds,
-    { name: 'nobody to ask: stop', about: 'a call that needs approval ends the turn', preset: 'careful' },
+    {
+      name: 'nobody to ask: stop',
+      about: 'a call that needs approval ends the turn',
+      preset: 'careful',
+    },
     { ...quietBounds, followUps: 0, crashes: bounds.crashes },
     { onAsk: 'stop' },
   );
@@ -372,7 +383,13 @@ const previews = (bounds: Bounds): Configuration =>
       scopes: ['once', 'session'],
       changes: [{ rules: presetRules.auto }, { onAsk: 'stop' }],
     },
-    { ...quietBounds, steers: 0, followUps: 0, crashes: bounds.crashes, duplicates: bounds.duplicates },
+    {
+      ...quietBounds,
+      steers: 0,
+      followUps: 0,
+      crashes: bounds.crashes,
+      duplicates: bounds.duplicates,
+    },
   );
 
 const outcomes = (bounds: Bounds): Configuration =>
@@ -396,7 +413,13 @@ const spendingToolConfigurations = (bounds: Bounds): Configuration =>
       replies: [answer, { calls: 'SSR' }, { calls: 'S' }],
       outcomes: ['ok', 'spent'],
     },
-    { ...quietBounds, steers: 0, followUps: 0, budgetStops: bounds.budgetStops, crashes: bounds.crashes },
+    {
+      ...quietBounds,
+      steers: 0,
+      followUps: 0,
+      budgetStops: bounds.budgetStops,
+      crashes: bounds.crashes,
+    },
     { limits: { usd: usdLimit }, hooks: 'never' },
   );
 

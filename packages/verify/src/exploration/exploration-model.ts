@@ -2,7 +2,12 @@
 
 import type { Action } from '@pawl/agent/machine/action';
 import type { Event } from '@pawl/agent/machine/event';
-import { brokenRule, requiredRequestFaults, stateFaults, stepFaults } from '@pawl/agent/machine/invariants';
+import {
+  brokenRule,
+  requiredRequestFaults,
+  stateFaults,
+  stepFaults,
+} from '@pawl/agent/machine/invariants';
 import { initialState } from '@pawl/agent/machine/machine';
 import { defaultSettings, type Settings } from '@pawl/agent/machine/settings';
 import { isBusy, type State } from '@pawl/agent/machine/state';
@@ -58,7 +63,10 @@ export const createModel = (
   configuration: Configuration,
   machine: AgentMachine,
   projections: readonly Projection[],
-): { readonly model: FiniteModel<ExplorationNode, ExplorationEvent>; readonly seen: CoveredArrows } => {
+): {
+  readonly model: FiniteModel<ExplorationNode, ExplorationEvent>;
+  readonly seen: CoveredArrows;
+} => {
   const context = createContext(configuration, machine);
   const seen: CoveredArrows = { edges: new Set(), arrows: new Set() };
   const model: FiniteModel<ExplorationNode, ExplorationEvent> = {
@@ -98,7 +106,8 @@ export const createModel = (
 };
 
 const asks = (state: State): boolean =>
-  state.name === 'ExecutingTools' && state.calls.some(({ status }) => status === 'awaitingApproval');
+  state.name === 'ExecutingTools' &&
+  state.calls.some(({ status }) => status === 'awaitingApproval');
 
 const take = (
   node: ExplorationNode,
@@ -116,7 +125,8 @@ const take = (
     ...requiredRequestFaults(before, event, taken),
   ];
   // A refused event is not a step of any seed's machine.
-  const isRefused = taken.state === before && taken.actions.length === 0 && taken.diagnostics.length > 0;
+  const isRefused =
+    taken.state === before && taken.actions.length === 0 && taken.diagnostics.length > 0;
   const cursors = isRefused ? node.cursors : follow(node, event, taken, projections, faults, seen);
   const isUnmoved =
     taken.state === before && cursors.every((cursor, index) => cursor === node.cursors[index]);
@@ -143,7 +153,8 @@ const follow = (
 /** Whether two values of plain data are equal. Shared parts are not compared. */
 export const deepEqual = (one: unknown, other: unknown): boolean => {
   if (one === other) return true;
-  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false;
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null)
+    return false;
   if (one instanceof AppendList) return other instanceof AppendList && isSameLog(one, other);
   // Both are objects, so their fields have names.
   const [fields, others] = [one as Record<string, unknown>, other as Record<string, unknown>];

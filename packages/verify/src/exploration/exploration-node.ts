@@ -4,7 +4,10 @@ import type { State } from '@pawl/agent/machine/state';
 import type { ProjectionCursor } from '../projections/projection.js';
 import type { Bounds, Configuration, ModelReply } from './configuration.js';
 
-/** A node of an exploration: the machine's state, the cursors of the projections, the rest of the budget stops. */
+/**
+ * A node of an exploration: the machine's state, the cursors of the projections, the rest of the
+ * budget stops.
+ */
 export type ExplorationNode = {
   readonly state: State;
   readonly cursors: readonly ProjectionCursor[];
@@ -15,8 +18,8 @@ export type ExplorationNode = {
 };
 
 /**
- * An event that can happen in a node. `world`: a response to work in flight. `user`: an act of the user. `fate`:
- * adversarial, that is late, duplicate, misplaced, or a crash.
+ * An event that can happen in a node. `world`: a response to work in flight. `user`: an act of the
+ * user. `fate`: adversarial, that is late, duplicate, misplaced, or a crash.
  */
 export type ExplorationEvent = {
   readonly by: 'world' | 'user' | 'fate';
@@ -34,6 +37,14 @@ export type ExplorationContext = {
   readonly ignored: ReadonlySet<string>;
 };
 
-export const world = (event: Event, costly = false): ExplorationEvent => ({ by: 'world', event, costly });
+export const world = (event: Event, costly = false): ExplorationEvent => ({
+  by: 'world',
+  event,
+  costly,
+});
 export const user = (event: Event): ExplorationEvent => ({ by: 'user', event, costly: false });
-export const fate = (event: Event, costly = false): ExplorationEvent => ({ by: 'fate', event, costly });
+export const fate = (event: Event, costly = false): ExplorationEvent => ({
+  by: 'fate',
+  event,
+  costly,
+});

@@ -53,7 +53,10 @@ export const exploreOne = (
 type CheckViolation = {
   readonly configuration: string;
   readonly faults: readonly string[];
-  /** `view`: a projected step is illegal in the seed's table. `promise`: a rule of docs/rules.md is broken. */
+  /**
+   * `view`: a projected step is illegal in the seed's table. `promise`: a rule of docs/rules.md is
+   * broken.
+   */
   readonly kind: 'promise' | 'view';
   readonly events: number;
   /** A shortest path to the violation, as a trace. */
@@ -74,7 +77,10 @@ export type ExplorationResult = {
   readonly arrows: Readonly<Record<string, readonly string[]>>;
 };
 
-/** Edges of the machine that no configuration takes, by id, with their reasons. A reason for a taken edge is a fault. */
+/**
+ * Edges of the machine that no configuration takes, by id, with their reasons. A reason for a taken
+ * edge is a fault.
+ */
 export const excusedArrows: Readonly<Record<string, string>> = {};
 
 /** Coverage of a list of edges, with the reasons for missing ones. */
@@ -96,7 +102,9 @@ const measureCoverage = (
   return {
     reached: all.length - unreached.length,
     all: all.length,
-    explained: unreached.flatMap((id) => (reasons[id] === undefined ? [] : [{ id, why: reasons[id] }])),
+    explained: unreached.flatMap((id) =>
+      reasons[id] === undefined ? [] : [{ id, why: reasons[id] }],
+    ),
     missing: unreached.filter((id) => reasons[id] === undefined),
     mistaken: Object.keys(reasons).filter((id) => taken.has(id) || !all.includes(id)),
   };

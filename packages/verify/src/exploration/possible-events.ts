@@ -1,7 +1,14 @@
 /** Responses to all work in flight. */
 
 import type { CallOutcome, CallPreview } from '@pawl/agent/machine/call';
-import type { Event, EventType, InputMode, ModelError, On, QueuedInput } from '@pawl/agent/machine/event';
+import type {
+  Event,
+  EventType,
+  InputMode,
+  ModelError,
+  On,
+  QueuedInput,
+} from '@pawl/agent/machine/event';
 import { inFlight } from '@pawl/agent/machine/invariants';
 import { isSpending } from '@pawl/agent/machine/moves/start-calls';
 import { isEnded, isRunning } from '@pawl/agent/machine/moves/tool-batch';
@@ -41,7 +48,10 @@ export const pendingResponses = (
   return [...responses, ...tardy, fires];
 };
 
-const createResponses = (node: ExplorationNode, context: ExplorationContext): readonly ExplorationEvent[] => {
+const createResponses = (
+  node: ExplorationNode,
+  context: ExplorationContext,
+): readonly ExplorationEvent[] => {
   const { state, now: at } = node;
   switch (state.name) {
     case 'CallingLlm':
@@ -53,7 +63,9 @@ const createResponses = (node: ExplorationNode, context: ExplorationContext): re
     case 'PostToolsHook':
       return [
         ...(state.prepared === undefined ? [world(createPreparation(state.hookId, at))] : []),
-        ...context.configuration.hooks.map((word) => world(createHookResponse(state.hookId, at, word))),
+        ...context.configuration.hooks.map((word) =>
+          world(createHookResponse(state.hookId, at, word)),
+        ),
       ];
     case 'Compacting':
       return compactionResponses(state.compactionId, at);
@@ -64,7 +76,9 @@ const createResponses = (node: ExplorationNode, context: ExplorationContext): re
 
 // ---- The model ----
 
-/** The streamed text. It begins every reply with text, so that the reply need not be shown again. */
+/**
+ * The streamed text. It begins every reply with text, so that the reply need not be shown again.
+ */
 const streamed = 'y';
 
 const modelResponses = (
@@ -76,12 +90,16 @@ const modelResponses = (
   const at = node.now;
   const labels = replies
     .filter(({ costly }) => !costly || node.costlyLeft > 0)
-    .map(({ costly, ...reply }) => world({ type: 'LlmCompleted', at, requestId, ...reply }, costly));
-  for (const word of configuration.failures) labels.push(world(createModelFailure(requestId, at, word)));
+    .map(({ costly, ...reply }) =>
+      world({ type: 'LlmCompleted', at, requestId, ...reply }, costly),
+    );
+  for (const word of configuration.failures)
+    labels.push(world(createModelFailure(requestId, at, word)));
   if (!configuration.streams) return labels;
   // More streamed text would lead to the same node.
   if (partial === '') labels.push(world({ type: 'TextDelta', at, requestId, text: ' ' }));
-  if (partial.trim() === '') labels.push(world({ type: 'TextDelta', at, requestId, text: streamed }));
+  if (partial.trim() === '')
+    labels.push(world({ type: 'TextDelta', at, requestId, text: streamed }));
   labels.push(world({ type: 'ReasoningDelta', at, requestId, text: streamed }));
   labels.push(world({ type: 'ToolCallDelta', at, requestId, tool: 'grep', text: streamed }));
   return labels;
@@ -93,7 +111,12 @@ const modelErrors: Readonly<Record<Exclude<FailureChoice, 'heldBack'>, ModelErro
   passing: { kind: 'overloaded', message: 'busy', retryable: true, retryAfterMs: null },
   final: { kind: 'auth', message: 'no key', retryable: false, retryAfterMs: null },
   tooLong: { kind: 'contextOverflow', message: 'too long', retryable: false, retryAfterMs: null },
-  waitTooLong: { kind: 'rateLimited', message: 'later', retryable: true, retryAfterMs: waitTooLongMs },
+  waitTooLong: {
+    kind: 'rateLimited',
+    message: 'later',
+    retryable: true,
+    retryAfterMs: waitTooLongMs,
+  },
 };
 
 const createModelFailure = (requestId: string, at: number, word: FailureChoice): Event =>
@@ -134,13 +157,17 @@ const toolResponses = (
       for (const preview of previews)
         labels.push(world({ type: 'CallPreviewed', at, batchId, callId, preview }));
     if (!isRunning(call)) continue;
-    if (call.status === 'starting') labels.push(world({ type: 'ToolStarted', at, batchId, callId }));
+    if (call.status === 'starting')
+      labels.push(world({ type: 'ToolStarted', at, batchId, callId }));
     for (const word of configuration.outcomes) {
       const ended = { type: 'ToolCompleted', at, batchId, callId } as const;
       if (word !== 'spent') labels.push(world({ ...ended, outcome: outcomes[word] }));
       else if (isSpending(call.judged) && costlyLeft > 0)
         labels.push(
-          world({ ...ended, outcome: { ...outcomes.ok, usage: usageFor('costly', settings.limits) } }, true),
+          world(
+            { ...ended, outcome: { ...outcomes.ok, usage: usageFor('costly', settings.limits) } },
+            true,
+          ),
         );
     }
     if (call.graceTimerId !== null)
@@ -187,7 +214,13 @@ const createHookResponse = (hookId: string, at: number, word: HookChoice): Event
       };
 
 const compactionResponses = (compactionId: string, at: number): readonly ExplorationEvent[] => {
-  const usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0, costUsd: 0 };
+  const usage = {
+    inputTokens: 0,
+    outputTokens: 0,
+    cacheReadTokens: 0,
+    cacheWriteTokens: 0,
+    costUsd: 0,
+  };
   return [
     world({ type: 'CompactionCompleted', at, compactionId, summary: 'so far', usage }),
     world({ type: 'CompactionFailed', at, compactionId, message: 'no summary', usage: null }),
@@ -202,13 +235,18 @@ export const userEvents = (
 ): readonly ExplorationEvent[] => {
   const { state, now: at } = node;
   const { bounds, configuration } = context;
-  const labels = [...inputs(state, at, context), ...edits(state, at), ...limits(state, at, context)];
+  const labels = [
+    ...inputs(state, at, context),
+    ...edits(state, at),
+    ...limits(state, at, context),
+  ];
   if (bounds.cancels > 0) labels.push(user({ type: 'CancelTurn', at }));
   if (bounds.shutdowns > 0) {
     labels.push(user({ type: 'ShutdownRequested', at }));
     if (state.name === 'ShuttingDown') labels.push(user(createResumed(state, at)));
   }
-  for (const patch of configuration.changes) labels.push(user({ type: 'SettingsChanged', at, patch }));
+  for (const patch of configuration.changes)
+    labels.push(user({ type: 'SettingsChanged', at, patch }));
   switch (state.name) {
     case 'Ready':
       return [...labels, user({ type: 'Start', at })];
@@ -247,7 +285,8 @@ const inputs = (state: State, at: number, { bounds }: ExplorationContext): Explo
   const labels = [user({ type: 'UserInput', at, text: ' ', mode: 'steer' })];
   // Only input begins a turn, so between turns one input is always possible.
   const isIdle =
-    state.session.queue.length === 0 && (state.name === 'Ready' || state.name === 'WaitingForUserInput');
+    state.session.queue.length === 0 &&
+    (state.name === 'Ready' || state.name === 'WaitingForUserInput');
   if (isIdle || queued(state, 'steer') < bounds.steers)
     labels.push(user({ type: 'UserInput', at, text, mode: 'steer' }));
   if (queued(state, 'followUp') < bounds.followUps)
@@ -259,14 +298,19 @@ const inputs = (state: State, at: number, { bounds }: ExplorationContext): Explo
 const edits = (state: State, at: number): readonly ExplorationEvent[] => {
   const { queue } = state.session;
   if (queue.length === 0) return [];
-  const edited = (items: readonly QueuedInput[]): ExplorationEvent => user({ type: 'EditQueue', at, items });
+  const edited = (items: readonly QueuedInput[]): ExplorationEvent =>
+    user({ type: 'EditQueue', at, items });
   return queue.length === 1 ? [edited([])] : [edited(queue.slice(1)), edited(queue.toReversed())];
 };
 
 // ---- Limits ----
 
 /** Approvals that lift a limit, and an invalid one. */
-const limits = (state: State, at: number, { settings }: ExplorationContext): readonly ExplorationEvent[] => {
+const limits = (
+  state: State,
+  at: number,
+  { settings }: ExplorationContext,
+): readonly ExplorationEvent[] => {
   const { usd, tokens, timeMs } = settings.limits;
   const raise = (dimension: 'usd' | 'tokens' | 'time', limit: Limit): ExplorationEvent =>
     user({ type: 'ApproveBudget', at, dimension, limit });
@@ -274,7 +318,9 @@ const limits = (state: State, at: number, { settings }: ExplorationContext): rea
   if (usd !== 'unlimited') labels.push(raise('usd', raisedLimit));
   if (tokens !== 'unlimited') labels.push(raise('tokens', 0));
   if (timeMs !== 'unlimited')
-    labels.push(raise('time', state.session.settings.limits.timeMs === timeMs ? timeMs * 2 : timeMs));
+    labels.push(
+      raise('time', state.session.settings.limits.timeMs === timeMs ? timeMs * 2 : timeMs),
+    );
   if (state.name === 'WaitingForUserInput') labels.push(raise('usd', -1));
   return labels;
 };
@@ -297,7 +343,8 @@ const callEvents = (
     const answer = (
       event: Pick<Extract<Event, { type: 'ApprovalAnswered' }>, 'answer' | 'scope'>,
     ): ExplorationEvent => user({ type: 'ApprovalAnswered', at, batchId, callId, ...event });
-    for (const scope of configuration.scopes) labels.push(answer({ answer: { kind: 'allow' }, scope }));
+    for (const scope of configuration.scopes)
+      labels.push(answer({ answer: { kind: 'allow' }, scope }));
     labels.push(answer({ answer: { kind: 'deny', reason: 'not this' }, scope: 'once' }));
   }
   return labels;
@@ -315,12 +362,14 @@ export const adversarialEvents = (
   const { bounds, configuration } = context;
   const { state, now: at } = node;
   const labels: ExplorationEvent[] = [];
-  if (bounds.crashes > 0 && state.name !== 'ShuttingDown') labels.push(fate(createResumed(state, at)));
+  if (bounds.crashes > 0 && state.name !== 'ShuttingDown')
+    labels.push(fate(createResumed(state, at)));
   if (bounds.crashes > 0 && configuration.clockJumps && state.name !== 'ShuttingDown')
     for (const then of [0, at + JUMP_MS]) labels.push(fate(createResumed(state, then)));
   if (bounds.late > 0) labels.push(...lateResponses(node, context), ...usageReports(node, context));
   if (bounds.duplicates > 0) labels.push(...duplicates(state, at));
-  if (state.name === 'WaitingForUserInput') labels.push(fate({ type: 'InputFailed', at, message: 'broken' }));
+  if (state.name === 'WaitingForUserInput')
+    labels.push(fate({ type: 'InputFailed', at, message: 'broken' }));
   if (state.name === 'ExecutingTools')
     labels.push(fate({ type: 'ToolsFailed', at, batchId: state.batchId, message: 'broken' }));
   return configuration.misplaced ? [...labels, ...misplaced(at)] : labels;
@@ -336,22 +385,41 @@ const words = {
   compaction: 'compaction',
 } as const;
 
-/** The newest id of a kind that is not in flight and can't report usage any more; `req-0` never existed. */
-const oldId = ({ session }: State, kind: keyof typeof words, current: readonly string[]): string => {
+/**
+ * The newest id of a kind that is not in flight and can't report usage any more; `req-0` never
+ * existed.
+ */
+const oldId = (
+  { session }: State,
+  kind: keyof typeof words,
+  current: readonly string[],
+): string => {
   for (let count = session.counters[kind]; ; count--) {
     const id = `${words[kind]}-${count}`;
     if (!current.includes(id) && !session.unaccounted.includes(id)) return id;
   }
 };
 
-const currentIds = (state: State): readonly string[] => inFlight(state).flatMap((one) => one.split(' '));
+const currentIds = (state: State): readonly string[] =>
+  inFlight(state).flatMap((one) => one.split(' '));
 
 type Old = (kind: keyof typeof words) => string;
 type Late = { readonly [T in EventType]?: (at: number, old: Old, state: State) => On<T> };
 
-const noUsage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0, costUsd: 0 };
+const noUsage = {
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  costUsd: 0,
+};
 const lateReply = { ...createReply({ text: 'yes' }, defaultSettings.limits), usage: noUsage };
-const lateError = { kind: 'overloaded', message: 'busy', retryable: true, retryAfterMs: null } as const;
+const lateError = {
+  kind: 'overloaded',
+  message: 'busy',
+  retryable: true,
+  retryAfterMs: null,
+} as const;
 const lateCall = (at: number, old: Old) => ({ at, batchId: old('batch'), callId: 'c1' });
 
 /** One late response for each kind of event that answers something. */
@@ -374,7 +442,12 @@ const lateEvents: Late = {
     usage: null,
     jitter: 0,
   }),
-  ReasoningDelta: (at, old) => ({ type: 'ReasoningDelta', at, requestId: old('request'), text: 'y' }),
+  ReasoningDelta: (at, old) => ({
+    type: 'ReasoningDelta',
+    at,
+    requestId: old('request'),
+    text: 'y',
+  }),
   ToolCallDelta: (at, old) => ({
     type: 'ToolCallDelta',
     at,
@@ -382,7 +455,12 @@ const lateEvents: Late = {
     tool: 'grep',
     text: 'y',
   }),
-  PolicyStopped: (at, old) => ({ type: 'PolicyStopped', at, requestId: old('request'), why: 'enough' }),
+  PolicyStopped: (at, old) => ({
+    type: 'PolicyStopped',
+    at,
+    requestId: old('request'),
+    why: 'enough',
+  }),
   CallPreviewed: (at, old) => ({
     type: 'CallPreviewed',
     ...lateCall(at, old),
@@ -454,7 +532,10 @@ const lateResponses = (
   return labels;
 };
 
-/** Late usage reports, also costly ones: for ended requests, alone or with a reply, and for running work. */
+/**
+ * Late usage reports, also costly ones: for ended requests, alone or with a reply, and for running
+ * work.
+ */
 const usageReports = (
   { state, now: at, costlyLeft }: ExplorationNode,
   { settings }: ExplorationContext,
@@ -495,11 +576,15 @@ const callDuplicates = (state: In<'ExecutingTools'>, at: number): readonly Explo
     const about = { at, batchId, callId: call.judged.callId };
     if (call.status !== 'starting') labels.push(fate({ type: 'ToolStarted', ...about }));
     if (call.status !== 'awaitingApproval')
-      labels.push(fate({ type: 'ApprovalAnswered', ...about, answer: { kind: 'allow' }, scope: 'once' }));
+      labels.push(
+        fate({ type: 'ApprovalAnswered', ...about, answer: { kind: 'allow' }, scope: 'once' }),
+      );
     if (call.status !== 'previewing')
       labels.push(fate({ type: 'CallPreviewed', ...about, preview: { kind: 'none' } }));
     if (!isRunning(call))
-      labels.push(fate({ type: 'ToolCompleted', ...about, outcome: { status: 'failed', text: 'again' } }));
+      labels.push(
+        fate({ type: 'ToolCompleted', ...about, outcome: { status: 'failed', text: 'again' } }),
+      );
     labels.push(fate({ type: 'ToolProgress', ...about, text: '…' }));
     if (isEnded(call)) labels.push(fate({ type: 'CancelTool', ...about }));
   }

@@ -45,7 +45,9 @@ import { isRequest } from './possible-events.js';
  */
 export const stateKeyFor = ({ changes }: Configuration): ((node: ExplorationNode) => string) => {
   // The names in a patch are names of settings.
-  const changing = [...new Set(changes.flatMap((patch) => Object.keys(patch) as (keyof Settings)[]))];
+  const changing = [
+    ...new Set(changes.flatMap((patch) => Object.keys(patch) as (keyof Settings)[])),
+  ];
   return ({ state, cursors, costlyLeft, now }) => {
     const { session } = state;
     const { settings } = session;
@@ -121,7 +123,8 @@ const callKey = (call: Call, settings: Settings): string => {
   }
 };
 
-const isLong = (text: string, bytes: number): boolean => text.length * 4 > bytes && utf8Bytes(text) > bytes;
+const isLong = (text: string, bytes: number): boolean =>
+  text.length * 4 > bytes && utf8Bytes(text) > bytes;
 
 // ---- The session ----
 
@@ -187,7 +190,8 @@ const sizeKey = ({ contextTokens, settings }: SessionData): string => {
 // ---- The turn ----
 
 /** A count up to its limit: larger counts are never read, and without a limit none is. */
-const upTo = (count: number, limit: Limit): number => (limit === 'unlimited' ? 0 : Math.min(count, limit));
+const upTo = (count: number, limit: Limit): number =>
+  limit === 'unlimited' ? 0 : Math.min(count, limit);
 
 const turnKey = ({ turn, settings, emptyReplies }: SessionData, now: number): string => {
   const { limits } = settings;
@@ -205,7 +209,8 @@ const turnKey = ({ turn, settings, emptyReplies }: SessionData, now: number): st
 };
 
 const streaksKey = (streaks: SessionData['turn']['streaks'], limits: Limits): string => {
-  if ([limits.repeats, limits.errors, limits.sameResults].every((limit) => limit === 'unlimited')) return '';
+  if ([limits.repeats, limits.errors, limits.sameResults].every((limit) => limit === 'unlimited'))
+    return '';
   const { calls, results } = streaks;
   const counts = [
     upTo(streaks.repeats, limits.repeats),
@@ -227,7 +232,10 @@ const getLimit = (limits: Limits, dimension: Dimension): Limit =>
 
 // ---- Bills ----
 
-/** Open usage reports: of running work, and the number of ended requests, up to those that may still cost something. */
+/**
+ * Open usage reports: of running work, and the number of ended requests, up to those that may still
+ * cost something.
+ */
 const billsKey = (state: State, costlyLeft: number): string => {
   const current = currentBill(state);
   let others = 0;

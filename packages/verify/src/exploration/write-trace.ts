@@ -1,6 +1,7 @@
 /**
- * Writes a path as a trace: the settings and one line per event. Playing the trace gives the same events, as far as
- * explorations make them: calls have a tool and an id, usage has input, output and cost.
+ * Writes a path as a trace: the settings and one line per event. Playing the trace gives the same
+ * events, as far as explorations make them: calls have a tool and an id, usage has input, output
+ * and cost.
  */
 
 import type { CallPreview } from '@pawl/agent/machine/call';
@@ -13,7 +14,9 @@ const quote = (text: string): string => JSON.stringify(text);
 
 /** `tokens=10+0 cost=0` */
 const usageWords = (usage: Usage | null): readonly string[] =>
-  usage === null ? [] : [`tokens=${usage.inputTokens}+${usage.outputTokens}`, `cost=${usage.costUsd ?? '?'}`];
+  usage === null
+    ? []
+    : [`tokens=${usage.inputTokens}+${usage.outputTokens}`, `cost=${usage.costUsd ?? '?'}`];
 
 /** `grep(c1)`; `edit!(c1)` has a bad argument. */
 const callWord = ({ tool, callId, verdict }: JudgedCall): string =>
@@ -49,7 +52,12 @@ const hookWords = (event: On<'HookCompleted'>): readonly string[] => [
   ...usageWords(event.usage),
 ];
 
-const answerWords = ({ batchId, callId, answer, scope }: On<'ApprovalAnswered'>): readonly string[] => {
+const answerWords = ({
+  batchId,
+  callId,
+  answer,
+  scope,
+}: On<'ApprovalAnswered'>): readonly string[] => {
   if (answer.kind === 'deny') return [batchId, callId, 'deny', quote(answer.reason)];
   return [batchId, callId, 'allow', ...(scope === 'once' ? [] : [scope])];
 };
@@ -127,7 +135,14 @@ type WorkEvent = Extract<
   Event,
   {
     readonly type:
-      | ('TextDelta' | 'ReasoningDelta' | 'ToolCallDelta' | 'LlmCompleted' | 'LlmFailed' | 'PolicyStopped')
+      | (
+          | 'TextDelta'
+          | 'ReasoningDelta'
+          | 'ToolCallDelta'
+          | 'LlmCompleted'
+          | 'LlmFailed'
+          | 'PolicyStopped'
+        )
       | ('CallPreviewed' | 'ToolProgress' | 'ToolCompleted' | 'ToolsFailed');
   }
 >;

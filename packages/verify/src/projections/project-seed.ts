@@ -2,9 +2,10 @@
  * Projection for seeds with a call, its retry, its tools and at most one hook (000, Loom).
  *
  * 1. Each call of a reply is one ToolCompleted. The last of a batch leaves ExecutingTools.
- * 2. Stops that the seed does not know (cancel, budget, veto, a final failure) appear as a call that fails at its retry
- *    limit. `refusals` has the path there from each state.
- * 3. An action counts only if our machine did something of the kind (`witnesses`), or on such a path.
+ * 2. Stops that the seed does not know (cancel, budget, veto, a final failure) appear as a call
+ *    that fails at its retry limit. `refusals` has the path there from each state.
+ * 3. An action counts only if our machine did something of the kind (`witnesses`), or on such a
+ *    path.
  */
 
 import type { Action, ActionType } from '@pawl/agent/machine/action';
@@ -87,14 +88,18 @@ const countCalls = (before: State, event: Event): number => {
 /** Number of calls that ended in the step; all of them if it leaves the batch. */
 const countEnded = (before: State, event: Event, step: Step<State, Action>): number => {
   const leavesBatch = step.path.some((edge) => edge.from === TOOLS && edge.kind === 'go');
-  return (leavesBatch ? countCalls(before, event) : countEndedCalls(step.state)) - countEndedCalls(before);
+  return (
+    (leavesBatch ? countCalls(before, event) : countEndedCalls(step.state)) -
+    countEndedCalls(before)
+  );
 };
 
 const has = ({ step }: Seen, type: ActionType): boolean =>
   step.actions.some((action) => action.type === type);
 
 /** Whether the step goes through a stop that the seed does not know. */
-const isUnknownStop = ({ step }: Seen): boolean => step.path.some((edge) => edge.to === 'BudgetExceeded');
+const isUnknownStop = ({ step }: Seen): boolean =>
+  step.path.some((edge) => edge.to === 'BudgetExceeded');
 
 const sendRequest = (event: string, seen?: Seen): SeedStep => ({
   event,
@@ -153,7 +158,12 @@ const projectCompaction = ({ step: { state } }: Seen, from: string): readonly Se
   return sendsLater && from === WAITING ? [sendRequest('UserInput')] : [];
 };
 
-const projectEdge = (seed: SeedWords, seen: Seen, state: string, edge: Edge): readonly SeedStep[] => {
+const projectEdge = (
+  seed: SeedWords,
+  seen: Seen,
+  state: string,
+  edge: Edge,
+): readonly SeedStep[] => {
   switch (edge.to) {
     case PROCESSING:
       return [{ event: seed.completed, to: PROCESSING, action: null }];
@@ -188,8 +198,15 @@ const projectStay = (seed: SeedWords, { before, event }: Seen): readonly SeedSte
     return [{ event: event.type, to: before.name, action: 'Shutdown' }];
   }
   if (event.type !== 'TextDelta' && event.type !== 'ToolCallDelta') return [];
-  if (seed.streams === null || before.name !== CALLING || before.requestId !== event.requestId) return [];
-  return [{ event: event.type, to: CALLING, action: event.type === 'TextDelta' ? seed.streams : seed.waits }];
+  if (seed.streams === null || before.name !== CALLING || before.requestId !== event.requestId)
+    return [];
+  return [
+    {
+      event: event.type,
+      to: CALLING,
+      action: event.type === 'TextDelta' ? seed.streams : seed.waits,
+    },
+  ];
 };
 
 const isWitnessed = (seed: SeedWords, seen: Seen, { action, supposed }: SeedStep): boolean => {
@@ -214,7 +231,8 @@ export const projectSeed = (seed: SeedWords): Projection['project'] => {
     for (const step of steps) {
       const action = isWitnessed(seed, seen, step) ? step.action : seed.waits;
       const projected = findStep(way.state, { ...step, action });
-      const origin = step.event === seed.failed && seed.origins === 'named' ? getFailureOrigin(seen) : null;
+      const origin =
+        step.event === seed.failed && seed.origins === 'named' ? getFailureOrigin(seen) : null;
       way.steps.push(origin === null ? projected : { ...projected, origin });
       way.state = step.to;
     }

@@ -23,7 +23,10 @@ export type ProjectionEdge = {
   readonly source: 'text' | 'code' | 'forced';
 };
 
-/** One step of the seed's machine. `edge` is null for an illegal step, which its table does not have. */
+/**
+ * One step of the seed's machine. `edge` is null for an illegal step, which its table does not
+ * have.
+ */
 export type ProjectionStep = {
   readonly from: string;
   readonly event: string | null;
@@ -58,7 +61,11 @@ export type Projection = {
   readonly edges: readonly ProjectionEdge[];
   /** Edges that no run takes, by id, each with its reason. */
   readonly unreached: Readonly<Record<string, string>>;
-  readonly ours: { readonly states: OurWords; readonly events: OurWords; readonly actions: OurWords };
+  readonly ours: {
+    readonly states: OurWords;
+    readonly events: OurWords;
+    readonly actions: OurWords;
+  };
   /** The allowed states of the seed's machine for each of our resting states. */
   readonly stands: Readonly<Record<RestingState['name'], readonly string[]>>;
   /** Settings that make the agent behave like the seed. */
@@ -116,7 +123,10 @@ export const stepFinder = (edges: readonly ProjectionEdge[]): FindStep => {
   return (from, { event, to, action }) => {
     const edge = leaving
       .get(from)
-      ?.find((one) => one.to === to && one.event === event && (one.action === null || one.action === action));
+      ?.find(
+        (one) =>
+          one.to === to && one.event === event && (one.action === null || one.action === action),
+      );
     return { from, event, to, action, edge: edge ?? null };
   };
 };
@@ -137,9 +147,20 @@ const toEdge = ({ id, from, event, when, to, action, source }: ProjectionEdge): 
 const describe = (
   { states, events, initial, transient, ends, edges }: Projection,
   draw: (edge: ProjectionEdge) => Edge,
-): MachineDescription => ({ states, events, initial, transient, ends, edges: edges.map(draw), ignored: [] });
+): MachineDescription => ({
+  states,
+  events,
+  initial,
+  transient,
+  ends,
+  edges: edges.map(draw),
+  ignored: [],
+});
 
-/** An edge for the diagram: the condition joins the event, and an edge missing in the seed text is marked. */
+/**
+ * An edge for the diagram: the condition joins the event, and an edge missing in the seed text is
+ * marked.
+ */
 const chartEdge = (edge: ProjectionEdge): Edge => {
   const { event, when, source } = edge;
   const condition = when === '' ? '' : ` (${when})`;
@@ -148,9 +169,13 @@ const chartEdge = (edge: ProjectionEdge): Edge => {
 };
 
 /** A Mermaid chart of the seed's machine. */
-export const projectionDiagram = (projection: Projection): string => mermaid(describe(projection, chartEdge));
+export const projectionDiagram = (projection: Projection): string =>
+  mermaid(describe(projection, chartEdge));
 
-/** The seed's edges as a Markdown table. An edge missing in the seed text names its source after the state. */
+/**
+ * The seed's edges as a Markdown table. An edge missing in the seed text names its source after the
+ * state.
+ */
 export const projectionTable = (projection: Projection): string =>
   markdownTable(describe(projection, toEdge));
 

@@ -1,7 +1,8 @@
 /**
  * The refinement check: our projected steps must be steps of the seed's machine.
  *
- * It runs at every step of an exploration, so it makes no strings and no lists unless there is a fault.
+ * It runs at every step of an exploration, so it makes no strings and no lists unless there is a
+ * fault.
  */
 
 import type { Action } from '@pawl/agent/machine/action';
@@ -19,10 +20,16 @@ type RefinedStep = {
 
 const NONE: readonly string[] = [];
 
-const describeStep = (projection: Projection, { from, event, to, action }: ProjectionStep): string =>
+const describeStep = (
+  projection: Projection,
+  { from, event, to, action }: ProjectionStep,
+): string =>
   `${projection.name}: ${from} --${event ?? ''}--> ${to}${action === null ? '' : ` / ${action}`}`;
 
-const isArrow = (projection: Projection, { from, event, to, action, edge }: ProjectionStep): boolean =>
+const isArrow = (
+  projection: Projection,
+  { from, event, to, action, edge }: ProjectionStep,
+): boolean =>
   edge !== null &&
   edge.from === from &&
   edge.event === event &&
@@ -78,7 +85,9 @@ export const checkRefinement = (
     ? NONE
     : stepFaults(projection, cursor, projected.steps);
   const stands = standsWell(projection, step.state, projected.cursor);
-  const lost = `${projection.name}: the seed stands in ${projected.cursor.state} where we rest in ${step.state.name}`;
+  const lost =
+    `${projection.name}: the seed stands in ${projected.cursor.state} where we rest in ` +
+    `${step.state.name}`;
   const faults = stands ? broken : [...broken, lost];
   return { cursor: projected.cursor, steps: projected.steps, faults };
 };
@@ -108,7 +117,13 @@ export const checkRefinements = (
   const faults: string[] = [];
   const reached: ProjectionEdge[] = [];
   for (const [index, projection] of projections.entries()) {
-    const followed = checkRefinement(projection, cursors[index] ?? projection.begin, before, event, step);
+    const followed = checkRefinement(
+      projection,
+      cursors[index] ?? projection.begin,
+      before,
+      event,
+      step,
+    );
     after.push(followed.cursor);
     faults.push(...followed.faults);
     for (const { edge } of followed.steps) if (edge !== null) reached.push(edge);
@@ -121,4 +136,6 @@ export const missingArrows = (
   projection: Projection,
   reached: ReadonlySet<ProjectionEdge>,
 ): readonly ProjectionEdge[] =>
-  projection.edges.filter((edge) => projection.unreached[edge.id] === undefined && !reached.has(edge));
+  projection.edges.filter(
+    (edge) => projection.unreached[edge.id] === undefined && !reached.has(edge),
+  );

@@ -1,4 +1,7 @@
-/** Seeds 001 and 002: Loom, row by row. 002 adds the row of ToolCallDelta and the origin of an error. */
+/**
+ * Seeds 001 and 002: Loom, row by row. 002 adds the row of ToolCallDelta and the origin of an
+ * error.
+ */
 
 import { noLimits } from '@pawl/agent/machine/settings';
 import { projectSeed, type SeedWords, unreachedArrow } from './project-seed.js';

@@ -81,7 +81,13 @@ const ours = {
 
 const edges = createArrows([
   ...arrowRows('text', ...callAndRetry),
-  ...arrowRows('text', ['ExecutingTools', 'ToolCompleted', 'all done', 'CallingLlm', 'SendLlmRequest']),
+  ...arrowRows('text', [
+    'ExecutingTools',
+    'ToolCompleted',
+    'all done',
+    'CallingLlm',
+    'SendLlmRequest',
+  ]),
   ...arrowRows('text', ...shutdowns(Object.keys(states))),
 ]);
 
@@ -111,7 +117,10 @@ const plain: SeedWords = {
       { event: 'ToolCompleted', to: 'CallingLlm', action: 'SendLlmRequest', supposed: true },
       refused,
     ],
-    Error: [{ event: 'RetryTimeout', to: 'CallingLlm', action: 'SendLlmRequest', supposed: true }, refused],
+    Error: [
+      { event: 'RetryTimeout', to: 'CallingLlm', action: 'SendLlmRequest', supposed: true },
+      refused,
+    ],
   },
   witnesses: {
     SendLlmRequest: ['SendLlmRequest', 'StartCompaction'],
@@ -168,7 +177,10 @@ export const minimal: Projection = {
   project: projectSeed(plain),
 };
 
-/** Seed 000 with the later hook of its program: it runs after every batch, may warn and may stop the turn. */
+/**
+ * Seed 000 with the later hook of its program: it runs after every batch, may warn and may stop the
+ * turn.
+ */
 
 const headStates = { ...states, PostToolsHook: 'Hooks run; the results wait to be added' };
 
@@ -213,7 +225,10 @@ export const minimalHead: Projection = {
   name: 'minimal-head',
   title: 'Seed 000 as its program went on: with a hook after the tools',
   states: headStates,
-  events: { ...events, HooksCompleted: 'Hooks finished: whether to proceed, perhaps with a warning' },
+  events: {
+    ...events,
+    HooksCompleted: 'Hooks finished: whether to proceed, perhaps with a warning',
+  },
   actions: {
     ...actions,
     RunPostToolsHooks: 'Run hooks for the tools that ran',
@@ -226,7 +241,10 @@ export const minimalHead: Projection = {
       ExecutingTools: 'ExecutingTools',
       PostToolsHook: 'PostToolsHook, all its phases',
     },
-    events: { ...ours.events, HooksCompleted: 'HookCompleted, HookFailed of the last phase; CancelTurn' },
+    events: {
+      ...ours.events,
+      HooksCompleted: 'HookCompleted, HookFailed of the last phase; CancelTurn',
+    },
     actions: { ...ours.actions, RunPostToolsHooks: 'RunHook', DisplayWarning: 'DisplayWarning' },
   },
   stands: { ...minimal.stands, PostToolsHook: ['PostToolsHook'] },

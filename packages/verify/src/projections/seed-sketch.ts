@@ -1,4 +1,7 @@
-/** Seed 003: Sketch. Its chart has no events and no actions; its program adds Compacting and a forced cancel. */
+/**
+ * Seed 003: Sketch. Its chart has no events and no actions; its program adds Compacting and a
+ * forced cancel.
+ */
 
 import { noLimits } from '@pawl/agent/machine/settings';
 import type { Edge } from '@pawl/machine/kernel/table';

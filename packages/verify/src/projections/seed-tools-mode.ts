@@ -3,8 +3,8 @@
  *
  * 1. Every turn is a run of the seed. It begins in INIT when its first call is sent.
  * 2. The seed makes the next call before it leaves EXECUTING_TOOLS, so a reply changes its state.
- * 3. A stop that the seed reports as an exception (cancel, failure, shutdown, a stop before the first reply) ends the run
- *    without a step. The next run begins in INIT.
+ * 3. A stop that the seed reports as an exception (cancel, failure, shutdown, a stop before the
+ *    first reply) ends the run without a step. The next run begins in INIT.
  */
 
 import type { Action } from '@pawl/agent/machine/action';
@@ -22,7 +22,12 @@ import {
   stepFinder,
 } from './projection.js';
 
-const [INIT, PROMPTING, EXECUTING, DONE] = ['INIT', 'PROMPTING', 'EXECUTING_TOOLS', 'DONE'] as const;
+const [INIT, PROMPTING, EXECUTING, DONE] = [
+  'INIT',
+  'PROMPTING',
+  'EXECUTING_TOOLS',
+  'DONE',
+] as const;
 
 const edges = createArrows([
   ...arrowRows(
@@ -55,13 +60,19 @@ class Run {
     this.at = to;
   }
 
-  /** A stop before the first reply is an exception of the seed, and after the end there are no steps. */
+  /**
+   * A stop before the first reply is an exception of the seed, and after the end there are no
+   * steps.
+   */
   stop(event: string): void {
     if (this.at === EXECUTING) this.say(event, DONE);
   }
 }
 
-/** Whether some call of the reply was not skipped, so that tools ran before the policy stopped the run. */
+/**
+ * Whether some call of the reply was not skipped, so that tools ran before the policy stopped the
+ * run.
+ */
 const someTried = (actions: readonly Action[]): boolean =>
   actions.some((action) => action.type === 'DisplayToolResult' && action.status !== 'skipped');
 
@@ -82,7 +93,8 @@ const takeReply = (run: Run, { before }: Seen): void => {
 
 const takeCalls = (run: Run, { step }: Seen): void => {
   if (run.at !== PROMPTING) return;
-  const stopped = step.path.some((edge) => edge.to === 'BudgetExceeded') && !someTried(step.actions);
+  const stopped =
+    step.path.some((edge) => edge.to === 'BudgetExceeded') && !someTried(step.actions);
   if (stopped) run.say('PolicyStop', DONE);
   else run.say('ToolCallsFound', EXECUTING);
 };
@@ -97,10 +109,16 @@ const takeEdge = (run: Run, edge: Edge, seen: Seen): void => {
   } else if (edge.to === 'ExecutingTools') takeCalls(run, seen);
   else if (edge.to === 'BudgetExceeded') run.stop(stopEvent(getDimension(seen)));
   else if (edge.to === 'Cancelled' && seen.event.type === 'PolicyStopped') run.stop('PolicyStop');
-  else if (edge.to === 'Cancelled' || edge.to === 'Failed' || edge.to === 'ShuttingDown') run.at = INIT;
+  else if (edge.to === 'Cancelled' || edge.to === 'Failed' || edge.to === 'ShuttingDown')
+    run.at = INIT;
 };
 
-const project = (cursor: ProjectionCursor, before: State, event: Event, step: Step<State, Action>) => {
+const project = (
+  cursor: ProjectionCursor,
+  before: State,
+  event: Event,
+  step: Step<State, Action>,
+) => {
   const run = new Run(cursor.state);
   for (const edge of step.path) takeEdge(run, edge, { before, event, step });
   return { cursor: run.at === cursor.state ? cursor : { state: run.at }, steps: run.steps };

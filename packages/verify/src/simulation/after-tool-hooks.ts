@@ -12,7 +12,10 @@ const EMPTY: HookReport = {
   proceed: true,
 };
 
-const report = (name: string): HookReport => ({ ...EMPTY, commits: [{ hash: name, subject: 'a commit' }] });
+const report = (name: string): HookReport => ({
+  ...EMPTY,
+  commits: [{ hash: name, subject: 'a commit' }],
+});
 
 /** Commits once: prepares the commit in the journal, and looks for it after an interruption. */
 const commit = async (
@@ -38,7 +41,8 @@ const commit = async (
   for (const callId of callIds) {
     const times = (world.commits.get(callId) ?? 0) + 1;
     world.commits.set(callId, times);
-    if (times > 1) world.violate('commit-once', `the changes of ${callId} were committed ${times} times`);
+    if (times > 1)
+      world.violate('commit-once', `the changes of ${callId} were committed ${times} times`);
   }
   world.meet('commit made');
   world.say(`commit of ${name}`);
@@ -49,7 +53,11 @@ const commit = async (
 export const simulatedHooks = (process: SimulatedProcess): Hooks => ({
   before: () => process.pause(0.5),
   after: () => process.pause(0.5),
-  deadlinesMs: { CheckingGitCommits: 10_000, RunningAutoformatters: 30_000, AutoCommitting: 30_000 },
+  deadlinesMs: {
+    CheckingGitCommits: 10_000,
+    RunningAutoformatters: 30_000,
+    AutoCommitting: 30_000,
+  },
   runNow: (phase) =>
     phase === 'CheckingGitCommits' && !process.isDead && process.world.choices.chance(0.5)
       ? { ...EMPTY, dirty: true }
@@ -66,7 +74,8 @@ export const simulatedHooks = (process: SimulatedProcess): Hooks => ({
     if (process.hasFailedToWrite || process.hasUsedReserve)
       world.violate('no-effect-after-failed-write', `${phase} after the journal has failed`);
     if (phase === 'CheckingGitCommits') return { ...EMPTY, dirty: true };
-    if (phase === 'RunningAutoformatters') return { ...EMPTY, dirty: true, changedFiles: ['/workspace/a'] };
+    if (phase === 'RunningAutoformatters')
+      return { ...EMPTY, dirty: true, changedFiles: ['/workspace/a'] };
     if (choices.chance(0.3)) await context.write('name the commit', 'a change');
     return context.signal.aborted ? EMPTY : commit(process, context);
   },

@@ -70,7 +70,12 @@ type Write = Extract<Change, { readonly kind: 'write' }>;
 export type Zeros = 'none' | 'atEnd' | 'hole';
 
 /** Writes a part of the bytes, as a power cut in the middle of a write does. */
-const tear = (file: GrowingBytes, { bytes, at }: Write, choices: Choices, mayHaveHoles: boolean): Zeros => {
+const tear = (
+  file: GrowingBytes,
+  { bytes, at }: Write,
+  choices: Choices,
+  mayHaveHoles: boolean,
+): Zeros => {
   const survivingBytes = choices.chance(0.3)
     ? Math.max(0, bytes.length - 1)
     : choices.below(bytes.length + 1);
@@ -273,7 +278,9 @@ const allocateZeros = (bytes: number): Buffer => {
 const copyBytes = (bytes: Uint8Array): Buffer => {
   const { length } = bytes;
   const areZeros =
-    length >= ZEROS_MIN && length <= ZEROS.length && ZEROS.compare(bytes, 0, length, 0, length) === 0;
+    length >= ZEROS_MIN &&
+    length <= ZEROS.length &&
+    ZEROS.compare(bytes, 0, length, 0, length) === 0;
   return areZeros ? ZEROS.subarray(0, length) : Buffer.from(bytes);
 };
 

@@ -14,12 +14,17 @@ import type { World } from './world.js';
 const FOLDER = ['home', 'state', 'sessions'];
 const NAME = `${SESSION_ID}.jsonl`;
 
-/** Bytes that are overwritten while a write is under way have its time: the next opening finds them, not this process. */
+/**
+ * Bytes that are overwritten while a write is under way have its time: the next opening finds them,
+ * not this process.
+ */
 const changeContent = ({ world, isAppending }: SimulatedProcess, file: FileNode): string => {
   const { choices, disk } = world;
   const { length } = file.content;
   const at = world.wallNow();
-  switch (isAppending ? choices.pick('extend', 'cut') : choices.pick('extend', 'cut', 'overwrite')) {
+  switch (
+    isAppending ? choices.pick('extend', 'cut') : choices.pick('extend', 'cut', 'overwrite')
+  ) {
     case 'extend':
       disk.write(file, Buffer.from('{}\n'), length, at);
       return 'appended to';
@@ -43,7 +48,12 @@ const changeName = (world: World, file: FileNode): string => {
   disk.setNames(folder, [{ name: NAME, node: null }], at);
   if (kind === 'move') disk.setNames(folder, [{ name: 'moved.txt', node: file }], at);
   if (kind === 'replace')
-    disk.write(disk.createFile([...FOLDER, NAME], at), file.content.view(0, file.content.length >> 1), 0, at);
+    disk.write(
+      disk.createFile([...FOLDER, NAME], at),
+      file.content.view(0, file.content.length >> 1),
+      0,
+      at,
+    );
   return `${kind}d`;
 };
 
@@ -103,13 +113,19 @@ export const tryAsRival = async (
 
 const DAY_MS = 86_400_000;
 
-/** The clock of the wall is set, or the computer sleeps. `state`: the session's, or the one that is being written. */
+/**
+ * The clock of the wall is set, or the computer sleeps. `state`: the session's, or the one that is
+ * being written.
+ */
 export const disturbClock = ({ world }: SimulatedProcess, state: State | null): void => {
   const isRetrying = state?.name === 'Error';
-  if (!world.plan.clockJumps || world.isHealed || !world.choices.chance(isRetrying ? 0.5 : 0.02)) return;
+  if (!world.plan.clockJumps || world.isHealed || !world.choices.chance(isRetrying ? 0.5 : 0.02))
+    return;
   const by = world.choices.pick(7_200_000, -DAY_MS, 3_650 * DAY_MS, -3_650 * DAY_MS);
   world.say(`the clock is set by ${by / 1000} s`);
   world.setWallClock(by);
   if (isRetrying)
-    world.meet(by < 0 ? 'clock set back while waiting to retry' : 'clock set forward while waiting to retry');
+    world.meet(
+      by < 0 ? 'clock set back while waiting to retry' : 'clock set forward while waiting to retry',
+    );
 };

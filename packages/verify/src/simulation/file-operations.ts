@@ -26,10 +26,14 @@ const FLAGS: Readonly<Record<string, number>> = {
   'a+': constants.O_RDWR | constants.O_CREAT | constants.O_APPEND,
 };
 
-const toBytes = (written: Data): Uint8Array => (typeof written === 'string' ? Buffer.from(written) : written);
+const toBytes = (written: Data): Uint8Array =>
+  typeof written === 'string' ? Buffer.from(written) : written;
 
 const getFlag = (options: unknown): string | undefined =>
-  typeof options === 'object' && options !== null && 'flag' in options && typeof options.flag === 'string'
+  typeof options === 'object' &&
+  options !== null &&
+  'flag' in options &&
+  typeof options.flag === 'string'
     ? options.flag
     : undefined;
 
@@ -77,7 +81,10 @@ class NodeStatus {
   }
 }
 
-/** What Node's functions on files mean on a simulated disk: without waiting, faults and crashes (see node-files.ts). */
+/**
+ * What Node's functions on files mean on a simulated disk: without waiting, faults and crashes (see
+ * node-files.ts).
+ */
 export class DiskCalls {
   readonly #disk: Disk;
   readonly #now: () => number;
@@ -95,7 +102,8 @@ export class DiskCalls {
     if (existing === undefined && (flags & constants.O_CREAT) === 0)
       throw systemError('ENOENT', names.join('/'));
     const node = existing ?? this.#disk.createFile(names, this.#now());
-    if (node.kind === 'file' && (flags & constants.O_TRUNC) !== 0) this.#disk.truncate(node, 0, this.#now());
+    if (node.kind === 'file' && (flags & constants.O_TRUNC) !== 0)
+      this.#disk.truncate(node, 0, this.#now());
     return { node, appends: (flags & constants.O_APPEND) !== 0, position: 0 };
   }
 
@@ -119,11 +127,14 @@ export class DiskCalls {
 
   write(descriptor: Descriptor, written: Data, ...place: readonly unknown[]): number {
     const numbers = place.map((one) => (typeof one === 'number' ? one : undefined));
-    const [offset, length, at] = typeof written === 'string' ? [undefined, undefined, numbers[0]] : numbers;
+    const [offset, length, at] =
+      typeof written === 'string' ? [undefined, undefined, numbers[0]] : numbers;
     const all = toBytes(written);
     const start = offset ?? 0;
     const isWhole = start === 0 && (length === undefined || length === all.length);
-    const bytes = isWhole ? all : all.subarray(start, length === undefined ? undefined : start + length);
+    const bytes = isWhole
+      ? all
+      : all.subarray(start, length === undefined ? undefined : start + length);
     const file = getFile(descriptor);
     const position = descriptor.appends ? file.content.length : (at ?? descriptor.position);
     this.#disk.write(file, bytes, position, this.#now());
@@ -165,9 +176,14 @@ export class DiskCalls {
   }
 
   mkdir(names: Names, options?: unknown): void {
-    for (let depth = isSet(options, 'recursive') ? 1 : names.length; depth <= names.length; depth++) {
+    for (
+      let depth = isSet(options, 'recursive') ? 1 : names.length;
+      depth <= names.length;
+      depth++
+    ) {
       const above = names.slice(0, depth);
-      if (depth === names.length || !this.exists(above)) this.#disk.createFolder(above, this.#now());
+      if (depth === names.length || !this.exists(above))
+        this.#disk.createFolder(above, this.#now());
     }
   }
 
@@ -191,7 +207,11 @@ export class DiskCalls {
 
   unlink(names: Names): void {
     this.#get(names);
-    this.#disk.setNames(this.#disk.getFolder(names), [{ name: names.at(-1) ?? '', node: null }], this.#now());
+    this.#disk.setNames(
+      this.#disk.getFolder(names),
+      [{ name: names.at(-1) ?? '', node: null }],
+      this.#now(),
+    );
   }
 
   rm(names: Names, options?: unknown): void {
@@ -316,7 +336,10 @@ export class SimulatedHandle {
   }
 
   read(buffer: Uint8Array, ...place: readonly unknown[]): Promise<unknown> {
-    return this.#call(this.fd, 'read', buffer, ...place).then((bytesRead) => ({ bytesRead, buffer }));
+    return this.#call(this.fd, 'read', buffer, ...place).then((bytesRead) => ({
+      bytesRead,
+      buffer,
+    }));
   }
 
   write(written: unknown, ...place: readonly unknown[]): Promise<unknown> {

@@ -47,20 +47,27 @@ const durableLines = (world: World): number => {
   const node = findJournal(world);
   if (node === undefined) return 0;
   const before = counts.get(world);
-  const isSame = before !== undefined && before.node === node && before.bytes <= node.durable.length;
+  const isSame =
+    before !== undefined && before.node === node && before.bytes <= node.durable.length;
   const counted = isSame ? before : { node, bytes: 0, lines: 0 };
   const fresh = node.durable.view(counted.bytes);
-  for (let at = fresh.indexOf(NEWLINE); at >= 0; at = fresh.indexOf(NEWLINE, at + 1)) counted.lines += 1;
+  for (let at = fresh.indexOf(NEWLINE); at >= 0; at = fresh.indexOf(NEWLINE, at + 1))
+    counted.lines += 1;
   counted.bytes = node.durable.length;
   counts.set(world, counted);
   return counted.lines;
 };
 
-/** An event that was acknowledged is on the disk, together with the header and all events before it. */
+/**
+ * An event that was acknowledged is on the disk, together with the header and all events before it.
+ */
 export const checkDurable = (world: World, seq: number): void => {
   const lines = durableLines(world);
   if (lines < seq + 1)
-    world.violate('acknowledged-is-durable', `event ${seq} was acknowledged, and ${lines} lines are durable`);
+    world.violate(
+      'acknowledged-is-durable',
+      `event ${seq} was acknowledged, and ${lines} lines are durable`,
+    );
 };
 
 /** Events as JSON: they are looked for after each crash. */
@@ -82,13 +89,19 @@ export const checkKept = (world: World, when: string): void => {
     world.violate('acknowledged-is-kept', `the session is gone ${when}`);
   for (const [seq, { event }] of world.acknowledged) {
     if (lines[seq]?.startsWith(`{"seq":${seq},"event":${toJson(event)}`) === true) continue;
-    world.violate('acknowledged-is-kept', `event ${seq} (${event.type}) is not in its line ${when}`);
+    world.violate(
+      'acknowledged-is-kept',
+      `event ${seq} (${event.type}) is not in its line ${when}`,
+    );
     return;
   }
 };
 
 /** Checks that a created session is in the list of sessions, also after a crash. */
-export const checkListed = async (world: World, runtime: Pick<LocalRuntime, 'list'>): Promise<void> => {
+export const checkListed = async (
+  world: World,
+  runtime: Pick<LocalRuntime, 'list'>,
+): Promise<void> => {
   for await (const { sessionId } of runtime.list()) if (sessionId === SESSION_ID) return;
   world.violate('session-is-listed', 'the session was created, and is not in the list');
 };
@@ -97,7 +110,10 @@ export const checkListed = async (world: World, runtime: Pick<LocalRuntime, 'lis
 export const checkReplay = (world: World, seq: number, state: State): void => {
   const live = world.acknowledged.get(seq)?.state;
   if (live !== undefined && createStateCheck()(state) !== createStateCheck()(live))
-    world.violate('replay-equals-live', `the journal leads to another state at ${seq} than the session had`);
+    world.violate(
+      'replay-equals-live',
+      `the journal leads to another state at ${seq} than the session had`,
+    );
 };
 
 /** Events in the file after the acknowledged ones: a resumed session continues after them. */
@@ -105,11 +121,15 @@ export const unacknowledgedIn = (world: World, upTo: number): readonly Event[] =
   const lines = findJournal(world)?.content.view().toString('utf8').split('\n') ?? [];
   const last = Math.max(0, ...world.acknowledged.keys());
   // the journal has written and read these lines
-  return lines.slice(last + 1, upTo + 1).map((line) => (JSON.parse(line) as { readonly event: Event }).event);
+  return lines
+    .slice(last + 1, upTo + 1)
+    .map((line) => (JSON.parse(line) as { readonly event: Event }).event);
 };
 
 /** The bytes up to the last acknowledged line; empty without one. */
-const acknowledgedPart = (world: World): { readonly node: FileNode; readonly bytes: number } | null => {
+const acknowledgedPart = (
+  world: World,
+): { readonly node: FileNode; readonly bytes: number } | null => {
   const node = findJournal(world);
   const last = Math.max(0, ...world.acknowledged.keys());
   if (node === undefined || last === 0) return null;
@@ -127,7 +147,8 @@ const endOfLine = ({ content }: FileNode, seq: number): number => {
 export const isUnended = (world: World): boolean => {
   const content = findJournal(world)?.content;
   return (
-    content !== undefined && /"crc":"\w{8}"}$/.test(content.view(content.length - 20).toString('latin1'))
+    content !== undefined &&
+    /"crc":"\w{8}"}$/.test(content.view(content.length - 20).toString('latin1'))
   );
 };
 
@@ -143,9 +164,12 @@ export const tornBytes = (world: World): number => {
  */
 export const mayBeDamage = (world: World, { kind, place }: JournalError): boolean => {
   const { zeros, acknowledged } = world;
-  if (kind !== 'damaged' || place === null || place.seq < Math.max(0, ...acknowledged.keys())) return false;
+  if (kind !== 'damaged' || place === null || place.seq < Math.max(0, ...acknowledged.keys()))
+    return false;
   const mark = readMark(world);
-  return mark === null ? zeros.has('atEnd') || zeros.has('hole') : zeros.has('hole') && mark.seq < place.seq;
+  return mark === null
+    ? zeros.has('atEnd') || zeros.has('hole')
+    : zeros.has('hole') && mark.seq < place.seq;
 };
 
 /** The journal's version, as its first bytes say. */
@@ -191,7 +215,11 @@ export const checkDamage = async (world: World, folder: string): Promise<void> =
   world.meet('acknowledged lines damaged');
   const kind = error instanceof JournalError ? error.kind : 'opened';
   // damage can make the version greater: like a newer journal, which may have other checksums
-  const isRefused = kind === 'damaged' || (kind === 'newerVersion' && versionIn(damaged) > versionIn(before));
+  const isRefused =
+    kind === 'damaged' || (kind === 'newerVersion' && versionIn(damaged) > versionIn(before));
   if (!isRefused || !isUnchanged)
-    world.violate('damage-is-refused', `bytes from ${at} on were changed, and the answer was: ${kind}`);
+    world.violate(
+      'damage-is-refused',
+      `bytes from ${at} on were changed, and the answer was: ${kind}`,
+    );
 };

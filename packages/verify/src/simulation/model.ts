@@ -76,7 +76,8 @@ const findInputNames = (messages: readonly Message[]): readonly string[] => [
 ];
 
 const asksForSummary = ({ messages }: ModelRequest): boolean =>
-  messages.at(-1)?.parts.some((part) => part.type === 'text' && part.text.includes(SUMMARISE)) === true;
+  messages.at(-1)?.parts.some((part) => part.type === 'text' && part.text.includes(SUMMARISE)) ===
+  true;
 
 /** Rounds of calls since the last text of the user. */
 const countRounds = (messages: readonly Message[]): number => {
@@ -94,7 +95,12 @@ const pickCall = (process: SimulatedProcess): RawCall => {
   const input = { file: choices.pick('a', 'b'), line: callId };
   const isBroken = !isHealed && choices.chance(0.05);
   const rawInput = isBroken ? choices.pick('{"file":', '[1]', 'no JSON') : JSON.stringify(input);
-  return { type: 'call', callId, tool: isBroken && choices.chance(0.3) ? 'no_such_tool' : tool, rawInput };
+  return {
+    type: 'call',
+    callId,
+    tool: isBroken && choices.chance(0.3) ? 'no_such_tool' : tool,
+    rawInput,
+  };
 };
 
 const createParts = (
@@ -105,7 +111,8 @@ const createParts = (
   if (request.tools.length === 0) return [{ type: 'text', text: 'a commit' }];
   if (asksForSummary(request))
     return [{ type: 'text', text: `so far: ${findInputNames(request.messages).join(' ')}` }];
-  const mayCall = request.toolChoice !== 'none' && countRounds(request.messages) < (isHealed ? 2 : 8);
+  const mayCall =
+    request.toolChoice !== 'none' && countRounds(request.messages) < (isHealed ? 2 : 8);
   if (!mayCall || !choices.chance(0.6)) return [{ type: 'text', text: 'done' }];
   const calls = Array.from({ length: choices.between(1, plan.callsMax) }, () => pickCall(process));
   return choices.chance(0.3) ? [{ type: 'text', text: 'I look' }, ...calls] : calls;
@@ -119,16 +126,27 @@ const checkRequest = (process: SimulatedProcess, request: ModelRequest): void =>
   if (process.hasFailedToWrite || process.hasUsedReserve)
     world.violate('no-effect-after-failed-write', 'a request after the journal has failed');
   if (request.tools.length === 0 || state === null) return; // a side request of a hook
-  if (process.requests > 1) world.violate('one-request-at-once', `${process.requests} requests are open`);
+  if (process.requests > 1)
+    world.violate('one-request-at-once', `${process.requests} requests are open`);
   const { unaccounted, settings } = state.session;
-  world.uncountedRequests = Math.max(0, unaccounted.filter((id) => id.startsWith('req-')).length - 1); // one is this request
+  world.uncountedRequests = Math.max(
+    0,
+    unaccounted.filter((id) => id.startsWith('req-')).length - 1,
+  ); // one is this request
   const { limits } = settings;
   if (limits.usd !== 'unlimited' && state.session.usage.costUsd >= limits.usd)
-    world.violate('spend-within-limit', `a request at $${state.session.usage.costUsd} of $${limits.usd}`);
+    world.violate(
+      'spend-within-limit',
+      `a request at $${state.session.usage.costUsd} of $${limits.usd}`,
+    );
 };
 
 /** Waits, but not longer than until the abort. True if it was aborted. */
-const pauseOrAbort = (process: SimulatedProcess, delayMs: number, signal: AbortSignal): Promise<boolean> =>
+const pauseOrAbort = (
+  process: SimulatedProcess,
+  delayMs: number,
+  signal: AbortSignal,
+): Promise<boolean> =>
   new Promise((resolve) => {
     const finish = (): void => resolve(signal.aborted);
     process.after(delayMs, finish);
@@ -153,7 +171,10 @@ const countCharacters = (message: Message): number => {
 
 const countUsage = (process: SimulatedProcess, request: ModelRequest) => {
   // as JSON, with brackets and commas
-  const characters = request.messages.reduce((sum, message) => sum + countCharacters(message) + 1, 1);
+  const characters = request.messages.reduce(
+    (sum, message) => sum + countCharacters(message) + 1,
+    1,
+  );
   const inputTokens = Math.ceil(characters / 4);
   process.world.requestTokens = Math.max(process.world.requestTokens, inputTokens);
   const outputTokens = process.world.choices.between(5, OUTPUT_TOKENS_MAX);
@@ -189,7 +210,12 @@ async function* streamReply(
     if (await pauseOrAbort(process, choices.pick(10, 100), signal)) {
       if (!choices.chance(0.3)) return;
       world.meet('usage after an abort');
-      yield { type: 'completed', parts: [], stopReason: 'end', usage: countUsage(process, request) };
+      yield {
+        type: 'completed',
+        parts: [],
+        stopReason: 'end',
+        usage: countUsage(process, request),
+      };
       return;
     }
   }
@@ -214,11 +240,18 @@ const checkEndIsNoticed = (process: SimulatedProcess): void => {
       now.requestId !== requestId
     )
       return;
-    world.violate('settles', `the reply to ${requestId} broke off, and the session still waits for it`);
+    world.violate(
+      'settles',
+      `the reply to ${requestId} broke off, and the session still waits for it`,
+    );
   });
 };
 
-function* endReply(process: SimulatedProcess, request: ModelRequest, end: End): Generator<ModelPiece> {
+function* endReply(
+  process: SimulatedProcess,
+  request: ModelRequest,
+  end: End,
+): Generator<ModelPiece> {
   const { world } = process;
   switch (end.kind) {
     case 'failed':
@@ -240,17 +273,28 @@ function* endReply(process: SimulatedProcess, request: ModelRequest, end: End): 
   }
 }
 
-const createCompletedPiece = (process: SimulatedProcess, request: ModelRequest, end: End): ModelPiece => {
+const createCompletedPiece = (
+  process: SimulatedProcess,
+  request: ModelRequest,
+  end: End,
+): ModelPiece => {
   const { world } = process;
   if (end.kind === 'badUsage') world.meet('usage that can not be counted');
   const counted = countUsage(process, request);
   const usage =
-    end.kind === 'badUsage' ? { ...counted, inputTokens: world.choices.pick(Number.NaN, -5) } : counted;
+    end.kind === 'badUsage'
+      ? { ...counted, inputTokens: world.choices.pick(Number.NaN, -5) }
+      : counted;
   const parts = end.kind === 'empty' ? [] : createParts(process, request);
   const calls = parts.some(({ type }) => type === 'call');
   if (end.kind === 'cut') return { type: 'completed', parts, stopReason: 'maxTokens', usage };
   if (end.kind === 'refused')
-    return { type: 'completed', parts: [{ type: 'text', text: 'no' }], stopReason: 'refusal', usage };
+    return {
+      type: 'completed',
+      parts: [{ type: 'text', text: 'no' }],
+      stopReason: 'refusal',
+      usage,
+    };
   return { type: 'completed', parts, stopReason: calls ? 'toolUse' : 'end', usage };
 };
 

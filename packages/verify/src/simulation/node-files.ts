@@ -47,7 +47,9 @@ type Place = Mounted & { readonly names: readonly string[]; readonly open: Open 
 const NO_NAMES: readonly string[] = [];
 
 const findOpenFile = (path: string): Place | undefined =>
-  path.startsWith('/proc/self/fd/') ? open.get(Number(path.slice('/proc/self/fd/'.length))) : undefined;
+  path.startsWith('/proc/self/fd/')
+    ? open.get(Number(path.slice('/proc/self/fd/'.length)))
+    : undefined;
 
 /** A cache of looked-up paths. */
 const places = new Map<string, Place | null>();
@@ -97,15 +99,21 @@ const getDescriptor = ({ open: file }: Place): Descriptor => {
   return file.descriptor;
 };
 const onPath =
-  (run: (calls: DiskCalls, names: readonly string[], args: readonly unknown[]) => unknown): Operation =>
+  (
+    run: (calls: DiskCalls, names: readonly string[], args: readonly unknown[]) => unknown,
+  ): Operation =>
   ({ calls, names }, args) =>
     run(calls, names, args);
 const onFile =
-  (run: (calls: DiskCalls, descriptor: Descriptor, args: readonly unknown[]) => unknown): Operation =>
+  (
+    run: (calls: DiskCalls, descriptor: Descriptor, args: readonly unknown[]) => unknown,
+  ): Operation =>
   (place, args) =>
     run(place.calls, getDescriptor(place), args);
 const stat: Operation = (place, [, options]) =>
-  place.open === null ? place.calls.stat(place.names, options) : place.calls.statNode(place.open.descriptor);
+  place.open === null
+    ? place.calls.stat(place.names, options)
+    : place.calls.statNode(place.open.descriptor);
 /** Modes, owners and times of files: no simulated session looks at them. */
 const unobserved = ['chmod', 'fchmod', 'utimes', 'futimes', 'chown', 'lchown'];
 const nothing: Operation = () => undefined;
@@ -137,7 +145,8 @@ const operations: Readonly<Record<string, Operation>> = {
     calls.write(descriptor, toData(written), ...place),
   ),
   ftruncate: onFile((calls, descriptor, [, size]) => calls.truncate(descriptor, Number(size ?? 0))),
-  truncate: (place, [, size]) => place.calls.truncate(place.calls.open(place.names, 'r+'), Number(size ?? 0)),
+  truncate: (place, [, size]) =>
+    place.calls.truncate(place.calls.open(place.names, 'r+'), Number(size ?? 0)),
   exists: onPath((calls, names) => calls.exists(names)),
   access: onPath((calls, names) => void calls.stat(names)),
   mkdir: onPath((calls, names, [, options]) => calls.mkdir(names, options)),
@@ -165,14 +174,22 @@ const operations: Readonly<Record<string, Operation>> = {
 };
 
 /** Writes the first half of the bytes; returns their number. */
-const writePart = (place: Place, [, written, offset, length, position]: readonly unknown[]): unknown => {
+const writePart = (
+  place: Place,
+  [, written, offset, length, position]: readonly unknown[],
+): unknown => {
   const bytes = toData(written);
   const start = typeof offset === 'number' ? offset : 0;
   const whole = typeof length === 'number' ? length : bytes.length - start;
   return place.calls.write(getDescriptor(place), bytes, start, (whole + 1) >> 1, position);
 };
 
-const perform = (name: string, place: Place, args: readonly unknown[], code: string | null): unknown => {
+const perform = (
+  name: string,
+  place: Place,
+  args: readonly unknown[],
+  code: string | null,
+): unknown => {
   const operation = operations[name];
   if (operation === undefined) throw new Error(`the simulated disk has no ${name}`);
   if (code === null) return operation(place, args);
@@ -210,14 +227,20 @@ const callNow = (name: string, place: Place, args: readonly unknown[]): unknown 
 
 const callHandle = (fd: number, name: string, ...args: readonly unknown[]): Promise<unknown> => {
   const place = findPlace(fd);
-  return place === null ? Promise.reject(systemError('EBADF', name)) : callLater(name, place, [fd, ...args]);
+  return place === null
+    ? Promise.reject(systemError('EBADF', name))
+    : callLater(name, place, [fd, ...args]);
 };
 
 type Functions = Record<string, unknown>;
 type Replaced = { readonly owner: Functions; readonly name: string; readonly original: unknown };
 const replaced: Replaced[] = [];
 
-const replace = (owner: Functions, name: string, make: (original: AnyFunction) => AnyFunction): void => {
+const replace = (
+  owner: Functions,
+  name: string,
+  make: (original: AnyFunction) => AnyFunction,
+): void => {
   const original = owner[name];
   if (typeof original !== 'function') return;
   replaced.push({ owner, name, original });
@@ -229,12 +252,16 @@ const asPromise =
   (original: AnyFunction): AnyFunction =>
   (...args) => {
     const place = findPlace(args[0]);
-    const fromKernel = place === null && current !== null ? readKernelFile(name, args[0]) : undefined;
+    const fromKernel =
+      place === null && current !== null ? readKernelFile(name, args[0]) : undefined;
     if (fromKernel !== undefined) return Promise.resolve(fromKernel);
-    if (place === null) return current === null ? original(...args) : callRealFile(name, original, args);
+    if (place === null)
+      return current === null ? original(...args) : callRealFile(name, original, args);
     const called = callLater(name, place, args);
     // `open` returns the number of the descriptor
-    return name === 'open' ? called.then((fd) => new SimulatedHandle(Number(fd), callHandle)) : called;
+    return name === 'open'
+      ? called.then((fd) => new SimulatedHandle(Number(fd), callHandle))
+      : called;
   };
 
 const asSync =
@@ -275,10 +302,16 @@ export const simulateFiles = (): (() => void) => {
   const useSockets = simulateSockets({
     getCaller: (path) => (path.startsWith('\0') ? current : (findPlace(path)?.caller ?? null)),
     create: (path) =>
-      void callNow('writeFile', findPlace(path) ?? throwNotSimulated(path), [path, '', { flag: 'wx' }]),
-    remove: (path) => void callNow('rm', findPlace(path) ?? throwNotSimulated(path), [path, { force: true }]),
+      void callNow('writeFile', findPlace(path) ?? throwNotSimulated(path), [
+        path,
+        '',
+        { flag: 'wx' },
+      ]),
+    remove: (path) =>
+      void callNow('rm', findPlace(path) ?? throwNotSimulated(path), [path, { force: true }]),
     getName: (path) => findPlace(path)?.names.join('/') ?? path,
-    exists: (path) => callNow('exists', findPlace(path) ?? throwNotSimulated(path), [path]) === true,
+    exists: (path) =>
+      callNow('exists', findPlace(path) ?? throwNotSimulated(path), [path]) === true,
   });
   syncBuiltinESMExports();
   return () => {
@@ -291,7 +324,16 @@ export const simulateFiles = (): (() => void) => {
 type AnyFunction = (...args: unknown[]) => unknown;
 
 /** Operations that a simulated process must not perform on the real system. */
-const CHANGES = new Set(['mkdtemp', 'mkdir', 'writeFile', 'appendFile', 'rename', 'link', 'unlink', 'rm']);
+const CHANGES = new Set([
+  'mkdtemp',
+  'mkdir',
+  'writeFile',
+  'appendFile',
+  'rename',
+  'link',
+  'unlink',
+  'rm',
+]);
 
 /** Calls the real system synchronously: a simulated process must not wait for real time. */
 const callRealFile = async (
@@ -301,7 +343,9 @@ const callRealFile = async (
 ): Promise<unknown> => {
   const now: unknown = Reflect.get(fs, `${name}Sync`);
   if (CHANGES.has(name)) throw systemError('EROFS', name);
-  return typeof now === 'function' && name !== 'open' ? Reflect.apply(now, fs, args) : original(...args);
+  return typeof now === 'function' && name !== 'open'
+    ? Reflect.apply(now, fs, args)
+    : original(...args);
 };
 
 /** Facts of the simulated kernel, which the lock of a journal reads. */
@@ -328,7 +372,8 @@ const readKernelFile = (operation: string, path: unknown): string | undefined =>
   if (path === '/etc/machine-id') return 'simulated';
   if (typeof path !== 'string' || !path.startsWith('/proc/')) return undefined;
   if (operation === 'readFile' && path.endsWith('/boot_id')) return `boot-${boots}`;
-  if (operation === 'readFile' && path.endsWith('/stat')) return `1 (node) ${'0 '.repeat(19)}${started}`;
+  if (operation === 'readFile' && path.endsWith('/stat'))
+    return `1 (node) ${'0 '.repeat(19)}${started}`;
   if (operation === 'readlink' && path.includes('/ns/'))
     return `${path.slice(path.lastIndexOf('/') + 1)}:[1]`;
   return undefined;

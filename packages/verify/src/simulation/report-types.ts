@@ -1,4 +1,7 @@
-/** Which sessions `simulate` runs. The same seed gives the same sessions, with the same version of Pawl. */
+/**
+ * Which sessions `simulate` runs. The same seed gives the same sessions, with the same version of
+ * Pawl.
+ */
 export type SimulationOptions = {
   /** Seed of the first session; each of the others has the next one. */
   readonly seed: number;

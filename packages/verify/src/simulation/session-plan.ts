@@ -1,4 +1,9 @@
-import { defaultSettings, noLimits, retrySettings, type Settings } from '@pawl/agent/machine/settings';
+import {
+  defaultSettings,
+  noLimits,
+  retrySettings,
+  type Settings,
+} from '@pawl/agent/machine/settings';
 import { presetRules } from '@pawl/agent/policy/presets';
 import type { Choices } from './random-choices.js';
 

@@ -6,7 +6,10 @@ import { SimulatedSession } from './simulated-session.js';
 import { closeSockets } from './sockets.js';
 import { type Situation, situations, type Violation, World } from './world.js';
 
-/** Runs `work` with everything simulated that processes share: files, sockets, clocks. Not twice at once. */
+/**
+ * Runs `work` with everything simulated that processes share: files, sockets, clocks. Not twice at
+ * once.
+ */
 const inSimulation = async <T>(work: () => Promise<T>): Promise<T> => {
   const restoreFiles = simulateFiles();
   const restoreClocks = simulateClocks();
@@ -24,7 +27,8 @@ const simulateSession = async (
   isTraced = false,
 ): Promise<SessionResult> => {
   const { stackTraceLimit } = Error;
-  if (!isTraced) Error.stackTraceLimit = 0; // errors are part of most sessions, and nobody reads these
+  // errors are part of most sessions, and nobody reads these
+  if (!isTraced) Error.stackTraceLimit = 0;
   try {
     return await runSession(source, isTraced);
   } finally {
@@ -53,7 +57,11 @@ const explain = async (result: SessionResult): Promise<SessionResult> => {
  * step. Ends with the first session that breaks a promise. Meanwhile this process has simulated
  * clocks, sockets and files below `/@pawl/`: run nothing else beside it.
  */
-export const simulate = ({ seed, sessions, isShrunk = true }: SimulationOptions): Promise<SimulationReport> =>
+export const simulate = ({
+  seed,
+  sessions,
+  isShrunk = true,
+}: SimulationOptions): Promise<SimulationReport> =>
   inSimulation(async () => {
     const met = new Map<Situation, number>(situations.map((situation) => [situation, 0]));
     let events = 0;
@@ -81,7 +89,10 @@ type SessionResult = {
 };
 
 /** Runs one session by a seed, or by the draws of an earlier one. */
-const runSession = async (source: number | readonly number[], isTraced = false): Promise<SessionResult> => {
+const runSession = async (
+  source: number | readonly number[],
+  isTraced = false,
+): Promise<SessionResult> => {
   const choices = new Choices(source);
   const world = new World(choices, planFor(choices), isTraced ? [] : null);
   useClocks({ wallNow: () => world.wallNow(), steadyNow: () => world.timeline.now });
@@ -122,7 +133,8 @@ const shrink = async (draws: Draws, fails: (draws: Draws) => Promise<boolean>): 
   let runs = 0;
   const isBetter = async (candidate: Draws): Promise<boolean> => {
     const shorter = withoutLastZeros(candidate);
-    const isSame = shorter.length === best.length && shorter.every((draw, index) => draw === best[index]);
+    const isSame =
+      shorter.length === best.length && shorter.every((draw, index) => draw === best[index]);
     if (isSame || runs >= RUNS_MAX) return false;
     runs += 1;
     if (!(await fails(shorter))) return false;

@@ -80,7 +80,8 @@ export class SimulatedSession {
     else this.#user().live();
     while (this.#canContinue() && !(this.#isIdle() && world.isLastTaken())) {
       if (this.#isOver) await this.#openAgain();
-      if (!(await this.#turn())) world.violate('settles', `nothing goes on in ${this.#process.state?.name}`);
+      if (!(await this.#turn()))
+        world.violate('settles', `nothing goes on in ${this.#process.state?.name}`);
     }
     if (!this.#canContinue()) return;
     await this.#await(this.#started.runtime.close(SESSION_ID));
@@ -94,7 +95,10 @@ export class SimulatedSession {
 
   #canContinue(): boolean {
     if (this.#turns > TURNS_MAX)
-      this.world.violate('settles', `${TURNS_MAX} turns, and the session is in ${this.#process.state?.name}`);
+      this.world.violate(
+        'settles',
+        `${TURNS_MAX} turns, and the session is in ${this.#process.state?.name}`,
+      );
     return this.world.violations.length === 0 && !this.#isRefused;
   }
 
@@ -122,7 +126,8 @@ export class SimulatedSession {
 
   #mayMeetRival(): boolean {
     const { doing, world, restoreJournal, hasMetDiskFault } = this.#process;
-    if (doing !== 'running' || this.#isOver || world.isHealed || restoreJournal !== null) return false;
+    if (doing !== 'running' || this.#isOver || world.isHealed || restoreJournal !== null)
+      return false;
     // without its socket a holder is recognized by its pid, and all simulated processes share one
     if (hasMetDiskFault) return false;
     return world.choices.chance(0.003);
@@ -130,7 +135,8 @@ export class SimulatedSession {
 
   #mayMeetStranger(): boolean {
     const { doing, world } = this.#process;
-    if (!world.plan.journalChange || world.situations.has('journal changed by another program')) return false;
+    if (!world.plan.journalChange || world.situations.has('journal changed by another program'))
+      return false;
     return doing === 'running' && !this.#isOver && !world.isHealed && world.choices.chance(0.02);
   }
 
@@ -209,7 +215,8 @@ export class SimulatedSession {
     try {
       await runtime.open(SESSION_ID, { watcher });
     } catch (error) {
-      if (!(error instanceof JournalError) || error.kind !== 'notFound' || this.world.isCreated) throw error;
+      if (!(error instanceof JournalError) || error.kind !== 'notFound' || this.world.isCreated)
+        throw error;
       process.doing = 'creating';
       await this.#create(process, runtime);
     }
@@ -262,9 +269,13 @@ export class SimulatedSession {
       if (isForeign && process.restoreJournal !== null) return over();
       // a full disk can keep the lock file: then the error is the one of the system
       const isOfDisk =
-        error instanceof JournalError || (error instanceof Error && / simulated, /.test(error.message));
+        error instanceof JournalError ||
+        (error instanceof Error && / simulated, /.test(error.message));
       if (!process.hasMetDiskFault || !isOfDisk)
-        world.violate('known-end', `the session ended with ${error instanceof Error ? error.stack : error}`);
+        world.violate(
+          'known-end',
+          `the session ended with ${error instanceof Error ? error.stack : error}`,
+        );
       world.meet('session ended by the disk and opened again');
       over();
     });

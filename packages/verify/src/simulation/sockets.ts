@@ -37,7 +37,8 @@ class SimulatedServer extends EventEmitter {
     caller?.later(() => {
       const name = this.#files.getName(path);
       const other = listening.get(name);
-      if (other !== undefined && !other.isDead) return this.emit('error', systemError('EADDRINUSE', name));
+      if (other !== undefined && !other.isDead)
+        return this.emit('error', systemError('EADDRINUSE', name));
       try {
         if (!isAbstract(path)) this.#files.create(path);
       } catch (error) {
@@ -98,13 +99,17 @@ class SimulatedSocket extends EventEmitter {
 }
 
 const getPath = (options: unknown): string =>
-  typeof options === 'object' && options !== null && 'path' in options && typeof options.path === 'string'
+  typeof options === 'object' &&
+  options !== null &&
+  'path' in options &&
+  typeof options.path === 'string'
     ? options.path
     : '';
 
 /** Replaces Node's local sockets. Returns a function that puts them back. */
 export const simulateSockets = (files: SocketFiles): (() => void) => {
-  const owner = net as unknown as Record<string, unknown>; // the object behind `node:net`, whose exports follow it
+  // the object behind `node:net`, whose exports follow it
+  const owner = net as unknown as Record<string, unknown>;
   const { createServer, createConnection } = net;
   owner.createServer = () => new SimulatedServer(files);
   owner.createConnection = (options: unknown) => new SimulatedSocket(getPath(options), files);

@@ -41,7 +41,8 @@ const watchJournal = (process: SimulatedProcess, journal: Journal): Journal => (
   },
   append: async (drafts) => {
     process.isAppending = true;
-    disturbClock(process, drafts.at(-1)?.state ?? null); // after the events have their times, before their timers start
+    // after the events have their times, before their timers start
+    disturbClock(process, drafts.at(-1)?.state ?? null);
     try {
       await journal.append(drafts);
       if ((journal.full ?? null) === null) return;

@@ -55,14 +55,16 @@ const recordCalls = (world: World, event: Event): void => {
         result: null,
         isCompleted: false,
       });
-  if (event.type === 'ApprovalAnswered') recordAnswer(world.calls.get(event.callId), event.answer.kind);
+  if (event.type === 'ApprovalAnswered')
+    recordAnswer(world.calls.get(event.callId), event.answer.kind);
   if (event.type === 'ToolStarted') markCall(world, event.callId, 'isStarted');
   if (event.type === 'ToolCompleted') {
     markCall(world, event.callId, 'isCompleted');
     const record = world.calls.get(event.callId);
     if (event.outcome.status === 'lost')
       world.meet(record?.tool === 'append' ? 'probeable call found changed' : 'opaque call lost');
-    if (event.outcome.text.startsWith('it had taken effect')) world.meet('probeable call found done');
+    if (event.outcome.text.startsWith('it had taken effect'))
+      world.meet('probeable call found done');
     if (
       event.outcome.status === 'ok' &&
       record !== undefined &&
@@ -98,7 +100,8 @@ const recordActions = (world: World, actions: readonly Action[]): void => {
 };
 
 const withdrawInput = (world: World, text: string): void => {
-  for (const input of world.inputs.values()) if (text.includes(input.text)) input.isWithdrawn = true;
+  for (const input of world.inputs.values())
+    if (text.includes(input.text)) input.isWithdrawn = true;
 };
 
 /** Records inputs that an edit of the queue removes, also those that arrived during the edit. */
@@ -122,9 +125,13 @@ export const recordUnacknowledged = (world: World, events: readonly Event[]): vo
 };
 
 const meetState = (world: World, state: State): void => {
-  if (state.name === 'ExecutingTools' && state.calls.filter(({ status }) => status === 'running').length > 1)
+  if (
+    state.name === 'ExecutingTools' &&
+    state.calls.filter(({ status }) => status === 'running').length > 1
+  )
     world.meet('calls at the same time');
-  if (state.name === 'WaitingForUserInput' && state.reason.kind === 'budget') world.meet('limit reached');
+  if (state.name === 'WaitingForUserInput' && state.reason.kind === 'budget')
+    world.meet('limit reached');
 };
 
 /** Creates the watcher of a session. `opened` returns the state before its first step. */
@@ -143,7 +150,8 @@ export const stepWatcher = (
       world.acknowledged.set(seq, { event, state });
       checkDurable(world, seq);
     }
-    if (event.type === 'Resumed' && before?.name === 'ShuttingDown') world.meet('resume after a clean end');
+    if (event.type === 'Resumed' && before?.name === 'ShuttingDown')
+      world.meet('resume after a clean end');
     if (before !== null)
       for (const fault of [
         ...stateFaults(before, event, stepped),
@@ -180,7 +188,8 @@ const countInputs = ({ session }: State) => {
   for (const { role, parts } of messagesOf(session.conversation)) {
     if (role !== 'user') continue;
     for (const part of parts)
-      if (part.type === 'text') countNames(part.origin === 'summary' ? summarised : direct, part.text);
+      if (part.type === 'text')
+        countNames(part.origin === 'summary' ? summarised : direct, part.text);
   }
   for (const { text } of session.queue) countNames(direct, text);
   return { direct, summarised };
@@ -191,8 +200,10 @@ const checkInputs = (world: World, state: State): void => {
   for (const { text, isAcknowledged, isWithdrawn } of world.inputs.values()) {
     const times = direct.get(text) ?? 0;
     const isThere = times > 0 || summarised.has(text);
-    if (times > 1) world.violate('input-exactly-once', `${text} is in the conversation ${times} times`);
-    if (isAcknowledged && !isWithdrawn && !isThere) world.violate('input-exactly-once', `${text} is lost`);
+    if (times > 1)
+      world.violate('input-exactly-once', `${text} is in the conversation ${times} times`);
+    if (isAcknowledged && !isWithdrawn && !isThere)
+      world.violate('input-exactly-once', `${text} is lost`);
   }
 };
 
@@ -215,7 +226,8 @@ const checkSpending = (world: World, { session }: State): void => {
 const checkFiles = (world: World): void => {
   for (const [path, content] of world.files) {
     const lines = content.split('\n').filter((line) => line !== '');
-    if (new Set(lines).size < lines.length) world.violate('no-second-effect', `${path} holds a line twice`);
+    if (new Set(lines).size < lines.length)
+      world.violate('no-second-effect', `${path} holds a line twice`);
   }
 };
 
@@ -230,7 +242,9 @@ const meetCalls = ({ world }: SimulatedProcess): void => {
   for (const { isStarted, isCompleted, effects, approval } of world.calls.values()) {
     if (approval === 'asked') world.meet('crash while an approval is open');
     if (!isStarted || isCompleted) continue;
-    world.meet(effects === 0 ? 'crash between intent and effect' : 'crash between effect and result');
+    world.meet(
+      effects === 0 ? 'crash between intent and effect' : 'crash between effect and result',
+    );
   }
 };
 
@@ -250,7 +264,9 @@ export const meetCrash = (process: SimulatedProcess): void => {
       world.meet('crash while compacting');
       break;
     case 'PostToolsHook':
-      world.meet(state.phase === 'AutoCommitting' ? 'crash while committing' : 'crash while a hook runs');
+      world.meet(
+        state.phase === 'AutoCommitting' ? 'crash while committing' : 'crash while a hook runs',
+      );
       break;
     case 'WaitingForUserInput':
       world.meet('crash at rest');

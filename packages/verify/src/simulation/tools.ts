@@ -50,14 +50,22 @@ const checkStart = (
       `${callId} runs with ${JSON.stringify(input)}, judged was ${record.input}`,
     );
   if (record.approval === 'asked' || record.approval === 'denied')
-    world.violate('permission-of-what-runs', `${callId} runs, and its approval is: ${record.approval}`);
+    world.violate(
+      'permission-of-what-runs',
+      `${callId} runs, and its approval is: ${record.approval}`,
+    );
   if (process.hasFailedToWrite || process.hasUsedReserve)
     world.violate('no-effect-after-failed-write', `${callId} runs after the journal has failed`);
-  if (record.isCompleted) world.violate('no-second-effect', `${callId} runs after its result is durable`);
+  if (record.isCompleted)
+    world.violate('no-second-effect', `${callId} runs after its result is durable`);
 };
 
 /** Changes the world, and records the effect of the call. */
-const takeEffect = (process: SimulatedProcess, { callId }: ToolContext, change: () => void): void => {
+const takeEffect = (
+  process: SimulatedProcess,
+  { callId }: ToolContext,
+  change: () => void,
+): void => {
   process.point('before an effect');
   if (process.isDead) return;
   change();
@@ -89,7 +97,9 @@ const work = (
 ): Promise<'timedOut' | 'cancelled' | null> =>
   new Promise((resolve) => {
     const lasts =
-      behaviour === 'hangs' || behaviour === 'ignores' ? HOUR : process.world.choices.pick(100, 5, 9_000);
+      behaviour === 'hangs' || behaviour === 'ignores'
+        ? HOUR
+        : process.world.choices.pick(100, 5, 9_000);
     // only the runtime aborts, with one of the two reasons
     const stop = (): void => resolve(signal.reason as 'timedOut' | 'cancelled');
     process.after(lasts / 2, () => progress('half of it'));
@@ -136,7 +146,12 @@ const simulatedTool = (
   judge: (input) => ({
     kind: 'ok',
     input,
-    facts: { argv: [], paths: [filePath(input)], hosts: [], shape: `${name} ${JSON.stringify(input)}` },
+    facts: {
+      argv: [],
+      paths: [filePath(input)],
+      hosts: [],
+      shape: `${name} ${JSON.stringify(input)}`,
+    },
   }),
   run: async (input, context) => {
     process.point('the start of a tool');
@@ -165,12 +180,18 @@ const look = (process: SimulatedProcess): Tool =>
 const append = (process: SimulatedProcess): Tool => {
   const hashes = async (input: JsonObject): Promise<FileHashes> => {
     await process.pause(0.1);
-    return { before: sha256(readContent(process, input)), after: sha256(appendLine(process, input)) };
+    return {
+      before: sha256(readContent(process, input)),
+      after: sha256(appendLine(process, input)),
+    };
   };
   const run: Run = async (input, context) => {
     await process.pause(process.world.choices.pick(1, 50));
-    if (process.isDead || context.signal.aborted) return { status: 'cancelled', ran: 'no', text: 'not run' };
-    takeEffect(process, context, () => process.world.files.set(filePath(input), appendLine(process, input)));
+    if (process.isDead || context.signal.aborted)
+      return { status: 'cancelled', ran: 'no', text: 'not run' };
+    takeEffect(process, context, () =>
+      process.world.files.set(filePath(input), appendLine(process, input)),
+    );
     return endCall(process, context, 'appended');
   };
   return simulatedTool(
@@ -206,7 +227,13 @@ const ask = (process: SimulatedProcess): Tool =>
       takeEffect(process, context, () => undefined);
       const outcome = await endCall(process, context, 'asked');
       const costUsd = usd.type === 'unlimited' ? ASK_USD : Math.min(ASK_USD, usd.amount);
-      const usage = { inputTokens: 10, outputTokens: 10, cacheReadTokens: 0, cacheWriteTokens: 0, costUsd };
+      const usage = {
+        inputTokens: 10,
+        outputTokens: 10,
+        cacheReadTokens: 0,
+        cacheWriteTokens: 0,
+        costUsd,
+      };
       return { ...outcome, usage };
     },
   );

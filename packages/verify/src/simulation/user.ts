@@ -27,11 +27,15 @@ const answerApproval = (world: World, state: State, isAllowed: boolean): Input |
   const record = world.calls.get(callId);
   if (record !== undefined && record.askedIn !== world.processes)
     world.meet('approval answered after a resume');
-  const answer = isAllowed ? ({ kind: 'allow' } as const) : ({ kind: 'deny', reason: 'no' } as const);
+  const answer = isAllowed
+    ? ({ kind: 'allow' } as const)
+    : ({ kind: 'deny', reason: 'no' } as const);
   return { type: 'ApprovalAnswered', batchId: state.batchId, callId, answer, scope: 'once' };
 };
 
-/** Removes the last item of the queue that the user sees; items that arrive meanwhile go with it. */
+/**
+ * Removes the last item of the queue that the user sees; items that arrive meanwhile go with it.
+ */
 const shortenQueue = ({ session }: State): Input => ({
   type: 'EditQueue',
   items: session.queue.slice(0, -1),
@@ -39,7 +43,8 @@ const shortenQueue = ({ session }: State): Input => ({
 
 const chooseBusyAct = (world: World, state: State): Input => {
   const { choices } = world;
-  const calls = state.name === 'ExecutingTools' ? state.calls.map(({ judged }) => judged.callId) : [];
+  const calls =
+    state.name === 'ExecutingTools' ? state.calls.map(({ judged }) => judged.callId) : [];
   const kind = choices.pick(
     'input',
     'cancel',
@@ -59,7 +64,8 @@ const chooseBusyAct = (world: World, state: State): Input => {
     return { type: 'CancelTool', batchId: state.batchId, callId };
   if (kind === 'editQueue') return shortenQueue(state);
   if (kind === 'retry') return { type: 'RetryNow' };
-  if (kind === 'settings') return { type: 'SettingsChanged', patch: { maxParallel: choices.between(1, 4) } };
+  if (kind === 'settings')
+    return { type: 'SettingsChanged', patch: { maxParallel: choices.between(1, 4) } };
   if (kind === 'shutdown' && choices.chance(0.3)) return { type: 'ShutdownRequested' };
   world.meet('input while busy');
   return createUserInput(world);
@@ -81,7 +87,9 @@ const chooseIdleAct = (world: World, state: State): Input => {
   if (kind === 'retryLast') return { type: 'RetryLast' };
   const raised = kind === 'raise' ? raiseLimit(world, state) : null;
   if (raised !== null) return raised;
-  return kind === 'shutdown' && choices.chance(0.3) ? { type: 'ShutdownRequested' } : createUserInput(world);
+  return kind === 'shutdown' && choices.chance(0.3)
+    ? { type: 'ShutdownRequested' }
+    : createUserInput(world);
 };
 
 const chooseAct = (world: World, state: State): Input => {
@@ -107,7 +115,9 @@ const chooseHelpfulAct = (world: World, state: State): Input | null => {
 };
 
 const findInput = (world: World, input: Input) =>
-  input.type === 'UserInput' ? world.inputs.get(input.text.slice(0, input.text.indexOf(' '))) : undefined;
+  input.type === 'UserInput'
+    ? world.inputs.get(input.text.slice(0, input.text.indexOf(' ')))
+    : undefined;
 
 export class User {
   readonly #process: SimulatedProcess;
@@ -153,7 +163,8 @@ export class User {
         if (!process.isDead && record !== undefined) record.isAcknowledged = true;
       },
       () => {
-        if (world.isHealed && !process.isDead) world.hasAskedLast = false; // asks again in the reopened session
+        // asks again in the reopened session
+        if (world.isHealed && !process.isDead) world.hasAskedLast = false;
       },
     );
   }

@@ -113,7 +113,8 @@ export class World {
 
   /** Somebody else changes a file of the workspace. */
   changeFile(): void {
-    for (const [path, content] of this.files) this.files.set(path, `${content}${this.name('foreign')}\n`);
+    for (const [path, content] of this.files)
+      this.files.set(path, `${content}${this.name('foreign')}\n`);
   }
 
   wallNow(): number {
@@ -166,8 +167,12 @@ type Owner = { readonly isDead: boolean };
 const isBefore = (one: Planned, other: Planned): boolean =>
   one.at < other.at || (one.at === other.at && one.index < other.index);
 
-/** Resolves when every promise that could settle has settled: Node runs this queue after that of promises. */
-const promisesSettled = (): Promise<true> => new Promise((resolve) => process.nextTick(resolve, true));
+/**
+ * Resolves when every promise that could settle has settled: Node runs this queue after that of
+ * promises.
+ */
+const promisesSettled = (): Promise<true> =>
+  new Promise((resolve) => process.nextTick(resolve, true));
 
 class Timeline {
   /** Milliseconds since the simulation began. Never goes back. */
@@ -186,7 +191,12 @@ class Timeline {
 
   /** Like `after`, for callbacks that are never cancelled. */
   plan(delayMs: number, run: () => void, owner: Owner | null): Planned {
-    const planned: Planned = { at: this.now + Math.max(0, delayMs), index: this.#planned++, run, owner };
+    const planned: Planned = {
+      at: this.now + Math.max(0, delayMs),
+      index: this.#planned++,
+      run,
+      owner,
+    };
     this.#heap.push(planned);
     this.#rise(this.#heap.length - 1);
     return planned;
@@ -250,7 +260,9 @@ class Timeline {
   }
 }
 
-/** Situations that must occur in every larger set of runs: without them the set has shown nothing. */
+/**
+ * Situations that must occur in every larger set of runs: without them the set has shown nothing.
+ */
 export const situations = [
   'crash while the session is created',
   'crash while the session is opened',

@@ -26,7 +26,10 @@ import {
 } from './host.js';
 import { INNER_HOME, type SessionFolders } from './session-folders.js';
 
-/** Bubblewrap: the arguments that build the fence around commands, and whether they work on this machine. */
+/**
+ * Bubblewrap: the arguments that build the fence around commands, and whether they work on this
+ * machine.
+ */
 
 /** The descriptor at which the sandbox inherits the system-call filter. */
 export const FILTER_DESCRIPTOR = 3;
@@ -39,13 +42,21 @@ const NAMESPACES = [
   '--unshare-cgroup-try',
 ];
 /**
- * Settings of the kernel, shared by all namespaces. They belong to root, and a command of root is root to them, without
- * capabilities too: `kernel.core_pattern` names a program that the kernel starts. Bubblewrap leaves them writable. To
- * other users they are closed anyway, and each mount costs time.
+ * Settings of the kernel, shared by all namespaces. They belong to root, and a command of root is
+ * root to them, without capabilities too: `kernel.core_pattern` names a program that the kernel
+ * starts. Bubblewrap leaves them writable. To other users they are closed anyway, and each mount
+ * costs time.
  */
-const KERNEL_SETTINGS = ['sys', 'fs', 'acpi', 'scsi', 'asound', 'driver', 'dynamic_debug', 'mtrr'].flatMap(
-  (name) => ['--ro-bind-try', `/proc/${name}`, `/proc/${name}`],
-);
+const KERNEL_SETTINGS = [
+  'sys',
+  'fs',
+  'acpi',
+  'scsi',
+  'asound',
+  'driver',
+  'dynamic_debug',
+  'mtrr',
+].flatMap((name) => ['--ro-bind-try', `/proc/${name}`, `/proc/${name}`]);
 const ownsKernelSettings = (): boolean => entryStatus('/proc/sys')?.uid === process.geteuid?.();
 /** Folders and links that every Linux has and no command needs to write to. */
 const SYSTEM = ['--dev', '/dev'].concat([
@@ -70,7 +81,10 @@ const systemWords = (): readonly string[] => [
   ...SYSTEM,
 ];
 
-/** Arguments that isolate the process: namespaces, capabilities, the system-call filter. They precede the mounts. */
+/**
+ * Arguments that isolate the process: namespaces, capabilities, the system-call filter. They
+ * precede the mounts.
+ */
 export const isolationArguments = (
   { disablesNamespaces }: Features,
   { network, filtered }: { readonly network: boolean; readonly filtered: boolean },
@@ -98,8 +112,8 @@ const below = (place: string, folder: string): readonly string[] =>
   isWithin(place, folder) && place !== folder ? path.relative(folder, place).split(path.sep) : [];
 
 /**
- * The topmost folders of mounts deep below the private /tmp. They hold nothing else and are read-only, so that a write
- * beside the workspace fails instead of being lost.
+ * The topmost folders of mounts deep below the private /tmp. They hold nothing else and are
+ * read-only, so that a write beside the workspace fails instead of being lost.
  */
 const parentsInTemporary = (mounts: readonly Mount[]): readonly string[] => {
   const parents = new Set<string>();
@@ -138,7 +152,10 @@ export type FenceContents = {
 };
 
 /** Arguments in two parts. The caller may mount more between them. */
-export type MountArguments = { readonly mounts: readonly string[]; readonly seals: readonly string[] };
+export type MountArguments = {
+  readonly mounts: readonly string[];
+  readonly seals: readonly string[];
+};
 
 export const mountArguments = ({
   host,
@@ -169,8 +186,8 @@ export const mountArguments = ({
 /**
  * Tests whether bubblewrap can build the fence on this machine, by building it once.
  *
- * A positive answer is cached on disk together with what it depends on: the kernel, its settings, the program, the
- * user. A negative answer is not cached, since the user may repair the cause.
+ * A positive answer is cached on disk together with what it depends on: the kernel, its settings,
+ * the program, the user. A negative answer is not cached, since the user may repair the cause.
  */
 
 export type SandboxProbe =
@@ -180,7 +197,10 @@ export type SandboxProbe =
 
 /** Features of the installed bubblewrap. */
 export type Features = {
-  /** Whether it can forbid further user namespaces itself. Otherwise only the system-call filter does. */
+  /**
+   * Whether it can forbid further user namespaces itself. Otherwise only the system-call filter
+   * does.
+   */
   readonly disablesNamespaces: boolean;
 };
 
@@ -198,13 +218,17 @@ const SETTINGS = [
 ];
 
 const INSTALL =
-  'Install it: apt-get install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora), pacman -S bubblewrap (Arch), apk add bubblewrap (Alpine).';
+  'Install it: apt-get install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora), ' +
+  'pacman -S bubblewrap (Arch), apk add bubblewrap (Alpine).';
 const OFF = 'Where a container or a virtual machine is the fence already, use --sandbox off.';
 
 const missing = (reason: string, repair: string): Probed => ({ kind: 'missing', reason, repair });
 
 export const notLinux = (): Probed =>
-  missing('The sandbox for commands exists for Linux only.', 'Commands can run without it: --sandbox off.');
+  missing(
+    'The sandbox for commands exists for Linux only.',
+    'Commands can run without it: --sandbox off.',
+  );
 
 export const notInstalled = (refusal: string | null): Probed =>
   refusal === null
@@ -227,7 +251,10 @@ const isContainer = (): boolean =>
     (file) => statSync(file, { throwIfNoEntry: false }) !== undefined,
   ) || /docker|kubepods|containerd|lxc/.test(readSetting('/proc/1/cgroup'));
 
-/** What Docker limits in this container: each part of a start's options is named only if it stands in the way. */
+/**
+ * What Docker limits in this container: each part of a start's options is named only if it stands
+ * in the way.
+ */
 export type ContainerLimits = {
   /** `Seccomp` of /proc/self/status: 2 is a filter. */
   readonly seccomp: string;
@@ -239,11 +266,15 @@ export type ContainerLimits = {
 
 const containerLimits = (): ContainerLimits => ({
   seccomp: /^Seccomp:\s*(\d)/m.exec(readSetting('/proc/self/status'))?.[1] ?? '',
-  profile: readSetting('/proc/self/attr/apparmor/current') || readSetting('/proc/self/attr/current'),
+  profile:
+    readSetting('/proc/self/attr/apparmor/current') || readSetting('/proc/self/attr/current'),
   mounts: readSetting('/proc/self/mountinfo'),
 });
 
-/** The options with which Docker lets bubblewrap work, and no more: they weaken the container for all that runs in it. */
+/**
+ * The options with which Docker lets bubblewrap work, and no more: they weaken the container for
+ * all that runs in it.
+ */
 export const dockerOptions = ({ seccomp, profile, mounts }: ContainerLimits): readonly string[] => [
   ...(seccomp === '2' ? ['seccomp=unconfined'] : []),
   ...(/^[^\s(]+ \(enforce\)$/.test(profile) ? ['apparmor=unconfined'] : []),
@@ -255,16 +286,24 @@ const dockerRepair = (): string => {
   if (options.length === 0) return `Its host or its runtime forbids it. ${OFF}`;
   const words = options.map((option) => `--security-opt ${option}`).join(' ');
   const milder = options.includes('seccomp=unconfined')
-    ? ", or in place of seccomp=unconfined a profile: Docker's own, with clone, unshare, mount, umount2, pivot_root, sethostname allowed"
+    ? ", or in place of seccomp=unconfined a profile: Docker's own, with clone, unshare, " +
+      'mount, umount2, pivot_root, sethostname allowed'
     : '';
-  return `Start it with the right to (Docker: ${words}${milder}). These options weaken the container for everything in it. ${OFF}`;
+  return (
+    `Start it with the right to (Docker: ${words}${milder}). These options weaken the ` +
+    `container for everything in it. ${OFF}`
+  );
 };
 
 type Cause = { readonly sign: RegExp; readonly reason: string; readonly repair: () => string };
 
 const allowNamespaces = (): string => {
   if (readSetting('/proc/sys/kernel/apparmor_restrict_unprivileged_userns') === '1')
-    return 'AppArmor restricts user namespaces here. Allow them: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or install an AppArmor profile for bwrap.';
+    return (
+      'AppArmor restricts user namespaces here. Allow them: sysctl -w ' +
+      'kernel.apparmor_restrict_unprivileged_userns=0, or install an AppArmor profile for ' +
+      'bwrap.'
+    );
   if (readSetting('/proc/sys/kernel/unprivileged_userns_clone') === '0')
     return 'Let users make user namespaces: sysctl -w kernel.unprivileged_userns_clone=1.';
   if (readSetting('/proc/sys/user/max_user_namespaces') === '0')
@@ -288,7 +327,8 @@ const CAUSES: readonly Cause[] = [
     sign: /mount proc|mounting proc|\/proc.*(?:permitted|permission)/i,
     reason: 'bubblewrap may not mount /proc in a new namespace',
     repair: () =>
-      `A container hides parts of /proc. Start it with them (Docker: --security-opt systempaths=unconfined). ${OFF}`,
+      'A container hides parts of /proc. Start it with them (Docker: --security-opt ' +
+      `systempaths=unconfined). ${OFF}`,
   },
   {
     sign: /seccomp|PR_SET_NO_NEW_PRIVS/i,
@@ -406,13 +446,17 @@ const writeCache = (folder: string, key: string, features: Features): void => {
 };
 
 /** `cacheFolder` null: no cache. Never rejects. */
-export const probeBubblewrap = async (options: ProbeOptions, cacheFolder: string | null): Promise<Probed> => {
+export const probeBubblewrap = async (
+  options: ProbeOptions,
+  cacheFolder: string | null,
+): Promise<Probed> => {
   try {
     const key = cacheKey(options.bwrap);
     const cached = cacheFolder === null ? null : readCache(cacheFolder, key);
     if (cached !== null) return { kind: 'works', features: cached };
     const probed = await probe(options);
-    if (probed.kind === 'works' && cacheFolder !== null) writeCache(cacheFolder, key, probed.features);
+    if (probed.kind === 'works' && cacheFolder !== null)
+      writeCache(cacheFolder, key, probed.features);
     return probed;
   } catch (error) {
     return explainFailure(String(error));

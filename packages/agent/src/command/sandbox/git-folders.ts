@@ -10,14 +10,24 @@ import { entriesIn, namesIn, readNames, readSmall } from './untrusted-files.js';
 /**
  * Where git keeps a repository, and which of its files git obeys or runs.
  *
- * A `.git` file can name any folder of the machine. It counts only if that folder names the workspace in return, which
- * only git itself could have written there.
+ * A `.git` file can name any folder of the machine. It counts only if that folder names the
+ * workspace in return, which only git itself could have written there.
  */
 
-/** Files of a git folder that git obeys or runs. `commondir` names another folder whose configuration counts. */
+/**
+ * Files of a git folder that git obeys or runs. `commondir` names another folder whose
+ * configuration counts.
+ */
 const CODE = ['config', 'config.worktree', 'hooks', 'info/attributes', 'commondir'];
 /** The same for the folder of a linked worktree, below `worktrees`. */
-const WORKTREE_CODE = ['commondir', 'gitdir', 'config.worktree', 'info/attributes', 'hooks', 'config'];
+const WORKTREE_CODE = [
+  'commondir',
+  'gitdir',
+  'config.worktree',
+  'info/attributes',
+  'hooks',
+  'config',
+];
 const MODULES_DEPTH_MAX = 4;
 const FOLDERS_MAX = 200;
 
@@ -28,16 +38,22 @@ const foldersIn = (folder: string): readonly string[] =>
     .slice(0, FOLDERS_MAX);
 
 const isGitFolder = (folder: string): boolean =>
-  entryStatus(path.join(folder, 'HEAD')) !== null && entryStatus(path.join(folder, 'objects')) !== null;
+  entryStatus(path.join(folder, 'HEAD')) !== null &&
+  entryStatus(path.join(folder, 'objects')) !== null;
 
-/** Whether git takes a folder named `.git` for a repository. It passes over an empty one and looks further up. */
+/**
+ * Whether git takes a folder named `.git` for a repository. It passes over an empty one and looks
+ * further up.
+ */
 const isRepository = (folder: string): boolean =>
-  isGitFolder(folder) || ['HEAD', 'commondir'].every((name) => entryStatus(path.join(folder, name)) !== null);
+  isGitFolder(folder) ||
+  ['HEAD', 'commondir'].every((name) => entryStatus(path.join(folder, name)) !== null);
 
 /** Git folders of submodules, at any depth because their names may contain slashes. */
 const moduleFolders = (folder: string, depth = 1): readonly string[] =>
   foldersIn(folder).flatMap((inner) => {
-    if (isGitFolder(inner)) return [inner, ...moduleFolders(path.join(inner, 'modules'), depth + 1)];
+    if (isGitFolder(inner))
+      return [inner, ...moduleFolders(path.join(inner, 'modules'), depth + 1)];
     return depth < MODULES_DEPTH_MAX ? moduleFolders(inner, depth + 1) : [];
   });
 
@@ -58,8 +74,13 @@ const folderNamedIn = (file: string, folder: string): string | null => {
   return named === undefined ? null : realPath(path.resolve(folder, named));
 };
 
-/** The git folder behind a `.git`, and the one that it shares its configuration with. Null if it leads nowhere. */
-export const gitFoldersAt = (place: string): { readonly folder: string; readonly common: string } | null => {
+/**
+ * The git folder behind a `.git`, and the one that it shares its configuration with. Null if it
+ * leads nowhere.
+ */
+export const gitFoldersAt = (
+  place: string,
+): { readonly folder: string; readonly common: string } | null => {
   const status = entryStatus(place);
   if (status === null) return null;
   const behind = (): string | null =>
@@ -71,10 +92,15 @@ export const gitFoldersAt = (place: string): { readonly folder: string; readonly
   return { folder, common: common ?? folder };
 };
 
-/** The folder that a linked worktree shares with its repository; null if it does not name this worktree in return. */
+/**
+ * The folder that a linked worktree shares with its repository; null if it does not name this
+ * worktree in return.
+ */
 const commonFolder = (gitFolder: string, top: string): string | null => {
   const back = readSmall(path.join(gitFolder, 'gitdir')).trim();
-  const common = realPath(path.resolve(gitFolder, readSmall(path.join(gitFolder, 'commondir')).trim()));
+  const common = realPath(
+    path.resolve(gitFolder, readSmall(path.join(gitFolder, 'commondir')).trim()),
+  );
   if (back === '' || common === null || path.dirname(gitFolder) !== path.join(common, 'worktrees'))
     return null;
   return realPath(path.resolve(gitFolder, back)) === path.join(top, '.git') ? common : null;
@@ -82,7 +108,9 @@ const commonFolder = (gitFolder: string, top: string): string | null => {
 
 /** Whether the configuration of a submodule's git folder names this folder as its worktree. */
 const isModule = (gitFolder: string, top: string): boolean => {
-  const named = /^\s*worktree\s*=\s*(.+?)\s*$/m.exec(readSmall(path.join(gitFolder, 'config')))?.[1];
+  const named = /^\s*worktree\s*=\s*(.+?)\s*$/m.exec(
+    readSmall(path.join(gitFolder, 'config')),
+  )?.[1];
   return named !== undefined && realPath(path.resolve(gitFolder, named)) === top;
 };
 
@@ -104,11 +132,15 @@ const refused = (why: string): FoundRepository => ({ kind: 'refused', why });
 const behindFile = (top: string, file: string): FoundRepository => {
   const folder = folderNamedIn(file, top);
   if (folder === null) return refused(`${file} names no folder`);
-  const owned = (real: string): FoundRepository => ({ kind: 'found', repository: { top, folder: real } });
+  const owned = (real: string): FoundRepository => ({
+    kind: 'found',
+    repository: { top, folder: real },
+  });
   const common = commonFolder(folder, top);
   const owner = common ?? folder;
   const status = entryStatus(owner);
-  if (status === null || !isOwnOrSystem(status)) return refused(`${owner} belongs to somebody else`);
+  if (status === null || !isOwnOrSystem(status))
+    return refused(`${owner} belongs to somebody else`);
   if (!isGitFolder(owner)) return refused(`${owner} is no repository`);
   if (common !== null || isModule(folder, top) || isWithin(folder, top)) return owned(owner);
   return refused(`${file} names ${folder}, which does not name this folder in turn`);
@@ -123,7 +155,8 @@ const repositoryAt = (top: string, status: Stats): FoundRepository => {
   if (status.isFile()) return behindFile(top, place);
   if (status.isDirectory()) return { kind: 'found', repository: { top, folder: place } };
   const folder = realPath(place);
-  if (folder === null || !isWithin(folder, top)) return refused(`${place} is a symlink that leads out of it`);
+  if (folder === null || !isWithin(folder, top))
+    return refused(`${place} is a symlink that leads out of it`);
   return { kind: 'found', repository: { top, folder } };
 };
 
@@ -140,8 +173,8 @@ export const findRepository = (workspace: string): FoundRepository => {
 /**
  * Files of the workspace that git's configuration names: hooks, included files, programs.
  *
- * Git runs or obeys them, so a command may change them as little as the configuration. Conditions of `includeIf` count
- * as true.
+ * Git runs or obeys them, so a command may change them as little as the configuration. Conditions
+ * of `includeIf` count as true.
  */
 
 /** Keys that name a folder or file that git runs or obeys as a whole. */
@@ -189,7 +222,10 @@ const plainValue = (text: string): string => {
   return value.trim();
 };
 
-/** All entries of a configuration. Lines that git would refuse are skipped: then it obeys nothing of the file. */
+/**
+ * All entries of a configuration. Lines that git would refuse are skipped: then it obeys nothing of
+ * the file.
+ */
 export const configEntries = (text: string): readonly Entry[] => {
   const entries: Entry[] = [];
   let section = '';
@@ -206,7 +242,10 @@ export const configEntries = (text: string): readonly Entry[] => {
     }
     const entry = /^([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?$/.exec(rest);
     if (entry === null || section === '') continue;
-    entries.push({ key: `${section}.${(entry[1] ?? '').toLowerCase()}`, value: plainValue(entry[2] ?? '') });
+    entries.push({
+      key: `${section}.${(entry[1] ?? '').toLowerCase()}`,
+      value: plainValue(entry[2] ?? ''),
+    });
   }
   return entries;
 };
@@ -267,7 +306,9 @@ const addCommandWords = (reading: Reading, command: string, top: string, key: st
 const isCommand = ({ key, value }: Entry): boolean => {
   if (!NAMES_COMMAND.some((pattern) => pattern.test(key))) return false;
   if (key.startsWith('alias.')) return value.startsWith('!');
-  return /url$/.test(key) ? value.includes('::') : !/^(?:true|false|yes|no|on|off|\d+)$/i.test(value);
+  return /url$/.test(key)
+    ? value.includes('::')
+    : !/^(?:true|false|yes|no|on|off|\d+)$/i.test(value);
 };
 
 const readConfig = (reading: Reading, { file, top }: ConfigPlace): void => {
@@ -300,7 +341,9 @@ const userConfigs = (environment: ProcessEnvironment): readonly string[] => {
 };
 
 export type ConfiguredPlaces = {
-  /** `configs`: those of the repositories; `tops`: folders in which the user's configuration counts. */
+  /**
+   * `configs`: those of the repositories; `tops`: folders in which the user's configuration counts.
+   */
   read(configs: readonly ConfigPlace[], tops: readonly string[]): readonly NamedPlace[];
 };
 
@@ -344,7 +387,10 @@ export const createNamedPlaces = (
     const search = findRepository(workspace);
     if (search.kind !== 'found') return places.read([], [workspace]);
     const { top, folder } = search.repository;
-    const configs = ['config', 'config.worktree'].map((name) => ({ file: path.join(folder, name), top }));
+    const configs = ['config', 'config.worktree'].map((name) => ({
+      file: path.join(folder, name),
+      top,
+    }));
     return places.read(configs, [top]);
   };
 };
@@ -352,7 +398,8 @@ export const createNamedPlaces = (
 /**
  * Decides whether a new repository of a command may stay: using git in it must not run any program.
  *
- * `git init`, `git clone` and `git worktree add` make such repositories. Anything unknown counts as harmful.
+ * `git init`, `git clone` and `git worktree add` make such repositories. Anything unknown counts as
+ * harmful.
  */
 
 /** `section.key`, or `section.*.key` for a section with a quoted name. */
@@ -376,14 +423,15 @@ const HARMLESS_KEYS: ReadonlySet<string> = new Set(
 );
 
 /** Whether an address runs no program: no `ext::sh -c …`, no option in place of a host. */
-const isHarmlessAddress = (value: string): boolean => !value.includes('::') && !/(?:^|\/\/|@)-/.test(value);
+const isHarmlessAddress = (value: string): boolean =>
+  !value.includes('::') && !/(?:^|\/\/|@)-/.test(value);
 
 /** In bytes. A longer file would be read only in part. */
 const CONFIG_MAX = 32 * 1024;
 
 /**
- * The entries of a configuration. Null if a line is not a plain section, entry or comment, or continues on the next
- * one.
+ * The entries of a configuration. Null if a line is not a plain section, entry or comment, or
+ * continues on the next one.
  */
 const strictEntries = (config: string): readonly Entry[] | null => {
   let section = '';
@@ -422,11 +470,15 @@ export const isHarmlessConfig = (file: string, workspace: string): boolean => {
   return entries?.every((entry) => isHarmlessEntry(entry, folder, workspace)) ?? false;
 };
 
-/** Whether a hooks folder holds only git's samples. Git runs no hook whose name has an extension. */
+/**
+ * Whether a hooks folder holds only git's samples. Git runs no hook whose name has an extension.
+ */
 export const areHarmlessHooks = (folder: string): boolean => {
   const status = entryStatus(folder);
   if (status === null) return true;
-  return status.isDirectory() && (readNames(folder)?.every((name) => name.endsWith('.sample')) ?? false);
+  return (
+    status.isDirectory() && (readNames(folder)?.every((name) => name.endsWith('.sample')) ?? false)
+  );
 };
 
 const isAbsent = (place: string): boolean => entryStatus(place) === null;
@@ -441,7 +493,9 @@ export const isHarmlessWorktree = (folder: string, workspace: string): boolean =
     readSmall(path.join(folder, 'commondir')).trim() === '../..' &&
     path.basename(back) === '.git' &&
     isWithin(path.resolve(folder, back), workspace) &&
-    ['config.worktree', 'config', 'hooks', 'info'].every((name) => isAbsent(path.join(folder, name)))
+    ['config.worktree', 'config', 'hooks', 'info'].every((name) =>
+      isAbsent(path.join(folder, name)),
+    )
   );
 };
 
@@ -454,14 +508,23 @@ const isHarmlessFolder = (folder: string, workspace: string, depth = 1): boolean
     isHarmlessConfig(at('config'), workspace) &&
     areHarmlessHooks(at('hooks')) &&
     ['config.worktree', 'commondir', 'info/attributes'].every((name) => isAbsent(at(name))) &&
-    namesIn(at('worktrees')).every((name) => isHarmlessWorktree(at(`worktrees/${name}`), workspace)) &&
+    namesIn(at('worktrees')).every((name) =>
+      isHarmlessWorktree(at(`worktrees/${name}`), workspace),
+    ) &&
     depth < 4 &&
     inner.every((name) => isHarmlessFolder(at(`modules/${name}`), workspace, depth + 1))
   );
 };
 
-/** Checks a new `.git`: a folder, or a file that names a folder inside the workspace or in a known repository. */
-export const isHarmlessRepository = (place: string, workspace: string, known: readonly string[]): boolean => {
+/**
+ * Checks a new `.git`: a folder, or a file that names a folder inside the workspace or in a known
+ * repository.
+ */
+export const isHarmlessRepository = (
+  place: string,
+  workspace: string,
+  known: readonly string[],
+): boolean => {
   const status = entryStatus(place);
   if (status === null) return true;
   if (status.isDirectory()) return isHarmlessFolder(place, workspace);
@@ -479,8 +542,8 @@ export const isHarmlessRepository = (place: string, workspace: string, known: re
 /**
  * Reads from git's index the nested repositories (gitlinks) and the tracked files.
  *
- * Git starts itself in each gitlink's folder at `status`, `diff`, `add` and `commit`, and obeys the configuration there.
- * The index is parsed only again after it has changed.
+ * Git starts itself in each gitlink's folder at `status`, `diff`, `add` and `commit`, and obeys the
+ * configuration there. The index is parsed only again after it has changed.
  */
 
 export type IndexContents = {
@@ -503,7 +566,10 @@ const FLAG_LENGTH = 0x0fff;
 type IndexEntry = { readonly name: Buffer; readonly isGitlink: boolean; readonly next: number };
 
 /** A number of one to several bytes, as version 4 writes it. */
-const readOffset = (bytes: Buffer, start: number): { readonly value: number; readonly next: number } => {
+const readOffset = (
+  bytes: Buffer,
+  start: number,
+): { readonly value: number; readonly next: number } => {
   let at = start;
   let byte = bytes.readUInt8(at++);
   let value = byte & 0x7f;
@@ -526,7 +592,8 @@ const readEntry = (bytes: Buffer, start: number, form: IndexForm, before: Buffer
     nameAt = next;
   }
   const length = flags & FLAG_LENGTH;
-  const end = form.version < 4 && length < FLAG_LENGTH ? nameAt + length : bytes.indexOf(0, nameAt, 'latin1');
+  const end =
+    form.version < 4 && length < FLAG_LENGTH ? nameAt + length : bytes.indexOf(0, nameAt, 'latin1');
   if (end < nameAt || end > bytes.length) throw new RangeError('an entry without an end');
   const name = Buffer.concat([prefix, bytes.subarray(nameAt, end)]);
   const next = form.version === 4 ? end + 1 : start + Math.ceil((end - start + 1) / 8) * 8;

@@ -58,7 +58,14 @@ const askGit = (findGit: FindGit, gitFolder: string, words: readonly string[]) =
   const all = [
     `--git-dir=${gitFolder}`,
     '--no-replace-objects',
-    ...['-c', 'core.hooksPath=/dev/null', '-c', 'core.fsmonitor=false', '-c', 'core.commitGraph=false'],
+    ...[
+      '-c',
+      'core.hooksPath=/dev/null',
+      '-c',
+      'core.fsmonitor=false',
+      '-c',
+      'core.commitGraph=false',
+    ],
     ...['-c', 'protocol.allow=never', '-c', 'safe.directory=*'],
     ...words,
   ];
@@ -91,7 +98,12 @@ const QUIET_CHECKS_MAX = 40;
 const runningFile = (top: string): string => path.join(top, 'running');
 
 /** The copies of a git folder. They have a number in their session. */
-const openCopies = (sessionFolder: string, name: string, gitFolder: string, git: FindGit): GitCopies =>
+const openCopies = (
+  sessionFolder: string,
+  name: string,
+  gitFolder: string,
+  git: FindGit,
+): GitCopies =>
   new GitCopies({
     gitFolder,
     store: path.join(historyFolder(sessionFolder), name),
@@ -135,7 +147,8 @@ export class GitHistory {
         this.#running.set(gitFolder, count - 1);
       }
     }
-    if (gitFolders.length > 0 && this.#running.size === 0) rmSync(runningFile(this.#top), { force: true });
+    if (gitFolders.length > 0 && this.#running.size === 0)
+      rmSync(runningFile(this.#top), { force: true });
     const notes = this.#notes;
     this.#notes = [];
     return notes;
@@ -162,13 +175,15 @@ export class GitHistory {
   }
 
   /**
-   * What a command leaves behind is killed with its sandbox, but on a busy machine a moment after the command has ended,
-   * and may delete until then. Blocks, since nothing else may use the folder meanwhile.
+   * What a command leaves behind is killed with its sandbox, but on a busy machine a moment after
+   * the command has ended, and may delete until then. Blocks, since nothing else may use the folder
+   * meanwhile.
    */
   #checkUntilQuiet(gitFolder: string, purpose: HistoryPurpose): void {
     for (let count = 0; count < QUIET_CHECKS_MAX; count++) {
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, QUIET_MS);
-      if (linesFor(gitFolder, checkHistory(this.#getCopies(gitFolder), purpose)).length === 0) return;
+      if (linesFor(gitFolder, checkHistory(this.#getCopies(gitFolder), purpose)).length === 0)
+        return;
     }
   }
 
@@ -183,10 +198,15 @@ export class GitHistory {
 }
 
 /**
- * Checks the git folders of a killed process, after a command of it has ended. Returns lines for the model; none if no
- * command that may change git folders was running. `isOver`: none of its commands runs any more.
+ * Checks the git folders of a killed process, after a command of it has ended. Returns lines for
+ * the model; none if no command that may change git folders was running. `isOver`: none of its
+ * commands runs any more.
  */
-export const finishHistory = (sessionFolder: string, git: FindGit, isOver: boolean): readonly string[] => {
+export const finishHistory = (
+  sessionFolder: string,
+  git: FindGit,
+  isOver: boolean,
+): readonly string[] => {
   const top = historyFolder(sessionFolder);
   if (!existsSync(runningFile(top))) return [];
   const lines = entriesIn(top).flatMap(({ name }) => {
@@ -211,7 +231,10 @@ type Repairs = {
   readonly aside: string[];
 };
 
-const linesFor = (folder: string, { objects, files, refs, lost, aside }: Repairs): readonly string[] => {
+const linesFor = (
+  folder: string,
+  { objects, files, refs, lost, aside }: Repairs,
+): readonly string[] => {
   const names = [...refs, ...files];
   const parts = [
     ...(objects > 0 ? [plural(objects, 'object')] : []),
@@ -220,11 +243,14 @@ const linesFor = (folder: string, { objects, files, refs, lost, aside }: Repairs
   const lines: string[] = [];
   if (parts.length > 0)
     lines.push(
-      `parts of the history in ${folder} were deleted or damaged while the command ran, and were put back: ${parts.join(', ')}. To delete history for good, use the git command for it, which the user is asked about`,
+      `parts of the history in ${folder} were deleted or damaged while the command ran, and ` +
+        `were put back: ${parts.join(', ')}. To delete history for good, use the git command ` +
+        'for it, which the user is asked about',
     );
   if (lost > 0)
     lines.push(
-      `${plural(lost, 'commit')} of ${folder} that no branch, tag or stash names any more ${lost === 1 ? 'is' : 'are'} kept: git reflog ${LOST}`,
+      `${plural(lost, 'commit')} of ${folder} that no branch, tag or stash names any more ` +
+        `${lost === 1 ? 'is' : 'are'} kept: git reflog ${LOST}`,
     );
   if (aside.length > 0)
     lines.push(`files that make git misread ${folder} were moved away: ${shorten(aside)}`);
@@ -232,14 +258,20 @@ const linesFor = (folder: string, { objects, files, refs, lost, aside }: Repairs
 };
 
 const shorten = (names: readonly string[]): string =>
-  names.length > 5 ? `${names.slice(0, 4).join(', ')} and ${names.length - 4} more` : names.join(', ');
+  names.length > 5
+    ? `${names.slice(0, 4).join(', ')} and ${names.length - 4} more`
+    : names.join(', ');
 
 /** Files that say where the history ends or goes on. */
 const LIMITS: ReadonlySet<string> = new Set(['shallow', 'objects/info/alternates', 'info/grafts']);
 const TOP_FILES = ['HEAD', 'packed-refs', 'index', ...LIMITS];
 const WORKTREE_FILES = ['HEAD', 'index', 'commondir', 'gitdir'];
 /** Files that git derives from objects: wrong ones would hide history. */
-const DERIVED = ['objects/pack/multi-pack-index', 'objects/info/commit-graph', 'objects/info/commit-graphs'];
+const DERIVED = [
+  'objects/pack/multi-pack-index',
+  'objects/info/commit-graph',
+  'objects/info/commit-graphs',
+];
 
 /** The files of a git folder that say what can be reached, without objects. */
 const stateFiles = (gitFolder: string): readonly string[] => {
@@ -279,17 +311,23 @@ const fileKind = (name: string): FileKind => {
 };
 
 const readText = (file: string): string => readBytes(file)?.toString('utf8') ?? '';
-/** Names of people in a reflog have any encoding: each byte is one character, also when it is written again. */
+/**
+ * Names of people in a reflog have any encoding: each byte is one character, also when it is
+ * written again.
+ */
 const readLog = (file: string): string => readBytes(file)?.toString('latin1') ?? '';
 const asLogText = (text: string): string => Buffer.from(text, 'utf8').toString('latin1');
 
-const splitLines = (text: string): readonly string[] => text.split('\n').filter((line) => line !== '');
+const splitLines = (text: string): readonly string[] =>
+  text.split('\n').filter((line) => line !== '');
 
 const isRefText = (text: string): boolean =>
   HASH.test(text.trim()) || /^ref: *refs\/[^ \n\r\t~^:?*[\\]+\s*$/.test(text);
 
 const isPackedRefsText = (text: string): boolean =>
-  text.split('\n').every((line) => line === '' || /^(?:#.*|\^?[0-9a-f]{40,64}(?: [^ ]+)?)$/.test(line));
+  text
+    .split('\n')
+    .every((line) => line === '' || /^(?:#.*|\^?[0-9a-f]{40,64}(?: [^ ]+)?)$/.test(line));
 
 /** The refs that packed-refs names. */
 const packedRefs = (text: string): ReadonlyMap<string, string> =>
@@ -300,7 +338,10 @@ const packedRefs = (text: string): ReadonlyMap<string, string> =>
     }),
   );
 
-/** Whether git could read this index: signature, version, and a checksum that is right or, by a setting, zeros. */
+/**
+ * Whether git could read this index: signature, version, and a checksum that is right or, by a
+ * setting, zeros.
+ */
 const isReadableIndex = (bytes: Buffer): boolean => {
   if (bytes.length < 32 || bytes.toString('latin1', 0, 4) !== 'DIRC') return false;
   const version = bytes.readUInt32BE(4);
@@ -332,11 +373,17 @@ const joinLog = (lines: readonly string[]): string => {
     .join('');
 };
 
-/** Loose objects beyond these limits are hard links: they survive deletion, but not being overwritten. */
+/**
+ * Loose objects beyond these limits are hard links: they survive deletion, but not being
+ * overwritten.
+ */
 const COPIES_MAX = 20_000;
 const COPIES_BYTES_MAX = 256 * 1024 * 1024;
 const COPY_BYTES_MAX = 64 * 1024 * 1024;
-/** Resolution of file times, in ms. A file that was copied right after a change may change again with the same time. */
+/**
+ * Resolution of file times, in ms. A file that was copied right after a change may change again
+ * with the same time.
+ */
 const TICK_MS = 25;
 
 /** A file or folder at one moment. Numbers, since thousands of them are compared. */
@@ -350,7 +397,11 @@ const isUnchanged = (now: Signature, before: Signature | null | undefined): bool
   before?.ino === now.ino && before.size === now.size && before.ctimeMs === now.ctimeMs;
 
 /** A file that was copied. */
-type CopiedFile = { readonly signature: Signature; readonly mode: number; readonly copiedAtMs: number };
+type CopiedFile = {
+  readonly signature: Signature;
+  readonly mode: number;
+  readonly copiedAtMs: number;
+};
 
 /** A folder of loose objects: when it was last read, and its objects. */
 type Fan = {
@@ -432,16 +483,19 @@ class GitCopies {
   update(): void {
     const { store } = this.#places;
     mkdirSync(path.join(store, 'copy'), { recursive: true, mode: 0o700 });
-    if (this.#record === '') writeFileSync(path.join(store, 'folder'), this.gitFolder, { mode: 0o600 });
+    if (this.#record === '')
+      writeFileSync(path.join(store, 'folder'), this.gitFolder, { mode: 0o600 });
     const files = new Map<string, CopiedFile>();
     for (const name of stateFiles(this.gitFolder)) {
       const copied = this.#copyFile(name, this.files.get(name));
       if (copied !== null) files.set(name, copied);
     }
-    for (const name of this.files.keys()) if (!files.has(name)) rmSync(this.copy(name), { force: true });
+    for (const name of this.files.keys())
+      if (!files.has(name)) rmSync(this.copy(name), { force: true });
     this.files = files;
     const names = entriesIn(this.at('objects')).map(({ name }) => name);
-    for (const name of new Set([...names, ...this.fans.keys()])) if (FAN.test(name)) this.#updateFan(name);
+    for (const name of new Set([...names, ...this.fans.keys()]))
+      if (FAN.test(name)) this.#updateFan(name);
     this.#packs = new Set(this.#listPacks());
     this.#derived = this.#readDerived();
     const record = JSON.stringify([[...this.#packs], [...this.#derived]]);
@@ -461,7 +515,8 @@ class GitCopies {
     const objects = new Map<string, CopiedFile>();
     for (const { name: object } of status?.isDirectory() ? entriesIn(this.at(folder)) : []) {
       if (!HASH.test(name + object)) continue;
-      const copied = before?.objects.get(object) ?? this.#copyFile(`${folder}/${object}`, undefined);
+      const copied =
+        before?.objects.get(object) ?? this.#copyFile(`${folder}/${object}`, undefined);
       if (copied !== null) objects.set(object, copied);
     }
     for (const object of before?.objects.keys() ?? [])
@@ -491,7 +546,9 @@ class GitCopies {
     } catch (error) {
       // Without copies the command is refused.
       if (error instanceof Error && 'code' in error && FULL.has(error.code)) throw error;
-      return null; // gone meanwhile, closed to us, or a link to another file system: docs/security.md names this limit
+      // gone meanwhile, closed to us, or a link to another file system: docs/security.md names this
+      // limit
+      return null;
     }
   }
 
@@ -509,7 +566,9 @@ class GitCopies {
   }
 
   #listPacks(): readonly string[] {
-    return entriesIn(this.at('objects/pack')).flatMap(({ name }) => (name.endsWith('.pack') ? [name] : []));
+    return entriesIn(this.at('objects/pack')).flatMap(({ name }) =>
+      name.endsWith('.pack') ? [name] : [],
+    );
   }
 
   #readDerived(): ReadonlyMap<string, string> {
@@ -521,7 +580,10 @@ class GitCopies {
     );
   }
 
-  /** Reads the copies of a process that was killed. Their signatures are unknown, so contents are compared. */
+  /**
+   * Reads the copies of a process that was killed. Their signatures are unknown, so contents are
+   * compared.
+   */
   load(): void {
     const unknown = { signature: UNKNOWN, copiedAtMs: 0 };
     const { store } = this.#places;
@@ -544,7 +606,10 @@ class GitCopies {
 
 const packsSchema = v.tuple([v.array(v.string()), v.array(v.tuple([v.string(), v.string()]))]);
 
-/** The packs that existed before a command of a killed process. None are known if it was killed while it wrote them. */
+/**
+ * The packs that existed before a command of a killed process. None are known if it was killed
+ * while it wrote them.
+ */
 const readPacks = (file: string): v.InferOutput<typeof packsSchema> => {
   try {
     return v.parse(packsSchema, JSON.parse(readFileSync(file, 'utf8')));
@@ -553,7 +618,10 @@ const readPacks = (file: string): v.InferOutput<typeof packsSchema> => {
   }
 };
 
-/** Commits about which git is asked one by one. Beyond them every commit without a name counts as lost. */
+/**
+ * Commits about which git is asked one by one. Beyond them every commit without a name counts as
+ * lost.
+ */
 const QUESTIONS_MAX = 60;
 /** Changed refs about which git is asked one by one. */
 const REFS_MAX = 20;
@@ -573,7 +641,13 @@ const checkHistory = (copies: GitCopies, purpose: HistoryPurpose): Repairs =>
 class HistoryCheck {
   readonly #copies: GitCopies;
   readonly #purpose: HistoryPurpose;
-  readonly #repairs: Repairs = { objects: 0, files: new Set(), refs: new Set(), lost: 0, aside: [] };
+  readonly #repairs: Repairs = {
+    objects: 0,
+    files: new Set(),
+    refs: new Set(),
+    lost: 0,
+    aside: [],
+  };
 
   constructor(copies: GitCopies, purpose: HistoryPurpose) {
     this.#copies = copies;
@@ -584,7 +658,14 @@ class HistoryCheck {
     if (!isFolder(this.#copies.gitFolder)) return this.#repairs;
     const hasNoRefs = ['refs', 'refs/heads'].some((name) => !isFolder(this.#at(name)));
     const hasNoLogs = !isFolder(this.#at('logs'));
-    for (const name of ['objects', 'objects/info', 'objects/pack', 'refs', 'refs/heads', 'refs/tags'])
+    for (const name of [
+      'objects',
+      'objects/info',
+      'objects/pack',
+      'refs',
+      'refs/heads',
+      'refs/tags',
+    ])
       this.#makeFolder(this.#at(name));
     this.#checkPacks();
     this.#checkNewObjects();
@@ -623,7 +704,8 @@ class HistoryCheck {
       const folder = this.#at(`objects/${fan}`);
       const status = entryStatus(folder);
       const known = this.#copies.fans.get(fan);
-      if (!FAN.test(fan) || !status?.isDirectory() || isUnchanged(status, known?.signature)) continue;
+      if (!FAN.test(fan) || !status?.isDirectory() || isUnchanged(status, known?.signature))
+        continue;
       for (const { name } of entriesIn(folder)) {
         if (known?.objects.has(name) || !HASH.test(fan + name)) continue;
         if ((entryStatus(path.join(folder, name))?.size ?? 0) > NEW_BYTES_MAX) continue;
@@ -690,7 +772,8 @@ class HistoryCheck {
   #restoreFiles(): void {
     for (const name of this.#copies.files.keys()) {
       const kind = fileKind(name);
-      if (kind === 'log' || kind === 'ref' || !this.#belongs(name) || this.#isSound(name, kind)) continue;
+      if (kind === 'log' || kind === 'ref' || !this.#belongs(name) || this.#isSound(name, kind))
+        continue;
       if (this.#restore(name)) this.#repairs.files.add(name);
     }
   }
@@ -723,7 +806,11 @@ class HistoryCheck {
   #restoreLimits(): void {
     const { movesBorder } = this.#purpose;
     const { files } = this.#copies;
-    for (const name of ['objects/info/alternates', 'info/grafts', ...(movesBorder ? [] : ['shallow'])]) {
+    for (const name of [
+      'objects/info/alternates',
+      'info/grafts',
+      ...(movesBorder ? [] : ['shallow']),
+    ]) {
       if (!files.has(name)) this.#moveAway(this.#at(name));
       else if (!this.#copies.isSame(name) && this.#restore(name)) this.#repairs.files.add(name);
     }
@@ -760,7 +847,8 @@ class HistoryCheck {
 
   #refBefore(ref: string): string | null {
     const { files } = this.#copies;
-    const textBefore = (name: string): string => (files.has(name) ? readText(this.#copies.copy(name)) : '');
+    const textBefore = (name: string): string =>
+      files.has(name) ? readText(this.#copies.copy(name)) : '';
     const text = textBefore(ref).trim();
     return HASH.test(text) ? text : (packedRefs(textBefore('packed-refs')).get(ref) ?? null);
   }
@@ -776,12 +864,14 @@ class HistoryCheck {
     for (const name of ['HEAD', ...changed]) {
       const text = readText(this.#at(name));
       const isGood =
-        isRefText(text) && (!HASH.test(text.trim()) || isManyAndGood || this.#hasObject(text.trim()));
+        isRefText(text) &&
+        (!HASH.test(text.trim()) || isManyAndGood || this.#hasObject(text.trim()));
       if (isGood && !name.startsWith('refs/replace/')) continue;
       if (!files.has(name)) this.#moveAway(this.#at(name));
       else if (!this.#copies.isSame(name) && this.#restore(name)) this.#repairs.refs.add(name);
     }
-    if (!files.has('packed-refs') || this.#copies.isSame('packed-refs') || this.#allRefsLead()) return;
+    if (!files.has('packed-refs') || this.#copies.isSame('packed-refs') || this.#allRefsLead())
+      return;
     if (this.#restore('packed-refs')) this.#repairs.files.add('packed-refs');
   }
 
@@ -820,8 +910,10 @@ class HistoryCheck {
       const isPruned = ref?.startsWith('refs/remotes/') === true; // git fetch --prune stays done
       const log = isStash ? `logs/${STASH}` : file;
       if (isPruned || (isStash && this.#purpose.takesStash)) unnamed.push(suspect);
-      else if (!isStash && ref !== null && this.#isFree(ref) && this.#restoreRef(ref, oid)) continue;
-      else if (isStash || fileKind(file) === 'log') logs.set(log, [...(logs.get(log) ?? []), suspect]);
+      else if (!isStash && ref !== null && this.#isFree(ref) && this.#restoreRef(ref, oid))
+        continue;
+      else if (isStash || fileKind(file) === 'log')
+        logs.set(log, [...(logs.get(log) ?? []), suspect]);
       else unnamed.push(suspect);
     }
     for (const [file, entries] of logs) if (!this.#restoreEntries(file)) unnamed.push(...entries);
@@ -833,7 +925,9 @@ class HistoryCheck {
   #isFree(ref: string): boolean {
     if (this.#refNow(ref) !== null) return false;
     const parents = ref.split('/').map((_, index, parts) => parts.slice(0, index).join('/'));
-    const isBlocked = parents.some((parent) => entryStatus(this.#at(parent))?.isDirectory() === false);
+    const isBlocked = parents.some(
+      (parent) => entryStatus(this.#at(parent))?.isDirectory() === false,
+    );
     if (isBlocked || filesBelow(this.#copies.gitFolder, ref).length > 0) return false;
     rmSync(this.#at(ref), { recursive: true, force: true }); // empty folders of earlier refs
     return true;
@@ -912,7 +1006,9 @@ class HistoryCheck {
     }
     if (kind === 'packedRefs') {
       const after = packedRefs(now);
-      return [...packedRefs(before)].flatMap(([name, oid]) => (after.get(name) === oid ? [] : [[oid, name]]));
+      return [...packedRefs(before)].flatMap(([name, oid]) =>
+        after.get(name) === oid ? [] : [[oid, name]],
+      );
     }
     const oid = before.trim();
     if (!HASH.test(oid) || oid === now.trim()) return [];
@@ -925,7 +1021,9 @@ class HistoryCheck {
     const rest = suspects.filter(({ oid }) => !log.includes(oid));
     if (rest.length === 0) return [];
     const kinds: readonly FileKind[] = ['log', 'ref', 'head'];
-    const names = stateFiles(this.#copies.gitFolder).filter((name) => kinds.includes(fileKind(name)));
+    const names = stateFiles(this.#copies.gitFolder).filter((name) =>
+      kinds.includes(fileKind(name)),
+    );
     const text = ['packed-refs', ...names].map((name) => readText(this.#at(name))).join('\n');
     return rest.filter(({ oid }) => !text.includes(oid));
   }
@@ -955,13 +1053,17 @@ class HistoryCheck {
   #restore(name: string): boolean {
     const from = this.#copies.copy(name);
     const mode = this.#copies.files.get(name)?.mode ?? 0o444;
-    return this.#write(name, mode, (temporary) => copyFileSync(from, temporary, constants.COPYFILE_EXCL));
+    return this.#write(name, mode, (temporary) =>
+      copyFileSync(from, temporary, constants.COPYFILE_EXCL),
+    );
   }
 
   #writeText(name: string, text: string): boolean {
     const encoding = fileKind(name) === 'log' ? 'latin1' : 'utf8';
     const mode = this.#copies.files.get(name)?.mode ?? 0o644;
-    return this.#write(name, mode, (temporary) => writeFileSync(temporary, text, { flag: 'wx', encoding }));
+    return this.#write(name, mode, (temporary) =>
+      writeFileSync(temporary, text, { flag: 'wx', encoding }),
+    );
   }
 
   #write(name: string, mode: number, make: (temporary: string) => void): boolean {

@@ -6,7 +6,15 @@
  * server keys.
  */
 
-import { accessSync, constants, existsSync, lstatSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  lstatSync,
+  readFileSync,
+  readlinkSync,
+  statSync,
+} from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { entryStatus, isWithin, realPath } from '../../platform/files.js';
@@ -21,8 +29,8 @@ const FOLDERS = listWords(`
 `);
 
 /**
- * Package lists and precomputed files that programs need. Each mount slows every command, so caches that programs can
- * do without are not among them.
+ * Package lists and precomputed files that programs need. Each mount slows every command, so caches
+ * that programs can do without are not among them.
  */
 const INNER_FOLDERS = listWords(`
   /var/lib/dpkg /var/lib/rpm /var/lib/pacman /var/lib/alternatives /var/lib/texmf /var/lib/ghc
@@ -66,7 +74,10 @@ const isClosedToOthers = (mode: number, isFolder: boolean): boolean => {
 /** Folders where people put files by hand; packages install the rest. */
 const LOOKED_THROUGH = ['/etc', '/opt', '/usr/local'];
 
-/** Files and folders below `top` that this user may read and others may not. Thousands of entries: each step counts. */
+/**
+ * Files and folders below `top` that this user may read and others may not. Thousands of entries:
+ * each step counts.
+ */
 const privatePlaces = (top: string): readonly string[] => {
   const privatePlaces: string[] = [];
   let remaining = ENTRIES_MAX;
@@ -90,7 +101,8 @@ const privatePlaces = (top: string): readonly string[] => {
 const hostFolder = (folder: string): Mount | null => {
   const status = entryStatus(folder);
   if (status === null) return null;
-  if (status.isSymbolicLink()) return { path: folder, words: ['--symlink', readlinkSync(folder), folder] };
+  if (status.isSymbolicLink())
+    return { path: folder, words: ['--symlink', readlinkSync(folder), folder] };
   return status.isDirectory() && mayRead(folder) ? readable(folder) : null;
 };
 
@@ -108,11 +120,14 @@ export type HostView = {
 export const hostMounts = (): readonly Mount[] =>
   [...FOLDERS, ...INNER_FOLDERS.filter(isWanted)].map(hostFolder).filter((mount) => mount !== null);
 
-/** Inspects the machine, which takes some 30 ms where much is installed by hand; once per session. */
+/**
+ * Inspects the machine, which takes some 30 ms where much is installed by hand; once per session.
+ */
 export const viewHost = (): HostView => {
   const secret = SECRET_PLACES.filter((place) => entryStatus(place) !== null && mayRead(place));
   const closed = LOOKED_THROUGH.flatMap(privatePlaces).filter((place) => !secret.includes(place));
-  const isInside = (place: string): boolean => secret.some((outer) => place.startsWith(`${outer}/`));
+  const isInside = (place: string): boolean =>
+    secret.some((outer) => place.startsWith(`${outer}/`));
   return {
     mounts: hostMounts(),
     masked: [...secret, ...closed.filter((place) => !isInside(place))],
@@ -124,10 +139,11 @@ export const isOnHost = (place: string): boolean =>
   FOLDERS.some((folder) => place === folder || place.startsWith(`${folder}/`));
 
 /**
- * The parts of the user's home that fenced commands can read: installed tools and downloads, never credentials.
+ * The parts of the user's home that fenced commands can read: installed tools and downloads, never
+ * credentials.
  *
- * Commands have a separate home, the session's, at another path. The user's tools appear at their real paths (the PATH
- * and the tools themselves name those), and as symlinks in the session's home.
+ * Commands have a separate home, the session's, at another path. The user's tools appear at their
+ * real paths (the PATH and the tools themselves name those), and as symlinks in the session's home.
  */
 
 /** Folders of installed tools below the home. */
@@ -152,7 +168,10 @@ const TOOLS: Readonly<Record<string, string>> = {
     .cache/electron .cache/node/corepack`,
 };
 
-/** Folders of downloads. They are readable until a command with network gets a folder of the session in their place. */
+/**
+ * Folders of downloads. They are readable until a command with network gets a folder of the session
+ * in their place.
+ */
 const DOWNLOADS: readonly string[] = listWords(`
   .npm/_cacache .cargo/registry .cargo/git go/pkg .m2/repository .m2/wrapper .gradle/wrapper
   .ivy2/cache .cache/coursier .nuget/packages .cabal/packages .stack/snapshots .hex/packages
@@ -225,14 +244,16 @@ const listSecrets = ({ home, hidden }: Place): readonly string[] => [
 ];
 
 /**
- * Returns a function that gives the real path of a folder to show, or null if it is visible anyway or must stay hidden.
+ * Returns a function that gives the real path of a folder to show, or null if it is visible anyway
+ * or must stay hidden.
  */
 const createChooser = (place: Place): ((folder: string) => string | null) => {
   const secrets = listSecrets(place);
   const { home, workspace } = place;
   return (folder) => {
     const real = realPath(folder);
-    if (real === null || TOO_HIGH.has(real) || isOnHost(real) || isWithin(real, workspace)) return null;
+    if (real === null || TOO_HIGH.has(real) || isOnHost(real) || isWithin(real, workspace))
+      return null;
     if (home !== null && isWithin(home, real)) return null;
     return secrets.some((secret) => isWithin(secret, real) || isWithin(real, secret)) ? null : real;
   };
@@ -244,7 +265,11 @@ const isExecutableFolder = (folder: string): boolean =>
 /** Folders beside a `bin` belong to the same tool, except in `~/.local`, which all tools share. */
 const besidePrograms = (folder: string, home: string | null): readonly string[] => {
   const top = path.dirname(folder);
-  if (!isExecutableFolder(folder) || top === home || (home !== null && top === path.join(home, '.local')))
+  if (
+    !isExecutableFolder(folder) ||
+    top === home ||
+    (home !== null && top === path.join(home, '.local'))
+  )
     return [];
   return BESIDE_PROGRAMS.map((name) => path.join(top, name)).filter((name) => existsSync(name));
 };
@@ -252,7 +277,10 @@ const besidePrograms = (folder: string, home: string | null): readonly string[] 
 const searchFolders = (searchPath: string): readonly string[] =>
   searchPath.split(path.delimiter).filter((entry) => entry !== '');
 
-/** Replaces symlinked PATH folders by their real paths, since the symlinks may lie in hidden places (/run/user/…). */
+/**
+ * Replaces symlinked PATH folders by their real paths, since the symlinks may lie in hidden places
+ * (/run/user/…).
+ */
 const searchPathInside = (searchPath: string, choose: (folder: string) => string | null): string =>
   searchFolders(searchPath)
     .map((folder) => (path.isAbsolute(folder) ? (choose(folder) ?? folder) : folder))
@@ -289,7 +317,8 @@ export const viewHome = (place: Place): HomeView => {
   const searchPath = environment.PATH ?? '';
   for (const folder of searchFolders(searchPath).filter((one) => path.isAbsolute(one))) {
     const real = choose(folder);
-    if (real !== null) shown.push(real, ...besidePrograms(real, home).filter((one) => choose(one) !== null));
+    if (real !== null)
+      shown.push(real, ...besidePrograms(real, home).filter((one) => choose(one) !== null));
   }
   for (const name of PATH_VARIABLES) {
     const value = environment[name];
@@ -315,8 +344,8 @@ export const findHome = (named: string | undefined): string | null => {
 /**
  * Sockets of the machine that a command could reach. Behind them are unfenced programs.
  *
- * A socket with a path can be reached through any mount of its folder, even a read-only one. An abstract socket belongs
- * to the network namespace and can be reached by everyone who shares it.
+ * A socket with a path can be reached through any mount of its folder, even a read-only one. An
+ * abstract socket belongs to the network namespace and can be reached by everyone who shares it.
  */
 
 /** Flag in /proc/net/unix of a socket that accepts connections. */
@@ -350,8 +379,8 @@ export const hostSockets = (): HostSockets => {
 };
 
 /**
- * The part of the user's git settings that fenced commands get: authors and preferences, but no credentials and no
- * setting that runs a program.
+ * The part of the user's git settings that fenced commands get: authors and preferences, but no
+ * credentials and no setting that runs a program.
  */
 
 /** `section.key` or `section.*.key`. */
@@ -384,7 +413,8 @@ const settingLine = (entry: string): string | null => {
  * A command never prunes: neither objects nor entries of reflogs. The user's git does the packing.
  */
 const NEVER_PRUNES =
-  '[gc]\n\tauto = 0\n\tpruneExpire = never\n\treflogExpire = never\n\treflogExpireUnreachable = never\n';
+  '[gc]\n\tauto = 0\n\tpruneExpire = never\n\treflogExpire = ' +
+  'never\n\treflogExpireUnreachable = never\n';
 
 /** The text of a configuration file, empty without git. Never rejects. */
 export const readGitSettings = async (
@@ -400,7 +430,9 @@ export const readGitSettings = async (
     GIT_CONFIG_GLOBAL: environment.GIT_CONFIG_GLOBAL,
     GIT_CONFIG_NOSYSTEM: '1',
   };
-  const defined = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== undefined));
+  const defined = Object.fromEntries(
+    Object.entries(variables).filter(([, value]) => value !== undefined),
+  );
   // Runs outside the workspace, so that git ignores the configuration of the workspace.
   const answer = await askProgram(git, ['config', '--global', '--includes', '--list', '-z'], {
     environment: defined,
@@ -410,7 +442,9 @@ export const readGitSettings = async (
   });
   if (answer === null || answer.code !== 0) return NEVER_PRUNES;
   const lines = answer.output.split('\0').map(settingLine);
-  return [NEVER_PRUNES, ...lines.filter((line) => line !== null).map((line) => `${line}\n`)].join('');
+  return [NEVER_PRUNES, ...lines.filter((line) => line !== null).map((line) => `${line}\n`)].join(
+    '',
+  );
 };
 
 /** One file or folder in the sandbox, with its arguments for bubblewrap. */
@@ -442,8 +476,8 @@ export const writable = (place: string, from = place): Mount => ({
 /** An empty folder for further mounts. `sealed` makes it read-only afterwards. */
 export const emptyFolder = (place: string): Mount => ({ path: place, words: ['--tmpfs', place] });
 /**
- * A folder that nobody may open; it masks secrets. It is cheaper than a bind mount, for which bubblewrap reads the list
- * of mounts.
+ * A folder that nobody may open; it masks secrets. It is cheaper than a bind mount, for which
+ * bubblewrap reads the list of mounts.
  */
 export const closedFolder = (place: string): Mount => ({
   path: place,
@@ -456,18 +490,24 @@ export const pathDepth = (place: string): number => place.split(path.sep).length
 
 /** Arguments in the order that bubblewrap needs. Of two mounts at one path, the later one wins. */
 export const mountWords = (mounts: readonly Mount[]): readonly string[] =>
-  mounts.toSorted((one, other) => pathDepth(one.path) - pathDepth(other.path)).flatMap(({ words }) => words);
+  mounts
+    .toSorted((one, other) => pathDepth(one.path) - pathDepth(other.path))
+    .flatMap(({ words }) => words);
 
 /**
  * Makes sure that what is mounted for a command is what was looked at.
  *
- * Bubblewrap follows paths. While it sets a fence up, another command could exchange a folder for a symlink to one
- * outside the workspace, which would then be mounted. So the shell inside compares device and inode before the command.
+ * Bubblewrap follows paths. While it sets a fence up, another command could exchange a folder for a
+ * symlink to one outside the workspace, which would then be mounted. So the shell inside compares
+ * device and inode before the command.
  */
 
 type MountedIdentity = { readonly path: string; readonly identity: string };
 
-/** Device and inode of an entry whose folder is really there, not behind a symlink. Null if it is not. */
+/**
+ * Device and inode of an entry whose folder is really there, not behind a symlink. Null if it is
+ * not.
+ */
 const identityAt = (place: string): string | null =>
   inFolder(path.dirname(place), (below) => {
     const { dev, ino } = lstatSync(path.join(below, path.basename(place)), { bigint: true });
@@ -484,12 +524,19 @@ export const mountedIdentities = (places: readonly string[]): readonly MountedId
 };
 
 export const EXCHANGED =
-  'another command exchanged folders of the workspace while this one was set up, so it was not started: try again';
+  'another command exchanged folders of the workspace while this one was set up, so it was ' +
+  'not started: try again';
 
-/** Shell text that ends the shell if something else is mounted; empty if there is nothing to compare. */
+/**
+ * Shell text that ends the shell if something else is mounted; empty if there is nothing to
+ * compare.
+ */
 export const mountCheck = (expected: readonly MountedIdentity[]): string => {
   if (expected.length === 0) return '';
   const currentIdentities = `$(command -p stat -c %d:%i -- ${shellWords(expected.map((one) => one.path))} 2>/dev/null)`;
   const identities = shellWords([expected.map(({ identity }) => identity).join('\n')]);
-  return `[ "${currentIdentities}" = ${identities} ] || { echo "[the sandbox: ${EXCHANGED}]" >&2; exit 126; }\n`;
+  return (
+    `[ "${currentIdentities}" = ${identities} ] || { echo "[the sandbox: ${EXCHANGED}]" >&2; ` +
+    `exit 126; }\n`
+  );
 };

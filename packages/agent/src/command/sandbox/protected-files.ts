@@ -82,7 +82,8 @@ type Known = ProtectedPath & {
 };
 
 const readContent = (protectedPath: ProtectedPath): Buffer | null => {
-  if (protectedPath.kind !== 'file' || protectedPath.links < 2 || protectedPath.size > COPY_MAX) return null;
+  if (protectedPath.kind !== 'file' || protectedPath.links < 2 || protectedPath.size > COPY_MAX)
+    return null;
   try {
     return readFileSync(protectedPath.path);
   } catch {
@@ -109,7 +110,10 @@ const remember = (protectedPath: ProtectedPath): Known => ({
 const isFolder = ({ kind, path: place }: ProtectedPath): boolean =>
   kind === 'folder' || (kind === 'repository' && entryStatus(place)?.isDirectory() === true);
 
-const isSame = (one: ProtectedPath & { readonly inside?: string | null }, other: ProtectedPath): boolean =>
+const isSame = (
+  one: ProtectedPath & { readonly inside?: string | null },
+  other: ProtectedPath,
+): boolean =>
   one.ino === other.ino &&
   one.dev === other.dev &&
   (isFolder(other)
@@ -125,7 +129,8 @@ const findGitFolder = (place: string): string => {
 const isHarmlessCode = (place: string, workspace: string): boolean => {
   const folder = findGitFolder(place);
   const name = path.basename(place);
-  if (path.basename(path.dirname(folder)) === 'worktrees') return isHarmlessWorktree(folder, workspace);
+  if (path.basename(path.dirname(folder)) === 'worktrees')
+    return isHarmlessWorktree(folder, workspace);
   if (name === 'config') return isHarmlessConfig(place, workspace);
   return name === 'hooks' && areHarmlessHooks(place);
 };
@@ -134,7 +139,8 @@ const isHarmlessCode = (place: string, workspace: string): boolean => {
 const withContents = (one: Known): Known => {
   if (isFolder(one) && one.kind === 'folder')
     return { ...one, inside: one.inside ?? readInside(one.path).print };
-  if (one.kind !== 'file' || one.content !== null || one.links > 1 || one.size > SMALL_MAX) return one;
+  if (one.kind !== 'file' || one.content !== null || one.links > 1 || one.size > SMALL_MAX)
+    return one;
   try {
     return { ...one, content: readFileSync(one.path) };
   } catch {
@@ -180,7 +186,14 @@ export class ProtectedFiles {
   #notes: string[] = [];
   #count = 0;
 
-  constructor({ workspace, folder, environment, record, interrupted, notes }: ProtectedFilesOptions) {
+  constructor({
+    workspace,
+    folder,
+    environment,
+    record,
+    interrupted,
+    notes,
+  }: ProtectedFilesOptions) {
     this.#notes = [...notes];
     this.#workspace = workspace;
     this.#folder = folder;
@@ -325,7 +338,9 @@ export class ProtectedFiles {
       this.#restore(one);
     }
     // Repositories come first: it depends on them what else may stay.
-    const all = [...protectedPaths.values()].toSorted((one, other) => judgingRank(one) - judgingRank(other));
+    const all = [...protectedPaths.values()].toSorted(
+      (one, other) => judgingRank(one) - judgingRank(other),
+    );
     for (const one of all) {
       const before = this.#known.get(one.path);
       if (before === undefined) this.#judgeNew(one, isEnd, null);
@@ -374,7 +389,8 @@ export class ProtectedFiles {
     try {
       writeBack(now.path, content);
       this.#notes.push(
-        `${this.#shown(now.path)} was changed through another of its names (a hard link), so its old content was restored`,
+        `${this.#shown(now.path)} was changed through another of its names (a hard link), so ` +
+          'its old content was restored',
       );
     } catch {
       // It no longer exists or is a symlink by now: the next scan sees that.
@@ -386,7 +402,8 @@ export class ProtectedFiles {
 
   #judgeNew(one: ProtectedPath, isEnd: boolean, before: Known | null): void {
     if (this.#mayStay(one, isEnd)) {
-      if (one.kind === 'repository' && before === null && isEnd) this.#created.add(path.dirname(one.path));
+      if (one.kind === 'repository' && before === null && isEnd)
+        this.#created.add(path.dirname(one.path));
       if (isEnd || !this.#isBeingMade(one)) this.#known.set(one.path, withContents(remember(one)));
       return;
     }
@@ -414,7 +431,8 @@ export class ProtectedFiles {
   #mayStay(one: ProtectedPath, isEnd: boolean): boolean {
     const place = one.path;
     if (this.#allowed.has(place) || this.#wasMoved(one)) return true;
-    if (one.kind === 'repository') return isHarmlessRepository(place, this.#workspace, this.#repositories());
+    if (one.kind === 'repository')
+      return isHarmlessRepository(place, this.#workspace, this.#repositories());
     if (one.inGit) return one.kind !== 'link' && isHarmlessCode(place, this.#workspace);
     const top = this.#newRepositoryAround(place);
     const came = isEnd && top !== null && one.namedBy === null && one.kind !== 'link';
@@ -447,7 +465,8 @@ export class ProtectedFiles {
       this.#came.delete(place);
       const known = this.#known.get(place);
       this.#known.delete(place);
-      if (known !== undefined && entryStatus(place) !== null) this.#putAway(known.path, known.namedBy);
+      if (known !== undefined && entryStatus(place) !== null)
+        this.#putAway(known.path, known.namedBy);
     }
   }
 
@@ -461,7 +480,10 @@ export class ProtectedFiles {
     );
   }
 
-  /** Whether this is a known path, maybe under another name, that was read-only for all running commands. */
+  /**
+   * Whether this is a known path, maybe under another name, that was read-only for all running
+   * commands.
+   */
   #isUntouched(known: Known, one: ProtectedPath): boolean {
     const isBound = [...this.#running].every(({ bound }) => bound.has(known.path));
     return isBound && known.dev === one.dev && known.ino === one.ino;
@@ -469,12 +491,17 @@ export class ProtectedFiles {
 
   /** The repository that was moved here. What git obeys of it is judged by itself. */
   #oldRepository(one: ProtectedPath): Known | null {
-    const isOld = (known: Known): boolean => known.kind === 'repository' && this.#isUntouched(known, one);
+    const isOld = (known: Known): boolean =>
+      known.kind === 'repository' && this.#isUntouched(known, one);
     return this.#gone.find(isOld) ?? null;
   }
 
   #wasMovedInRepository(one: ProtectedPath): boolean {
-    for (let folder = path.dirname(one.path); folder !== this.#workspace; folder = path.dirname(folder)) {
+    for (
+      let folder = path.dirname(one.path);
+      folder !== this.#workspace;
+      folder = path.dirname(folder)
+    ) {
       if (path.dirname(folder) === folder) return false;
       if (path.basename(folder) !== '.git') continue;
       const repository = protectedPathAt(folder);
@@ -485,10 +512,14 @@ export class ProtectedFiles {
     return false;
   }
 
-  /** Whether a path can't be renamed: mount points can't, nor can the folders above them up to the next mount point. */
+  /**
+   * Whether a path can't be renamed: mount points can't, nor can the folders above them up to the
+   * next mount point.
+   */
   #isPinned(place: string): boolean {
     const parent = path.dirname(place);
-    const isPart = path.basename(parent).startsWith('.') && path.dirname(parent) === this.#workspace;
+    const isPart =
+      path.basename(parent).startsWith('.') && path.dirname(parent) === this.#workspace;
     if (parent === this.#workspace || isPart) return true;
     return this.#repositories().some(
       (folder) => path.dirname(folder) === this.#workspace && isWithin(place, folder),
@@ -496,13 +527,17 @@ export class ProtectedFiles {
   }
 
   #repositories(): readonly string[] {
-    return [...this.#known.values()].filter(({ kind }) => kind === 'repository').map((one) => one.path);
+    return [...this.#known.values()]
+      .filter(({ kind }) => kind === 'repository')
+      .map((one) => one.path);
   }
 
   /** A place that is known is judged by the quick scan, which follows it. */
   #judgeWalk({ walk, sinceMs, isEnd }: WalkEnd): void {
     if (walk.isCut)
-      this.#notes.push(`the workspace has more than ${walk.folders} folders: not all were looked through`);
+      this.#notes.push(
+        `the workspace has more than ${walk.folders} folders: not all were looked through`,
+      );
     /**
      * A protected name is protected everywhere, so it does not matter whether a folder above was
      * moved: only the file times of the place itself count, and of what lies in it.
@@ -510,7 +545,8 @@ export class ProtectedFiles {
     const judge = (one: ProtectedPath): void => {
       if (this.#known.has(one.path)) return;
       const isOld =
-        one.changedMs < sinceMs && (one.kind !== 'folder' || readInside(one.path).newestMs < sinceMs);
+        one.changedMs < sinceMs &&
+        (one.kind !== 'folder' || readInside(one.path).newestMs < sinceMs);
       if (isOld) this.#known.set(one.path, withContents(remember(one)));
       else this.#judgeNew(one, isEnd, null);
     };
@@ -528,7 +564,8 @@ export class ProtectedFiles {
     this.#running.add(command);
     this.#interrupted = [...this.#interrupted, { command, guard }];
     this.#walk.cover(guard.sinceMs);
-    for (const one of guard.known) this.#known.set(one.path, { ...one, content: null, inside: null });
+    for (const one of guard.known)
+      this.#known.set(one.path, { ...one, content: null, inside: null });
   }
 
   /** Judges the changes of interrupted commands once they have ended. */
@@ -553,7 +590,12 @@ export class ProtectedFiles {
     const bound = [...(running[0]?.bound ?? [])].filter((place) =>
       running.every((command) => command.bound.has(place)),
     );
-    this.#record.write({ workspace: this.#workspace, known, bound, sinceMs: this.#walk.sinceMs ?? 0 });
+    this.#record.write({
+      workspace: this.#workspace,
+      known,
+      bound,
+      sinceMs: this.#walk.sinceMs ?? 0,
+    });
   }
 
   /** `namedBy`: see ProtectedPath. */
@@ -566,7 +608,8 @@ export class ProtectedFiles {
         ? (findProtection(path.relative(this.#workspace, place))?.why ?? 'git obeys it')
         : `git's configuration names it: ${namedBy}`;
     this.#notes.push(
-      `${this.#shown(place)} is protected (${why}); what the command put there was moved to ${moved}`,
+      `${this.#shown(place)} is protected (${why}); what the command put there was moved to ` +
+        `${moved}`,
     );
   }
 
@@ -622,7 +665,10 @@ export type GuardRecord = {
   /** What is written stays for the next session. */
   close(): void;
   remove(): void;
-  /** Keeps lines that nobody has read when the session ends: the next session in the workspace tells them. */
+  /**
+   * Keeps lines that nobody has read when the session ends: the next session in the workspace tells
+   * them.
+   */
   leaveNotes(workspace: string, notes: readonly string[]): void;
 };
 
@@ -654,7 +700,8 @@ export const guardRecordIn = (sessionFolder: string): GuardRecord => {
         );
         const bytes = Buffer.from(JSON.stringify(guard));
         let written = 0;
-        while (written < bytes.length) written += writeSync(descriptor, bytes, written, undefined, written);
+        while (written < bytes.length)
+          written += writeSync(descriptor, bytes, written, undefined, written);
         ftruncateSync(descriptor, bytes.length);
       } catch {
         // The disk is full, or the session has no folder: the command itself will fail and say so.
@@ -670,7 +717,9 @@ export const guardRecordIn = (sessionFolder: string): GuardRecord => {
     },
     leaveNotes(workspace, notes) {
       try {
-        writeFileSync(notesIn(sessionFolder), JSON.stringify({ workspace, notes }), { mode: 0o600 });
+        writeFileSync(notesIn(sessionFolder), JSON.stringify({ workspace, notes }), {
+          mode: 0o600,
+        });
       } catch {
         // The disk is full. The files have been moved all the same.
       }
@@ -689,7 +738,9 @@ const isRecorded = (value: unknown): value is RecordedGuard =>
   'sinceMs' in value &&
   typeof value.sinceMs === 'number';
 
-/** Null if there is none, or if it was cut when Pawl was killed. Then the commands had not started. */
+/**
+ * Null if there is none, or if it was cut when Pawl was killed. Then the commands had not started.
+ */
 export const readGuardRecord = (sessionFolder: string): RecordedGuard | null => {
   const value = readJson(protectedRecord(sessionFolder));
   return isRecorded(value) ? value : null;
@@ -699,7 +750,10 @@ export const readGuardRecord = (sessionFolder: string): RecordedGuard | null => 
 export const takeNotes = (sessionFolder: string, workspace: string): readonly string[] => {
   const value = readJson(notesIn(sessionFolder));
   const isOurs =
-    typeof value === 'object' && value !== null && 'workspace' in value && value.workspace === workspace;
+    typeof value === 'object' &&
+    value !== null &&
+    'workspace' in value &&
+    value.workspace === workspace;
   if (!isOurs || !('notes' in value) || !Array.isArray(value.notes)) return [];
   rmSync(notesIn(sessionFolder), { force: true });
   return value.notes.filter((note) => typeof note === 'string');

@@ -41,7 +41,9 @@ export type ProtectedPath = {
   readonly links: number;
   /** Whether it lies in a git folder, as configuration and hooks do. */
   readonly inGit: boolean;
-  /** The key of git's configuration that names it; null for a path that is protected by its name. */
+  /**
+   * The key of git's configuration that names it; null for a path that is protected by its name.
+   */
   readonly namedBy: string | null;
 };
 
@@ -142,7 +144,9 @@ export class ProtectedScan {
   /** Whether the repository with this top tracks the file. */
   isTracked(top: string, place: string): boolean {
     const folders = gitFoldersAt(path.join(top, '.git'));
-    return folders !== null && this.#indexes.read(folders.folder).isTracked(path.relative(top, place));
+    return (
+      folders !== null && this.#indexes.read(folders.folder).isTracked(path.relative(top, place))
+    );
   }
 
   /** `repository`: the git folder of the workspace if it lies outside the scanned folders. */
@@ -185,7 +189,8 @@ export class ProtectedScan {
         for (const inner of contents.packages) frontier.push({ folder: inner, isInPackages: true });
         for (const inner of contents.results) frontier.push({ folder: inner, isInPackages: false });
         for (const place of contents.sockets) sockets.push(place);
-        for (const place of contents.protectedEntries) this.#note(protectedPaths, protectedPathAt(place));
+        for (const place of contents.protectedEntries)
+          this.#note(protectedPaths, protectedPathAt(place));
         if (contents.isGitFolder) this.#noteAll(protectedPaths, listGitCode(folder));
       }
       level = next;
@@ -324,7 +329,8 @@ class FolderWalk {
     this.places = this.#newPlaces;
     this.#open = [];
     if (this.#known.size === this.#count) return;
-    for (const [folder, { round }] of this.#known) if (round !== this.#round) this.#known.delete(folder);
+    for (const [folder, { round }] of this.#known)
+      if (round !== this.#round) this.#known.delete(folder);
   }
 
   #visit(at: Frontier): void {
@@ -336,7 +342,8 @@ class FolderWalk {
     for (const folder of contents.packages) this.#open.push({ folder, isInPackages: true });
     for (const folder of contents.results) this.#open.push({ folder, isInPackages });
     for (const folder of contents.folders) this.#open.push({ folder, isInPackages });
-    for (const place of contents.protectedEntries) this.#newPlaces.push({ path: place, isGitFolder: false });
+    for (const place of contents.protectedEntries)
+      this.#newPlaces.push({ path: place, isGitFolder: false });
     if (contents.isGitFolder) this.#newPlaces.push({ path: at.folder, isGitFolder: true });
   }
 
@@ -389,7 +396,9 @@ export class BackgroundWalk {
     this.#onEnd = onEnd;
   }
 
-  /** When the first command started that no complete walk has covered, in ms; null if there is none. */
+  /**
+   * When the first command started that no complete walk has covered, in ms; null if there is none.
+   */
   get sinceMs(): number | null {
     return this.#sinceMs;
   }
@@ -416,7 +425,9 @@ export class BackgroundWalk {
     this.#sinceMs = Math.min(this.#sinceMs ?? sinceMs, sinceMs);
   }
 
-  /** Before the first command everything is the user's. A long walk goes on while the command runs. */
+  /**
+   * Before the first command everything is the user's. A long walk goes on while the command runs.
+   */
   walkFirst(frontier: readonly Frontier[]): void {
     if (this.#hasWalked) return;
     // There may be changes of a killed session to judge.
@@ -494,7 +505,10 @@ const RESULTS: ReadonlySet<string> = new Set(
 `),
 );
 
-/** Resolution of file times, in ms. A folder that changed just now may change again with the same time. */
+/**
+ * Resolution of file times, in ms. A folder that changed just now may change again with the same
+ * time.
+ */
 const TICK_MS = 25;
 
 /** `inPackages`: only what is obeyed on entry. */

@@ -3,7 +3,12 @@ import { existsSync } from 'node:fs';
 import { Duplex, type Readable, type Writable } from 'node:stream';
 import { ownPrograms, type ProgramPath } from '../../platform/find-program.js';
 import { CLOSING_SCRIPT, guardScript, inheritedDescriptors } from '../../platform/guarded-start.js';
-import { askProgram, SYSTEM_SHELL, startProgram, systemBash } from '../../platform/start-program.js';
+import {
+  askProgram,
+  SYSTEM_SHELL,
+  startProgram,
+  systemBash,
+} from '../../platform/start-program.js';
 import { programFilter } from './seccomp.js';
 
 /**
@@ -68,13 +73,20 @@ const INFORMATION_FD = 4;
 const FILTER_FD = 5;
 const GUARD_FD = 6;
 
-/** The guard, then resource limits, which the program inherits. A limit that is already lower stays. */
-const LIMITED = `${guardScript(GUARD_FD, [CHANNEL_FD, INFORMATION_FD, FILTER_FD])}ulimit -c 0; ulimit -n ${OPEN_FILES_MAX} 2>/dev/null; ulimit -d "$0" 2>/dev/null; exec "$@"`;
+/**
+ * The guard, then resource limits, which the program inherits. A limit that is already lower stays.
+ */
+const LIMITED =
+  `${guardScript(GUARD_FD, [CHANNEL_FD, INFORMATION_FD, FILTER_FD])}ulimit -c 0; ulimit -n ` +
+  `${OPEN_FILES_MAX} 2>/dev/null; ulimit -d "$0" 2>/dev/null; exec "$@"`;
 const NOT_FOUND = 127;
 const CANNOT_CLOSE =
   'echo "there are inherited open files, and bash, which closes them, is missing" >&2; exit 126';
 
-/** Without --new-session: it would leave the group. Its purpose, to have no terminal, is served by `detached`. */
+/**
+ * Without --new-session: it would leave the group. Its purpose, to have no terminal, is served by
+ * `detached`.
+ */
 const FENCE = [
   ['--unshare-all', '--die-with-parent', '--as-pid-1'],
   ['--cap-drop', 'ALL', '--clearenv', '--hostname', 'sandbox'],
@@ -111,7 +123,10 @@ const streamAt = (child: ChildProcess, fd: number): Duplex => {
   return stream;
 };
 
-/** A pipe reports the end of its reader as an error. `ended` already tells that the program has ended. */
+/**
+ * A pipe reports the end of its reader as an error. `ended` already tells that the program has
+ * ended.
+ */
 const ignoreBroken = (stream: Readable | Writable): void => {
   stream.on('error', () => undefined);
 };
@@ -155,8 +170,8 @@ const withoutOthers = (words: readonly string[]): readonly [ProgramPath, readonl
 };
 
 /**
- * Starts the program. `ended` reports a missing or refusing bubblewrap. Call it from the main thread: the program ends
- * with the thread that started it.
+ * Starts the program. `ended` reports a missing or refusing bubblewrap. Call it from the main
+ * thread: the program ends with the thread that started it.
  */
 export const startSandboxed = (options: SandboxedProgram): SandboxedProcess => {
   const filter = programFilter(process.arch);
@@ -187,7 +202,9 @@ export const startSandboxed = (options: SandboxedProgram): SandboxedProcess => {
     if (target !== null && !hasEnded) sendSignal(target, name);
   };
   const ended = new Promise<SandboxedEnd>((resolve) => {
-    child.once('error', (error) => resolve({ code: NOT_FOUND, signal: null, stderr: error.message }));
+    child.once('error', (error) =>
+      resolve({ code: NOT_FOUND, signal: null, stderr: error.message }),
+    );
     child.once('exit', () => {
       hasEnded = true;
       guard.destroy();
@@ -207,9 +224,12 @@ export const startSandboxed = (options: SandboxedProgram): SandboxedProcess => {
 };
 
 const INSTALL =
-  'Install it: apt-get install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora), pacman -S bubblewrap (Arch)';
+  'Install it: apt-get install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora), ' +
+  'pacman -S bubblewrap (Arch)';
 const ALLOW_NAMESPACES =
-  'Let users make user namespaces: sysctl -w user.max_user_namespaces=10000; on Ubuntu also sysctl -w kernel.apparmor_restrict_unprivileged_userns=0. In a container, give it the right to make namespaces';
+  'Let users make user namespaces: sysctl -w user.max_user_namespaces=10000; on Ubuntu also ' +
+  'sysctl -w kernel.apparmor_restrict_unprivileged_userns=0. In a container, give it the ' +
+  'right to make namespaces';
 
 /** Why a program ended at its start, and what the user can do. */
 export const whyNotStarted = ({ code, signal, stderr }: SandboxedEnd, program: string): string => {
@@ -219,7 +239,8 @@ export const whyNotStarted = ({ code, signal, stderr }: SandboxedEnd, program: s
       ? `bubblewrap (bwrap) is not installed. ${INSTALL}`
       : `bubblewrap (bwrap) is not used: ${refused}`;
   }
-  const reason = stderr === '' ? `it ended with ${signal ?? `code ${code}`}` : stderr.replaceAll('\n', ' ');
+  const reason =
+    stderr === '' ? `it ended with ${signal ?? `code ${code}`}` : stderr.replaceAll('\n', ' ');
   const isOwn = stderr.startsWith('bwrap:');
   if (isOwn && /unknown option/i.test(stderr))
     return `bubblewrap is too old: ${reason}. Install version 0.8 or newer`;
@@ -228,7 +249,10 @@ export const whyNotStarted = ({ code, signal, stderr }: SandboxedEnd, program: s
   return `${program} does not start behind bubblewrap: ${reason}. Try another installation of it`;
 };
 
-/** Tries the sandbox with a program that ends at once. Null if that works, otherwise the reason and what to do. */
+/**
+ * Tries the sandbox with a program that ends at once. Null if that works, otherwise the reason and
+ * what to do.
+ */
 export const probeProgramSandbox = async (options: SandboxedProgram): Promise<string | null> => {
   if (process.platform !== 'linux') return 'bubblewrap exists for Linux only';
   const started = startSandboxed(options);
@@ -246,14 +270,21 @@ const findLibrary = (line: string): readonly string[] => {
   return library === undefined ? [] : [library];
 };
 
-/** Paths of a program's libraries. The program must be trusted, since `ldd` may start it. Never rejects. */
+/**
+ * Paths of a program's libraries. The program must be trusted, since `ldd` may start it. Never
+ * rejects.
+ */
 export const listLibraries = async (program: string): Promise<readonly string[]> => {
   const programs = ownPrograms();
   const ldd = programs.find('ldd');
   const environment = { ...process.env, LC_ALL: 'C' };
   const answer =
-    ldd === null ? null : await askProgram(ldd, [program], { environment, searchPath: programs.folders });
-  // There is no ldd, or the program is linked statically and may still load files from these folders.
-  if (answer === null || answer.code !== 0) return LIBRARY_FOLDERS.filter((folder) => existsSync(folder));
+    ldd === null
+      ? null
+      : await askProgram(ldd, [program], { environment, searchPath: programs.folders });
+  // There is no ldd, or the program is linked statically and may still load files from these
+  // folders.
+  if (answer === null || answer.code !== 0)
+    return LIBRARY_FOLDERS.filter((folder) => existsSync(folder));
   return answer.output.split('\n').flatMap(findLibrary);
 };

@@ -176,7 +176,15 @@ const DENIED_TO_COMMANDS: Denied = {
   clock: ['settimeofday', 'clock_settime', 'adjtimex', 'clock_adjtime'],
   system: ['syslog', 'fanotify_init', 'vhangup', 'lookup_dcookie'],
   old: ['iopl', 'ioperm', 'uselib', 'sysfs', '_sysctl'],
-  newerMounts: ['open_tree', 'move_mount', 'fsopen', 'fsconfig', 'fsmount', 'fspick', 'mount_setattr'],
+  newerMounts: [
+    'open_tree',
+    'move_mount',
+    'fsopen',
+    'fsconfig',
+    'fsmount',
+    'fspick',
+    'mount_setattr',
+  ],
   newerFiles: ['quotactl_fd', 'open_tree_attr'],
   queues: ['io_uring_setup', 'io_uring_enter', 'io_uring_register'],
 };
@@ -231,8 +239,8 @@ const when = (code: number, operand: number): Instruction => ({ code, operand, n
 const unless = (code: number, operand: number): Instruction => ({ code, operand, yes: 1 });
 
 /**
- * Runs `then` for this call only. Instructions that load an argument overwrite the call's number, so they must end the
- * program.
+ * Runs `then` for this call only. Instructions that load an argument overwrite the call's number,
+ * so they must end the program.
  */
 const onCall = (
   { calls }: Architecture,
@@ -240,7 +248,9 @@ const onCall = (
   then: readonly Instruction[],
 ): readonly Instruction[] => {
   const number = calls[name];
-  return number === undefined ? [] : [{ code: IF_EQUAL, operand: number, no: then.length }, ...then];
+  return number === undefined
+    ? []
+    : [{ code: IF_EQUAL, operand: number, no: then.length }, ...then];
 };
 
 const deny = (machine: Architecture, denied: Denied): readonly Instruction[] =>
@@ -304,7 +314,10 @@ const checkFlags = (argument: number): readonly Instruction[] => [
 
 const checkSocket = (local: boolean): readonly Instruction[] => [
   load(argumentAt(0)),
-  ...[...INTERNET, ...(local ? [UNIX] : [])].flatMap((family) => [when(IF_EQUAL, family), end(ALLOW)]),
+  ...[...INTERNET, ...(local ? [UNIX] : [])].flatMap((family) => [
+    when(IF_EQUAL, family),
+    end(ALLOW),
+  ]),
   ...(local ? [] : [when(IF_EQUAL, UNIX), end(NOT_PERMITTED)]),
   unless(IF_EQUAL, NETLINK),
   end(NO_SUCH_FAMILY),
@@ -329,7 +342,12 @@ export const commandFilter = (
     ...deny(machine, DENIED_TO_COMMANDS),
     ...on('clone3', [end(NOT_IMPLEMENTED)]),
     ...on('openat2', [end(NOT_IMPLEMENTED)]),
-    ...on('clone', [load(argumentAt(0)), when(IF_ANY_BIT, NEW_NAMESPACE), end(NOT_PERMITTED), end(ALLOW)]),
+    ...on('clone', [
+      load(argumentAt(0)),
+      when(IF_ANY_BIT, NEW_NAMESPACE),
+      end(NOT_PERMITTED),
+      end(ALLOW),
+    ]),
     ...on('ioctl', [
       load(argumentAt(1)),
       ...TYPING.flatMap((request) => [when(IF_EQUAL, request), end(NOT_PERMITTED)]),
@@ -358,7 +376,12 @@ export const programFilter = (architecture: string): Buffer | null => {
     ...begin(machine, NOT_PERMITTED),
     ...deny(machine, DENIED_TO_PROGRAMS),
     ...on('clone3', [end(NOT_IMPLEMENTED)]),
-    ...on('clone', [load(argumentAt(0)), when(IF_ANY_BIT, CLONE_THREAD), end(ALLOW), end(NOT_PERMITTED)]),
+    ...on('clone', [
+      load(argumentAt(0)),
+      when(IF_ANY_BIT, CLONE_THREAD),
+      end(ALLOW),
+      end(NOT_PERMITTED),
+    ]),
     ...on('mmap', [
       load(argumentAt(3)),
       { code: AND, operand: SHARED_AND_NAMELESS },

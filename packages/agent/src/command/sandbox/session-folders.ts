@@ -73,7 +73,12 @@ const owner = (): Owner => {
     return userInfo();
   } catch {
     // In a container the user id may be missing from /etc/passwd.
-    return { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0, username: 'user', shell: null };
+    return {
+      uid: process.geteuid?.() ?? 0,
+      gid: process.getegid?.() ?? 0,
+      username: 'user',
+      shell: null,
+    };
   }
 };
 
@@ -118,8 +123,8 @@ export const makeFolders = (
 };
 
 /**
- * Replaces the links to the user's downloads by empty folders, which a command with network can fill. The parent folder
- * is opened first, since commands may exchange it.
+ * Replaces the links to the user's downloads by empty folders, which a command with network can
+ * fill. The parent folder is opened first, since commands may exchange it.
  */
 export const unlinkDownloads = (home: string, links: HomeView['links']): void => {
   for (const { at, to } of links.filter(({ isDownload }) => isDownload)) {
@@ -136,8 +141,9 @@ export const unlinkDownloads = (home: string, links: HomeView['links']): void =>
 const FRESH = /^fresh-\d+$/;
 
 /**
- * A home and /tmp for one command that reaches more than the session's level. They hold what the session's held before
- * its first command, so nothing that an earlier command prepared there (a `.gitconfig`, a `.local/bin/git`) is read.
+ * A home and /tmp for one command that reaches more than the session's level. They hold what the
+ * session's held before its first command, so nothing that an earlier command prepared there (a
+ * `.gitconfig`, a `.local/bin/git`) is read.
  */
 export const makeFreshFolders = (
   top: string,
@@ -164,7 +170,10 @@ const openEntry = (place: string): number | null => {
   }
 };
 
-/** Moves one entry. A folder that its owner may not write to can't change its parent as it is (Go's modules). */
+/**
+ * Moves one entry. A folder that its owner may not write to can't change its parent as it is (Go's
+ * modules).
+ */
 const moveEntry = (from: string, to: string): void => {
   try {
     renameSync(from, to);
@@ -206,7 +215,8 @@ const moveEntries = (from: number, to: number, linkTargets: ReadonlySet<string>)
       if (inner !== null && outer !== null) failures += moveEntries(inner, outer, linkTargets);
       else {
         const isEmpty = inner !== null && readdirSync(`/proc/self/fd/${inner}`).length === 0;
-        if (isEmpty && entryStatus(target) !== null) continue; // a folder for downloads that got none
+        // a folder for downloads that got none
+        if (isEmpty && entryStatus(target) !== null) continue;
         if (inner !== null) rmSync(target, { force: true });
         moveEntry(source, target);
       }
@@ -306,9 +316,9 @@ export type SessionRecord = {
 };
 
 /**
- * Where the commands of a record ran. `here`: process numbers mean the same. `namespace`: this machine since its last
- * start, in another pid namespace. `elsewhere`: another machine, or this one before it was restarted. `copy`: the folder
- * is a copy of the one that the commands use.
+ * Where the commands of a record ran. `here`: process numbers mean the same. `namespace`: this
+ * machine since its last start, in another pid namespace. `elsewhere`: another machine, or this one
+ * before it was restarted. `copy`: the folder is a copy of the one that the commands use.
  */
 export type RecordOrigin = 'here' | 'namespace' | 'elsewhere' | 'copy';
 
@@ -334,7 +344,10 @@ export const findOrigin = (folder: string, record: SessionRecord): RecordOrigin 
 
 export const sessionFile = (folder: string): string => path.join(folder, 'session');
 
-/** Makes the folder and names its session in it. Without the record, an interrupted command counts as unknown. */
+/**
+ * Makes the folder and names its session in it. Without the record, an interrupted command counts
+ * as unknown.
+ */
 export const recordSession = (folder: string, sessionId: string): void => {
   const machine = thisMachine();
   if (machine === null) return;
@@ -349,10 +362,13 @@ export const recordSession = (folder: string, sessionId: string): void => {
 /** Null if there is none. */
 export const readSession = (folder: string): SessionRecord | null => {
   try {
-    const [sessionId = '', machine = '', place] = readFileSync(sessionFile(folder), 'utf8').split('\n');
+    const [sessionId = '', machine = '', place] = readFileSync(sessionFile(folder), 'utf8').split(
+      '\n',
+    );
     return place === undefined ? null : { sessionId, machine, folder: place };
   } catch {
-    return null; // it belongs to no session that can be resumed, or its process was killed before it began
+    // it belongs to no session that can be resumed, or its process was killed before it began
+    return null;
   }
 };
 
@@ -361,7 +377,10 @@ const sentFile = (folder: string): string => path.join(folder, 'sent');
 /** A separate line, also after one that a full disk has cut. */
 const sentLine = (call: string): string => JSON.stringify(call);
 
-/** Records that a call is about to leave this process. Throws if that can't be written: then the call must not leave it. */
+/**
+ * Records that a call is about to leave this process. Throws if that can't be written: then the
+ * call must not leave it.
+ */
 export const recordSent = (folder: string, call: string): void =>
   appendFileSync(sentFile(folder), `\n${sentLine(call)}\n`);
 

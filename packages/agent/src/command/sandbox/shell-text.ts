@@ -12,7 +12,8 @@ export const shellWord = (text: string): string => `'${text.replaceAll("'", "'\\
 export const shellWords = (words: readonly string[]): string => words.map(shellWord).join(' ');
 
 /** Like `shellWord`, on a single line. The shell needs a newline in its variable `newline`. */
-const shellWordInLine = (text: string): string => text.split('\n').map(shellWord).join('"$newline"');
+const shellWordInLine = (text: string): string =>
+  text.split('\n').map(shellWord).join('"$newline"');
 
 /** Names that a shell treats specially, so they can't be exported, and those of our scripts. */
 const RESERVED =
@@ -28,7 +29,9 @@ let commandScript: string | null = null;
 
 /** Read with the first command. The bundler puts the text in place of the call. */
 const readCommandScript = (): string => {
-  commandScript ??= withoutComments(readFileSync(new URL('./command-shell.sh', import.meta.url), 'utf8'));
+  commandScript ??= withoutComments(
+    readFileSync(new URL('./command-shell.sh', import.meta.url), 'utf8'),
+  );
   return commandScript;
 };
 
@@ -114,7 +117,10 @@ export const fencedCommand = (command: CommandLine, check = ''): ShellText => {
  * The same for a command without a fence, in this folder. No variable is written to a disk, since
  * nobody has chosen which ones an open command gets.
  */
-export const openCommand = ({ program, words, environment }: CommandLine, folder: string): ShellText => {
+export const openCommand = (
+  { program, words, environment }: CommandLine,
+  folder: string,
+): ShellText => {
   const file = [
     `cd -- ${shellWord(folder)} || exit 126`,
     'unset OLDPWD',
@@ -128,17 +134,24 @@ export const openCommand = ({ program, words, environment }: CommandLine, folder
 /** The last output of a command with leftover processes; command-shell.sh writes it. */
 const LEFT_BEHIND = '\0left behind\n';
 
-/** Splits a stream from the mark at its end. Bytes that may begin the mark are held back until more come. */
+/**
+ * Splits a stream from the mark at its end. Bytes that may begin the mark are held back until more
+ * come.
+ */
 export type MarkReader = {
   add(bytes: Buffer): void;
-  /** Call it at the end of the stream. Passes on the held bytes unless they are the mark. Returns whether they are. */
+  /**
+   * Call it at the end of the stream. Passes on the held bytes unless they are the mark. Returns
+   * whether they are.
+   */
   end(): boolean;
 };
 
 /** Length of the longest end of `bytes` that begins the mark. */
 const markStart = (bytes: Buffer): number => {
   for (let length = Math.min(bytes.length, LEFT_BEHIND.length); length > 0; length--) {
-    if (bytes.toString('latin1', bytes.length - length) === LEFT_BEHIND.slice(0, length)) return length;
+    if (bytes.toString('latin1', bytes.length - length) === LEFT_BEHIND.slice(0, length))
+      return length;
   }
   return 0;
 };

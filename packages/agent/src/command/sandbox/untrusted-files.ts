@@ -63,7 +63,8 @@ const readFile = <T>(file: string, read: (descriptor: number) => T): T | null =>
 };
 
 /** The content of a file, without following symlinks; null if there is none. */
-export const readBytes = (file: string): Buffer | null => readFile(file, (open) => readFileSync(open));
+export const readBytes = (file: string): Buffer | null =>
+  readFile(file, (open) => readFileSync(open));
 
 const TEXT_MAX = 64 * 1024;
 
@@ -86,7 +87,8 @@ export const inFolder = <T>(folder: string, work: (below: string) => T): T | nul
     const below = `/proc/self/fd/${descriptor}`;
     return readlinkSync(below) === folder ? work(below) : null;
   } catch {
-    return null; // the folder or what was looked for in it is gone or closed to us, or the disk is full
+    // the folder or what was looked for in it is gone or closed to us, or the disk is full
+    return null;
   } finally {
     if (descriptor !== null) closeSync(descriptor);
   }

@@ -31,7 +31,10 @@ export type WorkspaceMounts = {
   readonly masked: readonly string[];
   /** Reasons why git finds no repository inside the sandbox although there is one. */
   readonly refusals: readonly string[];
-  /** Paths of `mounts` whose identity must be compared inside, since other commands could exchange them. */
+  /**
+   * Paths of `mounts` whose identity must be compared inside, since other commands could exchange
+   * them.
+   */
   readonly exchangeable: readonly string[];
   /** Call it after the command. Returns lines about files that were set aside. */
   end(): readonly string[];
@@ -60,7 +63,10 @@ type Repository = {
 
 const NO_REPOSITORY: Repository = { elsewhere: null, mounts: () => [], refusals: [] };
 
-/** `secrets`: a repository that contains one of these paths is not shown, such as a whole home under git. */
+/**
+ * `secrets`: a repository that contains one of these paths is not shown, such as a whole home under
+ * git.
+ */
 const viewRepository = (workspace: string, secrets: readonly string[]): Repository => {
   const located = findRepository(workspace);
   if (located.kind === 'none') return NO_REPOSITORY;
@@ -84,12 +90,16 @@ const viewRepository = (workspace: string, secrets: readonly string[]): Reposito
 
 /** Number of git folders that a command may change; further ones are read-only for it. */
 const CHANGED_MAX = 6;
-/** Files of packs that are mounted one by one, so that a command can add others. Each mount costs 0.2 ms. */
+/**
+ * Files of packs that are mounted one by one, so that a command can add others. Each mount costs
+ * 0.2 ms.
+ */
 const PACK_FILES_MAX = 120;
 
 /**
- * Git folders with a history that the command did not make: those of repositories, and bare ones, which are recognized by
- * their configuration. The folder of a linked worktree lies in that of its repository.
+ * Git folders with a history that the command did not make: those of repositories, and bare ones,
+ * which are recognized by their configuration. The folder of a linked worktree lies in that of its
+ * repository.
  */
 const gitFoldersIn = (
   { protectedPaths }: Scan,
@@ -98,7 +108,9 @@ const gitFoldersIn = (
   elsewhere: string | null,
 ): readonly string[] => {
   const all = [...protectedPaths.values()];
-  const inside = all.filter((one) => one.kind === 'repository' && isFolder(one.path)).map((one) => one.path);
+  const inside = all
+    .filter((one) => one.kind === 'repository' && isFolder(one.path))
+    .map((one) => one.path);
   const known = [...(elsewhere === null ? [] : [elsewhere]), ...inside];
   const configured = all
     .filter((one) => one.inGit && path.basename(one.path) === 'config' && one.kind === 'file')
@@ -119,11 +131,15 @@ const gitFoldersIn = (
   ];
 };
 
-/** Folders above a git folder. As mounts they can't be renamed, so the git folder stays where it is. */
+/**
+ * Folders above a git folder. As mounts they can't be renamed, so the git folder stays where it is.
+ */
 const foldersAbove = (gitFolder: string, workspace: string): readonly string[] => {
   if (!isWithin(gitFolder, workspace)) return [];
   const parts = path.relative(workspace, path.dirname(gitFolder)).split(path.sep);
-  return parts[0] === '' ? [] : parts.map((_, index) => path.join(workspace, ...parts.slice(0, index + 1)));
+  return parts[0] === ''
+    ? []
+    : parts.map((_, index) => path.join(workspace, ...parts.slice(0, index + 1)));
 };
 
 /** A command could create a missing folder, as a link. */
@@ -138,7 +154,10 @@ const makeObjectFolders = (gitFolder: string): void => {
   }
 };
 
-/** Mounts of a git folder that a command may change: packs stay as they are, and its parts can't be exchanged. */
+/**
+ * Mounts of a git folder that a command may change: packs stay as they are, and its parts can't be
+ * exchanged.
+ */
 const changedGitMounts = (gitFolder: string, addsPacks: boolean): readonly Mount[] => {
   const at = (name: string): string => path.join(gitFolder, name);
   makeObjectFolders(gitFolder);
@@ -172,7 +191,9 @@ const withGitFolders = (
     gitFolders.some((outer) => outer !== one && isWithin(one, outer));
   const changed = access === 'read' ? [] : gitFolders.slice(0, CHANGED_MAX);
   const guarded = changed.filter((one) => isFolder(path.join(one, 'objects')));
-  const closed = gitFolders.filter((one) => !guarded.includes(one) && !(access === 'read' && isModule(one)));
+  const closed = gitFolders.filter(
+    (one) => !guarded.includes(one) && !(access === 'read' && isModule(one)),
+  );
   const others = mounts.filter(({ path: place }) => !closed.some((one) => isWithin(place, one)));
   return {
     mounts: [
@@ -218,7 +239,9 @@ const writableMounts = (
   const all = [...repository.mounts(true), writable(workspace), ...mounts];
   const usual = withGitFolders(all, gitFolders, 'read', workspace).mounts;
   const isUsual = access === 'read';
-  const git = isUsual ? { mounts: usual, guarded: [] } : withGitFolders(all, gitFolders, access, workspace);
+  const git = isUsual
+    ? { mounts: usual, guarded: [] }
+    : withGitFolders(all, gitFolders, access, workspace);
   return { bound, exchangeable, usual, ...git };
 };
 
@@ -256,7 +279,8 @@ export class WorkspaceGuard {
         )
       : readOnlyMounts(workspace, repository);
     const roots = [workspace, ...repository.mounts(isWritable).map((mount) => mount.path)];
-    const isSeen = (place: string): boolean => roots.some((root) => isWithin(place, root)) || isOnHost(place);
+    const isSeen = (place: string): boolean =>
+      roots.some((root) => isWithin(place, root)) || isOnHost(place);
     const masked = [
       ...view.host.masked,
       ...view.home.masked,
@@ -314,8 +338,8 @@ export class WorkspaceGuard {
 /**
  * The read-only mounts inside a writable workspace.
  *
- * A folder that contains something read-only is a separate mount, so that it can't be renamed. A new folder in its
- * place would be writable.
+ * A folder that contains something read-only is a separate mount, so that it can't be renamed. A
+ * new folder in its place would be writable.
  */
 
 /** Each mount costs 0.2 ms. Paths beyond this number are only checked after a command. */
@@ -340,7 +364,8 @@ const protectingMounts = (protectedPath: ProtectedPath, workspace: string): read
         : readableIfThere(protectedPath.path),
     ];
   }
-  const isPart = path.basename(parent).startsWith('.') && parent !== workspace && !protectedPath.inGit;
+  const isPart =
+    path.basename(parent).startsWith('.') && parent !== workspace && !protectedPath.inGit;
   return [...(isPart ? [writableIfThere(parent)] : []), readableIfThere(protectedPath.path)];
 };
 
@@ -364,7 +389,8 @@ const protectedMounts = (
   }: { readonly workspace: string; readonly createdRepositories: readonly string[] },
 ): ProtectedMounts => {
   const isCreated = ({ path: place, inGit, kind }: ProtectedPath): boolean =>
-    (inGit || kind === 'repository') && createdRepositories.some((folder) => isWithin(place, folder));
+    (inGit || kind === 'repository') &&
+    createdRepositories.some((folder) => isWithin(place, folder));
   const all = [...protectedPaths]
     .filter((one) => !isCreated(one))
     .toSorted((one, other) => pathDepth(one.path) - pathDepth(other.path));
@@ -381,13 +407,16 @@ const protectedMounts = (
     }
     if (mounts.size >= MOUNTS_MAX) break;
     for (const mount of protectingMounts(one, workspace)) {
-      if (!mounts.has(mount.path) || mount.words[0] === '--ro-bind-try') mounts.set(mount.path, mount);
+      if (!mounts.has(mount.path) || mount.words[0] === '--ro-bind-try')
+        mounts.set(mount.path, mount);
     }
     if (one.kind !== 'link') bound.add(one.path);
   }
   const isFirm = (place: string): boolean =>
     [workspace, path.join(workspace, '.git')].includes(path.dirname(place)) ||
     (path.dirname(path.dirname(place)) === workspace && mounts.has(path.dirname(place)));
-  const exchangeable = [...mounts.keys()].filter((place) => isWithin(place, workspace) && !isFirm(place));
+  const exchangeable = [...mounts.keys()].filter(
+    (place) => isWithin(place, workspace) && !isFirm(place),
+  );
   return { mounts: [...mounts.values()], bound, exchangeable };
 };

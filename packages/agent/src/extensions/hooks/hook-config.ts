@@ -75,14 +75,18 @@ const ABOUT_CALLS: readonly unknown[] = ['before-tool', 'after-tool', 'ask-user'
 const toList = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [value]);
 
 /** The first fault of a hook's table; null if it is right. */
-const findFault = (name: string, raw: ParsedTable): readonly [key: string | null, text: string] | null => {
+const findFault = (
+  name: string,
+  raw: ParsedTable,
+): readonly [key: string | null, text: string] | null => {
   for (const [key, value] of Object.entries(raw)) {
     const field = Object.hasOwn(fields, key) ? fields[key] : undefined;
     if (field === undefined) {
       const close = nearestWord(key.slice(0, 60), Object.keys(fields));
       return [
         key,
-        `is no setting of a hook. ${close === undefined ? `There are ${Object.keys(fields).join(', ')}` : `Did you mean ${close}?`}`,
+        'is no setting of a hook. ' +
+          `${close === undefined ? `There are ${Object.keys(fields).join(', ')}` : `Did you mean ${close}?`}`,
       ];
     }
     if (!field.fits(value)) return [key, field.form];
@@ -122,7 +126,10 @@ export const readHookTable = (table: unknown): ReadHooks => {
       hooks.push(readHook(name, raw as ParsedTable)); // a table, since it has no fault
     else {
       const at = fault[0] === null ? keys : [...keys, fault[0]];
-      faults.push({ keys: at, text: `${at.join('.').slice(0, 80)} ${fault[1]}.`.replace('?.', '?') });
+      faults.push({
+        keys: at,
+        text: `${at.join('.').slice(0, 80)} ${fault[1]}.`.replace('?.', '?'),
+      });
     }
   }
   if (hooks.length <= HOOKS_MAX) return { hooks, faults };

@@ -1,8 +1,8 @@
 /**
  * The hooks of one session, in the order of their list.
  *
- * 1. Each gets one JSON object. Its answer counts only if it comes in time and has the form of one; everything else is a
- *    failure, and the hook's declaration says what follows from it.
+ * 1. Each gets one JSON object. Its answer counts only if it comes in time and has the form of one;
+ *    everything else is a failure, and the hook's declaration says what follows from it.
  * 2. The first that denies ends the list: later hooks are not asked.
  * 3. Sessions that another session has started have no hooks that are about the user.
  */
@@ -12,7 +12,11 @@ import path from 'node:path';
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { SessionSandbox } from '../../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import { findRepositoryProgram, type ProgramPath, searchPrograms } from '../../platform/find-program.js';
+import {
+  findRepositoryProgram,
+  type ProgramPath,
+  searchPrograms,
+} from '../../platform/find-program.js';
 import { type ProgramEnd, ProgramFailure, runProgram } from '../../platform/run-program.js';
 import { SYSTEM_SHELL } from '../../platform/start-program.js';
 import { parseBounded } from '../../platform/untrusted-input.js';
@@ -31,9 +35,15 @@ export type FunctionHook = {
   /** What a hook says that fails or is too slow. Default: `deny` before a tool, else `allow`. */
   readonly onFailure?: 'allow' | 'deny';
   /** `input` is what a command reads from stdin. Returning nothing allows. */
-  run(input: JsonObject, signal: AbortSignal): HookResult | undefined | Promise<HookResult | undefined>;
+  run(
+    input: JsonObject,
+    signal: AbortSignal,
+  ): HookResult | undefined | Promise<HookResult | undefined>;
 };
-export type HookResult = { readonly decision?: HookAnswer['decision'] } & Omit<HookAnswer, 'decision'>;
+export type HookResult = { readonly decision?: HookAnswer['decision'] } & Omit<
+  HookAnswer,
+  'decision'
+>;
 
 /** A hook that is a command: a text for the system's shell, or a program and its words. */
 export type CommandHook = Pick<FunctionHook, 'name' | 'on' | 'timeoutMs'> & {
@@ -72,7 +82,8 @@ const OF_TASKS = new Set<HookMoment>([
 /** Nothing can be denied at these moments. */
 const TELLING = new Set<HookMoment>(['session-start', 'session-end', 'ask-user']);
 
-const hookMoments = ({ on }: SessionHook): readonly HookMoment[] => (typeof on === 'string' ? [on] : on);
+const hookMoments = ({ on }: SessionHook): readonly HookMoment[] =>
+  typeof on === 'string' ? [on] : on;
 
 /** Not by a regular expression: one with many `*` takes time that grows with each of them. */
 const matches = (pattern: string, tool: string): boolean => {
@@ -91,7 +102,9 @@ const matches = (pattern: string, tool: string): boolean => {
 };
 
 const isAbout = ({ tools }: SessionHook, tool: string | undefined): boolean =>
-  tools === undefined || tools === null || (tool !== undefined && tools.some((one) => matches(one, tool)));
+  tools === undefined ||
+  tools === null ||
+  (tool !== undefined && tools.some((one) => matches(one, tool)));
 
 const hookDeadline = (hook: SessionHook, moment: HookMoment): number => {
   const { timeoutMs = DEFAULT_TIMEOUT_MS } = hook;
@@ -99,7 +112,12 @@ const hookDeadline = (hook: SessionHook, moment: HookMoment): number => {
 };
 
 /** Calls a function, which may hang or throw. */
-const callFunction = (hook: FunctionHook, input: JsonObject, moment: HookMoment, signal: AbortSignal) =>
+const callFunction = (
+  hook: FunctionHook,
+  input: JsonObject,
+  moment: HookMoment,
+  signal: AbortSignal,
+) =>
   new Promise<HookAnswer>((resolve, reject) => {
     const ended = new AbortController();
     const deadlineMs = hookDeadline(hook, moment);
@@ -109,7 +127,10 @@ const callFunction = (hook: FunctionHook, input: JsonObject, moment: HookMoment,
       reject(new Error(why));
     };
     const onAbort = (): void => stop('it was stopped');
-    const patience = setTimeout(() => stop(`it took longer than ${deadlineMs / 1_000} s`), deadlineMs);
+    const patience = setTimeout(
+      () => stop(`it took longer than ${deadlineMs / 1_000} s`),
+      deadlineMs,
+    );
     const settle = (): void => {
       clearTimeout(patience);
       signal.removeEventListener('abort', onAbort);
@@ -139,7 +160,12 @@ const runCommand = async (
   const { name, command, folder = null } = hook;
   const level = hook.sandbox ?? (folder === null ? 'off' : 'workspace');
   const started = { name, command, folder, level, timeoutMs: hookDeadline(hook, moment) };
-  const { code, output, errors } = await runHookProgram(started, JSON.stringify(input), place, signal);
+  const { code, output, errors } = await runHookProgram(
+    started,
+    JSON.stringify(input),
+    place,
+    signal,
+  );
   return programAnswer({ code, output: output.toString('utf8'), errors }, moment);
 };
 
@@ -155,9 +181,12 @@ export const createSessionHooks = (
   hooks: readonly SessionHook[],
   place: SessionHooksPlace,
 ): UserHooks | null => {
-  const isMeant = (moment: HookMoment): boolean => place.startedBy === 'user' || OF_TASKS.has(moment);
+  const isMeant = (moment: HookMoment): boolean =>
+    place.startedBy === 'user' || OF_TASKS.has(moment);
   const chosen = (moment: HookMoment, tool: string | undefined): readonly SessionHook[] =>
-    isMeant(moment) ? hooks.filter((hook) => hookMoments(hook).includes(moment) && isAbout(hook, tool)) : [];
+    isMeant(moment)
+      ? hooks.filter((hook) => hookMoments(hook).includes(moment) && isAbout(hook, tool))
+      : [];
 
   const runOne = async (
     hook: SessionHook,
@@ -179,7 +208,8 @@ export const createSessionHooks = (
         : runCommand(hook, input, moment, place, signal));
       return { hook: hook.name, ...answer };
     } catch (error) {
-      return failed(hook, moment, faultText(error)); // nothing is lost: the verdict says what failed
+      // nothing is lost: the verdict says what failed
+      return failed(hook, moment, faultText(error));
     }
   };
 
@@ -187,7 +217,9 @@ export const createSessionHooks = (
   return {
     wants: (moment, tool) =>
       isMeant(moment) &&
-      hooks.some((hook) => hookMoments(hook).includes(moment) && (tool === undefined || isAbout(hook, tool))),
+      hooks.some(
+        (hook) => hookMoments(hook).includes(moment) && (tool === undefined || isAbout(hook, tool)),
+      ),
     async run(moment, facts, signal) {
       const { tool_name: tool } = facts;
       const verdicts: HookVerdict[] = [];
@@ -227,7 +259,9 @@ const findNamed = (
   { folder }: Pick<HookCommand, 'folder'>,
   place: Omit<HookPlace, 'sandbox'>,
 ): ProgramPath => {
-  const whole = word.startsWith('~/') ? path.join(place.environment.HOME || homedir(), word.slice(2)) : word;
+  const whole = word.startsWith('~/')
+    ? path.join(place.environment.HOME || homedir(), word.slice(2))
+    : word;
   if (whole.includes('/')) {
     if (!path.isAbsolute(whole) && folder === null)
       throw new HookFault(`its program ${word} is a relative path. Write the whole path`);
@@ -248,7 +282,8 @@ const resolveCommand = (
   hook: Pick<HookCommand, 'command' | 'folder'>,
   place: Omit<HookPlace, 'sandbox'>,
 ): { readonly program: ProgramPath; readonly words: readonly string[] } => {
-  if (typeof hook.command === 'string') return { program: SYSTEM_SHELL, words: ['-c', hook.command] };
+  if (typeof hook.command === 'string')
+    return { program: SYSTEM_SHELL, words: ['-c', hook.command] };
   const [first = '', ...words] = hook.command;
   return { program: findNamed(first, hook, place), words };
 };
@@ -276,7 +311,12 @@ export const runHookProgram = async (
   const start = resolveCommand(hook, place);
   const sandbox = await place.sandbox.of(place.workspace);
   const prepared = await sandbox
-    .prepare({ level: hook.level, environment: { PAWL_HOOK: hook.name }, canBeGuarded: true, ...start })
+    .prepare({
+      level: hook.level,
+      environment: { PAWL_HOOK: hook.name },
+      canBeGuarded: true,
+      ...start,
+    })
     .catch((error: unknown) => {
       const why = error instanceof Error ? error.message : String(error);
       throw new HookFault(`it can't be run in the sandbox: ${why}`);
@@ -355,7 +395,8 @@ const answerText = (answer: object, key: string): string | null => {
 /** The answer in an object. Fields that we don't know are ignored. */
 const parseAnswer = (answer: object, moment: HookMoment): HookAnswer => {
   const raw: unknown = Reflect.get(answer, 'decision') ?? 'allow';
-  const decision = typeof raw === 'string' && Object.hasOwn(DECISIONS, raw) ? DECISIONS[raw] : undefined;
+  const decision =
+    typeof raw === 'string' && Object.hasOwn(DECISIONS, raw) ? DECISIONS[raw] : undefined;
   if (decision === undefined) throw new HookFault('its decision is none of allow, ask and deny');
   if (decision === 'ask' && moment !== 'before-tool')
     throw new HookFault('its decision is ask, which has a meaning before a tool only');
@@ -367,11 +408,16 @@ const parseAnswer = (answer: object, moment: HookMoment): HookAnswer => {
   };
 };
 
-const firstLine = (text: string): string => cut((text.trim().split('\n')[0] ?? '').slice(0, FAULT_LINE_MAX));
+const firstLine = (text: string): string =>
+  cut((text.trim().split('\n')[0] ?? '').slice(0, FAULT_LINE_MAX));
 
 /** The answer of a program. Output that is no JSON object says nothing. Throws a HookFault. */
 const programAnswer = (
-  { code, output, errors }: { readonly code: number; readonly output: string; readonly errors: string },
+  {
+    code,
+    output,
+    errors,
+  }: { readonly code: number; readonly output: string; readonly errors: string },
   moment: HookMoment,
 ): HookAnswer => {
   if (code === DENIED) {

@@ -1,4 +1,7 @@
-/** A connected server, by the official package. This file is loaded when the first server is connected. */
+/**
+ * A connected server, by the official package. This file is loaded when the first server is
+ * connected.
+ */
 
 import { setTimeout as pause } from 'node:timers/promises';
 import {
@@ -58,7 +61,10 @@ export type ConnectedServer = {
   close(): Promise<void>;
 };
 
-export type RemoteOffers = { readonly prompts: readonly Prompt[]; readonly resources: readonly Resource[] };
+export type RemoteOffers = {
+  readonly prompts: readonly Prompt[];
+  readonly resources: readonly Resource[];
+};
 
 export type ServerPlace = {
   readonly environment: ProcessEnvironment;
@@ -73,7 +79,10 @@ export type ConnectOptions = ServerPlace & {
   readonly onTools: (tools: readonly Tool[]) => void;
   /** Called when the server says that its prompts or resources have changed. */
   readonly onOffersChanged: () => void;
-  /** A server wants to ask the user something. The signal is aborted when it takes its question back. */
+  /**
+   * A server wants to ask the user something. The signal is aborted when it takes its question
+   * back.
+   */
   readonly onQuestion: (params: ElicitRequestParams, signal: AbortSignal) => Promise<ServerAnswer>;
   readonly onClose: () => void;
 };
@@ -93,7 +102,10 @@ const stdioTransport = (
     parse: (line) => deserializeMessage(line),
   });
 
-/** A stream that was cut off is resumed after at most this time, in ms, also if its server names a longer one. */
+/**
+ * A stream that was cut off is resumed after at most this time, in ms, also if its server names a
+ * longer one.
+ */
 const RESUMED_AFTER_MS = 2_000;
 
 const httpTransport = (
@@ -114,12 +126,16 @@ const httpTransport = (
 const negotiationMode = (protocol: McpProtocol): VersionNegotiationMode =>
   protocol === '2026-07-28' ? { pin: protocol } : protocol;
 
-/** Its type promises data of a type that only the schema knows; the package's callers look only at `valid`. */
 const acceptAll: jsonSchemaValidator['getValidator'] =
   <T>(): JsonSchemaValidator<T> =>
+  // Only the schema knows the type `T`; the package's callers look only at `valid`.
   (input) => ({ valid: true, data: input as T, errorMessage: undefined });
 
-const progressText = (progress: number, total: number | undefined, message: string | undefined): string =>
+const progressText = (
+  progress: number,
+  total: number | undefined,
+  message: string | undefined,
+): string =>
   `${progress}${total === undefined ? '' : `/${total}`}${message === undefined ? '' : ` ${message}`}\n`;
 
 const createClient = (server: McpServer, options: ConnectOptions): Client => {
@@ -159,17 +175,24 @@ const listOffers = async (client: Client, signal: AbortSignal): Promise<RemoteOf
   const asked = { signal, timeout: NO_TIMEOUT_MS };
   return {
     prompts: prompts === undefined ? [] : (await client.listPrompts(undefined, asked)).prompts,
-    resources: resources === undefined ? [] : (await client.listResources(undefined, asked)).resources,
+    resources:
+      resources === undefined ? [] : (await client.listResources(undefined, asked)).resources,
   };
 };
 
-/** Connects to a server and asks for its tools. Rejects if it can't be started or does not answer. */
-export const connectServer = async (server: McpServer, options: ConnectOptions): Promise<ConnectedServer> => {
+/**
+ * Connects to a server and asks for its tools. Rejects if it can't be started or does not answer.
+ */
+export const connectServer = async (
+  server: McpServer,
+  options: ConnectOptions,
+): Promise<ConnectedServer> => {
   const client = createClient(server, options);
   const stdio = server.kind === 'stdio' ? stdioTransport(server, options) : null;
   const login = server.kind === 'http' ? sessionLogin(server, options) : null;
   const transport = stdio ?? httpTransport(server as HttpServer, options, login); // the other kind
-  const explain = async (error: unknown): Promise<unknown> => (login === null ? error : login.explain(error));
+  const explain = async (error: unknown): Promise<unknown> =>
+    login === null ? error : login.explain(error);
   const { signal } = options;
   const why = (): string | null => stdio?.why ?? null;
   try {
@@ -181,8 +204,12 @@ export const connectServer = async (server: McpServer, options: ConnectOptions):
       close: () => client.close(),
       listOffers: (asking) => listOffers(client, asking),
       getPrompt: (name, args, asking) =>
-        client.getPrompt({ name, arguments: { ...args } }, { signal: asking, timeout: NO_TIMEOUT_MS }),
-      readResource: (uri, asking) => client.readResource({ uri }, { signal: asking, timeout: NO_TIMEOUT_MS }),
+        client.getPrompt(
+          { name, arguments: { ...args } },
+          { signal: asking, timeout: NO_TIMEOUT_MS },
+        ),
+      readResource: (uri, asking) =>
+        client.readResource({ uri }, { signal: asking, timeout: NO_TIMEOUT_MS }),
       async call(tool, input, { signal: ofCall, onProgress }) {
         try {
           return await client.callTool(
@@ -210,12 +237,16 @@ export const connectServer = async (server: McpServer, options: ConnectOptions):
 /**
  * The login of a session at a server: what `pawl mcp login` has stored.
  *
- * 1. A session never asks the user. Without a login, or if it has expired, the error names the command.
- * 2. Expired tokens are renewed, once for all requests that wait. Another process may have done so meanwhile: the file
- *    is read for each request.
+ * 1. A session never asks the user. Without a login, or if it has expired, the error names the
+ *    command.
+ * 2. Expired tokens are renewed, once for all requests that wait. Another process may have done so
+ *    meanwhile: the file is read for each request.
  */
 type SessionLogin = AuthProvider & {
-  /** The error in words that say what to do; other errors as they are. Keeps the scopes that a server asks for. */
+  /**
+   * The error in words that say what to do; other errors as they are. Keeps the scopes that a
+   * server asks for.
+   */
   explain(error: unknown): Promise<unknown>;
 };
 
@@ -303,8 +334,8 @@ class StoredSessionLogin implements SessionLogin {
   }
 
   /**
-   * Whether another process has stored newer tokens. It was faster if our refresh token has just been used up, and may
-   * still be writing.
+   * Whether another process has stored newer tokens. It was faster if our refresh token has just
+   * been used up, and may still be writing.
    */
   async #isRenewedByOther(used: string | undefined): Promise<boolean> {
     for (let look = 0; look < LOOKS; look++) {

@@ -49,11 +49,16 @@ type ConnectionOptions = {
   readonly stateFolder: string;
   /** Time limit for connecting. A call has another one. */
   readonly startMs?: number;
-  /** Called with the tools after connecting, and whenever the server says that they have changed. */
+  /**
+   * Called with the tools after connecting, and whenever the server says that they have changed.
+   */
   readonly onTools?: (tools: readonly RemoteTool[]) => void;
   /** Called with prompts and resources after connecting, and when they have changed. */
   readonly onOffers?: (offers: RemoteOffers) => void;
-  /** Asks the user a question of the server, which it may ask while a call runs. Without it, questions are declined. */
+  /**
+   * Asks the user a question of the server, which it may ask while a call runs. Without it,
+   * questions are declined.
+   */
   readonly onQuestion?: AskUser;
   /** Called with the words of a question that nobody is asked. */
   readonly onDeclined?: (message: string) => void;
@@ -74,7 +79,8 @@ type RunningCall = { readonly options: CallOptions; questions: number };
 
 const errorText = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error);
-  const inner = error.cause instanceof Error && error.message === 'fetch failed' ? error.cause : error;
+  const inner =
+    error.cause instanceof Error && error.message === 'fetch failed' ? error.cause : error;
   const text = inner.message || ('code' in inner ? String(inner.code) : inner.name);
   // A server chooses its words: they can be a whole web page.
   const line = text.slice(0, 4 * MESSAGE_MAX).replace(/\s+/g, ' ');
@@ -142,16 +148,19 @@ class ServerConnection implements Connection {
     this.#closing.abort();
     if (this.#opening !== null) await attempt(() => this.#opening); // it fails, or is closed below
     const live = this.#live;
-    if (live !== null) await attempt(() => live.close()); // nothing is lost: it is not used any more
+    // nothing is lost: it is not used any more
+    if (live !== null) await attempt(() => live.close());
   }
 
   /**
-   * Asks the user what the server wants to know. It may ask only while a call runs, and a few times: the end of the last
-   * call withdraws the question, and while it is open no call times out.
+   * Asks the user what the server wants to know. It may ask only while a call runs, and a few
+   * times: the end of the last call withdraws the question, and while it is open no call times out.
    */
   async #answer(params: ElicitRequestParams, asking: AbortSignal): Promise<ServerAnswer> {
     const { onQuestion, onDeclined } = this.#options;
-    const question = readServerQuestion(this.server.name, params, (text) => this.#redactor.clean(text));
+    const question = readServerQuestion(this.server.name, params, (text) =>
+      this.#redactor.clean(text),
+    );
     const calls = [...this.#calls];
     const last = calls.at(-1);
     if (
@@ -171,7 +180,10 @@ class ServerConnection implements Connection {
     return answered.kind === 'done' ? answered.value : { action: 'cancel' };
   }
 
-  /** `ifGone`: what to do if the server ends before it has answered. `onSend`: called once it is connected. */
+  /**
+   * `ifGone`: what to do if the server ends before it has answered. `onSend`: called once it is
+   * connected.
+   */
   async #ask<T>(
     ask: (live: ConnectedServer) => Promise<T>,
     signal: AbortSignal,
@@ -238,7 +250,8 @@ class ServerConnection implements Connection {
     const refused = await whyNot(this.server);
     if (refused !== null) throw fail(refused);
     const expanded = expandVariables(this.server, environment);
-    if (expanded.kind === 'missing') throw fail(`${expanded.names.join(', ')} is not set in the environment`);
+    if (expanded.kind === 'missing')
+      throw fail(`${expanded.names.join(', ')} is not set in the environment`);
     const { connectServer } = await import('./connected-server.js');
     let live: ConnectedServer | null = null;
     const connected = await attempt(() =>
@@ -264,7 +277,9 @@ class ServerConnection implements Connection {
       const why = late.aborted ? `it did not answer within ${seconds}` : errorText(connected.fault);
       const lastWords = log.last();
       throw fail(
-        lastWords === '' || this.server.kind === 'http' ? why : `${why}. Its last words: ${lastWords}`,
+        lastWords === '' || this.server.kind === 'http'
+          ? why
+          : `${why}. Its last words: ${lastWords}`,
       );
     }
     live = connected.value;

@@ -44,8 +44,11 @@ export const declaredName = (server: string, tool: string): string => {
   return `${plain.replace(/[^\w-]/g, '_').slice(0, NAME_MAX - HASH_LENGTH - 1)}_${hash}`;
 };
 
-const declarationLength = ({ declaredName: name, description, inputSchema }: DeclaredTool): number =>
-  name.length + description.length + JSON.stringify(inputSchema).length;
+const declarationLength = ({
+  declaredName: name,
+  description,
+  inputSchema,
+}: DeclaredTool): number => name.length + description.length + JSON.stringify(inputSchema).length;
 
 type Offer = { readonly server: string; readonly tools: readonly OfferedTool[] };
 
@@ -60,11 +63,13 @@ export const declareTools = (offers: readonly Offer[]): Declared => {
       if (other === undefined) byName.set(name, { ...tool, server, declaredName: name });
       else
         faults.push(
-          `the MCP tool ${server}/${tool.name} is left out: ${other.server}/${other.name} has the same name for the model, ${name}`,
+          `the MCP tool ${server}/${tool.name} is left out: ${other.server}/${other.name} ` +
+            `has the same name for the model, ${name}`,
         );
     }
   const unsaid = faults.splice(FAULTS_MAX).length;
-  if (unsaid > 0) faults.push(`${unsaid} more MCP tools are left out, since others have their names`);
+  if (unsaid > 0)
+    faults.push(`${unsaid} more MCP tools are left out, since others have their names`);
   const sorted = [...byName.values()].toSorted((one, next) =>
     one.declaredName < next.declaredName ? -1 : 1,
   );
@@ -77,7 +82,9 @@ export const declareTools = (offers: readonly Offer[]): Declared => {
   const omitted = sorted.length - fitting.length;
   if (omitted > 0)
     faults.push(
-      `${omitted} of ${sorted.length} MCP tools are left out: a session declares at most ${TOOLS_MAX} of them, and ${CHARACTERS_MAX} characters. Name the tools that you need: tools = ["…"] in the server's table`,
+      `${omitted} of ${sorted.length} MCP tools are left out: a session declares at most ` +
+        `${TOOLS_MAX} of them, and ${CHARACTERS_MAX} characters. Name the tools that you need: ` +
+        `tools = ["…"] in the server's table`,
     );
   return { tools: fitting, faults };
 };
@@ -107,16 +114,29 @@ export const offeredTools = (remote: readonly RemoteTool[]): Offered => {
   const all = [...byName.values()].slice(0, OFFERED_TOOLS_MAX);
   const needsTask = ({ execution }: RemoteTool): boolean => execution?.taskSupport === 'required';
   const needTasks = all.filter(needsTask).map(({ name }) => name);
-  for (const name of needTasks) notes.push(`${name}: left out, since the server runs it only as a task`);
+  for (const name of needTasks)
+    notes.push(`${name}: left out, since the server runs it only as a task`);
   const named = all.filter((tool) => !needsTask(tool));
-  const tools = named.map(({ name, title, description = title ?? '', inputSchema, annotations }) => {
-    const { schema, note } = safeSchema(inputSchema, 'kept');
-    if (note !== null) notes.push(`${name}: ${note}`);
-    if (description.length > DESCRIPTION_MAX) notes.push(`${name}: its description is cut`);
-    const declared = { name, description: description.slice(0, DESCRIPTION_MAX), inputSchema: schema };
-    return annotations?.readOnlyHint === true ? { ...declared, isReadOnly: true as const } : declared;
-  });
-  return { tools: tools.toSorted((one, next) => (one.name < next.name ? -1 : 1)), notes, needTasks };
+  const tools = named.map(
+    ({ name, title, description = title ?? '', inputSchema, annotations }) => {
+      const { schema, note } = safeSchema(inputSchema, 'kept');
+      if (note !== null) notes.push(`${name}: ${note}`);
+      if (description.length > DESCRIPTION_MAX) notes.push(`${name}: its description is cut`);
+      const declared = {
+        name,
+        description: description.slice(0, DESCRIPTION_MAX),
+        inputSchema: schema,
+      };
+      return annotations?.readOnlyHint === true
+        ? { ...declared, isReadOnly: true as const }
+        : declared;
+    },
+  );
+  return {
+    tools: tools.toSorted((one, next) => (one.name < next.name ? -1 : 1)),
+    notes,
+    needTasks,
+  };
 };
 
 /** The tools that the server's settings ask for. */

@@ -74,7 +74,11 @@ const failedAnswer = async (response: LeanResponse, bytesMax: number): Promise<R
   const { status, statusText, headers } = response;
   const named = READ_FROM_ERRORS.map((name) => [name, headers.get(name) ?? ''] as const);
   const responseHeaders = Object.fromEntries(named.filter(([, value]) => value !== ''));
-  return new Response(await readAtMost(response, bytesMax), { status, statusText, headers: responseHeaders });
+  return new Response(await readAtMost(response, bytesMax), {
+    status,
+    statusText,
+    headers: responseHeaders,
+  });
 };
 
 type Send = ReturnType<typeof createFetch>;
@@ -90,10 +94,16 @@ const sendWith = (send: Send, url: string | URL, init: RequestInit): Promise<Lea
   });
 };
 
-/** Longest answer that is read at once: a list of tools, or the metadata of a login. Streams of events have no limit. */
+/**
+ * Longest answer that is read at once: a list of tools, or the metadata of a login. Streams of
+ * events have no limit.
+ */
 const ANSWER_BYTES_MAX = 16 << 20;
 
-export const mcpFetch = (environment: ProcessEnvironment, bytesMax = ANSWER_BYTES_MAX): FetchLike => {
+export const mcpFetch = (
+  environment: ProcessEnvironment,
+  bytesMax = ANSWER_BYTES_MAX,
+): FetchLike => {
   const send = createFetch(environment);
   const streams = new EventStreams();
   return async (url, init = {}) => {
@@ -102,7 +112,8 @@ export const mcpFetch = (environment: ProcessEnvironment, bytesMax = ANSWER_BYTE
     if (sent.kind === 'fault') {
       const { fault } = sent;
       if (init.signal?.aborted === true || !('code' in fault)) throw fault;
-      if (cut !== null && streams.isOver(cut, String(fault.code))) return lostAnswer(String(url), cut.id);
+      if (cut !== null && streams.isOver(cut, String(fault.code)))
+        return lostAnswer(String(url), cut.id);
       throw new ConnectionLost(fault.message || String(fault.code), { cause: fault });
     }
     const response = sent.value;
@@ -133,11 +144,11 @@ export const mcpFetch = (environment: ProcessEnvironment, bytesMax = ANSWER_BYTE
 /**
  * Ends requests over HTTP whose answer can't come any more.
  *
- * 1. The package waits for an answer for ever if a server ends the stream before it. Here an error takes its place. If
- *    the answer was there, the package drops the error.
- * 2. A stream whose events have ids can be resumed: the package asks for the rest of it, and names the last id. If the
- *    server refuses that, or is gone, the request gets its error then. Other failures may pass, so the package tries
- *    once more.
+ * 1. The package waits for an answer for ever if a server ends the stream before it. Here an error
+ *    takes its place. If the answer was there, the package drops the error.
+ * 2. A stream whose events have ids can be resumed: the package asks for the rest of it, and names
+ *    the last id. If the server refuses that, or is gone, the request gets its error then. Other
+ *    failures may pass, so the package tries once more.
  */
 
 type RequestId = string | number;
@@ -162,7 +173,12 @@ const PASSING_STATUS: ReadonlySet<number> = new Set([401, 403, 408, 429, 500, 50
 const parseRequestId = (body: string): RequestId | null => {
   const parsed = attemptNow((): unknown => JSON.parse(body));
   const message = parsed.kind === 'done' ? parsed.value : null;
-  if (typeof message !== 'object' || message === null || !('id' in message) || !('method' in message))
+  if (
+    typeof message !== 'object' ||
+    message === null ||
+    !('id' in message) ||
+    !('method' in message)
+  )
     return null;
   return typeof message.id === 'string' || typeof message.id === 'number' ? message.id : null;
 };
@@ -186,16 +202,23 @@ class EventStreams {
     return lastEventId === null || id === undefined ? null : { id, eventId: lastEventId };
   }
 
-  /** Whether a request is over, after the attempt to resume it has failed. `failure`: a status, or an error's code. */
+  /**
+   * Whether a request is over, after the attempt to resume it has failed. `failure`: a status, or
+   * an error's code.
+   */
   isOver({ id, eventId }: CutRequest, failure: number | string): boolean {
-    const mayPass = typeof failure === 'number' ? PASSING_STATUS.has(failure) : failure !== 'ECONNREFUSED';
+    const mayPass =
+      typeof failure === 'number' ? PASSING_STATUS.has(failure) : failure !== 'ECONNREFUSED';
     const isOver = !mayPass || this.#failedOnce.has(id);
     if (!isOver) this.#failedOnce.add(id);
     if (isOver) this.#cut.delete(eventId);
     return isOver;
   }
 
-  /** Follows the stream that answers a request: `cut`, or the one in `body`. Null if it answers none. */
+  /**
+   * Follows the stream that answers a request: `cut`, or the one in `body`. Null if it answers
+   * none.
+   */
   follow(cut: CutRequest | null, body: unknown): EventsEnding | null {
     const id = cut?.id ?? (typeof body === 'string' ? parseRequestId(body) : null);
     if (id === null) return null;
@@ -208,7 +231,8 @@ class EventStreams {
         const [first = '', ...more] = decoder.decode(piece, { stream: true }).split(/\r\n|\n|\r/);
         for (const next of [line + first, ...more].slice(0, more.length)) {
           const [, eventId] = EVENT_ID.exec(next) ?? [];
-          // The last one may belong to an event that is cut off. Then the package names the one before.
+          // The last one may belong to an event that is cut off. Then the package names the one
+          // before.
           if (eventId !== undefined) ids = [...ids.slice(-1), eventId];
         }
         line = more.at(-1) ?? line + first;

@@ -20,14 +20,22 @@ import { type ProcessEnvironment, VERSION } from '../../platform/environment.js'
 import { isSameSecret } from '../../platform/untrusted-input.js';
 import { mcpFetch } from './fetch.js';
 import type { HttpServer } from './server-config.js';
-import { configuredClient, NO_LOGIN, readLogin, type StoredLogin, writeLogin } from './server-secrets.js';
+import {
+  configuredClient,
+  NO_LOGIN,
+  readLogin,
+  type StoredLogin,
+  writeLogin,
+} from './server-secrets.js';
 
 export type LoginResult =
   /** The server has accepted the login. */
   | { readonly kind: 'done' }
   /** The server asks for none. */
   | { readonly kind: 'unneeded' }
-  /** The user opens the address; `finishLogin` takes the address that the browser is then sent to. */
+  /**
+   * The user opens the address; `finishLogin` takes the address that the browser is then sent to.
+   */
   | { readonly kind: 'begun'; readonly address: string };
 
 export type LoginOptions = {
@@ -39,7 +47,10 @@ export type LoginOptions = {
 export type LoginDialogue = {
   /** Shows the address to the user. */
   show(address: string): void;
-  /** Resolves with an address that the user has copied from the browser, if the redirect did not reach this machine. */
+  /**
+   * Resolves with an address that the user has copied from the browser, if the redirect did not
+   * reach this machine.
+   */
   readonly typed?: (signal: AbortSignal) => Promise<string>;
 };
 
@@ -58,8 +69,8 @@ const LOOPBACK =
 const isLoopback = (address: string | URL): boolean => LOOPBACK.test(new URL(address).hostname);
 
 /**
- * The requests of a login: they end with it, and those of a server elsewhere reach no program of this computer, whatever its
- * metadata name.
+ * The requests of a login: they end with it, and those of a server elsewhere reach no program of
+ * this computer, whatever its metadata name.
  */
 export const loginFetch = (
   server: Pick<HttpServer, 'url'>,
@@ -69,7 +80,8 @@ export const loginFetch = (
   return async (url, init = {}) => {
     if (isLoopback(url) && !isLoopback(server.url))
       throw new Error(`it names ${new URL(url).origin} for its login, which is this computer`);
-    const signals = init.signal === undefined || init.signal === null ? [signal] : [init.signal, signal];
+    const signals =
+      init.signal === undefined || init.signal === null ? [signal] : [init.signal, signal];
     return send(url, { ...init, signal: AbortSignal.any(signals) });
   };
 };
@@ -118,7 +130,10 @@ class ServerLogin {
   /** Connects to the server: whether it accepts the login, or asks for one. */
   async connect(): Promise<'accepted' | 'asked'> {
     const { signal } = this.#options;
-    const client = new Client({ name: 'pawl', version: VERSION }, { versionNegotiation: { mode: 'auto' } });
+    const client = new Client(
+      { name: 'pawl', version: VERSION },
+      { versionNegotiation: { mode: 'auto' } },
+    );
     const tried = await attempt(async () => {
       await client.connect(this.#transport(), { signal });
       await client.listTools(undefined, { signal });
@@ -197,7 +212,10 @@ export const logIn = async (
 };
 
 /** Begins a login without waiting for anybody. */
-export const beginLogin = async (server: HttpServer, options: LoginOptions): Promise<LoginResult> => {
+export const beginLogin = async (
+  server: HttpServer,
+  options: LoginOptions,
+): Promise<LoginResult> => {
   const { stateFolder } = options;
   // Nobody listens there: the user copies the address that the browser is sent to.
   const port = server.oauth?.redirectPort;
@@ -207,7 +225,9 @@ export const beginLogin = async (server: HttpServer, options: LoginOptions): Pro
       : `http://127.0.0.1:${port}/callback`;
   const provider = createLoginProvider(server, { stateFolder, redirectUrl, resumes: false });
   const state = await new ServerLogin(server, options, provider).begin();
-  return state === 'accepted' ? { kind: 'unneeded' } : { kind: 'begun', address: loginAddress(provider) };
+  return state === 'accepted'
+    ? { kind: 'unneeded' }
+    : { kind: 'begun', address: loginAddress(provider) };
 };
 
 /** Finishes a pending login, with the address that the browser was sent to. */
@@ -221,7 +241,9 @@ export const finishLogin = async (
   if (pending === null) throw new Error(`no login was begun. First: pawl mcp login ${server.name}`);
   const parameters = parseRedirect(address, pending.state);
   if (parameters === null)
-    throw new Error('this address does not belong to the login that was begun last. Copy the whole address');
+    throw new Error(
+      'this address does not belong to the login that was begun last. Copy the whole address',
+    );
   const provider = createLoginProvider(server, {
     stateFolder,
     redirectUrl: pending.redirectUrl,
@@ -268,8 +290,8 @@ const listen = (server: Server, port: number): Promise<boolean> =>
   });
 
 /**
- * Listens at the address of an earlier login if that is free, since registrations are bound to it. `only`: the one port that
- * counts, since the user has registered it.
+ * Listens at the address of an earlier login if that is free, since registrations are bound to it.
+ * `only`: the one port that counts, since the user has registered it.
  */
 export const openRedirectListener = async (
   earlier: string | null,
@@ -305,7 +327,9 @@ export const openRedirectListener = async (
   const server = createServer(take);
   const port = earlier !== null && URL.canParse(earlier) ? Number(new URL(earlier).port) : 0;
   if (only !== null && !(await listen(server, only)))
-    throw new Error(`port ${only} on 127.0.0.1, which your settings name for the redirect, is in use`);
+    throw new Error(
+      `port ${only} on 127.0.0.1, which your settings name for the redirect, is in use`,
+    );
   if (only === null && !(await listen(server, port)) && !(await listen(server, 0)))
     throw new Error('no port on 127.0.0.1 can be used for the redirect of the login');
   const { port: bound } = server.address() as AddressInfo; // it listens on a port
@@ -327,8 +351,10 @@ export const openRedirectListener = async (
  * What the official package keeps and asks for during a login.
  *
  * 1. A login always asks the user: tokens from before are not used.
- * 2. The first thing that comes from another issuer than before replaces all that belonged to the old one.
- * 3. A client that the settings name is sent to the first issuer only: its secret must not follow the server elsewhere.
+ * 2. The first thing that comes from another issuer than before replaces all that belonged to the
+ *    old one.
+ * 3. A client that the settings name is sent to the first issuer only: its secret must not follow
+ *    the server elsewhere.
  */
 type LoginProvider = OAuthClientProvider & {
   /** The address that the user is to open; null before the package asks for it. */
@@ -379,13 +405,17 @@ class StoredLoginProvider implements LoginProvider {
     const { oauth, name } = this.#server;
     if (oauth !== undefined && this.stored.issuer !== '' && !this.#isOf(context))
       throw new Error(
-        `it names another authorization server than before, ${context?.issuer ?? ''}. If that is right: pawl mcp logout ${name}, then log in again`,
+        `it names another authorization server than before, ${context?.issuer ?? ''}. If ` +
+          `that is right: pawl mcp logout ${name}, then log in again`,
       );
     if (oauth !== undefined) return { ...configuredClient(oauth), ...(context ?? {}) };
     return this.#isOf(context) ? (this.stored.client ?? undefined) : undefined;
   }
 
-  async saveClientInformation(client: StoredOAuthClientInformation, context?: Context): Promise<void> {
+  async saveClientInformation(
+    client: StoredOAuthClientInformation,
+    context?: Context,
+  ): Promise<void> {
     await this.#moveTo(context);
     await this.#keep({ client, redirectUrl: this.redirectUrl });
   }
@@ -421,7 +451,8 @@ class StoredLoginProvider implements LoginProvider {
     const methods = discovery.authorizationServerMetadata?.code_challenge_methods_supported;
     if (discovery.authorizationServerMetadata !== undefined && methods?.includes('S256') !== true)
       throw new Error(
-        'its authorization server does not announce PKCE with S256, without which a login is not safe',
+        'its authorization server does not announce PKCE with S256, without which a login is ' +
+          'not safe',
       );
     await this.#keep({ discovery });
   }
@@ -431,7 +462,9 @@ class StoredLoginProvider implements LoginProvider {
     return this.#isNew ? undefined : (this.stored.discovery ?? undefined);
   }
 
-  async invalidateCredentials(scope: 'all' | 'client' | 'tokens' | 'verifier' | 'discovery'): Promise<void> {
+  async invalidateCredentials(
+    scope: 'all' | 'client' | 'tokens' | 'verifier' | 'discovery',
+  ): Promise<void> {
     if (scope === 'all') return this.#keep(NO_LOGIN);
     if (scope === 'client') return this.#keep({ client: null });
     if (scope === 'tokens') return this.#keep({ tokens: null });

@@ -45,7 +45,8 @@ const inTime = async <T>(
   const late = AbortSignal.timeout(answerMs);
   const answered = await attempt(() => ask(late));
   if (answered.kind === 'done') return answered.value;
-  if (late.aborted) throw new Error(`the MCP server ${server} did not answer within ${answerMs / 1_000} s`);
+  if (late.aborted)
+    throw new Error(`the MCP server ${server} did not answer within ${answerMs / 1_000} s`);
   throw answered.fault;
 };
 
@@ -126,7 +127,8 @@ const distinctBy = <T>(all: readonly T[], keyOf: (one: T) => string): readonly T
   return [...byKey.values()];
 };
 
-const oneLine = (text: string): string => text.replace(/\s+/g, ' ').trim().slice(0, DESCRIPTION_MAX);
+const oneLine = (text: string): string =>
+  text.replace(/\s+/g, ' ').trim().slice(0, DESCRIPTION_MAX);
 
 export const offeredPrompts = (remote: readonly RemotePrompt[]): readonly OfferedPrompt[] =>
   distinctBy(remote, ({ name }) => name)
@@ -192,10 +194,19 @@ const splitWords = (text: string): readonly Word[] =>
   }));
 
 const promptUsage = ({ declaredName, arguments: all }: DeclaredPrompt): string =>
-  [`/${declaredName}`, ...all.map(({ name, required }) => (required ? `<${name}>` : `[${name}]`))].join(' ');
+  [
+    `/${declaredName}`,
+    ...all.map(({ name, required }) => (required ? `<${name}>` : `[${name}]`)),
+  ].join(' ');
 
-/** Throws if an argument is missing. Words for none stay in the message, which begins with the typed line. */
-export const parseArguments = (prompt: DeclaredPrompt, words: string): Readonly<Record<string, string>> => {
+/**
+ * Throws if an argument is missing. Words for none stay in the message, which begins with the typed
+ * line.
+ */
+export const parseArguments = (
+  prompt: DeclaredPrompt,
+  words: string,
+): Readonly<Record<string, string>> => {
   const typed = words.trim();
   const args = new Map<string, string>();
   const plain: Word[] = [];
@@ -239,7 +250,9 @@ const blockText = (block: ContentBlock): string => {
 const promptText = ({ messages }: GetPromptResult): string =>
   cut(
     messages
-      .map(({ role, content }) => `${role === 'assistant' ? 'Assistant: ' : ''}${blockText(content)}`)
+      .map(
+        ({ role, content }) => `${role === 'assistant' ? 'Assistant: ' : ''}${blockText(content)}`,
+      )
       .join('\n\n'),
   );
 
@@ -248,7 +261,8 @@ const resourceText = (mention: string, { contents }: ReadResourceResult): string
   const texts = contents.map((content) =>
     'text' in content
       ? content.text
-      : `[${content.mimeType ?? 'an unknown type'}, ${Buffer.from(content.blob, 'base64').length} bytes, is not shown]`,
+      : `[${content.mimeType ?? 'an unknown type'}, ` +
+        `${Buffer.from(content.blob, 'base64').length} bytes, is not shown]`,
   );
   return `Attached: ${mention}\n${codeFence(cut(texts.join('\n')))}`;
 };

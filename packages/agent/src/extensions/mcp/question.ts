@@ -50,7 +50,8 @@ const CHOICES_MAX = 50;
 
 type Clean = (text: string) => string;
 
-const cut = (text: string, most: number): string => (text.length <= most ? text : `${text.slice(0, most)}…`);
+const cut = (text: string, most: number): string =>
+  text.length <= most ? text : `${text.slice(0, most)}…`;
 
 const readText = (value: object, key: string): string | null => {
   const text: unknown = Reflect.get(value, key);
@@ -59,8 +60,14 @@ const readText = (value: object, key: string): string | null => {
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
-/** The choices of a list of texts, or of objects with `const` and `title`; null if it is neither. */
-const readChoices = (list: unknown, labels: unknown, clean: Clean): readonly FieldChoice[] | null => {
+/**
+ * The choices of a list of texts, or of objects with `const` and `title`; null if it is neither.
+ */
+const readChoices = (
+  list: unknown,
+  labels: unknown,
+  clean: Clean,
+): readonly FieldChoice[] | null => {
   if (!Array.isArray(list) || list.length === 0 || list.length > CHOICES_MAX) return null;
   const choices = list.map((one: unknown, index): FieldChoice | null => {
     const value = isObject(one) ? readText(one, 'const') : one;
@@ -102,7 +109,12 @@ const readType = (schema: object, clean: Clean): FieldType | null => {
   }
 };
 
-const readField = (name: string, schema: object, isRequired: boolean, clean: Clean): QuestionField | null => {
+const readField = (
+  name: string,
+  schema: object,
+  isRequired: boolean,
+  clean: Clean,
+): QuestionField | null => {
   const type = readType(schema, clean);
   if (type === null || name.length > NAME_MAX) return null;
   const [title, about] = [readText(schema, 'title') ?? name, readText(schema, 'description')];
@@ -125,7 +137,9 @@ export const readServerQuestion = (
   const { properties, required = [] } = params.requestedSchema;
   const entries = Object.entries(properties);
   if (entries.length > FIELDS_MAX) return null;
-  const fields = entries.map(([name, schema]) => readField(name, schema, required.includes(name), clean));
+  const fields = entries.map(([name, schema]) =>
+    readField(name, schema, required.includes(name), clean),
+  );
   if (!fields.every((field) => field !== null)) return null;
   return { server, message, asks: { kind: 'form', fields } };
 };
@@ -166,7 +180,8 @@ export const readTyped = (typed: string, { type }: QuestionField): ReadValue => 
     case 'integer': {
       const number = Number(line);
       if (line === '' || !Number.isFinite(number)) return invalid('Type a number.');
-      if (type.kind === 'integer' && !Number.isSafeInteger(number)) return invalid('Type a whole number.');
+      if (type.kind === 'integer' && !Number.isSafeInteger(number))
+        return invalid('Type a whole number.');
       return value(number);
     }
     case 'boolean': {
@@ -175,7 +190,9 @@ export const readTyped = (typed: string, { type }: QuestionField): ReadValue => 
     }
     case 'choice': {
       const chosen = findChoice(line, type.choices);
-      return chosen === null ? invalid(`Type a number from 1 to ${type.choices.length}.`) : value(chosen);
+      return chosen === null
+        ? invalid(`Type a number from 1 to ${type.choices.length}.`)
+        : value(chosen);
     }
     case 'choices': {
       const chosen = line.split(',').map((one) => findChoice(one.trim(), type.choices));
@@ -205,7 +222,10 @@ const fits = (raw: unknown, { type }: QuestionField): raw is FieldValue => {
   }
 };
 
-/** What a form of an editor holds for the server; null if a required field lacks, or has another type. */
+/**
+ * What a form of an editor holds for the server; null if a required field lacks, or has another
+ * type.
+ */
 export const readContent = (
   raw: Readonly<Record<string, unknown>>,
   fields: readonly QuestionField[],

@@ -1,6 +1,6 @@
 /**
- * MCP servers as a user or a project writes them: the table `mcp.servers` of a config.toml, and `mcpServers` of a
- * project's `.mcp.json`.
+ * MCP servers as a user or a project writes them: the table `mcp.servers` of a config.toml, and
+ * `mcpServers` of a project's `.mcp.json`.
  */
 
 import type { ProcessEnvironment } from '../../platform/environment.js';
@@ -14,7 +14,10 @@ type Common = {
   readonly enabled: boolean;
   /** A new session waits for the server if its tools are not known yet. */
   readonly required: boolean;
-  /** `auto`: asks the server, which costs a request. `legacy`: the handshake of 2025-11-25 and before. */
+  /**
+   * `auto`: asks the server, which costs a request. `legacy`: the handshake of 2025-11-25 and
+   * before.
+   */
   readonly protocol: McpProtocol;
   /** Time limit of one call. */
   readonly timeoutMs: number;
@@ -33,7 +36,10 @@ type ProjectGrant = {
 
 export type McpProtocol = 'auto' | 'legacy' | '2026-07-28';
 
-/** Values of `env` and `headers`, the arguments and the URL may contain `${NAME}`: a variable of the environment. */
+/**
+ * Values of `env` and `headers`, the arguments and the URL may contain `${NAME}`: a variable of the
+ * environment.
+ */
 export type StdioServer = Common & {
   readonly kind: 'stdio';
   readonly command: string;
@@ -62,7 +68,10 @@ export type OauthClient = {
 export type McpServer = StdioServer | HttpServer;
 
 type Fault = { readonly keys: readonly string[]; readonly text: string };
-export type ReadServers = { readonly servers: readonly McpServer[]; readonly faults: readonly Fault[] };
+export type ReadServers = {
+  readonly servers: readonly McpServer[];
+  readonly faults: readonly Fault[];
+};
 
 const SERVER_NAME = /^[A-Za-z0-9]([A-Za-z0-9-]|_(?!_)){0,31}$/;
 const SERVERS_MAX = 50;
@@ -112,12 +121,17 @@ const fields: Readonly<Record<string, Field>> = {
     fits: (value) => isText(value) && /^https?:\/\/[^/]/.test(value),
     form: 'is an http or https URL: "https://example.com/mcp"',
   },
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
-  headers: { fits: isTextTable, form: 'is a table of texts: { Authorization = "Bearer ${MY_TOKEN}" }' },
+  headers: {
+    fits: isTextTable,
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
+    form: 'is a table of texts: { Authorization = "Bearer ${MY_TOKEN}" }',
+  },
   oauth: {
     fits: (value) => readOauth(value) !== null,
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
-    form: 'is a table: { client_id = "…", client_secret = "${MY_SECRET}", redirect_port = 8976 }; a secret is named by its variable',
+    form:
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
+      'is a table: { client_id = "…", client_secret = "${MY_SECRET}", redirect_port = 8976 }; ' +
+      'a secret is named by its variable',
   },
   type: {
     fits: (value) => value === 'stdio' || value === 'http' || value === 'streamable-http',
@@ -140,14 +154,18 @@ const fields: Readonly<Record<string, Field>> = {
 };
 
 /** The first fault of a server's table; null if it is right. */
-const findFault = (name: string, raw: ParsedTable): readonly [key: string | null, text: string] | null => {
+const findFault = (
+  name: string,
+  raw: ParsedTable,
+): readonly [key: string | null, text: string] | null => {
   for (const [key, value] of Object.entries(raw)) {
     const field = Object.hasOwn(fields, key) ? fields[key] : undefined;
     if (field === undefined) {
       const close = nearestWord(key, Object.keys(fields));
       return [
         key,
-        `is no setting of an MCP server. ${close === undefined ? `There are ${Object.keys(fields).join(', ')}` : `Did you mean ${close}?`}`,
+        'is no setting of an MCP server. ' +
+          `${close === undefined ? `There are ${Object.keys(fields).join(', ')}` : `Did you mean ${close}?`}`,
       ];
     }
     if (!field.fits(value)) return [key, field.form];
@@ -169,7 +187,8 @@ const readServer = (name: string, raw: ParsedTable): McpServer => {
     name,
     enabled: raw.enabled !== false,
     required: raw.required === true,
-    // Asking costs a stdio server an answer that many never give; over HTTP it is one quick request.
+    // Asking costs a stdio server an answer that many never give; over HTTP it is one quick
+    // request.
     protocol: (raw.protocol ?? (isHttp ? 'auto' : 'legacy')) as McpProtocol, // checked by faultOf
     tools: (raw.tools ?? null) as readonly string[] | null, // checked by faultOf
     timeoutMs: Math.round(1_000 * Number(raw.timeout ?? DEFAULT_TIMEOUT_S)),
@@ -202,7 +221,8 @@ const readServer = (name: string, raw: ParsedTable): McpServer => {
  */
 export const readServers = (table: unknown, above: readonly string[]): ReadServers => {
   const where = (keys: readonly string[]): string => keys.join('.').slice(0, 80);
-  if (!isTable(table)) return { servers: [], faults: [{ keys: above, text: `${where(above)} is a table.` }] };
+  if (!isTable(table))
+    return { servers: [], faults: [{ keys: above, text: `${where(above)} is a table.` }] };
   const servers: McpServer[] = [];
   const faults: Fault[] = [];
   for (const [name, raw] of Object.entries(table)) {
@@ -225,7 +245,10 @@ export const readServers = (table: unknown, above: readonly string[]): ReadServe
 /** The table `mcp` of a config.toml. */
 export const readMcpTable = (table: unknown): ReadServers => {
   if (!isTable(table))
-    return { servers: [], faults: [{ keys: ['mcp'], text: 'mcp is a table: [mcp.servers.NAME].' }] };
+    return {
+      servers: [],
+      faults: [{ keys: ['mcp'], text: 'mcp is a table: [mcp.servers.NAME].' }],
+    };
   const other = Object.keys(table).find((key) => key !== 'servers');
   if (other !== undefined)
     return {
@@ -242,7 +265,10 @@ export const readMcpTable = (table: unknown): ReadServers => {
     : readServers(table.servers, ['mcp', 'servers']);
 };
 
-/** Replaces `${NAME}` and `${NAME:-default}` in the settings of a server by variables of the environment. */
+/**
+ * Replaces `${NAME}` and `${NAME:-default}` in the settings of a server by variables of the
+ * environment.
+ */
 
 export type Expanded<T extends McpServer = McpServer> =
   | { readonly kind: 'ok'; readonly server: T }
@@ -284,7 +310,9 @@ export const expandVariables = (server: McpServer, environment: ProcessEnvironme
       return value ?? '';
     }),
   );
-  return missing.size === 0 ? { kind: 'ok', server: expanded } : { kind: 'missing', names: [...missing] };
+  return missing.size === 0
+    ? { kind: 'ok', server: expanded }
+    : { kind: 'missing', names: [...missing] };
 };
 
 /** The server with the variables that are set; others become empty. */

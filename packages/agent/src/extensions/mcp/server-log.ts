@@ -5,7 +5,8 @@ import type { RedactedStream } from '../../secrets/redactor.js';
 /**
  * What a server writes to stderr: `mcp/logs/NAME.log` in the state folder.
  *
- * 1. At most two files of BYTES_MAX: a full file replaces NAME.old.log. A connection writes at most CONNECTION_MAX.
+ * 1. At most two files of BYTES_MAX: a full file replaces NAME.old.log. A connection writes at most
+ *    CONNECTION_MAX.
  * 2. Secrets of the server's settings are replaced.
  * 3. A log is a convenience. Faults while writing are ignored.
  */
@@ -20,7 +21,11 @@ const BYTES_MAX = 512 * 1024;
 const CONNECTION_MAX = 16 * 1024 * 1024;
 const LAST_MAX = 300;
 
-export const openServerLog = (stateFolder: string, server: string, redacted: RedactedStream): ServerLog => {
+export const openServerLog = (
+  stateFolder: string,
+  server: string,
+  redacted: RedactedStream,
+): ServerLog => {
   const folder = join(stateFolder, 'mcp', 'logs');
   const file = join(folder, `${server}.log`);
   let [remaining, last] = [CONNECTION_MAX, ''];

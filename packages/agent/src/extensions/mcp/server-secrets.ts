@@ -15,11 +15,11 @@ import { type SecretValue, secretValues } from '../../secrets/secret-variables.j
 import { expandKnown, type HttpServer, type McpServer, type OauthClient } from './server-config.js';
 
 /**
- * The secrets in the settings of a server, which must not stand in a journal, a log or an output: tokens in `env`,
- * `headers`, the arguments and the address.
+ * The secrets in the settings of a server, which must not stand in a journal, a log or an output:
+ * tokens in `env`, `headers`, the arguments and the address.
  *
- * 1. A header counts as secret unless its name says what it is. A variable or an argument counts if its name or its form
- *    is that of a secret.
+ * 1. A header counts as secret unless its name says what it is. A variable or an argument counts if
+ *    its name or its form is that of a secret.
  * 2. Values are those with the variables of the environment in them.
  */
 
@@ -30,7 +30,9 @@ const SCHEME = /^(?:Bearer|Basic|Token|ApiKey|Digest)\s+/i;
 
 /** The secret in `name: value`, if there is one. */
 const namedSecret = (name: string, value: string): readonly string[] =>
-  secretValues({ [name.replace(/^-+/, '').replace(/[^\w]/g, '_')]: value }).map((secret) => secret.value);
+  secretValues({ [name.replace(/^-+/, '').replace(/[^\w]/g, '_')]: value }).map(
+    (secret) => secret.value,
+  );
 
 const headerSecrets = (name: string, value: string): readonly string[] => {
   if (PLAIN_HEADER.test(name)) return [];
@@ -40,16 +42,24 @@ const headerSecrets = (name: string, value: string): readonly string[] => {
   return [credential, ...(decoded.includes(':') && password !== '' ? [password] : [])];
 };
 
-/** The secret part of each argument: `--token=PART`, `--token PART`, `Authorization: PART`, or one of a known form. */
+/**
+ * The secret part of each argument: `--token=PART`, `--token PART`, `Authorization: PART`, or one
+ * of a known form.
+ */
 const argumentSecrets = (args: readonly string[]): readonly (readonly string[])[] =>
   args.map((written, index) => {
     const [, name, value] = /^(--?[\w.-]+)=(.+)$/s.exec(written) ?? [];
     if (name !== undefined && value !== undefined) return namedSecret(name, value);
     const [, header, content] = /^([\w-]+):\s*(\S.*)$/s.exec(written) ?? [];
-    if (header !== undefined && content !== undefined && /^(?:authorization|cookie|x-.*)$/i.test(header))
+    if (
+      header !== undefined &&
+      content !== undefined &&
+      /^(?:authorization|cookie|x-.*)$/i.test(header)
+    )
       return headerSecrets(header, content);
     const before = args[index - 1] ?? '';
-    const isValue = /^--?[A-Za-z]/.test(before) && !before.includes('=') && !written.startsWith('-');
+    const isValue =
+      /^--?[A-Za-z]/.test(before) && !before.includes('=') && !written.startsWith('-');
     return namedSecret(isValue ? before : 'argument', written);
   });
 
@@ -60,8 +70,13 @@ const urlSecrets = (address: string): readonly string[] => {
   return [...namedSecret('address', address), ...inQuery];
 };
 
-/** The secrets of a server, under names that say where they come from: `docs.headers.Authorization`. */
-export const serverSecrets = (server: McpServer, environment: ProcessEnvironment): readonly SecretValue[] => {
+/**
+ * The secrets of a server, under names that say where they come from: `docs.headers.Authorization`.
+ */
+export const serverSecrets = (
+  server: McpServer,
+  environment: ProcessEnvironment,
+): readonly SecretValue[] => {
   const expanded = expandKnown(server, environment);
   const named = (where: string, values: readonly string[]): readonly SecretValue[] =>
     values.map((value) => ({ name: `${server.name}.${where}`, value }));
@@ -116,14 +131,19 @@ export const shownStart = (server: McpServer): string => {
   if (server.kind === 'http')
     return server.url.replace(/\?.*$/s, `?${HIDDEN}`).replace(/^(\w+:\/\/)[^/]*@/, `$1${HIDDEN}@`);
   const secrets = argumentSecrets(server.args);
-  return [server.command, ...server.args.map((word, index) => hide(word, secrets[index] ?? []))].join(' ');
+  return [
+    server.command,
+    ...server.args.map((word, index) => hide(word, secrets[index] ?? [])),
+  ].join(' ');
 };
 
 /**
- * The logins at MCP servers: `mcp/oauth/NAME-HASH.json` in the state folder, readable by the user alone.
+ * The logins at MCP servers: `mcp/oauth/NAME-HASH.json` in the state folder, readable by the user
+ * alone.
  *
  * 1. The hash is of the server's address: a server that is moved in the settings needs a new login.
- * 2. Registration and tokens belong to the issuer that gave them, and are never sent to another one.
+ * 2. Registration and tokens belong to the issuer that gave them, and are never sent to another
+ *    one.
  * 3. A missing or faulty file means that there is no login.
  */
 
@@ -182,12 +202,18 @@ const isLogin = (value: unknown): value is StoredLogin => {
 export const readLogin = (stateFolder: string, server: HttpServer): StoredLogin => {
   const loaded = readRegularSync(loginPath(stateFolder, server), BYTES_MAX);
   if (loaded.kind !== 'file') return NO_LOGIN;
-  const parsed = parseBounded(loaded.bytes.toString('utf8'), { depthMax: 32, charactersMax: BYTES_MAX });
+  const parsed = parseBounded(loaded.bytes.toString('utf8'), {
+    depthMax: 32,
+    charactersMax: BYTES_MAX,
+  });
   return parsed.kind === 'ok' && isLogin(parsed.value) ? parsed.value : NO_LOGIN;
 };
 
-export const writeLogin = (stateFolder: string, server: HttpServer, login: StoredLogin): Promise<void> =>
-  writePrivate(loginPath(stateFolder, server), JSON.stringify(login));
+export const writeLogin = (
+  stateFolder: string,
+  server: HttpServer,
+  login: StoredLogin,
+): Promise<void> => writePrivate(loginPath(stateFolder, server), JSON.stringify(login));
 
 /** Forgets the login. Whether there was one. */
 export const removeLogin = async (stateFolder: string, server: HttpServer): Promise<boolean> => {
@@ -204,7 +230,10 @@ export const loginSecrets = (stateFolder: string, server: HttpServer): readonly 
 };
 
 /** The client that the settings name. */
-export const configuredClient = ({ clientId, clientSecret }: OauthClient): StoredOAuthClientInformation => ({
+export const configuredClient = ({
+  clientId,
+  clientSecret,
+}: OauthClient): StoredOAuthClientInformation => ({
   client_id: clientId,
   ...(clientSecret === undefined ? {} : { client_secret: clientSecret }),
 });

@@ -7,7 +7,12 @@ import type { Redactor } from '../../secrets/redactor.js';
 import type { RemoteOffers } from './connected-server.js';
 import { type ConnectionStatus, createConnection } from './connection.js';
 import { declareTools, type OfferedTool, offeredTools, selectTools } from './declare-tools.js';
-import { createSessionOffers, type OfferingServer, type SessionOffers, safeOffers } from './offers.js';
+import {
+  createSessionOffers,
+  type OfferingServer,
+  type SessionOffers,
+  safeOffers,
+} from './offers.js';
 import type { AskUser, ServerAnswer, ServerQuestion } from './question.js';
 import type { McpServer } from './server-config.js';
 import { createMcpTool, readOffers, readTools, storeOffers, storeTools } from './tool.js';
@@ -15,22 +20,29 @@ import { createMcpTool, readOffers, readTools, storeOffers, storeTools } from '.
 /**
  * The MCP servers of one session.
  *
- * 1. The session declares the tools that the servers had when they were last connected, and waits for no server. Only a
- *    server that is `required`, and whose tools are not known, is waited for.
- * 2. What a session declares never changes. If a server has other tools now, the next session declares them.
+ * 1. The session declares the tools that the servers had when they were last connected, and waits
+ *    for no server. Only a server that is `required`, and whose tools are not known, is waited for.
+ * 2. What a session declares never changes. If a server has other tools now, the next session
+ *    declares them.
  * 3. A server that fails is one line for the user, and never a failed session.
  */
 export type SessionServers = {
   readonly tools: readonly Tool[];
   /** Connects all servers in the background. */
   connect(): void;
-  /** Connects the servers again that are not connected; resolves when each is connected or has failed. */
+  /**
+   * Connects the servers again that are not connected; resolves when each is connected or has
+   * failed.
+   */
   reconnect(): Promise<void>;
   /** Ends all connections, and the servers that were started. */
   close(): Promise<void>;
   status(): readonly ServerStatus[];
   readonly offers: SessionOffers;
-  /** Gives the servers somebody to ask. Until then their questions are declined. `ask` resolves with null if it can't. */
+  /**
+   * Gives the servers somebody to ask. Until then their questions are declined. `ask` resolves with
+   * null if it can't.
+   */
   answerWith(ask: AskUserOrNot): void;
 };
 
@@ -84,7 +96,9 @@ const describeChange = (
     return `the MCP server ${server} is new: ${plural(now.length, 'tool')} from the next session on`;
   if (JSON.stringify(known) === JSON.stringify(now)) return null;
   const what =
-    toolNames(known) === toolNames(now) ? 'describes its tools differently' : 'has other tools than before';
+    toolNames(known) === toolNames(now)
+      ? 'describes its tools differently'
+      : 'has other tools than before';
   return `the MCP server ${server} ${what}: the next session declares them`;
 };
 
@@ -119,7 +133,8 @@ const openServer = (
     else if (isFrozen && !reported.has(change)) warn(change);
     if (needTasks.length > 0 && !reported.has(change))
       warn(
-        `the MCP server ${server.name} runs ${namesInWords(needTasks)} only as tasks, which Pawl has not: they are not offered`,
+        `the MCP server ${server.name} runs ${namesInWords(needTasks)} only as tasks, which ` +
+          'Pawl has not: they are not offered',
       );
     reported.add(change);
   };
@@ -128,13 +143,15 @@ const openServer = (
     const offers = safeOffers(remote);
     if (JSON.stringify(offers) === JSON.stringify(served.offers)) return;
     served.offers = offers;
-    void attempt(() => storeOffers(stateFolder, server, offers)); // a later session lists them when it is connected
+    // a later session lists them when it is connected
+    void attempt(() => storeOffers(stateFolder, server, offers));
   };
   const onDeclined = (message: string): void => {
     served.declined += 1;
     if (served.declined > 1) return;
     warn(
-      `the MCP server ${server.name} asks: ${message.slice(0, QUESTION_MAX)} Pawl can't ask you for it, and has declined`,
+      `the MCP server ${server.name} asks: ${message.slice(0, QUESTION_MAX)} Pawl can't ask ` +
+        'you for it, and has declined',
     );
   };
   const onQuestion: AskUser = async (question, signal) => {
@@ -158,7 +175,10 @@ const openServer = (
   return served;
 };
 
-export const openServers = async ({ servers, ...options }: ServersOptions): Promise<SessionServers> => {
+export const openServers = async ({
+  servers,
+  ...options
+}: ServersOptions): Promise<SessionServers> => {
   const { warn } = options;
   const phase: Phase = { isFrozen: false, isClosed: false };
   const asker = createServerAsker();
@@ -205,7 +225,9 @@ export const openServers = async ({ servers, ...options }: ServersOptions): Prom
         declined,
         name: connection.server.name,
         connection: connection.status(),
-        tools: declared.flatMap(({ server, name }) => (server === connection.server.name ? [name] : [])),
+        tools: declared.flatMap(({ server, name }) =>
+          server === connection.server.name ? [name] : [],
+        ),
       })),
   };
 };
@@ -213,7 +235,10 @@ export const openServers = async ({ servers, ...options }: ServersOptions): Prom
 /** Asks the user one question of a server after the other. */
 
 /** Resolves with null if the question can't be asked here. */
-export type AskUserOrNot = (question: ServerQuestion, signal: AbortSignal) => Promise<ServerAnswer | null>;
+export type AskUserOrNot = (
+  question: ServerQuestion,
+  signal: AbortSignal,
+) => Promise<ServerAnswer | null>;
 
 type ServerAsker = {
   ask: AskUserOrNot;

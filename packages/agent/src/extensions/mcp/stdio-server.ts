@@ -89,7 +89,8 @@ export class StdioTransport implements Transport {
     child.stdout?.on('data', (piece: Buffer) => this.#take(piece));
     child.stderr?.on('data', (piece: Buffer) => log.add(piece.toString('utf8')));
     child.once('exit', (code, signal) => {
-      this.#why ??= signal === null ? `it ended with exit code ${code}` : `it was ended by ${signal}`;
+      this.#why ??=
+        signal === null ? `it ended with exit code ${code}` : `it was ended by ${signal}`;
       this.#kill('SIGKILL');
       forget();
       void prepared.finish((line) => log.add(`${line}\n`)).then(end);
@@ -169,7 +170,8 @@ export class StdioTransport implements Transport {
       // the server itself is at fault, and its log shows the line
       this.#garbage += line.length;
       this.#options.log.add(`[no message on stdout] ${line.slice(0, LOGGED_MAX)}\n`);
-      if (this.#garbage > GARBAGE_MAX) this.#giveUp('it writes something else than messages to its stdout');
+      if (this.#garbage > GARBAGE_MAX)
+        this.#giveUp('it writes something else than messages to its stdout');
       return;
     }
     this.onmessage?.(message);
@@ -195,15 +197,19 @@ const withResolver = (): { readonly promise: Promise<void>; resolve(): void } =>
 /**
  * How a server that we start becomes a process.
  *
- * 1. A server of the user runs as the user has set it up, outside the sandbox. A guard ends it if Pawl is killed; where
- *    there is no bash, it has none, and ends when it notices that its stdin is closed.
+ * 1. A server of the user runs as the user has set it up, outside the sandbox. A guard ends it if
+ *    Pawl is killed; where there is no bash, it has none, and ends when it notices that its stdin
+ *    is closed.
  * 2. A server of a project runs in a separate sandbox with the level that the user granted. If the
  *    sandbox does not work, it is not started.
  */
 
 type PreparedServer = Omit<PreparedCommand, 'program' | 'finish'> & {
   readonly program: ProgramPath;
-  /** Call it once the server has ended. `tell` gets lines about files that were set aside. Never rejects. */
+  /**
+   * Call it once the server has ended. `tell` gets lines about files that were set aside. Never
+   * rejects.
+   */
   finish(tell: (line: string) => void): Promise<void>;
 };
 
@@ -212,7 +218,10 @@ type Place = { readonly environment: ProcessEnvironment; readonly workspace: str
 /** What a server gets of our environment, as in the official package. Never a key. */
 const INHERITED = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER', 'LANG', 'TMPDIR'];
 
-const serverEnvironment = ({ env }: StdioServer, environment: ProcessEnvironment): Record<string, string> => {
+const serverEnvironment = (
+  { env }: StdioServer,
+  environment: ProcessEnvironment,
+): Record<string, string> => {
   const inherited = INHERITED.flatMap((name) => {
     const value = environment[name];
     return value === undefined ? [] : [[name, value] as const];
@@ -220,13 +229,19 @@ const serverEnvironment = ({ env }: StdioServer, environment: ProcessEnvironment
   return { ...Object.fromEntries(inherited), ...env };
 };
 
-const serverFolder = ({ cwd }: StdioServer, workspace: string): string => path.resolve(workspace, cwd ?? '.');
+const serverFolder = ({ cwd }: StdioServer, workspace: string): string =>
+  path.resolve(workspace, cwd ?? '.');
 
-const prepareUnsandboxed = (server: StdioServer, { environment, workspace }: Place): PreparedServer => {
+const prepareUnsandboxed = (
+  server: StdioServer,
+  { environment, workspace }: Place,
+): PreparedServer => {
   const program = findServerProgram(server.command, { environment, workspace });
   const bash = systemBash();
   const start =
-    bash === null ? { program, words: server.args } : guardedStart({ program, words: server.args }, bash);
+    bash === null
+      ? { program, words: server.args }
+      : guardedStart({ program, words: server.args }, bash);
   return {
     ...start,
     folder: serverFolder(server, workspace),
@@ -239,14 +254,17 @@ const prepareUnsandboxed = (server: StdioServer, { environment, workspace }: Pla
 };
 
 /**
- * The start inside the sandbox, which begins in the workspace. The variables that the project chose are set here and not
- * before: `LD_PRELOAD` would be heeded by bubblewrap itself, outside the sandbox. They are no words of a command either,
- * which other users could see.
+ * The start inside the sandbox, which begins in the workspace. The variables that the project chose
+ * are set here and not before: `LD_PRELOAD` would be heeded by bubblewrap itself, outside the
+ * sandbox. They are no words of a command either, which other users could see.
  */
 const startInside = (
   { env }: StdioServer,
   folder: string,
-): { readonly environment: Readonly<Record<string, string>>; readonly words: readonly string[] } => {
+): {
+  readonly environment: Readonly<Record<string, string>>;
+  readonly words: readonly string[];
+} => {
   const variables = Object.entries(env).map(([name, value], index) => [
     `PAWL_SERVER_${index}`,
     `${name}=${value}`,
@@ -287,7 +305,8 @@ const prepareSandboxed = async (
     await sandboxes.close();
     const why = error instanceof Error ? error.message : String(error);
     throw new Error(
-      `it can't run in the sandbox: ${why}. To run it as you: pawl trust allow mcp-server ${server.name} --sandbox off`,
+      `it can't run in the sandbox: ${why}. To run it as you: pawl trust allow mcp-server ` +
+        `${server.name} --sandbox off`,
       { cause: error },
     );
   }
@@ -302,7 +321,10 @@ export const prepareServer = (server: StdioServer, place: Place): Promise<Prepar
     : prepareSandboxed(server, level, place);
 };
 
-/** The program of a server: a name is searched like the agent's programs, a whole path is taken as it is. */
+/**
+ * The program of a server: a name is searched like the agent's programs, a whole path is taken as
+ * it is.
+ */
 export const findServerProgram = (command: string, place: SearchPlace): ProgramPath => {
   const whole = command.startsWith('~/')
     ? path.join(place.environment.HOME || homedir(), command.slice(2))

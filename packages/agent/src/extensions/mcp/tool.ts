@@ -1,4 +1,7 @@
-/** A tool of an MCP server as a tool of the agent. What it does is unknown, so it counts as changing things. */
+/**
+ * A tool of an MCP server as a tool of the agent. What it does is unknown, so it counts as changing
+ * things.
+ */
 
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
@@ -10,7 +13,13 @@ import { readRegularSync, writePrivate } from '../../platform/files.js';
 import { parseBounded } from '../../platform/untrusted-input.js';
 import type { McpToolName } from '../../policy/judged-call.js';
 import type { Blobs } from '../../ports/journal.js';
-import type { InterruptedCall, SentState, Tool, ToolContext, ToolOutcome } from '../../ports/tool.js';
+import type {
+  InterruptedCall,
+  SentState,
+  Tool,
+  ToolContext,
+  ToolOutcome,
+} from '../../ports/tool.js';
 import { keepPicture } from '../../tools/picture.js';
 import type { Connection } from './connection.js';
 import type { DeclaredTool, OfferedTool } from './declare-tools.js';
@@ -30,23 +39,29 @@ const stoppedOutcome = (signal: AbortSignal, server: string): ToolOutcome =>
         status: 'timedOut',
         text: `the MCP server ${server} did not answer in time. It may still be working on the call`,
       }
-    : { status: 'cancelled', text: 'cancelled; the server was told, and may have done a part of it' };
+    : {
+        status: 'cancelled',
+        text: 'cancelled; the server was told, and may have done a part of it',
+      };
 
 /** A call that was sent, or of which that is not known. */
 const interruptedCall = (server: string, sent: SentState | undefined): InterruptedCall => {
   const how =
     sent === 'sent'
-      ? `this call was being sent to the MCP server ${server}, or the server was working on it, when the session was interrupted`
-      : `the session was interrupted during this call, and nothing shows whether the MCP server ${server} had received it`;
+      ? `this call was being sent to the MCP server ${server}, or the server was working on ` +
+        'it, when the session was interrupted'
+      : 'the session was interrupted during this call, and nothing shows whether the MCP ' +
+        `server ${server} had received it`;
   return { kind: 'unknown', text: `${how}; look whether it took effect before you repeat it` };
 };
 
 type ToolPlace = { readonly stateFolder: string; readonly warn: (text: string) => void };
 
 /**
- * Notes the declaration when the tool runs: a tool whose declaration has changed runs only after the user's yes. Compared
- * once, at the first call, so sessions that declare a tool differently don't ask in turns. A call that an earlier process
- * judged, which runs before the first call here, notes nothing.
+ * Notes the declaration when the tool runs: a tool whose declaration has changed runs only after
+ * the user's yes. Compared once, at the first call, so sessions that declare a tool differently
+ * don't ask in turns. A call that an earlier process judged, which runs before the first call here,
+ * notes nothing.
  */
 const createDeclarationNote = (
   declared: DeclaredTool,
@@ -65,13 +80,18 @@ const createDeclarationNote = (
       const stored = await attempt(() => storeDeclaration(stateFolder, server, declared));
       if (stored.kind === 'fault')
         warn(
-          `how the MCP server ${server.name} describes ${declared.name} can't be stored, so a change may be missed, or asked about again: ${stored.fault.message}`,
+          `how the MCP server ${server.name} describes ${declared.name} can't be stored, so ` +
+            `a change may be missed, or asked about again: ${stored.fault.message}`,
         );
     },
   };
 };
 
-export const createMcpTool = (declared: DeclaredTool, connection: Connection, place: ToolPlace): Tool => {
+export const createMcpTool = (
+  declared: DeclaredTool,
+  connection: Connection,
+  place: ToolPlace,
+): Tool => {
   const { server, name, declaredName, description, inputSchema, isReadOnly = false } = declared;
   const mcp: McpToolName = {
     server,
@@ -121,13 +141,18 @@ export const createMcpTool = (declared: DeclaredTool, connection: Connection, pl
     }),
     findInterrupted: async (_, context) => {
       const sent = await context.findSent?.();
-      return isReadOnly || sent === 'notSent' ? { kind: 'neverBegan' } : interruptedCall(server, sent);
+      return isReadOnly || sent === 'notSent'
+        ? { kind: 'neverBegan' }
+        : interruptedCall(server, sent);
     },
     run,
   };
 };
 
-/** The result of an MCP tool as an outcome: text for the model, and pictures in the formats that models accept. */
+/**
+ * The result of an MCP tool as an outcome: text for the model, and pictures in the formats that
+ * models accept.
+ */
 
 type Piece = { readonly text: string; readonly image?: Image };
 
@@ -135,7 +160,8 @@ const decodeBase64 = (base64: string): Buffer => Buffer.from(base64, 'base64');
 
 const readPicture = async (base64: string, name: string, blobs: Blobs): Promise<Piece> => {
   const stored = await keepPicture(decodeBase64(base64), blobs);
-  if (stored.kind === 'none') return { text: `[${name} is not shown: models take PNG, JPEG, GIF and WebP]` };
+  if (stored.kind === 'none')
+    return { text: `[${name} is not shown: models take PNG, JPEG, GIF and WebP]` };
   if (stored.kind !== 'stored') return { text: `[${name} is not shown: ${stored.why}]` };
   const { width, height } = stored.picture;
   return { text: `[${name}, ${width} x ${height}]`, image: stored.image };
@@ -151,7 +177,9 @@ const readBlock = async (block: ContentBlock, blobs: Blobs): Promise<Piece> => {
     case 'image':
       return readPicture(block.data, `picture ${block.mimeType}`, blobs);
     case 'audio':
-      return { text: `[audio ${block.mimeType}, ${decodeBase64(block.data).length} bytes, is not shown]` };
+      return {
+        text: `[audio ${block.mimeType}, ${decodeBase64(block.data).length} bytes, is not shown]`,
+      };
     case 'resource_link': {
       const about = block.description === undefined ? '' : `: ${block.description}`;
       return { text: `[${resourceText(block.uri, block.mimeType)} ${block.name}${about}]` };
@@ -178,32 +206,45 @@ const toOutcome = async (
   if (structuredContent !== undefined && !content.some(({ type }) => type === 'text'))
     pieces.push({ text: JSON.stringify(structuredContent, null, 2) });
   const text = pieces.map((piece) => piece.text).join('\n');
-  if (isError === true) return { status: 'failed', text: text || 'the server says that the call failed' };
+  if (isError === true)
+    return { status: 'failed', text: text || 'the server says that the call failed' };
   const images = pieces.flatMap(({ image }) => (image === undefined ? [] : [image]));
   return { status: 'ok', text: text || '[no output]', ...(images.length === 0 ? {} : { images }) };
 };
 
 /**
- * The tools of each server as they were last seen: `mcp/tools/NAME-HASH.json` in the state folder. A session declares
- * them without waiting for the server. Its prompts and resources are in `mcp/offers`.
+ * The tools of each server as they were last seen: `mcp/tools/NAME-HASH.json` in the state folder.
+ * A session declares them without waiting for the server. Its prompts and resources are in
+ * `mcp/offers`.
  *
- * 1. The hash is of the server's settings as they are written, so other settings have another entry. Values of variables
- *    are no part of it. A server of a project has a separate entry in each project.
- * 2. `mcp/declarations/NAME-HASH/TOOL` is a hash of how a tool was declared when it last ran, one file a tool, so that
- *    sessions which run at the same time don't overwrite each other's.
+ * 1. The hash is of the server's settings as they are written, so other settings have another
+ *    entry. Values of variables are no part of it. A server of a project has a separate entry in
+ *    each project.
+ * 2. `mcp/declarations/NAME-HASH/TOOL` is a hash of how a tool was declared when it last ran, one
+ *    file a tool, so that sessions which run at the same time don't overwrite each other's.
  * 3. A missing or faulty entry means that the tools are not known.
  */
 
 const BYTES_MAX = 8 * 1024 * 1024;
 
-const serverHash = ({ enabled, required, timeoutMs, tools, project, ...server }: McpServer): string =>
+const serverHash = ({
+  enabled,
+  required,
+  timeoutMs,
+  tools,
+  project,
+  ...server
+}: McpServer): string =>
   createHash('sha256')
     .update(JSON.stringify(project === undefined ? server : { ...server, project: project.folder }))
     .digest('hex')
     .slice(0, 24);
 
-const cachePath = (stateFolder: string, server: McpServer, kind: 'tools' | 'offers' = 'tools'): string =>
-  join(stateFolder, 'mcp', kind, `${server.name}-${serverHash(server)}.json`);
+const cachePath = (
+  stateFolder: string,
+  server: McpServer,
+  kind: 'tools' | 'offers' = 'tools',
+): string => join(stateFolder, 'mcp', kind, `${server.name}-${serverHash(server)}.json`);
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
@@ -228,12 +269,18 @@ const isTool = (value: unknown): value is OfferedTool =>
 const readEntry = (place: string): unknown => {
   const loaded = readRegularSync(place, BYTES_MAX);
   if (loaded.kind !== 'file') return null;
-  const parsed = parseBounded(loaded.bytes.toString('utf8'), { depthMax: 64, charactersMax: BYTES_MAX });
+  const parsed = parseBounded(loaded.bytes.toString('utf8'), {
+    depthMax: 64,
+    charactersMax: BYTES_MAX,
+  });
   return parsed.kind === 'ok' ? parsed.value : null;
 };
 
 /** The known tools of a server; null if none are known. */
-export const readTools = (stateFolder: string, server: McpServer): readonly OfferedTool[] | null => {
+export const readTools = (
+  stateFolder: string,
+  server: McpServer,
+): readonly OfferedTool[] | null => {
   const entry = readEntry(cachePath(stateFolder, server));
   if (typeof entry !== 'object' || entry === null) return null;
   const tools: unknown = Reflect.get(entry, 'tools');
@@ -246,7 +293,11 @@ export const readOffers = (stateFolder: string, server: McpServer): ServerOffers
   return isOffers(entry) ? entry : NO_OFFERS;
 };
 
-export const storeOffers = (stateFolder: string, server: McpServer, offers: ServerOffers): Promise<void> =>
+export const storeOffers = (
+  stateFolder: string,
+  server: McpServer,
+  offers: ServerOffers,
+): Promise<void> =>
   writePrivate(cachePath(stateFolder, server, 'offers'), JSON.stringify({ version: 1, ...offers }));
 
 /** Stores the tools. Readers see the old entry or the new one. */
@@ -258,10 +309,17 @@ export const storeTools = async (
   await writePrivate(cachePath(stateFolder, server), JSON.stringify({ version: 1, tools }));
 };
 
-/** How a tool's declaration compares with that of its last run. `first`: it never ran. An unreadable file is a change. */
+/**
+ * How a tool's declaration compares with that of its last run. `first`: it never ran. An unreadable
+ * file is a change.
+ */
 type DeclarationState = 'first' | 'same' | 'changed';
 
-const compareDeclaration = (stateFolder: string, server: McpServer, tool: OfferedTool): DeclarationState => {
+const compareDeclaration = (
+  stateFolder: string,
+  server: McpServer,
+  tool: OfferedTool,
+): DeclarationState => {
   const loaded = readRegularSync(declarationPath(stateFolder, server, tool), BYTES_MAX);
   if (loaded.kind === 'absent') return 'first';
   return loaded.kind === 'file' && loaded.bytes.toString('utf8') === declarationHash(tool)
@@ -270,5 +328,8 @@ const compareDeclaration = (stateFolder: string, server: McpServer, tool: Offere
 };
 
 /** Stores how a tool is declared, when it runs. */
-const storeDeclaration = (stateFolder: string, server: McpServer, tool: OfferedTool): Promise<void> =>
-  writePrivate(declarationPath(stateFolder, server, tool), declarationHash(tool));
+const storeDeclaration = (
+  stateFolder: string,
+  server: McpServer,
+  tool: OfferedTool,
+): Promise<void> => writePrivate(declarationPath(stateFolder, server, tool), declarationHash(tool));

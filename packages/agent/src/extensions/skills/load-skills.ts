@@ -1,6 +1,6 @@
 /**
- * Loads names and descriptions of skills and commands. A broken file is a fault with its line; the others are loaded.
- * Bodies are read when they are used.
+ * Loads names and descriptions of skills and commands. A broken file is a fault with its line; the
+ * others are loaded. Bodies are read when they are used.
  */
 
 import path from 'node:path';
@@ -14,7 +14,12 @@ import {
   type PromptSources,
   promptPlaces,
 } from './prompt-file.js';
-import { type FrontMatter, findPromptFiles, readFrontMatter, readPromptText } from './read-skill.js';
+import {
+  type FrontMatter,
+  findPromptFiles,
+  readFrontMatter,
+  readPromptText,
+} from './read-skill.js';
 
 const NAME_MAX = 64;
 const DESCRIPTION_MAX = 1_024;
@@ -56,7 +61,11 @@ const readSkill = (file: string, place: PromptPlace, { fields, lineOf }: Fields)
   const written = fieldText(fields, 'name');
   const name = usableName(written) || usableName(folder);
   if (name === '')
-    return skipped(file, lineOf('name'), 'the skill is not used: its name has no letters or digits');
+    return skipped(
+      file,
+      lineOf('name'),
+      'the skill is not used: its name has no letters or digits',
+    );
   if (name !== written) note('name', `the name should be ${name}, and is used so`);
   else if (name !== folder)
     note('name', `the name differs from the folder's name, ${cut(inOneLine(folder), 80)}`);
@@ -66,7 +75,8 @@ const readSkill = (file: string, place: PromptPlace, { fields, lineOf }: Fields)
   if (description.length > DESCRIPTION_MAX)
     note(
       'description',
-      `the description is cut: it has ${description.length} characters, at most ${DESCRIPTION_MAX} are used`,
+      `the description is cut: it has ${description.length} characters, at most ` +
+        `${DESCRIPTION_MAX} are used`,
     );
   const isHidden = fieldText(fields, 'disable-model-invocation') === 'true';
   return {
@@ -85,7 +95,11 @@ const readSkill = (file: string, place: PromptPlace, { fields, lineOf }: Fields)
 
 /** `dir/name.md` is the command `dir:name`. */
 const readCommand = (file: string, place: PromptPlace, fields: Fields['fields']): LoadedFile => {
-  const parts = path.relative(place.folder, file).replace(/\.md$/, '').split(path.sep).map(usableName);
+  const parts = path
+    .relative(place.folder, file)
+    .replace(/\.md$/, '')
+    .split(path.sep)
+    .map(usableName);
   if (parts.includes(''))
     return skipped(file, null, 'the command is not used: its name has no letters or digits');
   return {
@@ -153,7 +167,10 @@ export const loadPromptFiles = async (
         void faults.push({ file, line: null, text, weight });
       const isReplaced = place.owner === 'user' && first?.place.owner === 'project';
       if (first !== undefined)
-        note(`it is not used: ${first.file} has the same name, ${name}`, isReplaced ? 'replaced' : 'note');
+        note(
+          `it is not used: ${first.file} has the same name, ${name}`,
+          isReplaced ? 'replaced' : 'note',
+        );
       else byName.set(name, loaded.file);
       if (first === undefined && taken.includes(name))
         note(
@@ -163,11 +180,16 @@ export const loadPromptFiles = async (
         );
     }
   }
-  const files = [...byName.values()].filter(({ name, kind }) => kind === 'skill' || !taken.includes(name));
+  const files = [...byName.values()].filter(
+    ({ name, kind }) => kind === 'skill' || !taken.includes(name),
+  );
   return { files: files.sort((one, other) => (one.name < other.name ? -1 : 1)), faults };
 };
 
-/** What a session's instructions say about skills: names and descriptions, never bodies. The tool names their folders. */
+/**
+ * What a session's instructions say about skills: names and descriptions, never bodies. The tool
+ * names their folders.
+ */
 
 /** More skills are only for the user. Their names would fill the declaration of the tool. */
 const OFFERED_MAX = 200;
@@ -202,7 +224,8 @@ const skillLine = ({ name, description }: PromptFile, length: number): string =>
 /** Characters of the lines if no description is longer than `length`; cut ones may be shorter. */
 const sizeWith = (skills: readonly PromptFile[], length: number): number =>
   skills.reduce(
-    (sum, { name, description }) => sum + LINE_FRAME + name.length + Math.min(description.length, length),
+    (sum, { name, description }) =>
+      sum + LINE_FRAME + name.length + Math.min(description.length, length),
     0,
   );
 
@@ -242,11 +265,15 @@ export const offerSkills = (files: readonly PromptFile[]): OfferedSkills => {
   const section = `${INTRO}${skills.map((skill) => skillLine(skill, length)).join('')}${omission(omitted)}`;
   const warning = [
     ...(omitted > 0
-      ? [`The model is told of ${skills.length} skills; ${omitted} more can only be used by their /name.`]
+      ? [
+          `The model is told of ${skills.length} skills; ${omitted} more can only be used by ` +
+            'their /name.',
+        ]
       : []),
     ...(shortened > 0
       ? [
-          `The descriptions of ${shortened} skills are cut to ${length} characters, since all skills together may have ${CHARACTERS_MAX}.`,
+          `The descriptions of ${shortened} skills are cut to ${length} characters, since ` +
+            `all skills together may have ${CHARACTERS_MAX}.`,
         ]
       : []),
   ].join(' ');
@@ -289,7 +316,12 @@ const fieldFault = ({ name, value }: Field, folder: string): string | null => {
 /** All faults of the skill in a folder; none for a valid one. Never rejects. */
 export const checkSkill = async (folder: string): Promise<readonly PromptFault[]> => {
   const file = path.join(folder, 'SKILL.md');
-  const fault = (line: number | null, text: string): PromptFault => ({ file, line, text, weight: 'skipped' });
+  const fault = (line: number | null, text: string): PromptFault => ({
+    file,
+    line,
+    text,
+    weight: 'skipped',
+  });
   const read = await readPromptText(file, { folder, owner: 'user', kind: 'skill', within: null });
   if (read.kind === 'unusable') return [fault(null, read.why)];
   const matter = await readFrontMatter(read.text);
@@ -299,7 +331,9 @@ export const checkSkill = async (folder: string): Promise<readonly PromptFault[]
   const missing = ['name', 'description'].filter((name) => !fields.has(name));
   return [
     ...missing.map((name) => fault(1, `the field ${name} is missing`)),
-    ...(isStrict ? [] : [fault(2, 'a value with a colon or # needs quotes; other agents refuse it')]),
+    ...(isStrict
+      ? []
+      : [fault(2, 'a value with a colon or # needs quotes; other agents refuse it')]),
     ...[...fields].flatMap(([name, value]) => {
       const text = fieldFault({ name, value }, path.basename(path.resolve(folder)));
       return text === null ? [] : [fault(lineOf(name), `${name}: ${text}`)];

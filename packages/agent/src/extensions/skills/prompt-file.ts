@@ -30,8 +30,8 @@ export type PromptFile = {
 };
 
 /**
- * `replaced`: a file of the user is not used, since the project has one of the same name. `skipped`: the file is not
- * used. `note`: it is used, but something is odd.
+ * `replaced`: a file of the user is not used, since the project has one of the same name.
+ * `skipped`: the file is not used. `note`: it is used, but something is odd.
  */
 export type PromptFault = {
   readonly file: string;
@@ -77,8 +77,9 @@ const folderNames = (
 ];
 
 /**
- * The existing folders with skills and commands. Of equal names the first one counts: the workspace, the folders above
- * it up to the repository's, the user's. A folder of another user is ignored, as for AGENTS.md.
+ * The existing folders with skills and commands. Of equal names the first one counts: the
+ * workspace, the folders above it up to the repository's, the user's. A folder of another user is
+ * ignored, as for AGENTS.md.
  */
 export const promptPlaces = (sources: PromptSources): readonly PromptPlace[] => {
   const { workspace, home, configFolder } = sources;
@@ -86,7 +87,10 @@ export const promptPlaces = (sources: PromptSources): readonly PromptPlace[] => 
   const top = folders.at(-1) ?? workspace;
   const ofUser = KINDS.flatMap((kind): PromptPlace[] => {
     const [, ...elsewhere] = folderNames(sources, kind, '');
-    const all = [path.join(configFolder, `${kind}s`), ...elsewhere.map((name) => path.join(home, name))];
+    const all = [
+      path.join(configFolder, `${kind}s`),
+      ...elsewhere.map((name) => path.join(home, name)),
+    ];
     return all.map((folder) => ({ folder, owner: 'user', kind, within: null }));
   }).filter(({ folder }) => existsSync(folder));
   const userFolders = ofUser.map(({ folder }) => realPath(folder)).filter((real) => real !== null);

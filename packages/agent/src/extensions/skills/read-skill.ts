@@ -16,11 +16,14 @@ const filesBeside = async (folder: string): Promise<readonly string[]> => {
   const files: string[] = [];
   const waiting = [{ below: '', depth: 1 }];
   for (const { below, depth } of waiting) {
-    const entries = await readdir(path.join(folder, below), { withFileTypes: true }).catch(() => []);
+    const entries = await readdir(path.join(folder, below), { withFileTypes: true }).catch(
+      () => [],
+    );
     for (const entry of entries.sort((one, other) => (one.name < other.name ? -1 : 1))) {
       const name = path.join(below, entry.name);
       if (files.length === LISTED_MAX) return files;
-      if (entry.isDirectory() && depth < LISTED_DEPTH) waiting.push({ below: name, depth: depth + 1 });
+      if (entry.isDirectory() && depth < LISTED_DEPTH)
+        waiting.push({ below: name, depth: depth + 1 });
       else if (!entry.isDirectory() && name !== 'SKILL.md') files.push(inOneLine(name));
     }
   }
@@ -42,7 +45,8 @@ export const readPromptBlock = async (
   const read = await readPromptText(file, place);
   if (read.kind === 'unusable') return read;
   const matter = await readFrontMatter(read.text);
-  if (matter.kind === 'faulty') return { kind: 'unusable', why: `line ${matter.line}: ${matter.why}` };
+  if (matter.kind === 'faulty')
+    return { kind: 'unusable', why: `line ${matter.line}: ${matter.why}` };
   // A file that has become something else is not shown.
   if (kind === 'skill' && matter.kind === 'none')
     return { kind: 'unusable', why: 'it does not begin with front matter' };
@@ -65,12 +69,14 @@ export const findSkill = (text: string): ActiveSkill | null => {
   const name = begin?.[1];
   if (begin === null || name === undefined) return null;
   const end = text.lastIndexOf('\n</skill>');
-  return end > begin.index ? { name, text: text.slice(begin.index, end).trimStart() + '\n</skill>' } : null;
+  return end > begin.index
+    ? { name, text: text.slice(begin.index, end).trimStart() + '\n</skill>' }
+    : null;
 };
 
 /**
- * Puts arguments into the text of a command: `$ARGUMENTS` is all of them, `$1` to `$9` are single ones. Nothing is run,
- * whatever the text says: a `!` before a command is only text.
+ * Puts arguments into the text of a command: `$ARGUMENTS` is all of them, `$1` to `$9` are single
+ * ones. Nothing is run, whatever the text says: a `!` before a command is only text.
  */
 
 /** Words of the arguments; quotes hold a word with blanks together. */
@@ -79,7 +85,10 @@ const splitWords = (args: string): readonly string[] =>
     ([, double, single, bare]) => double ?? single ?? bare ?? '',
   );
 
-/** One pass: an argument that looks like `$1` stays as it is. Text without a place for the arguments gets them below. */
+/**
+ * One pass: an argument that looks like `$1` stays as it is. Text without a place for the arguments
+ * gets them below.
+ */
 export const expandArguments = (body: string, args: string): string => {
   const words = splitWords(args);
   let isUsed = false;
@@ -94,7 +103,8 @@ export const expandArguments = (body: string, args: string): string => {
  * Divides a Markdown file into its front matter (YAML between two lines `---`) and its body.
  *
  * 1. All values are texts, lists or maps: `1.0` and `2026-01-31` stay what they are.
- * 2. `description: Use when: x` is no YAML, but common. Such a line is read as if its value stood in quotes.
+ * 2. `description: Use when: x` is no YAML, but common. Such a line is read as if its value stood
+ *    in quotes.
  * 3. A message never quotes the file: a link could lead to a secret.
  */
 
@@ -118,7 +128,10 @@ const FENCE = /^---[ \t]*$/;
 /** The YAML begins in the second line of the file. */
 const FIRST_LINE = 2;
 
-/** `key: value` at the start of a line, with a value that does not begin as something else than plain text. */
+/**
+ * `key: value` at the start of a line, with a value that does not begin as something else than
+ * plain text.
+ */
 const PLAIN_LINE = /^([A-Za-z][\w-]*):[ \t]+([^\s"'|>[{&*!%@`#].*)$/;
 
 const quoteValue = (line: string): string => {
@@ -159,7 +172,11 @@ export const readFrontMatter = async (text: string): Promise<FrontMatter> => {
   if (!FENCE.test(lines[0] ?? '')) return { kind: 'none', body: lines.join('\n') };
   const end = lines.findIndex((line, index) => index > 0 && FENCE.test(line));
   if (end < 0)
-    return { kind: 'faulty', line: 1, why: 'the front matter has no end: a second line --- is missing' };
+    return {
+      kind: 'faulty',
+      line: 1,
+      why: 'the front matter has no end: a second line --- is missing',
+    };
   const yaml = lines.slice(1, end);
   const length = yaml.reduce((sum, line) => sum + line.length + 1, 0);
   if (length > CHARACTERS_MAX)
@@ -216,7 +233,10 @@ export const readPromptText = async (file: string, place: PromptPlace): Promise<
     const loaded = await readRegular(real, FILE_BYTES_MAX, { follow: false });
     if (loaded.kind === 'file') return { kind: 'text', text: loaded.bytes.toString('utf8') };
     if (loaded.kind === 'unusable') return loaded;
-    return { kind: 'unusable', why: loaded.kind === 'folder' ? 'it is a folder' : 'there is no such file' };
+    return {
+      kind: 'unusable',
+      why: loaded.kind === 'folder' ? 'it is a folder' : 'there is no such file',
+    };
   } catch (error) {
     return { kind: 'unusable', why: pathErrorText(error) ?? systemFault(error, file) };
   }
@@ -230,7 +250,10 @@ const entryKind = async (entry: string): Promise<'file' | 'folder' | 'other'> =>
   return status.isDirectory() ? 'folder' : 'file';
 };
 
-/** Names of the entries, sorted. Pipes and devices count as files, which are then refused with words. */
+/**
+ * Names of the entries, sorted. Pipes and devices count as files, which are then refused with
+ * words.
+ */
 const readEntries = async (folder: string): Promise<Entries> => {
   const entries = await readdir(folder, { withFileTypes: true });
   const files: string[] = [];
@@ -244,11 +267,14 @@ const readEntries = async (folder: string): Promise<Entries> => {
   return { files: files.sort(), folders: folders.sort() };
 };
 
-type PromptFileSearch = { readonly files: readonly string[]; readonly faults: readonly PromptFault[] };
+type PromptFileSearch = {
+  readonly files: readonly string[];
+  readonly faults: readonly PromptFault[];
+};
 
 /**
- * All skills (`NAME/SKILL.md`; nothing below a skill) or commands (`*.md`) below the folder of the place, the nearest
- * first. Never rejects.
+ * All skills (`NAME/SKILL.md`; nothing below a skill) or commands (`*.md`) below the folder of the
+ * place, the nearest first. Never rejects.
  */
 export const findPromptFiles = async (place: PromptPlace): Promise<PromptFileSearch> => {
   const files: string[] = [];
@@ -275,10 +301,13 @@ export const findPromptFiles = async (place: PromptPlace): Promise<PromptFileSea
       if (isSkill) files.push(path.join(folder, 'SKILL.md'));
       if (place.kind === 'command')
         files.push(
-          ...entries.files.filter((name) => name.endsWith('.md')).map((name) => path.join(folder, name)),
+          ...entries.files
+            .filter((name) => name.endsWith('.md'))
+            .map((name) => path.join(folder, name)),
         );
       if (isSkill || depth === DEPTH_MAX) continue;
-      for (const name of entries.folders) waiting.push({ folder: path.join(folder, name), depth: depth + 1 });
+      for (const name of entries.folders)
+        waiting.push({ folder: path.join(folder, name), depth: depth + 1 });
     } catch (error) {
       skip(folder, `it can't be read: ${systemFault(error, folder)}`);
     }

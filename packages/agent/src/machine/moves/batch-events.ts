@@ -22,7 +22,14 @@ import { countToolUsage } from './budget.js';
 import { showHooks } from './hooks.js';
 import { appendResults, appendTexts } from './request.js';
 import { admit, decideCall, startReadyCalls } from './start-calls.js';
-import { cancelledText, getStopCause, isStopping, isStoppingAtLimit, isTurnLimit, stopNote } from './stop.js';
+import {
+  cancelledText,
+  getStopCause,
+  isStopping,
+  isStoppingAtLimit,
+  isTurnLimit,
+  stopNote,
+} from './stop.js';
 import { schedule, timerFrom } from './timers.js';
 import {
   type CallReference,
@@ -62,7 +69,14 @@ export const markRunning = (state: ToolBatch, event: On<'ToolStarted'>): Same =>
   const { judged, requestedAt, allowed, graceTimerId } = call;
   const startedAt = event.at;
   return go(
-    replaceCalls(state, { judged, requestedAt, status: 'running', allowed, startedAt, graceTimerId }),
+    replaceCalls(state, {
+      judged,
+      requestedAt,
+      status: 'running',
+      allowed,
+      startedAt,
+      graceTimerId,
+    }),
   );
 };
 export const ignoreStart = (state: ToolBatch): Same => ignore(state, 'no such call is starting');
@@ -88,16 +102,26 @@ export const recordOutcome = (state: ToolBatch, event: On<'ToolCompleted'>): Sam
     ...(ran === undefined ? {} : { ran }),
   });
   const shown = displayResult(state.batchId, ended, outcome);
-  const booked = changeBatch(replaceCalls(state, ended), { session: countToolUsage(state.session, event) });
+  const booked = changeBatch(replaceCalls(state, ended), {
+    session: countToolUsage(state.session, event),
+  });
   const pumped = startReadyCalls(booked, event.at);
-  return go(pumped.state, ...cancelTimer(call.graceTimerId), shown, ...showHooks(hooks), ...pumped.actions);
+  return go(
+    pumped.state,
+    ...cancelTimer(call.graceTimerId),
+    shown,
+    ...showHooks(hooks),
+    ...pumped.actions,
+  );
 };
 
 /** Counts the usage of a call that was abandoned. */
 export const countLate = (state: ToolBatch, event: On<'ToolCompleted'>): Same => {
   const ignored = ignoreOutcome(state, event);
   const session = countToolUsage(state.session, event);
-  return session === state.session ? ignored : { ...ignored, state: changeBatch(state, { session }) };
+  return session === state.session
+    ? ignored
+    : { ...ignored, state: changeBatch(state, { session }) };
 };
 
 const ignoreOutcome = (state: ToolBatch, event: CallReference): Same => {
@@ -113,9 +137,13 @@ const ignoreOutcome = (state: ToolBatch, event: CallReference): Same => {
 
 export const isPreviewing = (state: ToolBatch, event: On<'CallPreviewed'>): boolean =>
   findCall(state, event)?.status === 'previewing';
-export const ignorePreview = (state: ToolBatch): Same => ignore(state, 'no such call is being previewed');
+export const ignorePreview = (state: ToolBatch): Same =>
+  ignore(state, 'no such call is being previewed');
 
-/** A call that can't be done ends without a question. Any other call is decided again, with its diff. */
+/**
+ * A call that can't be done ends without a question. Any other call is decided again, with its
+ * diff.
+ */
 export const takePreview = (state: ToolBatch, event: On<'CallPreviewed'>): Same => {
   const call = findCall(state, event);
   if (call?.status !== 'previewing') return ignorePreview(state);
@@ -131,7 +159,10 @@ export const takePreview = (state: ToolBatch, event: On<'CallPreviewed'>): Same 
   const place = { session: state.session, batchId: state.batchId, before };
   const diff = preview.kind === 'change' ? preview.diff : null;
   const { call: next, asks, stops } = admit(place, judged, requestedAt, event.at, undefined, diff);
-  const admitted = replaceCalls(stops ? changeBatch(state, { phase: { mode: 'stopping' } }) : state, next);
+  const admitted = replaceCalls(
+    stops ? changeBatch(state, { phase: { mode: 'stopping' } }) : state,
+    next,
+  );
   const shown = isEnded(next) ? [displayResult(state.batchId, next)] : [];
   const pumped = startReadyCalls(admitted, event.at);
   return go(pumped.state, ...shown, ...asks, ...pumped.actions);
@@ -141,7 +172,8 @@ export const takePreview = (state: ToolBatch, event: On<'CallPreviewed'>): Same 
 
 export const isAwaiting = (state: ToolBatch, event: CallReference): boolean =>
   findCall(state, event)?.status === 'awaitingApproval';
-export const ignoreAnswer = (state: ToolBatch): Same => ignore(state, 'no such call awaits approval');
+export const ignoreAnswer = (state: ToolBatch): Same =>
+  ignore(state, 'no such call awaits approval');
 
 /**
  * Takes the user's answer. Its scope becomes a grant, which may allow other waiting calls
@@ -161,7 +193,8 @@ export const takeAnswer = (state: ToolBatch, event: On<'ApprovalAnswered'>): Sam
   const grant = createGrant(call.judged, event.scope, settings.workspace, grantable);
   const grants = grant === null ? state.session.grants : [...state.session.grants, grant];
   const session = changeSession(state.session, { grants });
-  // Only the new grant can cover another call: to decide all of a large batch again by all grants takes quadratic time.
+  // Only the new grant can cover another call: to decide all of a large batch again by all grants
+  // takes quadratic time.
   const covered = (grant === null ? [] : state.calls).filter(
     (other) =>
       other !== call &&
@@ -177,7 +210,11 @@ export const takeAnswer = (state: ToolBatch, event: On<'ApprovalAnswered'>): Sam
     allowed: 'byUser',
   });
   const withdrawn = covered.map(
-    ({ judged }): Action => ({ type: 'WithdrawApproval', batchId: state.batchId, callId: judged.callId }),
+    ({ judged }): Action => ({
+      type: 'WithdrawApproval',
+      batchId: state.batchId,
+      callId: judged.callId,
+    }),
   );
   const pumped = startReadyCalls(
     replaceCalls(changeBatch(state, { session }), allow(call), ...covered.map(allow)),
@@ -201,7 +238,8 @@ export const cancelsRunning = (state: ToolBatch, event: CallReference): boolean 
   const call = findCall(state, event);
   return running(state) && call !== undefined && isRunning(call);
 };
-export const ignoreCancel = (state: ToolBatch): Same => ignore(state, 'no such call is waiting or running');
+export const ignoreCancel = (state: ToolBatch): Same =>
+  ignore(state, 'no such call is waiting or running');
 
 export const cancelWaitingCall = (state: ToolBatch, event: On<'CancelTool'>): Same => {
   const call = findCall(state, event);
@@ -230,10 +268,15 @@ const callInGrace = (state: ToolBatch, timerId: string): Call | undefined =>
 
 const forceCall = (state: ToolBatch, call: Call | undefined, event: Event): Same => {
   if (call === undefined) return ignoreCancel(state);
-  const timer = isRunning(call) && event.type !== 'TimerFired' ? cancelTimer(call.graceTimerId) : [];
+  const timer =
+    isRunning(call) && event.type !== 'TimerFired' ? cancelTimer(call.graceTimerId) : [];
   const ended = endRunning(call, event.at, { status: 'cancelled', text: unknownText('user') });
   const pumped = startReadyCalls(replaceCalls(state, ended), event.at);
-  const actions = [...timer, ...cancelCalls(state, [call], true), displayResult(state.batchId, ended)];
+  const actions = [
+    ...timer,
+    ...cancelCalls(state, [call], true),
+    displayResult(state.batchId, ended),
+  ];
   return go(pumped.state, ...actions, ...pumped.actions);
 };
 export const forceCancelledCall = (state: ToolBatch, event: On<'CancelTool'>): Same =>
@@ -262,7 +305,11 @@ export const stopBatch = (state: ToolBatch, event: Event): Same => {
   const shown = ended.map((call) => displayResult(state.batchId, call));
   // The grace period of the batch replaces those of single calls (docs/rules.md#cancel-one-call).
   const grace = open.flatMap((call) => cancelTimer(call.graceTimerId));
-  const rest = replaceCalls(state, ...ended, ...open.map((call): Call => ({ ...call, graceTimerId: null })));
+  const rest = replaceCalls(
+    state,
+    ...ended,
+    ...open.map((call): Call => ({ ...call, graceTimerId: null })),
+  );
   if (open.length === 0) {
     return go(
       { ...rest, phase: { mode: 'cancelling', graceTimerId: null, cause } },
@@ -305,9 +352,14 @@ export const forceBatch = (state: ToolBatch, event: Event): Same => {
 
 /** Settles a batch: one user message with one result per call, in call order. */
 
-/** Calls start in order, so the last open call is near the end: a search from there takes no time in a large batch. */
-const allEnded = ({ calls }: ToolBatch): boolean => calls.findLast((call) => !isEnded(call)) === undefined;
-export const stoppedAtLimit = (state: ToolBatch): boolean => allEnded(state) && isStoppingAtLimit(state);
+/**
+ * Calls start in order, so the last open call is near the end: a search from there takes no time in
+ * a large batch.
+ */
+const allEnded = ({ calls }: ToolBatch): boolean =>
+  calls.findLast((call) => !isEnded(call)) === undefined;
+export const stoppedAtLimit = (state: ToolBatch): boolean =>
+  allEnded(state) && isStoppingAtLimit(state);
 export const stoppedTurn = (state: ToolBatch): boolean => allEnded(state) && isStopping(state);
 export const stoppedForApproval = (state: ToolBatch): boolean =>
   allEnded(state) && state.phase.mode === 'stopping';
@@ -318,7 +370,11 @@ const settled = (session: SessionData, calls: ToolBatch['calls']): SessionData =
   return appendResults(countStreaks(session, ended), ended.map(resultOfCall));
 };
 
-export const settleStopped = (state: ToolBatch, _event: Event, cause: CancelCause): SessionUpdate => ({
+export const settleStopped = (
+  state: ToolBatch,
+  _event: Event,
+  cause: CancelCause,
+): SessionUpdate => ({
   session: appendTexts(settled(state.session, state.calls), 'note', [stopNote(cause)]),
   actions: [],
 });
@@ -332,8 +388,9 @@ export const settleUnapproved = (state: ToolBatch): MoveTo<'Cancelled'> =>
   });
 
 /**
- * Whether hooks must look at the effects of a call: a mutating call that ran, however it ended, since a failed command
- * may have written files. With `mutatingOk`, as in the seeds, only if it ended ok.
+ * Whether hooks must look at the effects of a call: a mutating call that ran, however it ended,
+ * since a failed command may have written files. With `mutatingOk`, as in the seeds, only if it
+ * ended ok.
  */
 export const mayHaveChanged = (call: EndedCall, hooks: Settings['hooks']): boolean =>
   call.judged.traits.mutating && (hooks === 'mutatingOk' ? call.status === 'ok' : call.ran);
@@ -350,10 +407,15 @@ export const settle = (state: ToolBatch): MoveTo<'PostToolsHook'> =>
     tree: 'unknown',
   });
 
-/** Exit of ExecutingTools: cancels all grace timers. A timer that fired is no longer in the state. */
+/**
+ * Exit of ExecutingTools: cancels all grace timers. A timer that fired is no longer in the state.
+ */
 export const cancelGraceTimers = (state: ToolBatch): readonly Action[] => {
   const ofBatch = state.phase.mode === 'cancelling' ? cancelTimer(state.phase.graceTimerId) : [];
-  return [...state.calls.filter(isRunning).flatMap((call) => cancelTimer(call.graceTimerId)), ...ofBatch];
+  return [
+    ...state.calls.filter(isRunning).flatMap((call) => cancelTimer(call.graceTimerId)),
+    ...ofBatch,
+  ];
 };
 
 /** How the calls of a batch end that are still open, for faults and for shutdown. */
@@ -378,7 +440,10 @@ const settleUnfinished = (
   const shown = calls
     .filter((call, index) => call !== state.calls[index])
     .map((call) => displayResult(state.batchId, call, findOutcome(state, outcomes, call)));
-  return { session: settled(state.session, calls), actions: [...withdrawn, ...cancelled, ...shown] };
+  return {
+    session: settled(state.session, calls),
+    actions: [...withdrawn, ...cancelled, ...shown],
+  };
 };
 
 export const isOtherBatch = (state: ToolBatch, event: On<'ToolsFailed'>): boolean =>
@@ -390,7 +455,8 @@ export const isOtherBatch = (state: ToolBatch, event: On<'ToolsFailed'>): boolea
  */
 export const failBatch = (state: ToolBatch, event: On<'ToolsFailed'>): MoveTo<'Failed'> => {
   const { session, actions } = settleUnfinished(state, event.at, {
-    running: (call) => endRunning(call, event.at, { status: 'failed', text: `failed: ${event.message}` }),
+    running: (call) =>
+      endRunning(call, event.at, { status: 'failed', text: `failed: ${event.message}` }),
     waiting: `not run: ${event.message}`,
   });
   return go({ name: 'Failed', session, error: 'tools', message: event.message }, ...actions);
@@ -412,7 +478,10 @@ const endAtShutdown = (
   if (call.status === 'starting' || outcome?.ran === 'no')
     return neverRan(call.judged, call.requestedAt, at, 'cancelled', closedText);
   if (outcome === undefined || outcome.status === 'cancelled')
-    return endRunning(call, at, { status: 'interrupted', text: interruptedText(outcome?.text ?? '') });
+    return endRunning(call, at, {
+      status: 'interrupted',
+      text: interruptedText(outcome?.text ?? ''),
+    });
   const { status, images } = outcome;
   return endRunning(call, at, {
     status,

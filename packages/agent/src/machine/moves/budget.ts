@@ -75,7 +75,10 @@ const reached = <D extends Dimension>(session: SessionData, among: readonly D[])
     isReached(getLimit(session.settings.limits, dimension), getSpent(session, dimension, 0)),
   ) ?? null;
 
-/** The first session limit that is reached (dollars, tokens), or null. A new turn does not reset these. */
+/**
+ * The first session limit that is reached (dollars, tokens), or null. A new turn does not reset
+ * these.
+ */
 export const sessionLimit = (session: SessionData): 'usd' | 'tokens' | null =>
   reached(session, ['usd', 'tokens']);
 
@@ -83,11 +86,14 @@ export const hasSessionLimit = ({ settings: { limits } }: SessionData): boolean 
   limits.usd !== 'unlimited' || limits.tokens !== 'unlimited';
 
 /**
- * Whether a session limit is reached: the guard before every model call (docs/rules.md#limit-before-request).
+ * Whether a session limit is reached: the guard before every model call
+ * (docs/rules.md#limit-before-request).
  */
 export const sessionIsSpent = ({ session }: State): boolean => sessionLimit(session) !== null;
 
-export const stopBeforeCall = ({ session }: In<'CallingLlm'> | In<'Compacting'>): MoveTo<'BudgetExceeded'> =>
+export const stopBeforeCall = ({
+  session,
+}: In<'CallingLlm'> | In<'Compacting'>): MoveTo<'BudgetExceeded'> =>
   go({ name: 'BudgetExceeded', session, dimension: sessionLimit(session) ?? 'usd' });
 
 /** What is left of the session's limits. */
@@ -168,7 +174,9 @@ export const mayFinish = (state: In<'CheckingBudget'>): boolean => {
   const { settings, turn } = state.session;
   const dimension = reached(state.session, counted);
   return (
-    settings.atLimit === 'finish' && turn.finishing === 'no' && finishable.some((one) => one === dimension)
+    settings.atLimit === 'finish' &&
+    turn.finishing === 'no' &&
+    finishable.some((one) => one === dimension)
   );
 };
 
@@ -207,15 +215,25 @@ export const warnOfBudget = (
     return getSpent(session, dimension, event.at) >= limit * budgetWarnRatio;
   });
   const warnings = near.map((dimension): Action => {
-    return { type: 'DisplayWarning', kind: 'budget', text: spentText(session, dimension, event.at) };
+    return {
+      type: 'DisplayWarning',
+      kind: 'budget',
+      text: spentText(session, dimension, event.at),
+    };
   });
   // A limit that was raised meanwhile lets tools run again.
-  const warned = changeTurn(session, { finishing: 'no', warned: [...session.turn.warned, ...near] });
+  const warned = changeTurn(session, {
+    finishing: 'no',
+    warned: [...session.turn.warned, ...near],
+  });
   return go({ name: 'GatheringAdditionalMessages', session: warned }, ...warnings);
 };
 
 /** BudgetExceeded -> WaitingForUserInput; the queue stays held (docs/rules.md#queue-after-stop). */
-export const stopForBudget = (state: In<'BudgetExceeded'>, event: Event): MoveTo<'WaitingForUserInput'> => {
+export const stopForBudget = (
+  state: In<'BudgetExceeded'>,
+  event: Event,
+): MoveTo<'WaitingForUserInput'> => {
   const { dimension } = state;
   const text = `stopped: ${spentText(state.session, dimension, event.at)}`;
   const { session, actions } = rearm(state.session, dimension);
@@ -238,8 +256,14 @@ export const raiseLimit = <S extends State>(state: S, event: On<'ApproveBudget'>
   const raised = setLimit(state.session, event.dimension, limit);
   const { session, actions } = resetClock(state, state.session, raised, event.at);
   const text =
-    limit === 'unlimited' ? 'the limit is lifted' : `the limit is now ${amount(event.dimension, limit)}`;
-  return go(withSession(state, session), ...actions, { type: 'DisplayNotice', kind: 'budget', text });
+    limit === 'unlimited'
+      ? 'the limit is lifted'
+      : `the limit is now ${amount(event.dimension, limit)}`;
+  return go(withSession(state, session), ...actions, {
+    type: 'DisplayNotice',
+    kind: 'budget',
+    text,
+  });
 };
 
 /**
@@ -264,7 +288,9 @@ export const countUsage = (session: SessionData, id: string, usage: Usage | null
   return changeSession(session, { unaccounted, usage: addUsage(session.usage, usage) });
 };
 
-/** Counts the final report of an id. Without usage the id is closed, since nothing can come late. */
+/**
+ * Counts the final report of an id. Without usage the id is closed, since nothing can come late.
+ */
 const close = (session: SessionData, id: string, usage: Usage | null): SessionData => {
   if (usage !== null) return countUsage(session, id, usage);
   if (!session.unaccounted.includes(id)) return session;
@@ -272,8 +298,10 @@ const close = (session: SessionData, id: string, usage: Usage | null): SessionDa
 };
 
 /** Counts a completed hook phase. A failed phase leaves its id open. */
-export const countHookUsage = (session: SessionData, { hookId, usage }: On<'HookCompleted'>): SessionData =>
-  close(session, hookId, usage);
+export const countHookUsage = (
+  session: SessionData,
+  { hookId, usage }: On<'HookCompleted'>,
+): SessionData => close(session, hookId, usage);
 
 /** The usage id of a spending call, open from its start to its outcome. */
 export const spendingId = (batchId: string, callId: string): string => `${batchId}/${callId}`;
@@ -309,7 +337,9 @@ const book = (session: SessionData, event: Event): SessionData => {
 export const countStale = <S extends State>(state: S, event: Event): Stay<S> => {
   const session = book(state.session, event);
   const why = `stale: ${event.type} answers nothing that is open`;
-  return session === state.session ? ignore(state, why) : { ...go(withSession(state, session)), late: why };
+  return session === state.session
+    ? ignore(state, why)
+    : { ...go(withSession(state, session)), late: why };
 };
 
 /** UsageReported: usage that came late, or a report that could not be counted. */

@@ -1,8 +1,16 @@
-/** Compaction in three modes: idle (before a turn or on request), mid (between rounds), overflow (request too large). */
+/**
+ * Compaction in three modes: idle (before a turn or on request), mid (between rounds), overflow
+ * (request too large).
+ */
 
 import { verdictsIn } from '../../policy/judged-call.js';
 import type { Action } from '../action.js';
-import { compactableLength, estimateTokens, messagesOf, replaceBySummary } from '../conversation.js';
+import {
+  compactableLength,
+  estimateTokens,
+  messagesOf,
+  replaceBySummary,
+} from '../conversation.js';
 import type { Event, On } from '../event.js';
 import { changeSession, go, type In, type MoveTo, nextId, type SessionData } from '../state.js';
 import { countUsage } from './budget.js';
@@ -24,7 +32,10 @@ export const mayCompact = (session: SessionData): boolean =>
 export const needsCompaction = (session: SessionData, ratio: number): boolean =>
   session.contextTokens > ratio * session.settings.windowTokens && mayCompact(session);
 
-/** A compaction of the current conversation. `startCompaction` starts it when the state comes to rest. */
+/**
+ * A compaction of the current conversation. `startCompaction` starts it when the state comes to
+ * rest.
+ */
 export const compact = (session: SessionData, mode: Mode, instructions?: string): Compacting => ({
   name: 'Compacting',
   session,
@@ -52,7 +63,8 @@ export const startCompaction = (state: Compacting): MoveTo<'Compacting'> => {
 export const compactNow = (
   state: In<'WaitingForUserInput'>,
   event: On<'CompactRequested'>,
-): MoveTo<'Compacting'> => go(compact(state.session, { kind: 'idle', resume: 'rest' }, event.instructions));
+): MoveTo<'Compacting'> =>
+  go(compact(state.session, { kind: 'idle', resume: 'rest' }, event.instructions));
 
 export const isStaleCompaction = (
   state: Compacting,
@@ -89,8 +101,8 @@ const done = (state: Compacting, event: On<'CompactionCompleted'>): readonly Act
 ];
 
 /**
- * Idle compaction completed: back to waiting; inputs queued meanwhile are sent (docs/rules.md#summary-keeps-unanswered,
- * docs/rules.md#compact-on-request).
+ * Idle compaction completed: back to waiting; inputs queued meanwhile are sent
+ * (docs/rules.md#summary-keeps-unanswered, docs/rules.md#compact-on-request).
  */
 export const returnCompacted = (
   state: Compacting,
@@ -106,8 +118,14 @@ export const returnCompacted = (
   );
 };
 
-/** Mid or overflow compaction completed: sends the waiting call (docs/rules.md#request-after-compaction). */
-export const sendCompacted = (state: Compacting, event: On<'CompactionCompleted'>): MoveTo<'CallingLlm'> => {
+/**
+ * Mid or overflow compaction completed: sends the waiting call
+ * (docs/rules.md#request-after-compaction).
+ */
+export const sendCompacted = (
+  state: Compacting,
+  event: On<'CompactionCompleted'>,
+): MoveTo<'CallingLlm'> => {
   const { purpose, attempt } =
     state.mode.kind === 'overflow' ? state.mode : ({ purpose: 'toolResults', attempt: 1 } as const);
   return go(callModel(summarised(state, event), purpose, attempt), ...done(state, event));
@@ -122,24 +140,41 @@ const failed = (event: On<'CompactionFailed'>): readonly Action[] => [
   },
 ];
 
-/** Idle compaction failed with input waiting: the turn begins anyway (docs/rules.md#compaction-failed). */
+/**
+ * Idle compaction failed with input waiting: the turn begins anyway
+ * (docs/rules.md#compaction-failed).
+ */
 export const goOnUncompacted = (
   state: Compacting,
   event: On<'CompactionFailed'>,
 ): MoveTo<'WaitingForUserInput'> => {
   const session = countUsage(state.session, event.compactionId, event.usage);
   const next = state.mode.kind === 'idle' ? state.mode.resume : 'rest';
-  const reason = { kind: 'error', error: 'compaction', origin: 'llm', message: event.message } as const;
+  const reason = {
+    kind: 'error',
+    error: 'compaction',
+    origin: 'llm',
+    message: event.message,
+  } as const;
   return go({ name: 'WaitingForUserInput', session, reason, next }, ...failed(event));
 };
 
-/** Mid compaction failed, and the window still fits: sends the results (docs/rules.md#compaction-failed). */
-export const sendUncompacted = (state: Compacting, event: On<'CompactionFailed'>): MoveTo<'CallingLlm'> => {
+/**
+ * Mid compaction failed, and the window still fits: sends the results
+ * (docs/rules.md#compaction-failed).
+ */
+export const sendUncompacted = (
+  state: Compacting,
+  event: On<'CompactionFailed'>,
+): MoveTo<'CallingLlm'> => {
   const session = countUsage(state.session, event.compactionId, event.usage);
   return go(callModel(session, 'toolResults', 1), ...failed(event));
 };
 
-export const failCompaction = (state: Compacting, event: On<'CompactionFailed'>): MoveTo<'Failed'> => {
+export const failCompaction = (
+  state: Compacting,
+  event: On<'CompactionFailed'>,
+): MoveTo<'Failed'> => {
   const session = countUsage(state.session, event.compactionId, event.usage);
   const message = `the conversation could not be summarised: ${event.message}`;
   return go({ name: 'Failed', session, error: 'compaction', message }, ...failed(event));
@@ -147,7 +182,9 @@ export const failCompaction = (state: Compacting, event: On<'CompactionFailed'>)
 
 // ---- GatheringAdditionalMessages ----
 
-/** Entry: appends steering messages to the results, in order (docs/rules.md#steering-joins-results). */
+/**
+ * Entry: appends steering messages to the results, in order (docs/rules.md#steering-joins-results).
+ */
 export const gatherSteers = (
   state: In<'GatheringAdditionalMessages'>,
   _event: Event,

@@ -1,4 +1,7 @@
-/** Hooks: the phases after a batch of tools, and what hooks of the user say. A failed phase does not stop the turn. */
+/**
+ * Hooks: the phases after a batch of tools, and what hooks of the user say. A failed phase does not
+ * stop the turn.
+ */
 
 import {
   type HookVerdict,
@@ -66,7 +69,10 @@ const runAction = ({ hookId, phase, mutated }: Hook): RunHook => ({
   callIds: mutated,
 });
 
-/** Starts the phase again under the same id: it looks first whether it had the effects that it had prepared. */
+/**
+ * Starts the phase again under the same id: it looks first whether it had the effects that it had
+ * prepared.
+ */
 export const hookAgain = (state: Hook): Action => ({
   ...runAction(state),
   interrupted: state.prepared ?? [],
@@ -75,8 +81,12 @@ export const hookAgain = (state: Hook): Action => ({
 export const isStaleHook = (state: Hook, event: Completed | Prepared | On<'HookFailed'>): boolean =>
   event.hookId !== state.hookId;
 
-export const ignorePrepared = (state: Hook): Stay<Hook> => ignore(state, 'stale: it belongs to an old hook');
-/** Keeps the effect, so that a resumed phase can look whether it was had (docs/rules.md#hook-effects). */
+export const ignorePrepared = (state: Hook): Stay<Hook> =>
+  ignore(state, 'stale: it belongs to an old hook');
+/**
+ * Keeps the effect, so that a resumed phase can look whether it was had
+ * (docs/rules.md#hook-effects).
+ */
 export const recordPrepared = (state: Hook, { effect }: Prepared): Stay<Hook> =>
   go({ ...state, prepared: [...(state.prepared ?? []), effect] });
 
@@ -99,13 +109,18 @@ export const formatterIsDue = (state: Hook, event: Completed): boolean => {
 export const commitIsDue = (state: Hook, event: Completed): boolean =>
   state.phase !== 'AutoCommitting' && state.session.settings.autoCommit === 'on' && event.dirty;
 
-const createNotice = (kind: 'commits' | 'formatted', lines: readonly string[]): readonly Action[] =>
+const createNotice = (
+  kind: 'commits' | 'formatted',
+  lines: readonly string[],
+): readonly Action[] =>
   lines.length === 0 ? [] : [{ type: 'DisplayNotice', kind, text: lines.join('\n') }];
 
 /** Notices about a completed phase: commits, rewritten files, its warning. */
 const shown = ({ phase, session }: Hook, event: Completed): readonly Action[] => {
   const whose = phase === 'AutoCommitting' ? 'committed' : 'new commit';
-  const commits = event.commits.map(({ hash, subject }) => `${whose} ${hash.slice(0, 8)} ${subject}`);
+  const commits = event.commits.map(
+    ({ hash, subject }) => `${whose} ${hash.slice(0, 8)} ${subject}`,
+  );
   const folder = `${session.settings.workspace}/`;
   const rewritten = phase === 'RunningAutoformatters' ? event.changedFiles : [];
   const formatted = rewritten.map(
@@ -170,7 +185,10 @@ export const goOnWithoutHook = (state: Hook, event: On<'HookFailed'>): MoveTo<'C
 
 type Ran = On<'UserHooksRan'>;
 
-/** Texts for the model. Nobody can deny the start of a session, so its objections are for the user alone. */
+/**
+ * Texts for the model. Nobody can deny the start of a session, so its objections are for the user
+ * alone.
+ */
 const modelTexts = ({ moment, verdicts }: Ran): readonly string[] => {
   switch (moment) {
     case 'after-batch':
@@ -186,7 +204,9 @@ const modelTexts = ({ moment, verdicts }: Ran): readonly string[] => {
   }
 };
 
-/** Whether the model reads the text already: in the next request, or with what is waiting for it. */
+/**
+ * Whether the model reads the text already: in the next request, or with what is waiting for it.
+ */
 const stands = ({ notes, conversation }: SessionData, text: string): boolean =>
   notes.includes(text) ||
   openParts(conversation).some(
@@ -194,8 +214,8 @@ const stands = ({ notes, conversation }: SessionData, text: string): boolean =>
   );
 
 /**
- * Texts for the request that waits for the hooks, or else for the next one. The event can come twice; the model reads the
- * same text once.
+ * Texts for the request that waits for the hooks, or else for the next one. The event can come
+ * twice; the model reads the same text once.
  */
 const addTexts = (state: State, event: Ran): SessionData => {
   const { session } = state;
@@ -211,7 +231,8 @@ const addTexts = (state: State, event: Ran): SessionData => {
 export const hearHooks = <S extends State>(state: S, event: Ran): Stay<S> => {
   const session = addTexts(state, event);
   const shown = showObjections(event.verdicts);
-  if (session === state.session && shown.length === 0) return ignore(state, 'the hooks had nothing to say');
+  if (session === state.session && shown.length === 0)
+    return ignore(state, 'the hooks had nothing to say');
   return go(session === state.session ? state : withSession(state, session), ...shown);
 };
 
@@ -237,6 +258,10 @@ export const showObjections = (verdicts: HookVerdicts): readonly Action[] =>
     if (decision === 'allow' || fault !== undefined) return showVerdict(verdict);
     return [
       ...showVerdict(verdict),
-      { type: 'DisplayWarning', kind: 'hook', text: `hook ${hook}: ${verdictReason(verdict)}` } as const,
+      {
+        type: 'DisplayWarning',
+        kind: 'hook',
+        text: `hook ${hook}: ${verdictReason(verdict)}`,
+      } as const,
     ];
   });

@@ -30,7 +30,10 @@ type Processing = In<'ProcessingLlmResponse'>;
 export const isStaleReply = (state: Calling, event: { readonly requestId: string }): boolean =>
   event.requestId !== state.requestId;
 
-/** Text of the stream is shown at once and kept until the reply is complete (docs/rules.md#streamed-text). */
+/**
+ * Text of the stream is shown at once and kept until the reply is complete
+ * (docs/rules.md#streamed-text).
+ */
 export const showDelta = (state: Calling, event: On<'TextDelta'>): MoveTo<'CallingLlm'> =>
   go(changeCalling(state, { partial: state.partial + event.text }), {
     type: 'DisplayText',
@@ -38,7 +41,8 @@ export const showDelta = (state: Calling, event: On<'TextDelta'>): MoveTo<'Calli
   });
 
 /**
- * Watchers display reasoning and partial calls; the machine keeps nothing of them (docs/rules.md#display-only).
+ * Watchers display reasoning and partial calls; the machine keeps nothing of them
+ * (docs/rules.md#display-only).
  */
 export const showOnly = (state: Calling): MoveTo<'CallingLlm'> => go(state);
 export const ignoreOldReply = (state: Calling): MoveTo<'CallingLlm'> =>
@@ -53,16 +57,23 @@ const isEmpty = (event: Pick<Completed, 'message' | 'calls'>): boolean =>
 const callIdsRepeat = (reply: Pick<PendingReply, 'calls'>): boolean =>
   new Set(reply.calls.map((call) => call.callId)).size !== reply.calls.length;
 
-/** A reply that can't be understood, or whose calls are not exactly the judged ones, in the same order. */
+/**
+ * A reply that can't be understood, or whose calls are not exactly the judged ones, in the same
+ * order.
+ */
 const isMalformed = (reply: Pick<PendingReply, 'calls' | 'message'>): boolean => {
   const { message, calls } = reply;
   if (message === null || callIdsRepeat(reply)) return true;
   const parts = message.parts.filter((part) => part.type === 'call');
-  return parts.length !== calls.length || parts.some(({ callId }, index) => callId !== calls[index]?.callId);
+  return (
+    parts.length !== calls.length ||
+    parts.some(({ callId }, index) => callId !== calls[index]?.callId)
+  );
 };
 
 /** Whether a cancelled reply has no calls that need results. */
-const answersNothing = (event: Completed): boolean => event.calls.length === 0 || isMalformed(event);
+const answersNothing = (event: Completed): boolean =>
+  event.calls.length === 0 || isMalformed(event);
 /** A cancelled reply without calls that need results, cancelled by a limit. */
 export const drainedInVain = (state: Calling, event: Completed): boolean =>
   isStopping(state) && answersNothing(event);
@@ -76,10 +87,14 @@ export const emptyMayRetry = (state: Calling, event: Completed): boolean =>
   event.stopReason !== 'contentFilter' &&
   state.session.emptyReplies < state.session.settings.emptyRetries;
 
-/** Counts the usage of a completed reply, and takes the model's count as the size of the conversation. */
+/**
+ * Counts the usage of a completed reply, and takes the model's count as the size of the
+ * conversation.
+ */
 const book = (state: Calling, event: Completed): SessionData => {
   const { usage } = event;
-  const counted = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.outputTokens;
+  const counted =
+    usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.outputTokens;
   const session = countUsage(state.session, event.requestId, usage);
   return changeSession(session, {
     contextTokens: counted > 0 ? counted : session.contextTokens,
@@ -99,7 +114,11 @@ const pendingReply = (state: Calling, event: Completed): PendingReply => ({
 });
 
 export const readReply = (state: Calling, event: Completed): MoveTo<'ProcessingLlmResponse'> =>
-  go({ name: 'ProcessingLlmResponse', session: book(state, event), reply: pendingReply(state, event) });
+  go({
+    name: 'ProcessingLlmResponse',
+    session: book(state, event),
+    reply: pendingReply(state, event),
+  });
 
 /** Shows text that was not streamed, and retracts streamed text that the reply does not have. */
 const showRest = (reply: PendingReply): readonly Action[] => {
@@ -156,7 +175,9 @@ export const hasCalls = (state: Processing): boolean =>
 export const refusedWithCalls = (state: Processing): boolean => state.reply.calls.length > 0;
 export const saidNothing = (state: Processing): boolean => isEmpty(state.reply);
 
-/** Stores a reply that asks for tools, whether or not its calls run (docs/rules.md#calls-decide). */
+/**
+ * Stores a reply that asks for tools, whether or not its calls run (docs/rules.md#calls-decide).
+ */
 export const storeCalls = (state: Processing): MoveTo<'ToolUseRequested'> => {
   const { reply, session } = state;
   const truncations = reply.stopReason === 'maxTokens' ? session.turn.truncations + 1 : 0;
@@ -168,12 +189,15 @@ export const storeCalls = (state: Processing): MoveTo<'ToolUseRequested'> => {
 
 const replyWarning = (reply: PendingReply): readonly Action[] => {
   const empty = isEmpty(reply);
-  if (stoppedShort(reply)) return [{ type: 'DisplayWarning', kind: 'refused', text: refusalText(reply) }];
+  if (stoppedShort(reply))
+    return [{ type: 'DisplayWarning', kind: 'refused', text: refusalText(reply) }];
   if (reply.stopReason === 'maxTokens') {
     const text = 'the reply was cut off at the output limit of the model';
     return [{ type: 'DisplayWarning', kind: empty ? 'empty' : 'truncated', text }];
   }
-  return empty ? [{ type: 'DisplayWarning', kind: 'empty', text: 'the model sent an empty reply' }] : [];
+  return empty
+    ? [{ type: 'DisplayWarning', kind: 'empty', text: 'the model sent an empty reply' }]
+    : [];
 };
 
 const refusalText = (reply: PendingReply): string => {
@@ -194,10 +218,14 @@ const endCause = (reply: PendingReply): In<'EndOfTurn'>['cause'] => {
 };
 
 const untruncated = ({ session, reply }: Processing): SessionData =>
-  changeTurn(session, { truncations: reply.stopReason === 'maxTokens' ? session.turn.truncations : 0 });
+  changeTurn(session, {
+    truncations: reply.stopReason === 'maxTokens' ? session.turn.truncations : 0,
+  });
 
 const saidToolUse = (reply: PendingReply): { readonly late?: string } =>
-  reply.stopReason === 'toolUse' ? { late: 'the model said that it would call a tool, and called none' } : {};
+  reply.stopReason === 'toolUse'
+    ? { late: 'the model said that it would call a tool, and called none' }
+    : {};
 
 /** An empty reply is never stored (docs/rules.md#empty-reply). */
 export const endEmpty = (state: Processing): MoveTo<'EndOfTurn'> => {
@@ -208,10 +236,14 @@ export const endEmpty = (state: Processing): MoveTo<'EndOfTurn'> => {
 
 export const endWithText = (state: Processing): MoveTo<'EndOfTurn'> => {
   const { reply } = state;
-  const stored = reply.message === null ? untruncated(state) : appendReply(untruncated(state), reply.message);
+  const stored =
+    reply.message === null ? untruncated(state) : appendReply(untruncated(state), reply.message);
   const { actions, ...judged } = judgeEnd(stored, reply);
   const ended = { name: 'EndOfTurn', ...judged, cause: endCause(reply) } as const;
-  return { ...go(ended, ...showRest(reply), ...replyWarning(reply), ...actions), ...saidToolUse(reply) };
+  return {
+    ...go(ended, ...showRest(reply), ...replyWarning(reply), ...actions),
+    ...saidToolUse(reply),
+  };
 };
 
 /** More turns in a row begin for no hook, whatever it says. */
@@ -235,12 +267,15 @@ const judgeEnd = (
     const counted = changeTurn(addNotes(hookRemarks(hooks)), { objections: objections + 1 });
     return { session: counted, actions: shown, objected: 'yes' };
   }
-  const why = finishing === 'no' ? `hooks have objected ${objections} times in a row` : 'a limit is reached';
+  const why =
+    finishing === 'no' ? `hooks have objected ${objections} times in a row` : 'a limit is reached';
   const text = `the turn ends in spite of the objection: ${why}`;
   return { session, actions: [...shown, { type: 'DisplayWarning', kind: 'hook', text }] };
 };
 
-/** A refusal with calls: none runs, each is answered, the turn ends (docs/rules.md#refused-reply). */
+/**
+ * A refusal with calls: none runs, each is answered, the turn ends (docs/rules.md#refused-reply).
+ */
 export const endRefused = (state: Processing): MoveTo<'EndOfTurn'> => {
   const ended = endWithText(state);
   const session = appendResults(
@@ -261,7 +296,11 @@ export const passOn = (state: In<'ToolUseRequested'>): MoveTo<'CheckingForCancel
  * The turn was cancelled while the reply came: every call is answered, none runs
  * (docs/rules.md#cancelled-reply-runs-no-call).
  */
-export const answerStopped = (state: Checking, _event: Event, cause: CancelCause): SessionUpdate => ({
+export const answerStopped = (
+  state: Checking,
+  _event: Event,
+  cause: CancelCause,
+): SessionUpdate => ({
   session: appendResults(
     state.session,
     state.reply.calls.map((call) => cancelledResult(call, cause)),

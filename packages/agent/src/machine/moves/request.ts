@@ -37,8 +37,8 @@ export const callModel = (
 });
 
 /**
- * Rest of CallingLlm: the only place that sends a request. The request gets a new id; a resumed session keeps the id it
- * has.
+ * Rest of CallingLlm: the only place that sends a request. The request gets a new id; a resumed
+ * session keeps the id it has.
  */
 export const sendCall = (state: In<'CallingLlm'>): MoveTo<'CallingLlm'> => {
   const { purpose } = state;
@@ -69,7 +69,8 @@ const grown = (session: SessionData, characters: number, tokens = 0): number =>
 const tokensOfImages = (parts: readonly (ResultPart | UserText)[]): number =>
   parts.reduce((sum, part) => sum + imageTokens(part), 0);
 
-const totalLength = (texts: readonly string[]): number => texts.reduce((sum, text) => sum + text.length, 0);
+const totalLength = (texts: readonly string[]): number =>
+  texts.reduce((sum, text) => sum + text.length, 0);
 
 /** Adds text to the trailing user message, or begins one. */
 export const appendTexts = (
@@ -90,7 +91,11 @@ export const appendInputs = (session: SessionData, inputs: readonly QueuedInput[
   });
   return changeSession(session, {
     conversation: addParts(session.conversation, parts),
-    contextTokens: grown(session, totalLength(inputs.map(({ text }) => text)), tokensOfImages(parts)),
+    contextTokens: grown(
+      session,
+      totalLength(inputs.map(({ text }) => text)),
+      tokensOfImages(parts),
+    ),
   });
 };
 
@@ -98,10 +103,16 @@ export const appendInputs = (session: SessionData, inputs: readonly QueuedInput[
 export const appendResults = (session: SessionData, results: readonly ResultPart[]): SessionData =>
   changeSession(session, {
     conversation: addResults(session.conversation, results),
-    contextTokens: grown(session, totalLength(results.map((result) => result.text)), tokensOfImages(results)),
+    contextTokens: grown(
+      session,
+      totalLength(results.map((result) => result.text)),
+      tokensOfImages(results),
+    ),
   });
 
-/** Stores the received part of a stopped reply and estimates its size, since no provider counted it. */
+/**
+ * Stores the received part of a stopped reply and estimates its size, since no provider counted it.
+ */
 export const appendPartialReply = (
   session: SessionData,
   reply: AssistantMessage,

@@ -30,11 +30,16 @@ const scheduledDelayMs = (schedule: RetrySchedule, retry: number): number => {
 };
 
 /** The settings that retries need. */
-type RetrySettings = Pick<Settings, 'maxRetries' | 'retrySchedule' | 'retryJitterMs' | 'retryAfterCapMs'>;
+type RetrySettings = Pick<
+  Settings,
+  'maxRetries' | 'retrySchedule' | 'retryJitterMs' | 'retryAfterCapMs'
+>;
 /** A failed model call of any machine. */
 type FailedCall = Pick<Failure, 'error' | 'jitter'>;
 
-/** Milliseconds before retry `retry` (from 1): the larger of the schedule and the provider's wish. */
+/**
+ * Milliseconds before retry `retry` (from 1): the larger of the schedule and the provider's wish.
+ */
 export const retryDelayMs = (
   settings: RetrySettings,
   retry: number,
@@ -60,7 +65,8 @@ export const compactOverflow = (state: Calling, event: Failure): MoveTo<'Compact
 
 /** Room for the note about the cut, so that a cut result never counts as long again. */
 const CUT_BYTES_MIN = 128;
-const cutBytes = ({ settings }: SessionData): number => Math.max(CUT_BYTES_MIN, settings.resultCutBytes);
+const cutBytes = ({ settings }: SessionData): number =>
+  Math.max(CUT_BYTES_MIN, settings.resultCutBytes);
 
 export const mayCutResults = ({ session, purpose }: Calling, event: Failure): boolean =>
   event.error.kind === 'contextOverflow' &&
@@ -69,13 +75,17 @@ export const mayCutResults = ({ session, purpose }: Calling, event: Failure): bo
     (part) => part.type === 'result' && utf8Bytes(part.text) > cutBytes(session),
   );
 
-/** Second overflow: the last results are cut and sent again (docs/rules.md#overflow-cuts-results). */
+/**
+ * Second overflow: the last results are cut and sent again (docs/rules.md#overflow-cuts-results).
+ */
 export const sendCutResults = (state: Calling, event: Failure): MoveTo<'CallingLlm'> => {
   const session = countUsage(state.session, event.requestId, event.usage);
   const limit = cutBytes(session);
   const parts = openParts(session.conversation).map((part) => {
     if (part.type !== 'result') return part;
-    const note = `\n[… ${utf8Bytes(part.text)} bytes in all, cut because the conversation was too long …]\n`;
+    const note =
+      `\n[… ${utf8Bytes(part.text)} bytes in all, cut because the conversation was too long ` +
+      `…]\n`;
     return { ...part, text: cutMiddle(part.text, limit, note) };
   });
   const open: UserMessage = { role: 'user', parts };
@@ -92,8 +102,8 @@ export const inputOverflowed = (state: Calling, event: Failure): boolean =>
   event.error.kind === 'contextOverflow' && state.purpose === 'user';
 
 /**
- * Final overflow: the user's text goes back to the editor, so that the next input does not fail in the same way
- * (docs/rules.md#overflow-gives-input-back).
+ * Final overflow: the user's text goes back to the editor, so that the next input does not fail in
+ * the same way (docs/rules.md#overflow-gives-input-back).
  */
 export const giveBackInput = (state: Calling, event: Failure): MoveTo<'Failed'> => {
   const session = countUsage(state.session, event.requestId, event.usage);
@@ -105,13 +115,17 @@ export const giveBackInput = (state: Calling, event: Failure): MoveTo<'Failed'> 
     error: 'contextOverflow',
     message,
   } as const;
-  return inputs.length === 0 ? go(failed, ...leave(state)) : go(failed, ...leave(state), restore(inputs));
+  return inputs.length === 0
+    ? go(failed, ...leave(state))
+    : go(failed, ...leave(state), restore(inputs));
 };
 
 const withinCap = ({ retryAfterCapMs }: RetrySettings, { error }: FailedCall): boolean =>
   (error.retryAfterMs ?? 0) <= retryAfterCapMs;
 
-/** Errors for which a retry can't help, even if the error says `retryable` (docs/rules.md#give-up). */
+/**
+ * Errors for which a retry can't help, even if the error says `retryable` (docs/rules.md#give-up).
+ */
 const neverRetried: ReadonlySet<ModelErrorKind> = new Set([
   'auth',
   'badRequest',
@@ -120,7 +134,10 @@ const neverRetried: ReadonlySet<ModelErrorKind> = new Set([
   'contextOverflow',
 ]);
 
-/** Whether another attempt may follow `attempt` (from 1). Every machine that calls models uses this rule. */
+/**
+ * Whether another attempt may follow `attempt` (from 1). Every machine that calls models uses this
+ * rule.
+ */
 export const isRetried = (settings: RetrySettings, attempt: number, call: FailedCall): boolean =>
   call.error.retryable &&
   !neverRetried.has(call.error.kind) &&
@@ -137,7 +154,8 @@ export const retryText = (
   { error }: FailedCall,
   delayMs: number,
 ): string =>
-  `${modelErrorText(error.kind)}: ${error.message}; trying again in ${durationText(delayMs)} (retry ${attempt} of ${maxRetries})`;
+  `${modelErrorText(error.kind)}: ${error.message}; trying again in ${durationText(delayMs)} ` +
+  `(retry ${attempt} of ${maxRetries})`;
 
 /** The text shown when `attempt` was the last one. */
 export const failureText = (
@@ -153,7 +171,10 @@ export const failureText = (
 
 export const waitToRetry = (state: Calling, event: Failure): MoveTo<'Error'> => {
   const delayMs = retryDelayMs(state.session.settings, state.attempt, event);
-  const [timerId, session] = nextId(countUsage(state.session, event.requestId, event.usage), 'timer');
+  const [timerId, session] = nextId(
+    countUsage(state.session, event.requestId, event.usage),
+    'timer',
+  );
   const { purpose, attempt } = state;
   const { kind, message } = event.error;
   const timer = timerFrom(timerId, event.at, delayMs);
@@ -166,7 +187,10 @@ export const waitToRetry = (state: Calling, event: Failure): MoveTo<'Error'> => 
   );
 };
 
-/** No retry: the error is not retryable, the attempts are used up, or the wait is too long (docs/rules.md#give-up). */
+/**
+ * No retry: the error is not retryable, the attempts are used up, or the wait is too long
+ * (docs/rules.md#give-up).
+ */
 export const giveUp = (state: Calling, event: Failure): MoveTo<'Failed'> => {
   const session = countUsage(state.session, event.requestId, event.usage);
   const message = failureText(state.session.settings, state.attempt, event);
@@ -174,12 +198,16 @@ export const giveUp = (state: Calling, event: Failure): MoveTo<'Failed'> => {
 };
 
 /**
- * Retries an empty reply, as often as `emptyRetries` allows, counted apart from attempts (docs/rules.md#empty-reply).
+ * Retries an empty reply, as often as `emptyRetries` allows, counted apart from attempts
+ * (docs/rules.md#empty-reply).
  */
 export const waitAfterEmpty = (state: Calling, event: On<'LlmCompleted'>): MoveTo<'Error'> => {
   const booked = countUsage(state.session, event.requestId, event.usage);
   const emptyReplies = booked.emptyReplies + 1;
-  const [timerId, numbered] = nextId(changeSession(booked, { emptyReplies, mayCompact: 'yes' }), 'timer');
+  const [timerId, numbered] = nextId(
+    changeSession(booked, { emptyReplies, mayCompact: 'yes' }),
+    'timer',
+  );
   const delayMs = scheduledDelayMs(numbered.settings.retrySchedule, emptyReplies);
   const timer = timerFrom(timerId, event.at, delayMs);
   const error = { kind: 'empty', message: 'the model sent an empty reply' } as const;
@@ -233,7 +261,9 @@ const takeBytes = (characters: readonly string[], limit: number): number => {
   return count;
 };
 
-/** Head and tail of a text with a note between them: at most `limit` bytes, whole characters only. */
+/**
+ * Head and tail of a text with a note between them: at most `limit` bytes, whole characters only.
+ */
 export const cutMiddle = (text: string, limit: number, note: string): string => {
   if (utf8Bytes(text) <= limit) return text;
   const half = Math.max(0, Math.floor((limit - utf8Bytes(note)) / 2));

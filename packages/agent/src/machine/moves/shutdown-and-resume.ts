@@ -48,7 +48,10 @@ const leave = (state: RestingState, event: On<'ShutdownRequested'>): SessionUpda
   switch (state.name) {
     case 'CallingLlm': {
       const { session, actions } = keepPartial(state, 'shutdown');
-      return { session, actions: [{ type: 'AbortLlmRequest', requestId: state.requestId }, ...actions] };
+      return {
+        session,
+        actions: [{ type: 'AbortLlmRequest', requestId: state.requestId }, ...actions],
+      };
     }
     case 'ExecutingTools':
       return settleForShutdown(state, event);
@@ -69,7 +72,10 @@ const leave = (state: RestingState, event: On<'ShutdownRequested'>): SessionUpda
   }
 };
 
-export const shutDown = (state: RestingState, event: On<'ShutdownRequested'>): MoveTo<'ShuttingDown'> => {
+export const shutDown = (
+  state: RestingState,
+  event: On<'ShutdownRequested'>,
+): MoveTo<'ShuttingDown'> => {
   const { session, actions } = leave(state, event);
   return go({ name: 'ShuttingDown', session }, ...actions);
 };
@@ -79,7 +85,10 @@ export const sayGoodbye = (state: In<'ShuttingDown'>): MoveTo<'ShuttingDown'> =>
   go(state, { type: 'Shutdown' });
 
 /** Keeps input after the end for the next opening (docs/rules.md#after-shutdown). */
-export const keepInput = (state: In<'ShuttingDown'>, event: On<'UserInput'>): MoveTo<'ShuttingDown'> =>
+export const keepInput = (
+  state: In<'ShuttingDown'>,
+  event: On<'UserInput'>,
+): MoveTo<'ShuttingDown'> =>
   isBlank(state, event)
     ? ignore(state, 'the session is over')
     : {
@@ -94,12 +103,14 @@ export const keepInput = (state: In<'ShuttingDown'>, event: On<'UserInput'>): Mo
  */
 
 /**
- * The session in its new epoch, with the time limit of the turn continued. Ids of abandoned spending calls are closed:
- * no report can come any more.
+ * The session in its new epoch, with the time limit of the turn continued. Ids of abandoned
+ * spending calls are closed: no report can come any more.
  */
 const opened = (state: RestingState, event: On<'Resumed'>): SessionUpdate => {
   const { session } = state;
-  const unaccounted = session.unaccounted.filter((id) => !isSpendingId(id) || spendingIn(state).includes(id));
+  const unaccounted = session.unaccounted.filter(
+    (id) => !isSpendingId(id) || spendingIn(state).includes(id),
+  );
   return resumeClock(changeSession(session, { epoch: event.epoch, unaccounted }), event);
 };
 
@@ -149,7 +160,10 @@ export const goOnWaiting = (
   go(withSession(state, opened(state, event).session), { type: 'PromptForInput' });
 
 /** Opens a session that was closed cleanly (docs/rules.md#open-again). */
-export const openAgain = (state: In<'ShuttingDown'>, event: On<'Resumed'>): MoveTo<'WaitingForUserInput'> => {
+export const openAgain = (
+  state: In<'ShuttingDown'>,
+  event: On<'Resumed'>,
+): MoveTo<'WaitingForUserInput'> => {
   const { session } = opened(state, event);
   return go({ name: 'WaitingForUserInput', session, reason: { kind: 'resumed' }, next: 'rest' });
 };
@@ -173,7 +187,10 @@ export const endDrain = (
 };
 
 /** Starts the same compaction under the same id. */
-export const compactSame = (state: In<'Compacting'>, event: On<'Resumed'>): MoveTo<'Compacting'> => {
+export const compactSame = (
+  state: In<'Compacting'>,
+  event: On<'Resumed'>,
+): MoveTo<'Compacting'> => {
   const { session, actions } = opened(state, event);
   return go({ ...state, session }, ...actions);
 };
@@ -197,8 +214,8 @@ const toDecide = (call: Call, judged: JudgedCall): Call => {
 };
 
 /**
- * The batch with its pending calls as their tools judge them now; `ended`: those that are no valid calls any more. Events of
- * earlier versions carry no judgements.
+ * The batch with its pending calls as their tools judge them now; `ended`: those that are no valid
+ * calls any more. Events of earlier versions carry no judgements.
  */
 const judgeAnew = (
   state: ToolBatch,
@@ -219,10 +236,13 @@ const judgeAnew = (
 };
 
 /**
- * Decides calls that have not run again. Calls being cancelled end: one that was starting never ran, one that was running
- * is ended by force before another call starts.
+ * Decides calls that have not run again. Calls being cancelled end: one that was starting never
+ * ran, one that was running is ended by force before another call starts.
  */
-export const goOnWithBatch = (before: ToolBatch, event: On<'Resumed'>): MoveTo<'ExecutingTools'> => {
+export const goOnWithBatch = (
+  before: ToolBatch,
+  event: On<'Resumed'>,
+): MoveTo<'ExecutingTools'> => {
   const { batch: state, ended: invalid } = judgeAnew(before, event);
   const { batchId } = state;
   const cancelled = state.calls.filter(isRunning).filter((call) => call.graceTimerId !== null);
@@ -245,17 +265,21 @@ const endCancelled = (call: Call, at: number): EndedCall =>
     : endRunning(call, at, { status: 'cancelled', text: unknownText('user') });
 
 /**
- * SettingsChanged: takes effect from the next decision. New limits also become the slices of autoRearm; the event may
- * replace the grants.
+ * SettingsChanged: takes effect from the next decision. New limits also become the slices of
+ * autoRearm; the event may replace the grants.
  */
-export const changeSettings = <S extends State>(state: S, event: On<'SettingsChanged'>): Stay<S> => {
+export const changeSettings = <S extends State>(
+  state: S,
+  event: On<'SettingsChanged'>,
+): Stay<S> => {
   const before = state.session;
   const { patch, grants = before.grants } = event;
   const limits = patch.limits === undefined ? before.settings.limits : readLimits(patch.limits);
   const settings = { ...before.settings, ...patch, limits };
   if (JSON.stringify([settings, grants]) === JSON.stringify([before.settings, before.grants]))
     return ignore(state, 'the settings are as they were');
-  const slices = patch.limits === undefined ? before.slices : { usd: limits.usd, tokens: limits.tokens };
+  const slices =
+    patch.limits === undefined ? before.slices : { usd: limits.usd, tokens: limits.tokens };
   const changed = changeSession(before, { settings, slices, grants });
   const { session, actions } = resetClock(state, before, changed, event.stoppedAt ?? event.at);
   return go(withSession(state, session), ...actions);

@@ -45,13 +45,17 @@ import {
   withdrawApprovals,
 } from './tool-batch.js';
 
-const isExclusive = (call: JudgedCall): boolean => !call.traits.parallelSafe || call.traits.mutating;
+const isExclusive = (call: JudgedCall): boolean =>
+  !call.traits.parallelSafe || call.traits.mutating;
 
 /**
  * CheckingForCancellation -> ExecutingTools: makes the batch and starts every call that may start
  * (docs/rules.md#calls-that-never-run, docs/rules.md#call-order).
  */
-export const startBatch = (state: In<'CheckingForCancellation'>, event: Event): MoveTo<'ExecutingTools'> => {
+export const startBatch = (
+  state: In<'CheckingForCancellation'>,
+  event: Event,
+): MoveTo<'ExecutingTools'> => {
   const { reply } = state;
   const [batchId, session] = nextId(state.session, 'batch');
   const calls: Call[] = [];
@@ -71,7 +75,10 @@ export const startBatch = (state: In<'CheckingForCancellation'>, event: Event): 
   return go(pumped.state, ...shown, ...asks, ...pumped.actions);
 };
 
-/** Starts every call that may start now. The policy decides again; a call that the user allowed can only be denied. */
+/**
+ * Starts every call that may start now. The policy decides again; a call that the user allowed can
+ * only be denied.
+ */
 export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> => {
   // calls start in order, so the last one tells soonest
   if (batch.calls.findLast(isWaiting) === undefined) return go(batch);
@@ -113,7 +120,9 @@ export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> =
   const phase = stops ? ({ mode: 'stopping' } as const) : batch.phase;
   if (starting.length === 0) return go(changeBatch(batch, { calls, phase }), ...shown, ...asks);
   // Calls that spend keep their ids open until their outcome (docs/rules.md#usage-counts-once).
-  const spending = starting.filter(isSpending).map(({ callId }) => spendingId(batch.batchId, callId));
+  const spending = starting
+    .filter(isSpending)
+    .map(({ callId }) => spendingId(batch.batchId, callId));
   const { unaccounted } = batch.session;
   const fresh = spending.filter((id) => !unaccounted.includes(id));
   const session = changeSession(batch.session, { unaccounted: [...unaccounted, ...fresh] });
@@ -129,8 +138,9 @@ export const spendingIn = (state: State): readonly string[] =>
   state.name === 'ExecutingTools' ? openSpendings(state.batchId, state.calls) : [];
 
 /**
- * Resumes a batch: calls that have not run are decided again, since the rules may have changed and the user may be gone
- * (docs/rules.md#resume-calls). Calls that were starting never ran: they start again if they still may.
+ * Resumes a batch: calls that have not run are decided again, since the rules may have changed and
+ * the user may be gone (docs/rules.md#resume-calls). Calls that were starting never ran: they start
+ * again if they still may.
  */
 export const restartBatch = (batch: ToolBatch, at: number): Stay<ToolBatch> => {
   const shown: Action[] = [];
@@ -177,8 +187,8 @@ const hasRoom = (session: SessionData, running: readonly Call[], next: JudgedCal
 /**
  * Decides about a requested call: it ends at once, may start, or the user is asked.
  *
- * A tool with previews is asked before the user, so that nobody approves a call that can't be done. The preview waits
- * until no earlier call can change what it reads.
+ * A tool with previews is asked before the user, so that nobody approves a call that can't be done.
+ * The preview waits until no earlier call can change what it reads.
  */
 
 /** The decision about a call that has not started: queued, waiting for the user, or ended. */
@@ -196,7 +206,10 @@ const admitUnchanged = (call: Call): Admission => ({ call, asks: [], stops: fals
 export const decideCall = (session: SessionData, judged: JudgedCall): PolicyDecision =>
   decide(session.settings, session.grants, judged);
 
-/** Whether an earlier call may change what the preview of this call reads. A command may change anything. */
+/**
+ * Whether an earlier call may change what the preview of this call reads. A command may change
+ * anything.
+ */
 const mayChange = (earlier: Call, { facts }: JudgedCall): boolean => {
   if ('completedAt' in earlier || !earlier.judged.traits.mutating) return false;
   const { traits, facts: changed } = earlier.judged;
@@ -204,7 +217,10 @@ const mayChange = (earlier: Call, { facts }: JudgedCall): boolean => {
   return !changesOnlyFiles || changed.paths.some((path) => facts.paths.includes(path));
 };
 
-/** Whether an earlier call may move, overwrite or change files, so that what was looked up about them is old. */
+/**
+ * Whether an earlier call may move, overwrite or change files, so that what was looked up about
+ * them is old.
+ */
 const mayChangeFiles = ({ judged: { traits, facts } }: Call): boolean => {
   if (facts.shell === undefined) return traits.mutating;
   return facts.shell.commands.some(
@@ -213,15 +229,20 @@ const mayChangeFiles = ({ judged: { traits, facts } }: Call): boolean => {
 };
 
 /**
- * The call as the policy may trust it. Which files git could not restore was looked up before any call of the batch ran:
- * behind one that changes files it counts as not looked up.
+ * The call as the policy may trust it. Which files git could not restore was looked up before any
+ * call of the batch ran: behind one that changes files it counts as not looked up.
  */
 const withoutOldLook = (judged: JudgedCall, before: readonly Call[]): JudgedCall => {
   const { unrecoverable, ...facts } = judged.facts;
-  return unrecoverable === undefined || !before.some(mayChangeFiles) ? judged : { ...judged, facts };
+  return unrecoverable === undefined || !before.some(mayChangeFiles)
+    ? judged
+    : { ...judged, facts };
 };
 
-/** Asks the user, or first the tool. `diff`: the tool's preview; undefined before the tool was asked. */
+/**
+ * Asks the user, or first the tool. `diff`: the tool's preview; undefined before the tool was
+ * asked.
+ */
 const askUser = (
   { batchId, before }: CallContext,
   judged: JudgedCall,
@@ -251,14 +272,20 @@ export const isSpending = ({ traits }: JudgedCall): boolean => traits.spends ===
 /** The usage ids of those calls that run and spend. */
 const openSpendings = (batchId: string, calls: readonly Call[]): readonly string[] =>
   calls
-    .filter(({ status, judged }) => (status === 'starting' || status === 'running') && isSpending(judged))
+    .filter(
+      ({ status, judged }) => (status === 'starting' || status === 'running') && isSpending(judged),
+    )
     .map(({ judged }) => spendingId(batchId, judged.callId));
 
 /**
- * Why the budget does not allow a call, or null. Checked when the call enters the batch and when it starts
- * (docs/rules.md#limit-before-call). An abandoned call may still spend its whole budget until it reports its usage.
+ * Why the budget does not allow a call, or null. Checked when the call enters the batch and when it
+ * starts (docs/rules.md#limit-before-call). An abandoned call may still spend its whole budget
+ * until it reports its usage.
  */
-const whyUnpaid = ({ session, batchId, before }: CallContext, judged: JudgedCall): string | null => {
+const whyUnpaid = (
+  { session, batchId, before }: CallContext,
+  judged: JudgedCall,
+): string | null => {
   if (sessionLimit(session) !== null) return skippedText;
   if (!isSpending(judged) || !hasSessionLimit(session)) return null;
   const running = openSpendings(batchId, before);
@@ -304,7 +331,11 @@ const endedAtOnce = (
 ): Admission => admitUnchanged(neverRan(judged, at, at, status, text));
 
 /** Ends a call whose tool is unknown or refuses its input; null for a valid call. */
-export const endInvalid = (judged: JudgedCall, requestedAt: number, at: number): EndedCall | null => {
+export const endInvalid = (
+  judged: JudgedCall,
+  requestedAt: number,
+  at: number,
+): EndedCall | null => {
   const { kind } = judged.verdict;
   if (kind === 'ok') return null;
   const text = kind === 'noSuchTool' ? noSuchToolText(judged) : invalidText(judged);
@@ -312,8 +343,8 @@ export const endInvalid = (judged: JudgedCall, requestedAt: number, at: number):
 };
 
 /**
- * Admits a requested call to the batch. Precedence: invalid call, cut reply, budget, policy (docs/rules.md#cut-reply,
- * docs/rules.md#calls-that-never-run).
+ * Admits a requested call to the batch. Precedence: invalid call, cut reply, budget, policy
+ * (docs/rules.md#cut-reply, docs/rules.md#calls-that-never-run).
  */
 const admitRequested = (
   place: CallContext,
@@ -333,6 +364,7 @@ const admitRequested = (
     );
   }
   if (isCut) return endedAtOnce(judged, at, 'truncated', truncatedText);
-  if (place.session.turn.finishing !== 'no') return endedAtOnce(judged, at, 'skipped', finishedText);
+  if (place.session.turn.finishing !== 'no')
+    return endedAtOnce(judged, at, 'skipped', finishedText);
   return admit(place, judged, at, at);
 };

@@ -20,8 +20,8 @@ import { countUsage } from './budget.js';
 import { appendPartialReply, appendTexts, retractPartial } from './request.js';
 
 /**
- * Stops a turn from outside, with one move for each state that is left. The table names the next state; the cause decides
- * which guard applies.
+ * Stops a turn from outside, with one move for each state that is left. The table names the next
+ * state; the cause decides which guard applies.
  */
 
 /** Whether a timer is the turn's own time limit. */
@@ -54,7 +54,11 @@ export const isStoppingAtLimit = (state: State): boolean => {
   return cause !== null && stopCauseFacts(cause).ends.state === 'BudgetExceeded';
 };
 
-type LeaveState<S extends State, E extends Event> = (state: S, event: E, cause: CancelCause) => SessionUpdate;
+type LeaveState<S extends State, E extends Event> = (
+  state: S,
+  event: E,
+  cause: CancelCause,
+) => SessionUpdate;
 
 /** Names the move after its cleanup, as diagrams show it. */
 const named = <F extends object>(name: string, move: F): F =>
@@ -84,8 +88,10 @@ export const exceeded = <S extends State, E extends Event>(leave: LeaveState<S, 
 
 type Calling = In<'CallingLlm'>;
 
-export const ignoreTimer = <S extends State>(state: S) => ignore(state, 'stale: the wait was already over');
-export const isOtherTimer = (state: State, event: On<'TimerFired'>): boolean => !isTurnLimit(state, event);
+export const ignoreTimer = <S extends State>(state: S) =>
+  ignore(state, 'stale: the wait was already over');
+export const isOtherTimer = (state: State, event: On<'TimerFired'>): boolean =>
+  !isTurnLimit(state, event);
 /** Ignores the time limit of a turn that is already being stopped. */
 export const ignoreSecondLimit = <S extends State>(state: S) =>
   ignore(state, 'the turn is being stopped already');
@@ -107,19 +113,28 @@ export const keepPartial = (state: Calling, cause: CancelCause | 'shutdown'): Se
     parts: [{ type: 'text', text: partial }],
   };
   const stored = appendPartialReply(session, message, partial);
-  return { session: changeSession(stored, { notes: [...session.notes, stopNote(cause)] }), actions: [] };
+  return {
+    session: changeSession(stored, { notes: [...session.notes, stopNote(cause)] }),
+    actions: [],
+  };
 };
 
 export const mustDrain = (state: Calling): boolean =>
   state.session.settings.cancelMode === 'drain' && !isStopping(state);
 
-/** The provider can't abort: waits for the reply and runs none of its calls (docs/rules.md#draining). */
+/**
+ * The provider can't abort: waits for the reply and runs none of its calls
+ * (docs/rules.md#draining).
+ */
 export const drain = (state: Calling, event: Event): MoveTo<'CallingLlm'> =>
   go(changeCalling(state, { call: { mode: 'draining', cause: getStopCause(state, event) } }));
 
 export const stopReply = (state: Calling, _event: Event, cause: CancelCause): SessionUpdate => {
   const { session, actions } = keepPartial(state, cause);
-  return { session, actions: [{ type: 'AbortLlmRequest', requestId: state.requestId }, ...actions] };
+  return {
+    session,
+    actions: [{ type: 'AbortLlmRequest', requestId: state.requestId }, ...actions],
+  };
 };
 
 /** A cancelled call failed: no retry, the received text is kept (docs/rules.md#draining). */
@@ -151,7 +166,11 @@ export const cancelRetryTimer = (state: In<'Error'>, event: Event): readonly Act
 
 const hookNote = 'files may have been changed by an interrupted hook';
 
-export const stopHook = (state: In<'PostToolsHook'>, _event: Event, cause: CancelCause): SessionUpdate => ({
+export const stopHook = (
+  state: In<'PostToolsHook'>,
+  _event: Event,
+  cause: CancelCause,
+): SessionUpdate => ({
   session: appendTexts(state.session, 'note', [`${stopNote(cause)} ${hookNote}`]),
   actions: [{ type: 'AbortHook', hookId: state.hookId }],
 });
@@ -163,7 +182,11 @@ export const stopCompaction = ({ session, compactionId }: In<'Compacting'>): Ses
 
 // ---- Cancelled, Failed ----
 
-const notice = ({ text }: In<'Cancelled'>): Action => ({ type: 'DisplayNotice', kind: 'cancelled', text });
+const notice = ({ text }: In<'Cancelled'>): Action => ({
+  type: 'DisplayNotice',
+  kind: 'cancelled',
+  text,
+});
 const queueWaits = (state: In<'Cancelled'>): boolean => state.session.queue.length > 0;
 export const queueGoesOn = (state: In<'Cancelled'>): boolean =>
   queueWaits(state) && state.session.settings.queueOnCancel === 'send';

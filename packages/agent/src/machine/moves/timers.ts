@@ -1,4 +1,6 @@
-/** The time limit of the turn: one timer that begins and ends with it (docs/rules.md#time-limit). */
+/**
+ * The time limit of the turn: one timer that begins and ends with it (docs/rules.md#time-limit).
+ */
 
 import type { Action } from '../action.js';
 import type { On } from '../event.js';
@@ -16,12 +18,18 @@ import {
 } from '../state.js';
 
 const cancelled = (session: SessionData): readonly Action[] =>
-  session.turn.timeLimit === null ? [] : [{ type: 'CancelTimer', timerId: session.turn.timeLimit.timerId }];
+  session.turn.timeLimit === null
+    ? []
+    : [{ type: 'CancelTimer', timerId: session.turn.timeLimit.timerId }];
 
-/** Schedules the time limit of the turn, of which `passed` ms are over. Does nothing without a limit. */
+/**
+ * Schedules the time limit of the turn, of which `passed` ms are over. Does nothing without a
+ * limit.
+ */
 export const startClock = (before: SessionData, at: number, passed = 0): SessionUpdate => {
   const { timeMs } = before.settings.limits;
-  if (timeMs === 'unlimited') return { session: changeTurn(before, { timeLimit: null }), actions: [] };
+  if (timeMs === 'unlimited')
+    return { session: changeTurn(before, { timeLimit: null }), actions: [] };
   const [timerId, session] = nextId(before, 'timer');
   const timeLimit = timerFrom(timerId, at, timeMs - clamp(passed, timeMs));
   return { session: changeTurn(session, { timeLimit }), actions: [schedule(timeLimit)] };
@@ -36,8 +44,9 @@ export const elapsedMs = ({ turn, settings }: SessionData, at: number): number =
 };
 
 /**
- * Replaces the time limit of a running turn after the limits changed. The turn has run until `ranUntil`: now, or if the
- * session is being resumed, the time when it was stopped, from which Resumed continues.
+ * Replaces the time limit of a running turn after the limits changed. The turn has run until
+ * `ranUntil`: now, or if the session is being resumed, the time when it was stopped, from which
+ * Resumed continues.
  */
 export const resetClock = (
   state: State,
@@ -52,27 +61,34 @@ export const resetClock = (
 };
 
 /**
- * Continues the time of the turn in a resumed session: the time limit with the rest of its delay. The time in which
- * nobody ran does not count (docs/rules.md#time-while-stopped).
+ * Continues the time of the turn in a resumed session: the time limit with the rest of its delay.
+ * The time in which nobody ran does not count (docs/rules.md#time-while-stopped).
  */
-export const resumeClock = (before: SessionData, { at, stoppedAt }: On<'Resumed'>): SessionUpdate => {
+export const resumeClock = (
+  before: SessionData,
+  { at, stoppedAt }: On<'Resumed'>,
+): SessionUpdate => {
   const { startedAt, timeLimit } = before.turn;
   const session =
-    stoppedAt === undefined ? before : changeTurn(before, { startedAt: startedAt + at - stoppedAt });
+    stoppedAt === undefined
+      ? before
+      : changeTurn(before, { startedAt: startedAt + at - stoppedAt });
   if (timeLimit === null) return { session, actions: [] };
   const rest = remainingTimer(timeLimit, at, stoppedAt);
   return { session: changeTurn(session, { timeLimit: rest }), actions: [schedule(rest)] };
 };
 
 /** Entry of WaitingForUserInput and ShuttingDown: the time limit ends with the turn. */
-export const stopClock = <S extends In<'WaitingForUserInput'> | In<'ShuttingDown'>>(state: S): Stay<S> => {
+export const stopClock = <S extends In<'WaitingForUserInput'> | In<'ShuttingDown'>>(
+  state: S,
+): Stay<S> => {
   const session = changeTurn(state.session, { timeLimit: null });
   return go({ ...state, session }, ...cancelled(state.session));
 };
 
 /**
- * The computer's clock may jump, so a timer counts only its delay. Times of events estimate how much of the delay is
- * over, clamped to the delay.
+ * The computer's clock may jump, so a timer counts only its delay. Times of events estimate how
+ * much of the delay is over, clamped to the delay.
  */
 
 const clamp = (value: number, most: number): number => Math.min(Math.max(value, 0), most);
@@ -92,5 +108,8 @@ export const timerFrom = (timerId: string, at: number, delayMs: number): Timer =
 });
 
 /** The rest of a timer. After a resume, the time since `stoppedAt` does not count. */
-export const remainingTimer = ({ timerId, dueAt, delayMs }: Timer, at: number, stoppedAt = at): Timer =>
-  timerFrom(timerId, at, clamp(dueAt - stoppedAt, delayMs));
+export const remainingTimer = (
+  { timerId, dueAt, delayMs }: Timer,
+  at: number,
+  stoppedAt = at,
+): Timer => timerFrom(timerId, at, clamp(dueAt - stoppedAt, delayMs));

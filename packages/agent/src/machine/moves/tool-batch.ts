@@ -18,13 +18,17 @@ export type ToolBatch = In<'ExecutingTools'>;
 
 export const isEnded = (call: Call): call is EndedCall => 'completedAt' in call;
 /** Whether the call has started and not ended, so that a cancel must stop it. */
-export const isRunning = (call: Call): call is Extract<Call, { readonly status: 'starting' | 'running' }> =>
+export const isRunning = (
+  call: Call,
+): call is Extract<Call, { readonly status: 'starting' | 'running' }> =>
   call.status === 'starting' || call.status === 'running';
 export const isWaiting = (
   call: Call,
 ): call is Extract<Call, { readonly status: 'queued' | 'previewing' | 'awaitingApproval' }> =>
   call.status === 'queued' || isAsked(call);
-/** Whether the call waits for the user's answer, or for the preview that comes before the question. */
+/**
+ * Whether the call waits for the user's answer, or for the preview that comes before the question.
+ */
 export const isAsked = (
   call: Call,
 ): call is Extract<Call, { readonly status: 'previewing' | 'awaitingApproval' }> =>
@@ -46,7 +50,10 @@ export const cancelTimer = (timerId: string | null): readonly Action[] =>
 export const getCancelCause = (state: ToolBatch): CancelCause =>
   state.phase.mode === 'cancelling' ? state.phase.cause : 'user';
 
-/** The action that shows the end of a call to the user, with the diff and the summary, which only people read. */
+/**
+ * The action that shows the end of a call to the user, with the diff and the summary, which only
+ * people read.
+ */
 export const displayResult = (
   batchId: string,
   call: EndedCall,
@@ -65,11 +72,17 @@ export const displayResult = (
 
 /** Withdraws the questions about those calls that wait for an answer. */
 export const withdrawApprovals = (state: ToolBatch, calls: readonly Call[]): readonly Action[] =>
-  calls
-    .filter(isAsked)
-    .map(({ judged }) => ({ type: 'WithdrawApproval', batchId: state.batchId, callId: judged.callId }));
+  calls.filter(isAsked).map(({ judged }) => ({
+    type: 'WithdrawApproval',
+    batchId: state.batchId,
+    callId: judged.callId,
+  }));
 
-export const cancelCalls = (state: ToolBatch, calls: readonly Call[], force: boolean): readonly Action[] =>
+export const cancelCalls = (
+  state: ToolBatch,
+  calls: readonly Call[],
+  force: boolean,
+): readonly Action[] =>
   calls.length === 0
     ? []
     : [
@@ -84,9 +97,10 @@ export const cancelCalls = (state: ToolBatch, calls: readonly Call[], force: boo
 /**
  * Finds and replaces calls of a batch by id.
  *
- * Each event of a batch finds its call several times. Without an index a reply of 5,000 calls takes quadratic time.
- * The positions never change while a batch runs, so all copies of its calls share one index. The index is only a cache:
- * calls that were not seen before are indexed at the first look.
+ * Each event of a batch finds its call several times. Without an index a reply of 5,000 calls takes
+ * quadratic time. The positions never change while a batch runs, so all copies of its calls share
+ * one index. The index is only a cache: calls that were not seen before are indexed at the first
+ * look.
  */
 const positions = new WeakMap<readonly Call[], ReadonlyMap<string, number>>();
 
@@ -130,7 +144,10 @@ const withCalls = (calls: readonly Call[], changed: readonly Call[]): readonly C
   return copy;
 };
 
-/** Result texts for the model: one for each way in which a call ends (docs/rules.md#truthful-results). */
+/**
+ * Result texts for the model: one for each way in which a call ends
+ * (docs/rules.md#truthful-results).
+ */
 
 export type EndedCall = Extract<Call, { readonly completedAt: number }>;
 
@@ -162,7 +179,11 @@ type Ending = {
 };
 
 /** A call that had started, or was about to: all but `ok` reads as a failure. */
-export const endRunning = (call: Call, at: number, { status, text, images, ran }: Ending): EndedCall => ({
+export const endRunning = (
+  call: Call,
+  at: number,
+  { status, text, images, ran }: Ending,
+): EndedCall => ({
   judged: call.judged,
   requestedAt: call.requestedAt,
   status,
@@ -178,7 +199,8 @@ export const noSuchToolText = (judged: JudgedCall): string => {
 };
 
 export const invalidText = (judged: JudgedCall): string => {
-  const fault = judged.verdict.kind === 'invalid' ? `${judged.verdict.field}: ${judged.verdict.why}` : '';
+  const fault =
+    judged.verdict.kind === 'invalid' ? `${judged.verdict.field}: ${judged.verdict.why}` : '';
   const { rawInput } = judged;
   if (rawInput === undefined) return `the arguments were not valid: ${fault}`;
   const quote = rawInput.length > RAW_INPUT_MAX ? `${rawInput.slice(0, RAW_INPUT_MAX)}…` : rawInput;
@@ -195,7 +217,8 @@ export const closedText = 'not run: session closed';
 export const deniedText = (why: string): string => `denied by policy: ${why}`;
 export const refusedText = (reason: string): string =>
   reason.trim() === '' ? 'refused by user' : `refused by user: ${reason.trim()}`;
-export const notRunText = (cause: CancelCause): string => `not run: ${stopCauseFacts(cause).notRun}`;
+export const notRunText = (cause: CancelCause): string =>
+  `not run: ${stopCauseFacts(cause).notRun}`;
 export const unknownText = (cause: CancelCause): string =>
   `stopped while running ${stopCauseFacts(cause).by}, effects unknown`;
 
@@ -219,7 +242,9 @@ export const outcomeText = (outcome: CallOutcome, cause: CancelCause): string =>
         outcome.text,
       );
     case 'cancelled':
-      return outcome.ran === 'no' ? notRunText(cause) : withOutput(unknownText(cause), outcome.text);
+      return outcome.ran === 'no'
+        ? notRunText(cause)
+        : withOutput(unknownText(cause), outcome.text);
     case 'lost':
       return withOutput('outcome unknown after a crash', outcome.text);
     default:
@@ -237,7 +262,11 @@ const createResult = (judged: JudgedCall, failed: boolean, text: string): Result
 
 /** The result for the model, with the notes of hooks that saw the call before it ran. */
 export const resultOfCall = ({ judged, outcome }: EndedCall): ResultPart => ({
-  ...createResult(judged, outcome.failed, withRemarks(outcome.text, hookNotes(verdictsIn(judged.hooks)))),
+  ...createResult(
+    judged,
+    outcome.failed,
+    withRemarks(outcome.text, hookNotes(verdictsIn(judged.hooks))),
+  ),
   ...(outcome.images === undefined ? {} : { images: outcome.images }),
 });
 
@@ -259,7 +288,9 @@ const fingerprint = (text: string): string => {
 };
 
 const hashCalls = (calls: readonly EndedCall[]): string =>
-  fingerprint(JSON.stringify(calls.map(({ judged }) => [judged.tool, judged.rawInput ?? judged.input])));
+  fingerprint(
+    JSON.stringify(calls.map(({ judged }) => [judged.tool, judged.rawInput ?? judged.input])),
+  );
 
 const hashResults = (calls: readonly EndedCall[]): string =>
   fingerprint(JSON.stringify(calls.map(({ outcome }) => outcome.text)));

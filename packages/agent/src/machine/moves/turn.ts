@@ -15,7 +15,15 @@ import {
   withSession,
 } from '../state.js';
 import { readLimit } from '../usage.js';
-import { isLimit, raiseLimit, rearm, sessionIsSpent, sessionLimit, setLimit, spentText } from './budget.js';
+import {
+  isLimit,
+  raiseLimit,
+  rearm,
+  sessionIsSpent,
+  sessionLimit,
+  setLimit,
+  spentText,
+} from './budget.js';
 import { compact, enoughToCompact, needsCompaction } from './compaction.js';
 import { appendInputs, appendTexts, callModel } from './request.js';
 import { startClock } from './timers.js';
@@ -24,10 +32,16 @@ import { noStreaks } from './tool-batch.js';
 type Waiting = In<'WaitingForUserInput'>;
 
 export const startSession = (state: In<'Ready'>): MoveTo<'WaitingForUserInput'> =>
-  go({ name: 'WaitingForUserInput', session: state.session, reason: { kind: 'start' }, next: 'rest' });
+  go({
+    name: 'WaitingForUserInput',
+    session: state.session,
+    reason: { kind: 'start' },
+    next: 'rest',
+  });
 
 /**
- * UserInput while waiting: sends the held queue and then the text as one message (docs/rules.md#input-starts-turn).
+ * UserInput while waiting: sends the held queue and then the text as one message
+ * (docs/rules.md#input-starts-turn).
  */
 export const releaseInput = (
   state: In<'Ready'> | Waiting,
@@ -66,12 +80,18 @@ export const failInput = (state: Waiting, event: On<'InputFailed'>): MoveTo<'Fai
 
 // ---- ApproveBudget while waiting (docs/rules.md#raised-limit) ----
 
-export const isNoLimit = (_state: Waiting, event: On<'ApproveBudget'>): boolean => !isLimit(event.limit);
-export const refuseLimit = (state: Waiting, event: On<'ApproveBudget'>): MoveTo<'WaitingForUserInput'> =>
-  raiseLimit(state, event);
+export const isNoLimit = (_state: Waiting, event: On<'ApproveBudget'>): boolean =>
+  !isLimit(event.limit);
+export const refuseLimit = (
+  state: Waiting,
+  event: On<'ApproveBudget'>,
+): MoveTo<'WaitingForUserInput'> => raiseLimit(state, event);
 
 /** Whether the raised limit is the one that stopped the session, and no other is reached. */
-const isReleased = ({ reason, session }: Waiting, { dimension, limit }: On<'ApproveBudget'>): boolean =>
+const isReleased = (
+  { reason, session }: Waiting,
+  { dimension, limit }: On<'ApproveBudget'>,
+): boolean =>
   reason.kind === 'budget' &&
   reason.dimension === dimension &&
   sessionLimit(setLimit(session, dimension, readLimit(limit))) === null;
@@ -80,7 +100,10 @@ export const queueWaitsForBudget = (state: Waiting, event: On<'ApproveBudget'>):
 export const conversationWaitsForBudget = (state: Waiting, event: On<'ApproveBudget'>): boolean =>
   isReleased(state, event) && lastIsUsers(state);
 
-export const approveAndSend = (state: Waiting, event: On<'ApproveBudget'>): MoveTo<'WaitingForUserInput'> => {
+export const approveAndSend = (
+  state: Waiting,
+  event: On<'ApproveBudget'>,
+): MoveTo<'WaitingForUserInput'> => {
   const raised = raiseLimit(state, event);
   return go({ ...raised.state, next: 'sendQueue' }, ...raised.actions);
 };
@@ -92,15 +115,18 @@ export const approveAndOfferRetry = (
   const text = 'the last message was not answered: a retry sends it again';
   return go(raised.state, ...raised.actions, { type: 'DisplayNotice', kind: 'retryLast', text });
 };
-export const approveLimit = (state: Waiting, event: On<'ApproveBudget'>): MoveTo<'WaitingForUserInput'> =>
-  raiseLimit(state, event);
+export const approveLimit = (
+  state: Waiting,
+  event: On<'ApproveBudget'>,
+): MoveTo<'WaitingForUserInput'> => raiseLimit(state, event);
 
-// ---- Begin turn: the branches that WaitingForUserInput takes without an event (docs/rules.md#begin-turn) ----
+// ---- Begin turn: what WaitingForUserInput does without an event (docs/rules.md#begin-turn) ----
 
 const released = (state: Waiting): boolean =>
   state.next === 'sendAgain' || (state.next === 'sendQueue' && state.session.queue.length > 0);
 
-export const sessionLimitReached = (state: Waiting): boolean => released(state) && sessionIsSpent(state);
+export const sessionLimitReached = (state: Waiting): boolean =>
+  released(state) && sessionIsSpent(state);
 
 /** A session limit is reached: the input stays queued until the user raises the limit. */
 export const holdForBudget = (state: Waiting, event: Event): MoveTo<'WaitingForUserInput'> => {
@@ -124,7 +150,9 @@ export const compactFirst = (state: Waiting): MoveTo<'Compacting'> =>
 
 export const turnIsReleased = (state: Waiting): boolean => released(state);
 
-/** Moves the queue into the conversation as one user message and starts the time limit of the turn. */
+/**
+ * Moves the queue into the conversation as one user message and starts the time limit of the turn.
+ */
 export const beginTurn = (state: Waiting, event: Event): MoveTo<'CallingLlm'> => {
   const queue = state.next === 'sendQueue' ? state.session.queue : [];
   const noted = appendTexts(state.session, 'note', state.session.notes);
@@ -140,12 +168,17 @@ export const beginTurn = (state: Waiting, event: Event): MoveTo<'CallingLlm'> =>
     startedAt: event.at,
     timeLimit: null,
     // A new turn does not reset what counts per session.
-    warned: numbered.turn.warned.filter((dimension) => dimension === 'usd' || dimension === 'tokens'),
+    warned: numbered.turn.warned.filter(
+      (dimension) => dimension === 'usd' || dimension === 'tokens',
+    ),
     // A turn for an objection goes on counting; input of the user begins anew.
     ...(state.next === 'sendAgain' && objections !== undefined ? { objections } : {}),
   };
   const rest = state.next === 'sendQueue' ? [] : numbered.queue;
-  const clock = startClock(changeSession(numbered, { queue: rest, turn, emptyReplies: 0 }), event.at);
+  const clock = startClock(
+    changeSession(numbered, { queue: rest, turn, emptyReplies: 0 }),
+    event.at,
+  );
   return go(callModel(clock.session, 'user', 1), ...clock.actions);
 };
 
@@ -156,8 +189,9 @@ export const promptForInput = (state: Waiting): MoveTo<'WaitingForUserInput'> =>
 // ---- EndOfTurn ----
 
 /**
- * A queue follows the turn, or the objection of a hook: WaitingForUserInput sends it, or holds it at a limit
- * (docs/rules.md#queued-turn, docs/rules.md#hook-objects-to-end, docs/rules.md#limit-at-end-of-turn).
+ * A queue follows the turn, or the objection of a hook: WaitingForUserInput sends it, or holds it
+ * at a limit (docs/rules.md#queued-turn, docs/rules.md#hook-objects-to-end,
+ * docs/rules.md#limit-at-end-of-turn).
  */
 export const nextTurnWaits = (state: In<'EndOfTurn'>): boolean =>
   state.session.queue.length > 0 || state.objected === 'yes';
@@ -180,12 +214,19 @@ export const endTurnAndBeginNext = (state: In<'EndOfTurn'>): MoveTo<'WaitingForU
  * The turn ended normally at a session limit: shows a notice, and sends nothing by itself
  * (docs/rules.md#limit-at-end-of-turn).
  */
-export const endTurnAtLimit = (state: In<'EndOfTurn'>, event: Event): MoveTo<'WaitingForUserInput'> => {
+export const endTurnAtLimit = (
+  state: In<'EndOfTurn'>,
+  event: Event,
+): MoveTo<'WaitingForUserInput'> => {
   const ended = endTurn(state);
   const dimension = sessionLimit(state.session) ?? 'usd';
   const { session, actions } = rearm(state.session, dimension);
   const text = spentText(state.session, dimension, event.at);
-  return go({ ...ended.state, session }, { type: 'DisplayNotice', kind: 'budget', text }, ...actions);
+  return go(
+    { ...ended.state, session },
+    { type: 'DisplayNotice', kind: 'budget', text },
+    ...actions,
+  );
 };
 
 /** The queue of inputs that the user typed while the machine was busy. */
@@ -209,13 +250,17 @@ export const queueInput = <S extends State>(state: S, event: On<'UserInput'>): S
   return go(withSession(state, session), { type: 'DisplayNotice', kind: 'queued', text });
 };
 
-/** EditQueue: items keep their ids; unknown and repeated ids are ignored (docs/rules.md#edit-queue). */
+/**
+ * EditQueue: items keep their ids; unknown and repeated ids are ignored (docs/rules.md#edit-queue).
+ */
 export const editQueue = <S extends State>(state: S, event: On<'EditQueue'>): Stay<S> => {
   const known = new Map(state.session.queue.map((item) => [item.inputId, item]));
   const isFirst = ({ inputId }: QueuedInput, index: number): boolean =>
     event.items.findIndex((other) => other.inputId === inputId) === index;
   const queue = event.items
-    .filter((item, index) => known.has(item.inputId) && isFirst(item, index) && item.text.trim() !== '')
+    .filter(
+      (item, index) => known.has(item.inputId) && isFirst(item, index) && item.text.trim() !== '',
+    )
     .map(({ inputId, text, mode }): QueuedInput => {
       const images = known.get(inputId)?.images; // an edited input keeps them
       return { inputId, text, mode, ...(images === undefined ? {} : { images }) };

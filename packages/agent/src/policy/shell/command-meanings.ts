@@ -1,4 +1,7 @@
-/** What commands run beside themselves: shell texts, other commands, or something that no text shows. */
+/**
+ * What commands run beside themselves: shell texts, other commands, or something that no text
+ * shows.
+ */
 
 import { programName } from '../patterns.js';
 
@@ -23,7 +26,8 @@ const shell = (words: Words): Meaning => {
     } else if (/^-[euxlv]*c[euxl]*$/.test(word)) {
       const text = words[at + 1];
       if (text == null) return { unclear: `what ${name} runs is ${NOT_KNOWN}` };
-      if (!/^(bash|sh|dash)$/.test(name)) return { unclear: `${name} reads its text differently from bash` };
+      if (!/^(bash|sh|dash)$/.test(name))
+        return { unclear: `${name} reads its text differently from bash` };
       const login = word.includes('l') ? { indirect: `${name} reads start files first` } : {};
       return { texts: [text], runs: at + 1, ...login };
     } else if (/^(--version|--help)$/.test(word)) return {};
@@ -52,7 +56,8 @@ const source = (words: Words): Meaning => {
 
 const trap = (words: Words): Meaning => {
   const text = words[1] === '--' ? words[2] : words[1];
-  if (text === undefined || text === '' || text === '-' || text === '-p' || text === '-l') return {};
+  if (text === undefined || text === '' || text === '-' || text === '-p' || text === '-l')
+    return {};
   if (text === null) return { unclear: `what trap runs is ${NOT_KNOWN}` };
   return words.length <= (words[1] === '--' ? 3 : 2) ? {} : { texts: [text], runs: 1 };
 };
@@ -89,9 +94,14 @@ const unlessPlain =
   (words: Words): Meaning =>
     hasOption(words, letters) ? { unclear: `${words[0]} can change what commands mean` } : {};
 
-/** Builtins that take names of variables. A name may be a list element, whose subscript is evaluated. */
+/**
+ * Builtins that take names of variables. A name may be a list element, whose subscript is
+ * evaluated.
+ */
 const naming = (words: Words): Meaning => {
-  const odd = words.slice(1).some((word) => word === null || /\[/.test(word) || /^-[a-zA-Z]*[in]/.test(word));
+  const odd = words
+    .slice(1)
+    .some((word) => word === null || /\[/.test(word) || /^-[a-zA-Z]*[in]/.test(word));
   const names = words.slice(1).some((word) => word !== null && SHELL_VARIABLE.test(word));
   return {
     ...(odd || names ? { evaluates: true as const } : {}),
@@ -102,7 +112,8 @@ const naming = (words: Words): Meaning => {
 };
 
 /** Variables whose values the shell runs, or that change how it reads. */
-const SHELL_VARIABLE = /^(BASH_\w+|BASHOPTS|SHELLOPTS|PS0|PS4|ENV|PROMPT_COMMAND|POSIXLY_CORRECT)\b/;
+const SHELL_VARIABLE =
+  /^(BASH_\w+|BASHOPTS|SHELLOPTS|PS0|PS4|ENV|PROMPT_COMMAND|POSIXLY_CORRECT)\b/;
 export const changesShell = (name: string): boolean => SHELL_VARIABLE.test(name);
 
 const testing = (words: Words): Meaning =>
@@ -114,7 +125,9 @@ const textOption = (words: Words): Meaning => {
   const name = words[0] ?? '';
   if (index < 0) return { unclear: `${name} runs what it reads from its input` };
   const text = words[index + 1];
-  return text == null ? { unclear: `what ${name} runs is ${NOT_KNOWN}` } : { texts: [text], runs: index + 1 };
+  return text == null
+    ? { unclear: `what ${name} runs is ${NOT_KNOWN}` }
+    : { texts: [text], runs: index + 1 };
 };
 
 const watch = (words: Words): Meaning => {
@@ -143,9 +156,13 @@ const special: Readonly<Record<string, (words: Words) => Meaning>> = {
   complete: unlessPlain(/^-\w*[CF]/),
   compgen: unlessPlain(/^-\w*[CFWP]/),
   mapfile: (words) =>
-    hasOption(words, /^-\w*C/) ? { unclear: 'mapfile runs a command for each line' } : naming(words),
+    hasOption(words, /^-\w*C/)
+      ? { unclear: 'mapfile runs a command for each line' }
+      : naming(words),
   readarray: (words) =>
-    hasOption(words, /^-\w*C/) ? { unclear: 'readarray runs a command for each line' } : naming(words),
+    hasOption(words, /^-\w*C/)
+      ? { unclear: 'readarray runs a command for each line' }
+      : naming(words),
   fc: unclearAs('fc runs commands of the history'),
   parallel: unclearAs('parallel makes commands from its input'),
   read: naming,
@@ -172,7 +189,8 @@ export const commandMeaning = (words: Words): Meaning => {
   if (first === undefined) return {};
   if (first === null) return { unclear: 'the program is named when it runs' };
   const name = programName(first);
-  if (name === 'command' && /^-[pvV]*[vV]/.test(words[1] ?? '')) return {}; // it only looks a command up
+  // it only looks a command up
+  if (name === 'command' && /^-[pvV]*[vV]/.test(words[1] ?? '')) return {};
   if (name === 'xargs') {
     const inner = xargsCommand(words);
     return {
@@ -182,7 +200,8 @@ export const commandMeaning = (words: Words): Meaning => {
   }
   if (name === 'find' || name === 'fd' || name === 'fdfind') {
     const commands = findCommands(words);
-    const runs = words.findIndex((word) => word !== null && /^(-exec|-ok|-x$|-X$|--exec)/.test(word)) + 1;
+    const runs =
+      words.findIndex((word) => word !== null && /^(-exec|-ok|-x$|-X$|--exec)/.test(word)) + 1;
     return commands.length === 0 ? {} : { commands, runs };
   }
   if (name === 'env' && words.some((word) => word !== null && /^(-\w*S|--split-string)/.test(word)))
@@ -196,8 +215,8 @@ export const commandMeaning = (words: Words): Meaning => {
 };
 
 /**
- * Programs that run other commands among much else: git, terminals, containers, timers. What their words show is added
- * to the commands of the text, so that rules which ask or deny see it.
+ * Programs that run other commands among much else: git, terminals, containers, timers. What their
+ * words show is added to the commands of the text, so that rules which ask or deny see it.
  */
 
 const literalText = (words: Words): string | null => literal(words)?.join(' ') ?? null;
@@ -210,12 +229,24 @@ const asText = (words: Words, runs: number, name: string): Meaning => {
   return text === null ? { unclear: `what ${name} runs is ${NOT_KNOWN}` } : { texts: [text], runs };
 };
 
-const GIT_VALUED = ['-C', '-c', '--git-dir', '--work-tree', '--namespace', '--exec-path', '--config-env'];
+const GIT_VALUED = [
+  '-C',
+  '-c',
+  '--git-dir',
+  '--work-tree',
+  '--namespace',
+  '--exec-path',
+  '--config-env',
+];
 /** Settings of git whose value is a command. */
 const GIT_PROGRAMS =
   /^(alias\.[^=]+|core\.(pager|editor|sshcommand|fsmonitor|askpass|gitproxy|alternaterefscommand)|sequence\.editor|diff\.external|(diff|merge|filter|difftool|mergetool|browser|man|trailer|credential|gpg|pager|guitool|tar)\.[^=]*|remote\.[^=]*\.(uploadpack|receivepack|vcs)|uploadpack\.packobjectshook)=/i;
 
-type GitWords = { readonly settings: readonly string[]; readonly at: number; readonly unclear?: string };
+type GitWords = {
+  readonly settings: readonly string[];
+  readonly at: number;
+  readonly unclear?: string;
+};
 
 /** The values of `-c` before git's subcommand, and where that stands. */
 const readGitOptions = (words: Words): GitWords => {
@@ -225,7 +256,8 @@ const readGitOptions = (words: Words): GitWords => {
     const value = words[at + 1];
     if (/^--config-env\b/.test(word))
       return { settings, at, unclear: 'git takes a setting from the environment' };
-    if (word === '-c' && value === null) return { settings, at, unclear: `a setting of git is ${NOT_KNOWN}` };
+    if (word === '-c' && value === null)
+      return { settings, at, unclear: `a setting of git is ${NOT_KNOWN}` };
     if (word === '-c' && value !== undefined && value !== null) settings.push(value);
     at += GIT_VALUED.includes(word) ? 2 : 1;
   }
@@ -233,7 +265,12 @@ const readGitOptions = (words: Words): GitWords => {
 };
 
 /** The value of an option that takes a command: `-x TEXT`, `-xTEXT`, `--exec=TEXT`. */
-const optionTexts = (words: Words, from: number, short: string, long: string): readonly (string | null)[] =>
+const optionTexts = (
+  words: Words,
+  from: number,
+  short: string,
+  long: string,
+): readonly (string | null)[] =>
   words.flatMap((word, index) => {
     if (index < from || word === null) return [];
     if (word === short || word === long) return [words[index + 1] ?? null];
@@ -272,7 +309,9 @@ const GIT_RUNNERS: Readonly<Record<string, (words: Words, at: number) => Meaning
     return asText(words, from, 'git submodule foreach');
   },
   bisect: (words, at) =>
-    words[at + 1] === 'run' && words.length > at + 2 ? { commands: [words.slice(at + 2)], runs: at + 2 } : {},
+    words[at + 1] === 'run' && words.length > at + 2
+      ? { commands: [words.slice(at + 2)], runs: at + 2 }
+      : {},
   rebase: (words, at) => textsMeaning(optionTexts(words, at, '-x', '--exec'), 'git rebase'),
   difftool: (words, at) => textsMeaning(optionTexts(words, at, '-x', '--extcmd'), 'git difftool'),
   'for-each-repo': (words, at) => ({
@@ -311,7 +350,9 @@ const git = (words: Words): Meaning => {
 const linker = (words: Words): Meaning => {
   let at = 1;
   while (words[at]?.startsWith('-'))
-    at += /^--(library-path|inhibit-rpath|audit|preload|argv0|glibc-hwcaps-\w+)$/.test(words[at] ?? '')
+    at += /^--(library-path|inhibit-rpath|audit|preload|argv0|glibc-hwcaps-\w+)$/.test(
+      words[at] ?? '',
+    )
       ? 2
       : 1;
   return at < words.length ? { commands: [words.slice(at)], runs: at } : {};
@@ -320,15 +361,16 @@ const linker = (words: Words): Meaning => {
 /** `ip netns exec NAME COMMAND` */
 const ip = (words: Words): Meaning => {
   const at = words.indexOf('exec') + 2;
-  const runs = at > 2 && at < words.length && words.some((word) => word === 'netns' || word === 'vrf');
+  const runs =
+    at > 2 && at < words.length && words.some((word) => word === 'netns' || word === 'vrf');
   return runs ? { commands: [words.slice(at)], runs: at } : {};
 };
 
 const SHELL = /^(.*\/)?(ba|da|z|k|mk|a)?sh$/;
 
 /**
- * A command that stands somewhere behind `from`, with options of the runner in between. A shell there runs its text;
- * single words that hold several are shell texts, too.
+ * A command that stands somewhere behind `from`, with options of the runner in between. A shell
+ * there runs its text; single words that hold several are shell texts, too.
  */
 const somewhere = (words: Words, from: number): Meaning => {
   const rest = words.slice(from);
@@ -349,7 +391,9 @@ const tmux = (words: Words): Meaning => {
 
 const CONTAINER_RUNS = /^(run|exec|create)$/;
 const container = (words: Words): Meaning => {
-  const at = words.findIndex((word, index) => index > 0 && word !== null && CONTAINER_RUNS.test(word));
+  const at = words.findIndex(
+    (word, index) => index > 0 && word !== null && CONTAINER_RUNS.test(word),
+  );
   if (at < 0) return {};
   const { texts: _, ...meaning } = somewhere(words, at + 1);
   return meaning;
@@ -374,7 +418,9 @@ const hyperfine = (words: Words): Meaning => {
   for (let at = 1; at < words.length; at++) {
     const word = words[at] ?? null;
     const value =
-      word === null ? null : (/^--(?:prepare|cleanup|setup|conclude)=(.*)$/s.exec(word)?.[1] ?? null);
+      word === null
+        ? null
+        : (/^--(?:prepare|cleanup|setup|conclude)=(.*)$/s.exec(word)?.[1] ?? null);
     if (value !== null) texts.push(value);
     else if (word !== null && HYPERFINE_VALUED.test(word)) at++;
     else if (word === null || !word.startsWith('-')) texts.push(word);
@@ -551,7 +597,9 @@ const skipOptions = (words: Words, from: number, valued: readonly string[]): num
   }
 };
 
-/** Index of the word at which the wrapped command begins; null if the words run no other command. */
+/**
+ * Index of the word at which the wrapped command begins; null if the words run no other command.
+ */
 const wrappedAt = (words: Words): number | null => {
   const name = programName(words[0] ?? '');
   const wrapper = Object.hasOwn(wrappers, name) ? wrappers[name] : undefined;
@@ -567,7 +615,9 @@ const wrappedAt = (words: Words): number | null => {
   return at < words.length ? at : null;
 };
 
-/** Replaces words that contain the placeholder by null, since their value is known only at run time. */
+/**
+ * Replaces words that contain the placeholder by null, since their value is known only at run time.
+ */
 const withPlaceholder = (words: Words, placeholder: string): Words =>
   words.map((word) => (word?.includes(placeholder) ? null : word));
 
@@ -596,7 +646,8 @@ const xargsCommand = (words: Words): Words => {
     const word = words[at];
     if (word == null || !word.startsWith('-') || word === '--') break;
     const replace = /^(?:-I|-i|--replace=?|-J)(.*)$/s.exec(word);
-    if (replace !== null) placeholder = replace[1] || (/^-[IJ]$/.test(word) ? (words[++at] ?? '{}') : '{}');
+    if (replace !== null)
+      placeholder = replace[1] || (/^-[IJ]$/.test(word) ? (words[++at] ?? '{}') : '{}');
     else if (XARGS_VALUED.includes(word)) at++;
   }
   if (words[at] === '--') at++;
@@ -609,7 +660,8 @@ const xargsCommand = (words: Words): Words => {
 const findCommands = (words: Words): readonly Words[] => {
   const commands: Words[] = [];
   for (const [index, word] of words.entries()) {
-    if (word === null || !/^(-exec|-execdir|-ok|-okdir|-x|-X|--exec|--exec-batch)$/.test(word)) continue;
+    if (word === null || !/^(-exec|-execdir|-ok|-okdir|-x|-X|--exec|--exec-batch)$/.test(word))
+      continue;
     if (/^-[xX]$/.test(word) && programName(words[0] ?? '') === 'find') continue;
     const rest = words.slice(index + 1);
     const end = rest.findIndex((one) => one === ';' || one === '+');
@@ -621,9 +673,13 @@ const findCommands = (words: Words): readonly Words[] => {
 
 /** Builtins of bash: no program is searched for them. */
 const BUILTINS = new Set(
-  '. : [ alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown echo enable eval exec exit export false fc fg getopts hash help history jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return set shift shopt source suspend test times trap true type typeset ulimit umask unalias unset wait'.split(
-    ' ',
-  ),
+  (
+    '. : [ alias bg bind break builtin caller cd command compgen complete compopt continue ' +
+    'declare dirs disown echo enable eval exec exit export false fc fg getopts hash help ' +
+    'history jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly ' +
+    'return set shift shopt source suspend test times trap true type typeset ulimit umask ' +
+    'unalias unset wait'
+  ).split(' '),
 );
 
 export const isBuiltin = (name: string): boolean => BUILTINS.has(name);

@@ -1,4 +1,7 @@
-/** Where the commands of a text begin, by a second reading that shares no code with ours: a scan of plain texts, a published grammar for all others. */
+/**
+ * Where the commands of a text begin, by a second reading that shares no code with ours: a scan of
+ * plain texts, a published grammar for all others.
+ */
 
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -9,9 +12,10 @@ import { setFlagsFromString } from 'node:v8';
 import type { Node, Parser } from 'web-tree-sitter';
 
 /**
- * Finds the starts of commands in a plain text: one line of words, closed quotes and operators between commands. It
- * contains no compound command, no command made from a value, and nothing that shells and grammars read differently.
- * Most commands of a model are plain; for others the grammar is loaded, which takes 17 MB.
+ * Finds the starts of commands in a plain text: one line of words, closed quotes and operators
+ * between commands. It contains no compound command, no command made from a value, and nothing that
+ * shells and grammars read differently. Most commands of a model are plain; for others the grammar
+ * is loaded, which takes 17 MB.
  *
  * 1. A text with any other character, word or operator is not plain. Nothing is guessed.
  * 2. It shares no code with read-statements.ts, so that the two check each other.
@@ -27,9 +31,10 @@ const OPERATOR = /&&|\|\||[;|]/y;
 
 /** Reserved words, and builtins whose arguments are declarations, tests or shell texts. */
 const SPECIAL = new Set(
-  'if then elif else fi for while until do done case esac in select function time coproc declare typeset local export readonly unset let test eval'.split(
-    ' ',
-  ),
+  (
+    'if then elif else fi for while until do done case esac in select function time coproc ' +
+    'declare typeset local export readonly unset let test eval'
+  ).split(' '),
 );
 
 /** Offsets at which the commands of a plain text begin; null if the text is not plain. */
@@ -55,13 +60,13 @@ export const plainStarts = (text: string): ReadonlySet<number> | null => {
 };
 
 /**
- * Finds the starts of commands with a published grammar of bash (tree-sitter-bash, as WebAssembly). Our own reading of
- * a text counts only if the two agree.
+ * Finds the starts of commands with a published grammar of bash (tree-sitter-bash, as WebAssembly).
+ * Our own reading of a text counts only if the two agree.
  */
 
 /**
- * Folders of the grammar's files, relative to the bundle and to its chunks. In the sources the files come from
- * packages.
+ * Folders of the grammar's files, relative to the bundle and to its chunks. In the sources the
+ * files come from packages.
  */
 const FOLDERS = ['./shell/', '../shell/'];
 const FILES = ['web-tree-sitter.cjs', 'web-tree-sitter.wasm', 'tree-sitter-bash.wasm'] as const;
@@ -74,8 +79,8 @@ const SOURCES = [
 const require = createRequire(import.meta.url);
 
 const locate = (): readonly string[] => {
-  const folder = FOLDERS.map((name) => fileURLToPath(new URL(name, import.meta.url))).find((place) =>
-    existsSync(path.join(place, FILES[0])),
+  const folder = FOLDERS.map((name) => fileURLToPath(new URL(name, import.meta.url))).find(
+    (place) => existsSync(path.join(place, FILES[0])),
   );
   return folder === undefined
     ? SOURCES.map((name) => require.resolve(name))
@@ -86,8 +91,9 @@ const locate = (): readonly string[] => {
 const ASKS_FLAGS_LATER = Number.parseInt(process.versions.v8, 10) >= 13;
 
 /**
- * Compiles WebAssembly without V8's optimizer, which needs 40 MB for the grammar's lexer, and 500 MB in Node 24. Without
- * it a command is still read in 20 µs. In Node 24 the optimizer has to stay off for the whole process.
+ * Compiles WebAssembly without V8's optimizer, which needs 40 MB for the grammar's lexer, and 500
+ * MB in Node 24. Without it a command is still read in 20 µs. In Node 24 the optimizer has to stay
+ * off for the whole process.
  */
 const withoutOptimizer = async <T>(work: () => Promise<T>): Promise<T> => {
   if (ASKS_FLAGS_LATER) {
@@ -131,8 +137,8 @@ export type CommandStarts =
 const PARSE_MS = 250;
 
 /**
- * Whether the limit has passed, on the clock and in CPU time: a busy machine lets this process wait for longer than any
- * text takes, and the user would be asked about a harmless command.
+ * Whether the limit has passed, on the clock and in CPU time: a busy machine lets this process wait
+ * for longer than any text takes, and the user would be asked about a harmless command.
  */
 const startLimit = (): (() => boolean) => {
   const startedAtMs = performance.now();
@@ -164,7 +170,8 @@ export const commandStarts = async (text: string): Promise<CommandStarts> => {
     return { kind: 'error', why: 'the shell grammar takes too long to read it' };
   }
   try {
-    if (tree.rootNode.hasError) return { kind: 'error', why: 'the shell grammar does not understand it' };
+    if (tree.rootNode.hasError)
+      return { kind: 'error', why: 'the shell grammar does not understand it' };
     return { kind: 'starts', at: collect(tree.rootNode) };
   } finally {
     tree.delete();

@@ -7,7 +7,10 @@ import { commandFinder, type FindProgram, shellFacts } from './shell-facts.js';
 import { type FindLosses, unrecoverableFiles } from './unrecoverable-files.js';
 
 export type Explained = PolicyDecision & {
-  /** Files that the command would delete or overwrite and git could not restore; absent if nobody looked. */
+  /**
+   * Files that the command would delete or overwrite and git could not restore; absent if nobody
+   * looked.
+   */
   readonly unrecoverable?: readonly string[];
   readonly facts: ShellFacts;
   /** Where the command would run. */
@@ -45,7 +48,9 @@ const shellCall = (
 type ExplainOptions = {
   readonly needs?: Needs;
   readonly find?: FindProgram;
-  /** Looks up which files git could not restore. Without it every file that the words name counts. */
+  /**
+   * Looks up which files git could not restore. Without it every file that the words name counts.
+   */
   readonly losses?: FindLosses;
 };
 

@@ -26,8 +26,21 @@ export type ShellReading =
 
 /** Reads a whole text as bash does. No text makes it throw. */
 export const readCommands = (text: string): ShellReading => {
-  const findings: Findings = { commands: [], functions: [], evaluates: false, quotesSubstitution: false };
-  const cursor: Cursor = { text, at: 0, limit: text.length, depth: 0, pending: [], findings, readList };
+  const findings: Findings = {
+    commands: [],
+    functions: [],
+    evaluates: false,
+    quotesSubstitution: false,
+  };
+  const cursor: Cursor = {
+    text,
+    at: 0,
+    limit: text.length,
+    depth: 0,
+    pending: [],
+    findings,
+    readList,
+  };
   try {
     readList(cursor, []);
   } catch (error) {
@@ -49,9 +62,11 @@ const readPattern = (cursor: Cursor): void => {
     if (char === '' || char === '\n') throw unclear('[[ is not closed');
     if (open === 0 && (char === ' ' || char === '\t')) return;
     if (char === '(') open++;
-    if (char === ')' && --open < 0) throw unclear('the pattern after =~ has a parenthesis too many');
+    if (char === ')' && --open < 0)
+      throw unclear('the pattern after =~ has a parenthesis too many');
     if (char === '\\') cursor.at += 2;
-    else if (char === '$' && /^\$[)\s|]/.test(cursor.text.slice(cursor.at, cursor.at + 2))) cursor.at++;
+    else if (char === '$' && /^\$[)\s|]/.test(cursor.text.slice(cursor.at, cursor.at + 2)))
+      cursor.at++;
     else if (char === '$' || char === '`') readExpansion(cursor, 'bare');
     else if (char === "'" || char === '"') readWord(cursor);
     else cursor.at++;
@@ -104,7 +119,10 @@ const standsHere = (cursor: Cursor, end: string): boolean =>
 const isAtEnd = (cursor: Cursor, ends: readonly string[]): boolean =>
   ends.some((end) => standsHere(cursor, end)) || (ends.length === 0 && isEnd(cursor));
 
-/** Reads commands up to one of `ends`, which it does not consume, or up to the end of the text if there are none. */
+/**
+ * Reads commands up to one of `ends`, which it does not consume, or up to the end of the text if
+ * there are none.
+ */
 const readList = (cursor: Cursor, ends: readonly string[]): void => {
   for (;;) {
     skipLines(cursor);
@@ -175,7 +193,8 @@ const readFor = (cursor: Cursor): void => {
     for (const close of [';', ';', '))']) readArithmetic(cursor, close);
   } else {
     const name = readWord(cursor);
-    if (name.text === null || !/^[A-Za-z_]\w*$/.test(name.text)) throw unclear('a loop has no name');
+    if (name.text === null || !/^[A-Za-z_]\w*$/.test(name.text))
+      throw unclear('a loop has no name');
     skipLines(cursor);
     if (isWord(cursor, 'in')) {
       cursor.at += 2;
@@ -215,7 +234,8 @@ const readPatterns = (cursor: Cursor): void => {
     const { start, end } = readWord(cursor);
     if (start === end) throw unclear('a case has no pattern');
     skipBlanks(cursor);
-    if (peek(cursor) !== '|' && peek(cursor) !== ')') throw unclear('the pattern of a case goes on oddly');
+    if (peek(cursor) !== '|' && peek(cursor) !== ')')
+      throw unclear('the pattern of a case goes on oddly');
     if (cursor.text[cursor.at++] === ')') return;
   }
 };
@@ -249,7 +269,20 @@ const compounds: readonly (readonly [word: string, read: (cursor: Cursor) => voi
   ['[[', readTest],
 ];
 /** Words that bash treats as syntax at the start of a command. */
-const RESERVED = ['then', 'elif', 'else', 'fi', 'do', 'done', 'esac', 'in', '}', ']]', 'coproc', '!'];
+const RESERVED = [
+  'then',
+  'elif',
+  'else',
+  'fi',
+  'do',
+  'done',
+  'esac',
+  'in',
+  '}',
+  ']]',
+  'coproc',
+  '!',
+];
 
 const readParenthesis = (cursor: Cursor): void => {
   if (isAt(cursor, '((')) {
@@ -314,7 +347,8 @@ const readDelimiter = (cursor: Cursor, stripTabs: boolean): void => {
 const readRedirection = (cursor: Cursor, redirections: Redirections): boolean => {
   const rest = cursor.text.slice(cursor.at, Math.min(cursor.limit, cursor.at + 100));
   const descriptor = /^(\d*)(?=[<>])/.exec(rest)?.[0].length ?? 0;
-  if (/^\{\w+\}[<>]/.test(rest)) throw unclear('{name}> opens a descriptor that is numbered at run time');
+  if (/^\{\w+\}[<>]/.test(rest))
+    throw unclear('{name}> opens a descriptor that is numbered at run time');
   const operator = OPERATOR.exec(rest.slice(descriptor))?.[0];
   if (operator === undefined) return false;
   if (/^[<>]\(/.test(rest.slice(descriptor))) {
@@ -330,7 +364,8 @@ const readRedirection = (cursor: Cursor, redirections: Redirections): boolean =>
   }
   const { text, start, end } = readWord(cursor);
   if (start === end) throw unclear(`${operator} has no target`);
-  const isCopy = (operator === '>&' || operator === '<&') && text !== null && /^(\d+-?|-)$/.test(text);
+  const isCopy =
+    (operator === '>&' || operator === '<&') && text !== null && /^(\d+-?|-)$/.test(text);
   if (operator.startsWith('<') && operator !== '<>') redirections.takesInput = true;
   if (isCopy || operator === '<<<') return true;
   if ((operator !== '<' && operator !== '<&') || maybeSocket(cursor.text.slice(start, end), text)) {
@@ -379,10 +414,14 @@ const readSubscripted = (cursor: Cursor, start: number): void => {
 
 const endsCommand = (cursor: Cursor): boolean => {
   const char = peek(cursor);
-  return char === '' || (';\n|)'.includes(char) && char !== '') || (char === '&' && !isAt(cursor, '&>'));
+  return (
+    char === '' || (';\n|)'.includes(char) && char !== '') || (char === '&' && !isAt(cursor, '&>'))
+  );
 };
 
-type CommandHead = { readonly kind: 'command' } | { readonly kind: 'function'; readonly name: string };
+type CommandHead =
+  | { readonly kind: 'command' }
+  | { readonly kind: 'function'; readonly name: string };
 
 /** The function's name if the words begin a definition, `name ()`; otherwise null. */
 const definedName = (cursor: Cursor, words: readonly Word[], isFirst: boolean): string | null => {
@@ -406,11 +445,13 @@ const readSimpleCommand = (cursor: Cursor): CommandHead => {
     skipComment(cursor);
     if (endsCommand(cursor)) break;
     if (readRedirection(cursor, redirections)) continue;
-    const isPlain = words.length === 0 && assignments.length === 0 && redirections.writes.length === 0;
+    const isPlain =
+      words.length === 0 && assignments.length === 0 && redirections.writes.length === 0;
     const word = readWord(cursor);
     const assigned = ASSIGNMENT.exec(word.shape);
     const takesList = words.length === 0 || DECLARING.has(words[0]?.text ?? '');
-    const isList = assigned !== null && takesList && peek(cursor) === '(' && word.shape.endsWith('=');
+    const isList =
+      assigned !== null && takesList && peek(cursor) === '(' && word.shape.endsWith('=');
     if (isList) readArray(cursor);
     if (assigned !== null && words.length === 0) {
       readSubscripted(cursor, word.start);
@@ -424,7 +465,8 @@ const readSimpleCommand = (cursor: Cursor): CommandHead => {
     const name = definedName(cursor, words, isPlain);
     if (name !== null) return { kind: 'function', name };
   }
-  const isNothing = words.length === 0 && assignments.length === 0 && redirections.writes.length === 0;
+  const isNothing =
+    words.length === 0 && assignments.length === 0 && redirections.writes.length === 0;
   if (isNothing && !redirections.takesInput) throw unclear('a command is missing');
   addCommand(cursor, {
     start: words[0]?.start ?? start,
@@ -437,7 +479,10 @@ const readSimpleCommand = (cursor: Cursor): CommandHead => {
   return { kind: 'command' };
 };
 
-/** Reads the body of a here-document with an unquoted delimiter, in which substitutions run as in double quotes. */
+/**
+ * Reads the body of a here-document with an unquoted delimiter, in which substitutions run as in
+ * double quotes.
+ */
 const readBody = (cursor: Cursor, end: number): void => {
   const { limit } = cursor;
   cursor.limit = end;

@@ -9,7 +9,8 @@ const note = (cursor: Cursor, literal: string): string => {
 };
 
 /**
- * Refuses a multi-line quote while a here-document waits for its body, since versions of bash read that differently.
+ * Refuses a multi-line quote while a here-document waits for its body, since versions of bash read
+ * that differently.
  */
 const refuseLines = ({ pending }: Cursor, quoted: string): void => {
   if (pending.length > 0 && quoted.includes('\n'))
@@ -78,7 +79,10 @@ const readBackquote = (cursor: Cursor, quoting: Quoting): void => {
 const BRACKETS_MAX = 50;
 const NAME = /^[A-Za-z_]\w*/;
 
-/** Reads an arithmetic expression up to `close`. Bash evaluates the names in it, and their values in turn. */
+/**
+ * Reads an arithmetic expression up to `close`. Bash evaluates the names in it, and their values in
+ * turn.
+ */
 export const readArithmetic = (cursor: Cursor, close: string): void => {
   let open = 0;
   for (;;) {
@@ -88,7 +92,8 @@ export const readArithmetic = (cursor: Cursor, close: string): void => {
       cursor.at += close.length;
       return;
     }
-    if (char === '(' && ++open > BRACKETS_MAX) throw unclear('an arithmetic expression is nested too deeply');
+    if (char === '(' && ++open > BRACKETS_MAX)
+      throw unclear('an arithmetic expression is nested too deeply');
     if (char === ')' && --open < 0) throw unclear('((…) is not read as arithmetic');
     if (char === '$' || char === '`') {
       readExpansion(cursor, 'quoted');
@@ -148,14 +153,18 @@ const readParameter = (cursor: Cursor, quoting: Quoting): void => {
     return;
   }
   const operator = /^(@[QEUuLAaKk](?=\})|:?[-=?+]|##?|%%?|\/[/#%]?|\^\^?|,,?|:)/.exec(rest());
-  if (operator === null) throw unclear(`\${…} has an operator that is not known: ${rest().slice(0, 2)}`);
+  if (operator === null)
+    throw unclear(`\${…} has an operator that is not known: ${rest().slice(0, 2)}`);
   cursor.at += operator[0].length;
   if (operator[0] === ':') cursor.findings.evaluates = true;
   readOperand(cursor, quoting);
   cursor.at++;
 };
 
-/** Reads an expansion at `$` or a backquote. Returns its literal value, or null if it is known only at run time. */
+/**
+ * Reads an expansion at `$` or a backquote. Returns its literal value, or null if it is known only
+ * at run time.
+ */
 export const readExpansion = (cursor: Cursor, quoting: Quoting): string | null => {
   if (peek(cursor) === '`') {
     readBackquote(cursor, quoting);
@@ -258,7 +267,10 @@ const numbered: readonly (readonly [pattern: RegExp, base: number])[] = [
 
 const ESCAPE = /\\([\s\S])/g;
 
-/** The value of the text between `$'` and `'`. Refuses NUL, bytes outside of ASCII and unknown escapes. */
+/**
+ * The value of the text between `$'` and `'`. Refuses NUL, bytes outside of ASCII and unknown
+ * escapes.
+ */
 const decodeAnsiC = (raw: string): string => {
   let value = '';
   let at = 0;
@@ -289,7 +301,8 @@ const decodeAnsiC = (raw: string): string => {
 /**
  * A position in a shell text, with the findings up to there.
  *
- * 1. Syntax that the reader does not understand as bash does ends the reading with `Unclear`. Nothing is guessed.
+ * 1. Syntax that the reader does not understand as bash does ends the reading with `Unclear`.
+ *    Nothing is guessed.
  * 2. The body of a here-document is read at the newline after its operator, as in bash.
  */
 
@@ -297,8 +310,8 @@ const decodeAnsiC = (raw: string): string => {
 export class Unclear extends Error {}
 
 /**
- * A word after quote removal. `text` is null if it is known only at run time. `pattern` is present if the word expands
- * to file names: characters that were quoted are escaped in it.
+ * A word after quote removal. `text` is null if it is known only at run time. `pattern` is present
+ * if the word expands to file names: characters that were quoted are escaped in it.
  */
 export type Word = {
   readonly text: string | null;
@@ -320,9 +333,16 @@ export type SimpleCommand = {
 
 export type Assignment = { readonly name: string; readonly raw: string };
 
-type HereDocument = { readonly delimiter: string; readonly quoted: boolean; readonly stripTabs: boolean };
+type HereDocument = {
+  readonly delimiter: string;
+  readonly quoted: boolean;
+  readonly stripTabs: boolean;
+};
 
-/** Findings in a text. `evaluates`: it evaluates arithmetic, which runs substitutions in the values of variables. */
+/**
+ * Findings in a text. `evaluates`: it evaluates arithmetic, which runs substitutions in the values
+ * of variables.
+ */
 export type Findings = {
   readonly commands: SimpleCommand[];
   readonly functions: string[];
@@ -379,7 +399,8 @@ export const nested = (cursor: Cursor, read: () => void): void => {
 };
 
 export const addCommand = ({ findings }: Cursor, command: SimpleCommand): void => {
-  if (findings.commands.length >= COMMANDS_MAX) throw unclear(`it has more than ${COMMANDS_MAX} commands`);
+  if (findings.commands.length >= COMMANDS_MAX)
+    throw unclear(`it has more than ${COMMANDS_MAX} commands`);
   findings.commands.push(command);
 };
 

@@ -1,15 +1,23 @@
 /**
  * Determines what a shell text would run.
  *
- * 1. Two readings must agree: ours, which knows how bash treats words, and that of a published grammar. For a plain
- *    text, `plainStarts` replaces the grammar; tests ensure that both give the same result.
- * 2. A text that can't be read, is read differently, or takes too long, is unclear. Nothing is left out silently.
+ * 1. Two readings must agree: ours, which knows how bash treats words, and that of a published
+ *    grammar. For a plain text, `plainStarts` replaces the grammar; tests ensure that both give the
+ *    same result.
+ * 2. A text that can't be read, is read differently, or takes too long, is unclear. Nothing is left
+ *    out silently.
  */
 
 import { accessSync, constants, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { ParsedCommand, ShellFacts } from '../judged-call.js';
-import { changesShell, commandMeaning, isBuiltin, type Meaning, type Words } from './command-meanings.js';
+import {
+  changesShell,
+  commandMeaning,
+  isBuiltin,
+  type Meaning,
+  type Words,
+} from './command-meanings.js';
 import { type CommandStarts, commandStarts, plainStarts } from './command-starts.js';
 import { readCommands, type ShellReading } from './read-statements.js';
 import type { SimpleCommand } from './read-words.js';
@@ -39,22 +47,33 @@ const doubt = (into: Collected, why: string): void => {
 };
 
 /** Why the two readings disagree about where commands begin; null if they agree. */
-const findDisagreement = async (text: string, commands: readonly SimpleCommand[]): Promise<string | null> => {
+const findDisagreement = async (
+  text: string,
+  commands: readonly SimpleCommand[],
+): Promise<string | null> => {
   const plain = plainStarts(text);
-  const starts: CommandStarts = plain === null ? await commandStarts(text) : { kind: 'starts', at: plain };
+  const starts: CommandStarts =
+    plain === null ? await commandStarts(text) : { kind: 'starts', at: plain };
   if (starts.kind === 'error') return starts.why;
   const ours = new Set(commands.filter(({ words }) => words.length > 0).map(({ start }) => start));
   const agree = ours.size === starts.at.size && [...ours].every((start) => starts.at.has(start));
   return agree ? null : 'our reading and the shell grammar disagree about its commands';
 };
 
-const findProgram = (name: string | null | undefined, { find, functions }: Collected): string | null =>
-  name == null || isBuiltin(name) || functions.has(name) ? null : find(name);
+const findProgram = (
+  name: string | null | undefined,
+  { find, functions }: Collected,
+): string | null => (name == null || isBuiltin(name) || functions.has(name) ? null : find(name));
 
 type Patterns = readonly (string | null)[];
 
 /** The patterns of a wrapped command's words, if these are the wrapper's words from `runs` on. */
-const innerPatterns = (words: Words, inner: Words, { runs }: Meaning, patterns: Patterns): Patterns =>
+const innerPatterns = (
+  words: Words,
+  inner: Words,
+  { runs }: Meaning,
+  patterns: Patterns,
+): Patterns =>
   runs === undefined || inner[0] !== words[runs] || /^(.*\/)?(find|fd|fdfind)$/.test(words[0] ?? '')
     ? []
     : patterns.slice(runs);
@@ -86,7 +105,12 @@ const placesIn = ({ runs, mayRun }: Meaning): Pick<ParsedCommand, 'runs' | 'mayR
 });
 
 /** Adds a command that another one runs. */
-const addWords = async (words: Words, patterns: Patterns, into: Collected, depth: number): Promise<void> => {
+const addWords = async (
+  words: Words,
+  patterns: Patterns,
+  into: Collected,
+  depth: number,
+): Promise<void> => {
   if (depth > TEXTS_DEEP_MAX * 2) return doubt(into, 'commands run commands too deeply');
   const meaning = commandMeaning(words);
   const runs = placesIn(meaning);
@@ -194,7 +218,10 @@ const oddCharacter = (text: string): string | null => {
   return null;
 };
 
-/** Finds the file that a shell would start, also in the workspace, so that it can be shown and judged. */
+/**
+ * Finds the file that a shell would start, also in the workspace, so that it can be shown and
+ * judged.
+ */
 
 const isRunnable = (file: string): boolean => {
   try {

@@ -1,10 +1,13 @@
 /**
  * Finds the files that a command would delete or overwrite and that git could not restore.
  *
- * 1. Only the workspace counts: elsewhere a command in the sandbox writes only to its private home and /tmp.
- * 2. A file counts if it exists and is unknown to git, ignored by it, or changed since it was added. Ignored files do
- *    not count if their name says that they are generated: `node_modules`, `dist`.
- * 3. Words that are known only when the command runs count as well, and so do files outside a repository.
+ * 1. Only the workspace counts: elsewhere a command in the sandbox writes only to its private home
+ *    and /tmp.
+ * 2. A file counts if it exists and is unknown to git, ignored by it, or changed since it was
+ *    added. Ignored files do not count if their name says that they are generated: `node_modules`,
+ *    `dist`.
+ * 3. Words that are known only when the command runs count as well, and so do files outside a
+ *    repository.
  */
 
 import { lstatSync, readdirSync, realpathSync } from 'node:fs';
@@ -15,8 +18,14 @@ import { type FileLoss, type FileWord, fileLossesIn, isGenerated } from '../loss
 /** What git says about files that it could not restore. Absolute paths. */
 export type GitLoss = { readonly path: string; readonly kind: 'untracked' | 'ignored' | 'changed' };
 
-/** Which of these files, or of the files below these folders, git could not restore. Null: no repository, or git fails. */
-export type FindLosses = (workspace: string, paths: readonly string[]) => Promise<readonly GitLoss[] | null>;
+/**
+ * Which of these files, or of the files below these folders, git could not restore. Null: no
+ * repository, or git fails.
+ */
+export type FindLosses = (
+  workspace: string,
+  paths: readonly string[],
+) => Promise<readonly GitLoss[] | null>;
 
 const PATHS_MAX = 2_000;
 const FOLDERS_MAX = 30;
@@ -31,7 +40,8 @@ const exists = (file: string): boolean => {
   try {
     return lstatSync(file, { throwIfNoEntry: false }) !== undefined;
   } catch {
-    return false; // a file stands where a folder would be, or this user can't reach it: no command of theirs can
+    // a file stands where a folder would be, or this user can't reach it: no command of theirs can
+    return false;
   }
 };
 
@@ -69,13 +79,16 @@ const plainText = (pattern: string): string => pattern.replace(/\\(.)/gs, '$1');
 
 /** One part of a path as an expression; null if the part has brackets that are not understood. */
 const partExpression = (part: string): RegExp | null => {
-  const source = part.replace(/\\(.)|\*+|\?|\[([!^]?)([^\]\\[]+)\]|[^\w\s]/gs, (all, escaped, not, set) => {
-    if (escaped !== undefined) return `\\u{${escaped.codePointAt(0).toString(16)}}`;
-    if (all.startsWith('*')) return '.*';
-    if (all === '?') return '.';
-    if (set !== undefined) return `[${not === '' ? '' : '^'}${set.replace(/[\\&^]/g, '\\$&')}]`;
-    return `\\u{${all.codePointAt(0)?.toString(16)}}`;
-  });
+  const source = part.replace(
+    /\\(.)|\*+|\?|\[([!^]?)([^\]\\[]+)\]|[^\w\s]/gs,
+    (all, escaped, not, set) => {
+      if (escaped !== undefined) return `\\u{${escaped.codePointAt(0).toString(16)}}`;
+      if (all.startsWith('*')) return '.*';
+      if (all === '?') return '.';
+      if (set !== undefined) return `[${not === '' ? '' : '^'}${set.replace(/[\\&^]/g, '\\$&')}]`;
+      return `\\u{${all.codePointAt(0)?.toString(16)}}`;
+    },
+  );
   try {
     return new RegExp(`^${source}$`, 'su');
   } catch {
@@ -114,14 +127,20 @@ const wordPaths = (word: FileWord, glob: Glob): readonly string[] | null => {
   const plain = expandBraces(word.text);
   if (plain === null) return null;
   const matched = plain.map((pattern) =>
-    HAS_PATTERN.test(pattern) ? matchPattern(pattern, glob) : [path.resolve(glob.folder, plainText(pattern))],
+    HAS_PATTERN.test(pattern)
+      ? matchPattern(pattern, glob)
+      : [path.resolve(glob.folder, plainText(pattern))],
   );
   const known = matched.filter((one) => one !== null);
   return known.length === matched.length ? known.flat() : null;
 };
 
 /** A file that is moved away counts too: whether it is deleted at its new place, nobody sees. */
-type LossOptions = { readonly glob: Glob; readonly workspace: string; readonly countsMoves: boolean };
+type LossOptions = {
+  readonly glob: Glob;
+  readonly workspace: string;
+  readonly countsMoves: boolean;
+};
 
 const copyPaths = (
   { sources, to, moves }: Extract<FileLoss, { kind: 'copy' }>,
@@ -138,17 +157,23 @@ const copyPaths = (
   const gone = moves && (leaves || countsMoves) ? known : [];
   if (!isFolder(target)) return [target, ...gone];
   // `cp -r from/. to` puts what is in the folder beside what is in the other.
-  const spreads = sources.some((source) => source.kind === 'path' && /(^|\/)\.{1,2}\/?$/.test(source.text));
+  const spreads = sources.some(
+    (source) => source.kind === 'path' && /(^|\/)\.{1,2}\/?$/.test(source.text),
+  );
   if (!isComplete || spreads) return [target, ...gone];
   return [...known.map((source) => path.join(target, path.basename(source))), ...gone];
 };
 
 /** Folders in which a command of the text may run; null if one is named only when it runs. */
-const commandFolders = (commands: readonly ParsedCommand[], workspace: string): readonly string[] | null => {
+const commandFolders = (
+  commands: readonly ParsedCommand[],
+  workspace: string,
+): readonly string[] | null => {
   const folders = new Set([workspace]);
   for (const { words, assignments } of commands) {
     const name = path.basename(words[0] ?? '');
-    const changes = /^(env|sudo)$/.test(name) && words.some((word) => /^(-C|-D|--chdir)/.test(word ?? ''));
+    const changes =
+      /^(env|sudo)$/.test(name) && words.some((word) => /^(-C|-D|--chdir)/.test(word ?? ''));
     if (/^(pushd|popd)$/.test(name) || changes) return null;
     if (assignments.some((assignment) => assignment.startsWith('CDPATH='))) return null;
     if (name !== 'cd') continue;
@@ -160,7 +185,10 @@ const commandFolders = (commands: readonly ParsedCommand[], workspace: string): 
   return [...folders];
 };
 
-/** The path without symlinks in its folder, and for a file that is overwritten without one at its end. */
+/**
+ * The path without symlinks in its folder, and for a file that is overwritten without one at its
+ * end.
+ */
 const realPlaces = (file: string): readonly string[] => {
   try {
     const real = path.join(realpathSync(path.dirname(file)), path.basename(file));
@@ -172,7 +200,10 @@ const realPlaces = (file: string): readonly string[] => {
   }
 };
 
-/** Those of the paths that exist and touch the workspace. A folder around the workspace stands for the workspace. */
+/**
+ * Those of the paths that exist and touch the workspace. A folder around the workspace stands for
+ * the workspace.
+ */
 const inWorkspace = (files: readonly string[], workspace: string): readonly string[] => {
   const places = files.flatMap(realPlaces).flatMap((file) => {
     if (isWithin(workspace, file)) return [file];
@@ -182,8 +213,8 @@ const inWorkspace = (files: readonly string[], workspace: string): readonly stri
 };
 
 /**
- * Whether a file belongs to git itself or to a repository below the workspace, about which git is silent. The folder of
- * such a repository, and the workspace with its `.git`, count too.
+ * Whether a file belongs to git itself or to a repository below the workspace, about which git is
+ * silent. The folder of such a repository, and the workspace with its `.git`, count too.
  */
 const belongsToRepository = (file: string, workspace: string): boolean => {
   if (file.split('/').includes('.git') || exists(path.join(file, '.git'))) return true;
@@ -210,8 +241,9 @@ const findLostFiles = async (
 };
 
 /**
- * Files that the commands of a text would delete or overwrite and that git could not restore: paths from the workspace
- * on, and words for what is known only when they run. Null if they name no such file.
+ * Files that the commands of a text would delete or overwrite and that git could not restore: paths
+ * from the workspace on, and words for what is known only when they run. Null if they name no such
+ * file.
  */
 export const unrecoverableFiles = async (
   { commands }: ShellFacts,

@@ -1,8 +1,8 @@
 import { lineTexts, splitLines } from './lines.js';
 
 /**
- * Other ways to read the texts of an edit: without the line numbers of a listing, with escapes decoded, in parts between
- * markers for omitted lines.
+ * Other ways to read the texts of an edit: without the line numbers of a listing, with escapes
+ * decoded, in parts between markers for omitted lines.
  */
 
 export type Removed = 'nothing' | 'lineNumbers' | 'escapes' | 'escapesAndLineNumbers';
@@ -40,20 +40,30 @@ export const readEdit = (oldText: string, newText: string): readonly EditReading
 
 // ---- Line numbers ----
 
-/** Separators after the number. A tab or an arrow is enough to recognise a listing; for others the numbers must ascend. */
+/**
+ * Separators after the number. A tab or an arrow is enough to recognise a listing; for others the
+ * numbers must ascend.
+ */
 const NUMBERED = /^ *(\d{1,7})(\t|\u2192|[:|] ?| \| ?)(.*)$/s;
 const BARE_NUMBER = /^ *(\d{1,7})$/;
 const STRONG = new Set(['\t', '\u2192']);
 
 type Numbered = { readonly number: number; readonly separator: string; readonly text: string };
 
-/** The text without line numbers, and the separator after each; null if the text is not a listing. */
-const removeNumbers = (text: string): { readonly text: string; readonly separator: string } | null => {
+/**
+ * The text without line numbers, and the separator after each; null if the text is not a listing.
+ */
+const removeNumbers = (
+  text: string,
+): { readonly text: string; readonly separator: string } | null => {
   const lines = bodyLines(text).map(readNumber);
   const numbered = lines.filter((line) => line !== null);
-  const separators = new Set(numbered.map(({ separator }) => separator).filter((one) => one !== ''));
+  const separators = new Set(
+    numbered.map(({ separator }) => separator).filter((one) => one !== ''),
+  );
   const [separator] = separators;
-  if (numbered.length < lines.length || separators.size !== 1 || separator === undefined) return null;
+  if (numbered.length < lines.length || separators.size !== 1 || separator === undefined)
+    return null;
   const ascends =
     numbered.length > 1 &&
     numbered.every(({ number }, at) => at === 0 || number === (numbered[at - 1]?.number ?? 0) + 1);
@@ -127,14 +137,16 @@ const decode = (text: string, kinds: Kinds): string =>
   text
     .replace(ESCAPE, (whole, sequence: string) => {
       if (!isDecoded(getEscapeKind(sequence), kinds)) return whole;
-      if (sequence.startsWith('u')) return String.fromCharCode(Number.parseInt(sequence.slice(1), 16));
+      if (sequence.startsWith('u'))
+        return String.fromCharCode(Number.parseInt(sequence.slice(1), 16));
       return NAMED[sequence] ?? whole;
     })
     .replace(/\r\n/g, '\n');
 
 /**
- * Decodes in the new text the escapes that the old text turned out to contain. A text with literal line breaks or
- * quotes is not escaped itself. null if a line break may belong inside a string, since that is ambiguous.
+ * Decodes in the new text the escapes that the old text turned out to contain. A text with literal
+ * line breaks or quotes is not escaped itself. null if a line break may belong inside a string,
+ * since that is ambiguous.
  */
 const decodeSame = (oldText: string, newText: string, kinds: Kinds): string | null => {
   const oldKinds = escapesIn(oldText, kinds);
@@ -143,7 +155,11 @@ const decodeSame = (oldText: string, newText: string, kinds: Kinds): string | nu
   const isRaw = (kind: string, raw: string): boolean =>
     oldKinds.has(kind) && !oldText.includes(raw) && newText.includes(raw);
   if (isRaw('n', '\n') || isRaw('"', '"')) return newText;
-  if ([...newKinds].some((kind) => !oldKinds.has(kind) && kind !== '\\' && kind !== '"' && kind !== "'"))
+  if (
+    [...newKinds].some(
+      (kind) => !oldKinds.has(kind) && kind !== '\\' && kind !== '"' && kind !== "'",
+    )
+  )
     return null;
   const decoded = decode(newText, kinds);
   const quotesAreEscaped = oldKinds.has('"') || newKinds.has('"');
@@ -165,8 +181,8 @@ const WORDS =
 const ENDS_WITH_DOTS = /(?:\.{3,}|\u2026)$/;
 
 /**
- * Whether a line is a marker: a comment that starts with dots and is empty or mentions omitted code; without a comment
- * sign, dots alone, or such words between dots.
+ * Whether a line is a marker: a comment that starts with dots and is empty or mentions omitted
+ * code; without a comment sign, dots alone, or such words between dots.
  */
 const isMarker = (line: string): boolean => {
   const trimmed = line.trim();
@@ -175,7 +191,9 @@ const isMarker = (line: string): boolean => {
   const words = inside.replace(DOTS, '').replace(ENDS_WITH_DOTS, '').trim();
   if (words === '') return true;
   if (words.length > 100 || !WORDS.test(words)) return false;
-  return inside !== trimmed || (/^\s/.test(inside.replace(DOTS, '')) && ENDS_WITH_DOTS.test(inside));
+  return (
+    inside !== trimmed || (/^\s/.test(inside.replace(DOTS, '')) && ENDS_WITH_DOTS.test(inside))
+  );
 };
 
 /** The whole lines between markers. `first`, `last`: the text starts or ends with a marker. */
@@ -216,20 +234,33 @@ export const splitAtMarkers = (oldText: string, newText: string): Segmented => {
   if (old.parts.length === 1 && !old.first && !old.last) return { kind: 'none' };
   const next = cutAtMarkers(newText);
   if ((next.first && !old.first) || (next.last && !old.last)) {
-    return { kind: 'refused', why: 'begins or ends with a marker for left out lines where oldText does not' };
+    return {
+      kind: 'refused',
+      why: 'begins or ends with a marker for left out lines where oldText does not',
+    };
   }
-  if (old.parts.length === 0 || old.parts.some((part) => part.trim() === '')) return { kind: 'none' };
+  if (old.parts.length === 0 || old.parts.some((part) => part.trim() === ''))
+    return { kind: 'none' };
   const marks = next.parts.length - 1;
   if (marks === old.parts.length - 1 || marks === 0) {
-    return { kind: 'segments', oldParts: old.parts, newParts: next.parts.length === 0 ? [''] : next.parts };
+    return {
+      kind: 'segments',
+      oldParts: old.parts,
+      newParts: next.parts.length === 0 ? [''] : next.parts,
+    };
   }
   return {
     kind: 'refused',
-    why: `has ${marks} markers for left out lines, and oldText has ${old.parts.length - 1}: give each in both texts`,
+    why:
+      `has ${marks} markers for left out lines, and oldText has ${old.parts.length - 1}: give ` +
+      'each in both texts',
   };
 };
 
-/** A marker of the new text, beyond doubt, without a counterpart in the old text; null if there is none. */
+/**
+ * A marker of the new text, beyond doubt, without a counterpart in the old text; null if there is
+ * none.
+ */
 export const findStrayMarker = (oldText: string, newText: string): string | null => {
   const known = new Set(lineTexts(oldText).map((line) => line.trim()));
   const isStray = (line: string): boolean =>

@@ -10,7 +10,9 @@ import {
   trimEndBlanks,
 } from './lines.js';
 
-/** Messages for refused edits. They let the model correct the edit without reading the file again. */
+/**
+ * Messages for refused edits. They let the model correct the edit without reading the file again.
+ */
 
 const SHOWN_LINES_MAX = 60;
 const SHOWN_CHARACTERS_MAX = 6_000;
@@ -21,7 +23,10 @@ const PLACES_NAMED = 40;
 /** Shorter texts match by chance. */
 const KNOWN_CHARACTERS_MIN = 12;
 
-/** The text matches nowhere: shows the nearest lines and the first difference. `readings` has at least one. */
+/**
+ * The text matches nowhere: shows the nearest lines and the first difference. `readings` has at
+ * least one.
+ */
 export const explainMissing = (
   file: SearchedFile,
   what: string,
@@ -29,7 +34,9 @@ export const explainMissing = (
   newText: string,
 ): string => {
   const known =
-    newText.trim().length >= KNOWN_CHARACTERS_MIN ? findOccurrences(file.text, newText, 1)[0] : undefined;
+    newText.trim().length >= KNOWN_CHARACTERS_MIN
+      ? findOccurrences(file.text, newText, 1)[0]
+      : undefined;
   const end = (known ?? 0) + newText.length;
   const message =
     known === undefined
@@ -65,11 +72,18 @@ export const explainAmbiguous = (
   const how = exact ? '' : ', if differences in white space and the like are overlooked';
   const way = exact ? ', or set replaceAll' : ', exactly as they are';
   const some = places.slice(0, PLACES_SHOWN);
-  const shown = some.map((place) => showPlace(file, place, Math.max(8, SHOWN_LINES_MAX / some.length)));
-  return `${name}.oldText is in the file more than once (${nameLines(file, places)})${how}. Add lines around it until it is unique${way}.\n${shown.join('\n--\n')}`;
+  const shown = some.map((place) =>
+    showPlace(file, place, Math.max(8, SHOWN_LINES_MAX / some.length)),
+  );
+  return (
+    `${name}.oldText is in the file more than once (${nameLines(file, places)})${how}. Add ` +
+    `lines around it until it is unique${way}.\n${shown.join('\n--\n')}`
+  );
 };
 
-/** For a text in parts: one part matches in several places. `anchor` is a part with a single place. */
+/**
+ * For a text in parts: one part matches in several places. `anchor` is a part with a single place.
+ */
 export const explainAmbiguousPart = (
   file: SearchedFile,
   name: string,
@@ -81,8 +95,10 @@ export const explainAmbiguousPart = (
     ? [first, Math.min(lastIndex(file), first + SHOWN_LINES_MAX - 1)]
     : [Math.max(0, last - SHOWN_LINES_MAX + 1), last];
   return [
-    `${name}.oldText can be read in more than one way: a part of it, before or behind a marker, is in the file more than once (${nameLines(file, places)}).`,
-    `Add lines to that part until it is unique, or write all lines out. ${anchor.isFirst ? 'It begins at' : 'It goes on to'} ${describeLines(first, last)}:`,
+    `${name}.oldText can be read in more than one way: a part of it, before or behind a ` +
+      `marker, is in the file more than once (${nameLines(file, places)}).`,
+    'Add lines to that part until it is unique, or write all lines out. ' +
+      `${anchor.isFirst ? 'It begins at' : 'It goes on to'} ${describeLines(first, last)}:`,
     showLines(file, from, to, []),
   ].join('\n');
 };
@@ -94,7 +110,8 @@ export const explainUnclear = (file: SearchedFile, why: string, place: Span): st
 /** `line 3` or `lines 3-5`. */
 export const describePlace = (file: SearchedFile, { start, end }: Span): string => {
   const [first, behind] = [file.lineNumberAt(start), file.lineNumberAt(end)];
-  const last = end > start && behind > first && file.lines[behind - 1]?.start === end ? behind - 1 : behind;
+  const last =
+    end > start && behind > first && file.lines[behind - 1]?.start === end ? behind - 1 : behind;
   return describeLines(first - 1, last - 1);
 };
 
@@ -104,7 +121,10 @@ const describeLines = (first: number, last: number): string =>
 // ---- Lines of the file ----
 
 /** Indexes of the first and the last line. */
-const lineRange = (file: SearchedFile, { start, end }: Span): readonly [first: number, last: number] => {
+const lineRange = (
+  file: SearchedFile,
+  { start, end }: Span,
+): readonly [first: number, last: number] => {
   const first = file.lineNumberAt(start) - 1;
   return [first, Math.max(first, file.lineNumberAt(Math.max(start, end - 1)) - 1)];
 };
@@ -129,8 +149,16 @@ const showPlace = (file: SearchedFile, place: Span, lines: number): string => {
   return `${head}\n[lines ${first + 3}-${last - 1} are not shown]\n${tail}`;
 };
 
-/** Lines with numbers as `read` shows them. Indexes from 0, `last` included. Long lines are cut around the difference. */
-const showLines = (file: SearchedFile, first: number, last: number, requested: readonly string[]): string => {
+/**
+ * Lines with numbers as `read` shows them. Indexes from 0, `last` included. Long lines are cut
+ * around the difference.
+ */
+const showLines = (
+  file: SearchedFile,
+  first: number,
+  last: number,
+  requested: readonly string[],
+): string => {
   const shown: string[] = [];
   let room = SHOWN_CHARACTERS_MAX;
   for (let index = first; index <= last; index++) {
@@ -151,7 +179,10 @@ const [OPEN_HEAD, OPEN_TAIL] = [/^[^\s"'`,;(){}<>[\]]+/, /[^\s"'`,;(){}<>[\]]+$/
 
 const showLine = (text: string, number: number, from: number): string => {
   if (text.length <= LINE_CHARACTERS_MAX) return `${number}\t${text}`;
-  const start = Math.max(0, Math.min(from - LINE_CHARACTERS_MAX / 2, text.length - LINE_CHARACTERS_MAX));
+  const start = Math.max(
+    0,
+    Math.min(from - LINE_CHARACTERS_MAX / 2, text.length - LINE_CHARACTERS_MAX),
+  );
   const part = text.slice(start, start + LINE_CHARACTERS_MAX);
   const head = start === 0 ? '' : (OPEN_HEAD.exec(part)?.[0] ?? '');
   const rest = part.slice(head.length);
@@ -178,11 +209,12 @@ const PART_WEIGHT = 0.3;
 type NearestLines = { readonly first: number; readonly last: number; readonly votes: number };
 
 /**
- * The lines that a missing text most likely meant; null if the file contains nothing of it. For messages only, never for
- * a change.
+ * The lines that a missing text most likely meant; null if the file contains nothing of it. For
+ * messages only, never for a change.
  *
- * Lines of the text that the file contains vote for the start of the text, and so do its words; if there are none, any
- * three characters in a row. Rare ones have more weight. One pass over the file, and bounded work per line of the text.
+ * Lines of the text that the file contains vote for the start of the text, and so do its words; if
+ * there are none, any three characters in a row. Rare ones have more weight. One pass over the
+ * file, and bounded work per line of the text.
  */
 const findNearestLines = (file: SearchedFile, text: string): NearestLines | null => {
   const sought = lineTexts(text.replace(/\n$/, '')).slice(0, SOUGHT_LINES_MAX);
@@ -196,7 +228,8 @@ const findNearestLines = (file: SearchedFile, text: string): NearestLines | null
   if (votes.size === 0) vote(votes, wholeLines, (line) => line.length, Number.POSITIVE_INFINITY);
   let winner: readonly [begin: number, count: number] | null = null;
   for (const [begin, count] of votes) {
-    const isBetter = winner === null || count > winner[1] || (count === winner[1] && begin < winner[0]);
+    const isBetter =
+      winner === null || count > winner[1] || (count === winner[1] && begin < winner[0]);
     if (isBetter) winner = [begin, count];
   }
   if (winner === null) return null;
@@ -214,7 +247,10 @@ const findNearestLines = (file: SearchedFile, text: string): NearestLines | null
 };
 
 /** By content: the lines of the text with it, and the places in the file. */
-type Sightings = Map<string, { readonly sought: number[]; readonly places: number[]; count: number }>;
+type Sightings = Map<
+  string,
+  { readonly sought: number[]; readonly places: number[]; count: number }
+>;
 
 /** Where the file contains parts of the requested lines. */
 const collectSightings = (
@@ -248,7 +284,8 @@ const wholeLine = (line: string): readonly string[] => {
   return key === '' ? [] : [key];
 };
 
-const wordsIn = (line: string): readonly string[] => line.slice(0, CHARACTERS_MAX).match(WORD) ?? [];
+const wordsIn = (line: string): readonly string[] =>
+  line.slice(0, CHARACTERS_MAX).match(WORD) ?? [];
 
 /** All substrings of three characters. */
 const triplesIn = (line: string): readonly string[] => {
@@ -256,7 +293,10 @@ const triplesIn = (line: string): readonly string[] => {
   return Array.from({ length: Math.max(0, cut.length - 2) }, (_, at) => cut.slice(at, at + 3));
 };
 
-/** Votes for the line where the text would begin. Content with more than so many places does not vote. */
+/**
+ * Votes for the line where the text would begin. Content with more than so many places does not
+ * vote.
+ */
 const vote = (
   votes: Map<number, number>,
   sightings: Sightings,
@@ -288,8 +328,8 @@ const nearestTo = (expected: number, places: readonly number[]): number | null =
 const AHEAD_MAX = 30;
 
 /**
- * The first difference in content; if there is none, the first one in blanks. `first`: index of the file's line where the
- * text would begin. Line numbers in the message count from 1.
+ * The first difference in content; if there is none, the first one in blanks. `first`: index of the
+ * file's line where the text would begin. Line numbers in the message count from 1.
  */
 const findFirstDifference = (
   lines: readonly TextLine[],
@@ -302,8 +342,10 @@ const findFirstDifference = (
     const there = fileKeys[index];
     if (there === key) continue;
     // the text may begin or end within a line
-    const isEdge = index === 0 ? there?.endsWith(key) : index === keys.length - 1 && there?.startsWith(key);
-    if (isEdge !== true || key === '') return describeMismatch(file, requested, index, first + index + 1);
+    const isEdge =
+      index === 0 ? there?.endsWith(key) : index === keys.length - 1 && there?.startsWith(key);
+    if (isEdge !== true || key === '')
+      return describeMismatch(file, requested, index, first + index + 1);
   }
   for (const [index, line] of requested.entries()) {
     const there = file[index];
@@ -316,7 +358,10 @@ const findFirstDifference = (
 /** The line without tolerated differences, which are never the reason for a refusal. */
 const toleratedKey = (line: string): string => foldTypography(trimEndBlanks(line)).trim();
 
-/** Describes a mismatch: a line that only one side has, or different content. `number`: of the file's line. */
+/**
+ * Describes a mismatch: a line that only one side has, or different content. `number`: of the
+ * file's line.
+ */
 const describeMismatch = (
   file: readonly string[],
   requested: readonly string[],
@@ -334,7 +379,10 @@ const describeMismatch = (
   const added = distanceTo(fileKey, keys, index);
   if (!bothGoOn && missing < Number.POSITIVE_INFINITY && missing <= added && key !== '') {
     const lines = describeLines(number - 1, number + missing - 2);
-    return `${lines} of the file: oldText does not have ${missing === 1 ? quoteLine(there) : `these ${missing} lines`}`;
+    return (
+      `${lines} of the file: oldText does not have ` +
+      `${missing === 1 ? quoteLine(there) : `these ${missing} lines`}`
+    );
   }
   if (!bothGoOn && added < Number.POSITIVE_INFINITY && fileKey !== '')
     return `before line ${number} oldText has ${quoteLine(line)}, which is not there in the file`;
@@ -361,15 +409,26 @@ const describeLine = (file: string, number: number, requested: string): string |
     return `line ${number}: the file has ${there} at its beginning, oldText has ${here}`;
   }
   if (fileBody === requestedBody) {
-    const [there = '', here = ''] = [file, requested].map((line) => line.slice(trimEndBlanks(line).length));
-    return `line ${number}: the file has ${quotePiece(there)} at its end, oldText has ${quotePiece(here)}`;
+    const [there = '', here = ''] = [file, requested].map((line) =>
+      line.slice(trimEndBlanks(line).length),
+    );
+    return (
+      `line ${number}: the file has ${quotePiece(there)} at its end, oldText has ` +
+      `${quotePiece(here)}`
+    );
   }
   const pieces = differingWords(fileBody, requestedBody);
   const column = fileIndent.length + pieces.column;
-  return `line ${number}, column ${column}: the file has ${quotePiece(pieces.file)}, oldText has ${quotePiece(pieces.requested)}`;
+  return (
+    `line ${number}, column ${column}: the file has ${quotePiece(pieces.file)}, oldText has ` +
+    `${quotePiece(pieces.requested)}`
+  );
 };
 
-/** Characters that end a word. Pieces are never cut inside a word, and so never inside a key or token. */
+/**
+ * Characters that end a word. Pieces are never cut inside a word, and so never inside a key or
+ * token.
+ */
 const WORD_END = /[\s"'`,;(){}<>[\]]/;
 
 /** The differing parts of two lines, extended to whole words. */
@@ -379,7 +438,8 @@ const differingWords = (file: string, requested: string) => {
   const isWord = (line: string, at: number): boolean =>
     at >= 0 && at < line.length && !WORD_END.test(line[at] ?? '');
   const begins = isWord(file, before) || isWord(requested, before);
-  const ends = isWord(file, file.length - 1 - after) || isWord(requested, requested.length - 1 - after);
+  const ends =
+    isWord(file, file.length - 1 - after) || isWord(requested, requested.length - 1 - after);
   if (begins) while (isWord(file, before - 1)) before -= 1;
   if (ends) while (isWord(file, file.length - after)) after -= 1;
   const cut = (line: string): string => line.slice(before, line.length - after);
@@ -400,11 +460,12 @@ const NAMES: Readonly<Record<string, string>> = {
   '\r': 'carriage return',
 };
 
-const quoteLine = (line: string): string => (line.trim() === '' ? 'an empty line' : quotePiece(line.trim()));
+const quoteLine = (line: string): string =>
+  line.trim() === '' ? 'an empty line' : quotePiece(line.trim());
 
 /**
- * A piece of a line with its blanks and special characters named. Long pieces are not cut, because the redactor would not
- * recognise half of a secret.
+ * A piece of a line with its blanks and special characters named. Long pieces are not cut, because
+ * the redactor would not recognise half of a secret.
  */
 const quotePiece = (text: string): string => {
   if (text === '') return 'nothing';
@@ -420,7 +481,8 @@ const codePoint = (character: string): string =>
 
 /** Spaces and tabs in order: `a tab and 2 blanks`. */
 const describeBlanks = (text: string): string => {
-  const counted = (count: number, noun: string): string => (count === 1 ? `a ${noun}` : `${count} ${noun}s`);
+  const counted = (count: number, noun: string): string =>
+    count === 1 ? `a ${noun}` : `${count} ${noun}s`;
   const runs = (text.match(/\t+| +|[^\t ]/g) ?? []).map((run) => {
     if (run.startsWith('\t')) return counted(run.length, 'tab');
     if (run.startsWith(' ')) return counted(run.length, 'blank');

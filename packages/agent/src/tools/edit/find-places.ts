@@ -15,8 +15,9 @@ import {
 /**
  * Finds a text in a file, in steps from strict to tolerant.
  *
- * The first step with a match ends the search; with several matches the text is ambiguous. A match equals the text
- * except for the differences that its step tolerates. Similarity alone is never a match.
+ * The first step with a match ends the search; with several matches the text is ambiguous. A match
+ * equals the text except for the differences that its step tolerates. Similarity alone is never a
+ * match.
  */
 
 /** Offsets in the file. */
@@ -56,7 +57,9 @@ export type Places =
 const PLACES_MAX = 1_000;
 /** Limit on the ways to place the parts of one text. With more, the text is refused. */
 const WAYS_MAX = 20_000;
-/** Limit on the lines whose indentation one step compares. Only files of repeated lines reach it. */
+/**
+ * Limit on the lines whose indentation one step compares. Only files of repeated lines reach it.
+ */
 const COMPARED_LINES_MAX = 200_000;
 
 /** A step searches a view of the text, also in the middle of lines, or compares whole lines. */
@@ -75,10 +78,14 @@ const STEPS: readonly Step[] = [
   ...WHOLE_LINES.slice(2),
 ];
 
-/** Places of a non-empty text. `wholeLines`: only matches of whole lines, since part of a line could match by chance. */
+/**
+ * Places of a non-empty text. `wholeLines`: only matches of whole lines, since part of a line could
+ * match by chance.
+ */
 export const findPlaces = (file: SearchedFile, sought: string, wholeLines: boolean): Places => {
   for (const step of wholeLines ? WHOLE_LINES : STEPS) {
-    const match = typeof step === 'string' ? findText(file, sought, step) : findLines(file, [sought], step);
+    const match =
+      typeof step === 'string' ? findText(file, sought, step) : findLines(file, [sought], step);
     if (match.kind !== 'missing') return match;
   }
   return { kind: 'missing' };
@@ -99,7 +106,8 @@ export const findAll = (
   sought: string,
 ): { readonly places: readonly Span[]; readonly first: FoundPart } | null => {
   const exact = findSpans(file, sought, 'exact', Number.MAX_SAFE_INTEGER);
-  const places = exact.length > 0 ? exact : findSpans(file, sought, 'endings', Number.MAX_SAFE_INTEGER);
+  const places =
+    exact.length > 0 ? exact : findSpans(file, sought, 'endings', Number.MAX_SAFE_INTEGER);
   let end = 0;
   const apart = places.filter((place) => {
     const isApart = place.start >= end;
@@ -148,7 +156,9 @@ const findSpans = (
 const splitsCharacter = (text: string, offset: number): boolean =>
   /[\ud800-\udbff]/.test(text[offset - 1] ?? '') && /[\udc00-\udfff]/.test(text[offset] ?? '');
 
-/** The text as this view shows it. Its last line may be partial, so it keeps its trailing spaces. */
+/**
+ * The text as this view shows it. Its last line may be partial, so it keeps its trailing spaces.
+ */
 const viewSought = (sought: string, kind: ViewKind): string => {
   const lines = lineTexts(sought);
   const last = lines.at(-1) ?? '';
@@ -171,7 +181,11 @@ const describePart = (file: SearchedFile, sought: string, { start, end }: Span):
 
 // ---- Whole lines ----
 
-const findLines = (file: SearchedFile, texts: readonly string[], comparison: Comparison): Places => {
+const findLines = (
+  file: SearchedFile,
+  texts: readonly string[],
+  comparison: Comparison,
+): Places => {
   const parts = texts.map(splitPart);
   if (parts.some(({ lines }) => lines.every(isEmptyLine))) return { kind: 'missing' };
   const candidates = parts.map((part) => findCandidates(file, part, comparison));
@@ -225,20 +239,30 @@ const findStarts = (file: SearchedFile, part: Part, comparison: Comparison): rea
   }
   // The empty line after the last line break is not a line of the file.
   const count = file.lines.length - (file.text.endsWith('\n') ? 1 : 0);
-  return searchLinear(createSequence(keys.numbers.subarray(0, count)), createSequence(sought), PLACES_MAX);
+  return searchLinear(
+    createSequence(keys.numbers.subarray(0, count)),
+    createSequence(sought),
+    PLACES_MAX,
+  );
 };
 
 const placeAt = (file: SearchedFile, part: Part, first: number): FoundPart => {
   const lines = file.lines.slice(first, first + part.lines.length);
   const [from, last] = [lines[0], lines.at(-1)];
-  if (from === undefined || last === undefined) throw new RangeError('a part has at least one line');
-  const pairs = lines.map(({ text }, index) => ({ requested: part.lines[index] ?? '', file: text }));
+  if (from === undefined || last === undefined)
+    throw new RangeError('a part has at least one line');
+  const pairs = lines.map(({ text }, index) => ({
+    requested: part.lines[index] ?? '',
+    file: text,
+  }));
   const inside = beginsInside(pairs);
   const lead = inside ? getIndent(from.text).length : 0;
   return {
     start: from.start + lead,
     end: part.closed ? last.next : last.end,
-    pairs: pairs.map((pair, index) => (index === 0 ? { ...pair, file: pair.file.slice(lead) } : pair)),
+    pairs: pairs.map((pair, index) =>
+      index === 0 ? { ...pair, file: pair.file.slice(lead) } : pair,
+    ),
     lacksBreak: part.closed && last.next === last.end,
     inside,
   };
@@ -255,12 +279,13 @@ export const partIndents = ({ pairs, inside }: Pick<FoundPart, 'pairs' | 'inside
   indentPairs(inside ? pairs.slice(1) : pairs);
 
 /**
- * Whether the text was copied without the indentation of its first line: only that line has none, and the others are
- * consistent.
+ * Whether the text was copied without the indentation of its first line: only that line has none,
+ * and the others are consistent.
  */
 const beginsInside = (pairs: readonly LinePair[]): boolean => {
   const [first, ...rest] = pairs;
-  if (first === undefined || isEmptyLine(first.requested) || getIndent(first.requested) !== '') return false;
+  if (first === undefined || isEmptyLine(first.requested) || getIndent(first.requested) !== '')
+    return false;
   const others = indentPairs(rest);
   return others.length > 0 && !isConsistent(indentPairs(pairs)) && isConsistent(others);
 };
@@ -268,8 +293,8 @@ const beginsInside = (pairs: readonly LinePair[]): boolean => {
 type Way = readonly FoundPart[];
 
 /**
- * All ways to choose one place per part, in the order of the file; null if there are too many. `sameDepth`: the same
- * change of indentation must fit all parts.
+ * All ways to choose one place per part, in the order of the file; null if there are too many.
+ * `sameDepth`: the same change of indentation must fit all parts.
  */
 const waysThrough = (candidates: readonly Way[], sameDepth: boolean): readonly Way[] | null => {
   let ways: readonly Way[] = [[]];
@@ -383,7 +408,11 @@ export const findOccurrences = (text: string, sought: string, most: number): rea
     return searchLinear(readUnits(text), readUnits(sought), most);
   }
   const indexes: number[] = [];
-  for (let at = text.indexOf(sought); at >= 0 && indexes.length < most; at = text.indexOf(sought, at + 1))
+  for (
+    let at = text.indexOf(sought);
+    at >= 0 && indexes.length < most;
+    at = text.indexOf(sought, at + 1)
+  )
     indexes.push(at);
   return indexes;
 };

@@ -1,4 +1,7 @@
-/** Lines of a text: where they begin and end, what a comparison uses of them, their indentation, their line breaks. */
+/**
+ * Lines of a text: where they begin and end, what a comparison uses of them, their indentation,
+ * their line breaks.
+ */
 
 export type TextLine = {
   /** The text without its line break. */
@@ -23,7 +26,8 @@ export const splitLines = (text: string): readonly TextLine[] => {
   return lines;
 };
 
-export const lineTexts = (text: string): readonly string[] => splitLines(text).map((line) => line.text);
+export const lineTexts = (text: string): readonly string[] =>
+  splitLines(text).map((line) => line.text);
 
 // ---- Line breaks ----
 
@@ -42,7 +46,8 @@ export const findEndings = (text: string): LineEnding | 'mixed' | 'none' => {
   return windows === all ? '\r\n' : 'mixed';
 };
 
-export const withEnding = (text: string, ending: LineEnding): string => text.replace(/\r?\n/g, ending);
+export const withEnding = (text: string, ending: LineEnding): string =>
+  text.replace(/\r?\n/g, ending);
 
 // ---- Characters ----
 
@@ -52,7 +57,10 @@ const FOLDED: ReadonlyMap<string, string> = new Map(
       ["'", '\u2018\u2019\u201a\u201b\u2032\u2039\u203a\u00b4\uff07'],
       ['"', '\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\uff02'],
       ['-', '\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d'],
-      [' ', '\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000'],
+      [
+        ' ',
+        '\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000',
+      ],
     ] as const
   ).flatMap(([plain, typographic]) => [...typographic].map((one) => [one, plain] as const)),
 );
@@ -108,7 +116,10 @@ export const lineKey = (line: string, { typography, indentation }: Comparison): 
 };
 
 /** How many characters two texts have in common at their beginning, and after that at their end. */
-export const commonEnds = (one: string, other: string): readonly [before: number, after: number] => {
+export const commonEnds = (
+  one: string,
+  other: string,
+): readonly [before: number, after: number] => {
   const most = Math.min(one.length, other.length);
   let before = 0;
   while (before < most && one[before] === other[before]) before += 1;
@@ -134,7 +145,10 @@ export const isConsistent = (pairs: readonly IndentPair[]): boolean => {
   return tabWidths(some).some((tab) => findShift(some, tab) !== null);
 };
 
-/** Applies the difference to other lines: the new value of each indentation; null if there is none, or more than one. */
+/**
+ * Applies the difference to other lines: the new value of each indentation; null if there is none,
+ * or more than one.
+ */
 export const reindent = (
   pairs: readonly IndentPair[],
   indents: readonly string[],
@@ -196,15 +210,24 @@ const distinctPairs = (pairs: readonly IndentPair[]): readonly IndentPair[] => [
 
 /** The extra width of the file's indentation for this tab width; null if the lines disagree. */
 const findShift = (pairs: readonly IndentPair[], tab: number): number | null => {
-  const shifts = pairs.map(({ requested, file }) => indentWidth(file, tab) - indentWidth(requested, tab));
+  const shifts = pairs.map(
+    ({ requested, file }) => indentWidth(file, tab) - indentWidth(requested, tab),
+  );
   const [first = 0] = shifts;
   return shifts.every((shift) => shift === first) ? first : null;
 };
 
 const tabWidths = (pairs: readonly IndentPair[]): readonly number[] =>
-  pairs.some(({ requested, file }) => requested.includes('\t') || file.includes('\t')) ? TAB_WIDTHS : [1];
+  pairs.some(({ requested, file }) => requested.includes('\t') || file.includes('\t'))
+    ? TAB_WIDTHS
+    : [1];
 
-const renderIndent = (width: number, tab: number, requested: string, files: readonly string[]): string => {
+const renderIndent = (
+  width: number,
+  tab: number,
+  requested: string,
+  files: readonly string[],
+): string => {
   const same = files.find((file) => indentWidth(file, tab) === width);
   if (same !== undefined) return same;
   const inUse = files.some((file) => file !== '') ? files : [requested];

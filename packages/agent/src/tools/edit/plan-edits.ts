@@ -41,8 +41,8 @@ import {
 /**
  * Applies several replacements to a text, all or none.
  *
- * Each is matched against the original text, and has exactly one place, as `find-places.ts` defines. `replaceAll` has
- * several, and they must match exactly. Replacements never overlap.
+ * Each is matched against the original text, and has exactly one place, as `find-places.ts`
+ * defines. `replaceAll` has several, and they must match exactly. Replacements never overlap.
  */
 
 export type TextEdit = {
@@ -105,7 +105,8 @@ export const planEdits = (text: string, edits: readonly TextEdit[]): PlannedEdit
     if (previous !== null && next.start < previous.end) {
       const places = `${describePlace(file, previous)} and ${describePlace(file, next)}`;
       return refuse(
-        `edits[${previous.index}] and edits[${next.index}] overlap (${places}). Make them one edit.`,
+        `edits[${previous.index}] and edits[${next.index}] overlap (${places}). Make them ` +
+          'one edit.',
       );
     }
     pieces.push(text.slice(previous?.end ?? 0, next.start), next.text);
@@ -143,10 +144,16 @@ const planEdit = (request: Request): PlannedEdit => {
 
 const planEmpty = ({ file, edit, index, name }: Request): PlannedEdit => {
   if (file.text === '') {
-    return { kind: 'planned', replacements: [{ start: 0, end: 0, text: edit.newText, index }], remarks: [] };
+    return {
+      kind: 'planned',
+      replacements: [{ start: 0, end: 0, text: edit.newText, index }],
+      remarks: [],
+    };
   }
   const place = { start: 0, end: file.lines[Math.min(2, file.lines.length - 1)]?.end ?? 0 };
-  const why = `${name}.oldText is empty, which says nothing about where. Give a line to put the new text beside, or write the whole file.`;
+  const why =
+    `${name}.oldText is empty, which says nothing about where. Give a line to put the new text ` +
+    'beside, or write the whole file.';
   return refuse(explainUnclear(file, why, place));
 };
 
@@ -166,13 +173,16 @@ const planAll = (request: Request): PlannedEdit | null => {
 
 const planReading = (request: Request, reading: EditReading): PlannedEdit | null => {
   const { file, edit, name } = request;
-  const wholeLines = reading.removed === 'lineNumbers' || reading.removed === 'escapesAndLineNumbers';
+  const wholeLines =
+    reading.removed === 'lineNumbers' || reading.removed === 'escapesAndLineNumbers';
   const match = findPlaces(file, reading.oldText, wholeLines);
   const planned = planFound(request, reading, match, [reading.newText ?? '']);
   if (planned?.kind !== 'planned') return planned;
   const stray = findStrayMarker(edit.oldText, edit.newText);
   if (stray === null) return planned;
-  const why = `${name}.newText has \`${stray}\`, and oldText has no such marker: write the lines out, or give it in both texts.`;
+  const why =
+    `${name}.newText has \`${stray}\`, and oldText has no such marker: write the lines out, or ` +
+    'give it in both texts.';
   return refuse(explainUnclear(file, why, planned.replacements[0] ?? { start: 0, end: 0 }));
 };
 
@@ -192,8 +202,11 @@ const planMarked = (request: Request, reading: EditReading): PlannedEdit | null 
     const before = match.parts[at]?.end ?? start;
     return start > before ? [describePlace(file, { start: before, end: start })] : [];
   });
-  const fate = split.newParts.length === split.oldParts.length ? 'stay as they are' : 'are replaced, too';
-  const remark = `${name}: its markers stand for ${gaps.length === 0 ? 'nothing' : `${gaps.join(', ')}, which ${fate}`}.`;
+  const fate =
+    split.newParts.length === split.oldParts.length ? 'stay as they are' : 'are replaced, too';
+  const remark =
+    `${name}: its markers stand for ` +
+    `${gaps.length === 0 ? 'nothing' : `${gaps.join(', ')}, which ${fate}`}.`;
   return { ...planned, remarks: [...planned.remarks, remark] };
 };
 
@@ -217,14 +230,20 @@ const planFound = (
   if (whole === null) return null;
   if (reading.newText === null) {
     const how =
-      reading.removed === 'lineNumbers' ? 'its line numbers removed' : 'one level of escapes removed';
-    const why = `${name}.oldText matches with ${how}, but newText can be read in two ways. Give both texts as the file has them.`;
+      reading.removed === 'lineNumbers'
+        ? 'its line numbers removed'
+        : 'one level of escapes removed';
+    const why =
+      `${name}.oldText matches with ${how}, but newText can be read in two ways. Give both ` +
+      'texts as the file has them.';
     return refuse(explainUnclear(file, why, whole));
   }
   const parts = texts.length === match.parts.length ? match.parts : [whole];
   const adapted = adaptTexts(texts, parts);
   if (adapted === null) {
-    const why = `${name}: oldText is indented differently from the file, and the indentation of newText fits neither way alone. Give both texts with the file's indentation.`;
+    const why =
+      `${name}: oldText is indented differently from the file, and the indentation of newText ` +
+      `fits neither way alone. Give both texts with the file's indentation.`;
     return refuse(explainUnclear(file, why, whole));
   }
   const replacements = parts.map(({ start, end }, at) => ({
@@ -233,7 +252,11 @@ const planFound = (
     text: fitEndings(file, adapted[at] ?? '', start),
     index,
   }));
-  return { kind: 'planned', replacements, remarks: describeDifferences(request, reading, match.parts) };
+  return {
+    kind: 'planned',
+    replacements,
+    remarks: describeDifferences(request, reading, match.parts),
+  };
 };
 
 /** The range from the first part to the last one. */
@@ -261,8 +284,10 @@ const REMOVED: Readonly<Record<Exclude<Removed, 'nothing'>, string>> = {
   escapesAndLineNumbers: 'one level of escapes and the line numbers were removed.',
 };
 const BLANKS = 'matched lines that differ in blanks at their ends.';
-const INDENTATION = 'matched lines that are indented differently; newText got the indentation of the file.';
-const TYPOGRAPHY = 'matched with other quotes, dashes or blanks; unchanged ones stay as the file has them.';
+const INDENTATION =
+  'matched lines that are indented differently; newText got the indentation of the file.';
+const TYPOGRAPHY =
+  'matched with other quotes, dashes or blanks; unchanged ones stay as the file has them.';
 
 const describeDifferences = (
   { file, edit, name }: Request,
@@ -275,7 +300,8 @@ const describeDifferences = (
     .flatMap((part) => part.pairs)
     .filter(({ requested, file: there }) => requested !== there);
   const filled = pairs.filter(({ requested }) => !isEmptyLine(requested));
-  if (pairs.some((pair) => getTail(pair.requested) !== getTail(pair.file))) remarks.push(`${name} ${BLANKS}`);
+  if (pairs.some((pair) => getTail(pair.requested) !== getTail(pair.file)))
+    remarks.push(`${name} ${BLANKS}`);
   if (filled.some((pair) => getIndent(pair.requested) !== getIndent(pair.file)))
     remarks.push(`${name} ${INDENTATION}`);
   const hasOtherCharacters = ({ requested, file: there }: LinePair): boolean =>
@@ -302,21 +328,30 @@ const getBody = (line: string): string => trimEndBlanks(line.slice(getIndent(lin
 const getTail = (line: string): string => line.slice(trimEndBlanks(line).length);
 
 /**
- * The new text of each part, with `\n` line breaks, if the old text matched only with tolerated differences. A line that
- * the edit does not change keeps the file's characters. In all other lines, the differences between the old text and
- * the file are repeated, if all parts together follow one consistent pattern. Null: the indentation of the new text is
- * ambiguous or contradictory.
+ * The new text of each part, with `\n` line breaks, if the old text matched only with tolerated
+ * differences. A line that the edit does not change keeps the file's characters. In all other
+ * lines, the differences between the old text and the file are repeated, if all parts together
+ * follow one consistent pattern. Null: the indentation of the new text is ambiguous or
+ * contradictory.
  */
-const adaptTexts = (newTexts: readonly string[], parts: readonly FoundPart[]): readonly string[] | null => {
+const adaptTexts = (
+  newTexts: readonly string[],
+  parts: readonly FoundPart[],
+): readonly string[] | null => {
   const pairs = parts.flatMap((part) => part.pairs);
   const texts = parts.map(({ lacksBreak }, index) => {
     const lines = lineTexts(newTexts[index] ?? '');
     return lacksBreak && lines.length > 1 && lines.at(-1) === '' ? lines.slice(0, -1) : lines;
   });
-  if (pairs.every(({ requested, file }) => requested === file)) return texts.map((lines) => lines.join('\n'));
+  if (pairs.every(({ requested, file }) => requested === file))
+    return texts.map((lines) => lines.join('\n'));
   const indents = readIndents(pairs, texts.flat(), parts[0]?.inside ?? false);
   if (indents === null) return null;
-  const pattern: Pattern = { indents, adaptCharacters: readCharacters(pairs), adaptTail: readTails(pairs) };
+  const pattern: Pattern = {
+    indents,
+    adaptCharacters: readCharacters(pairs),
+    adaptTail: readTails(pairs),
+  };
   return parts.map((part, index) => adaptPart(texts[index] ?? [], part, pattern).join('\n'));
 };
 
@@ -347,11 +382,16 @@ const adaptPart = (
 const unchangedLines = (pairs: readonly LinePair[]): ReadonlyMap<string, string> => {
   const seen = valuesByKey(pairs.map(({ requested, file }) => [requested, file]));
   return new Map(
-    [...seen].flatMap(([requested, files]) => (files.size === 1 ? [[requested, [...files][0] ?? '']] : [])),
+    [...seen].flatMap(([requested, files]) =>
+      files.size === 1 ? [[requested, [...files][0] ?? '']] : [],
+    ),
   );
 };
 
-/** Adapts the characters of the changed part of a line. The unchanged part keeps the file's characters. */
+/**
+ * Adapts the characters of the changed part of a line. The unchanged part keeps the file's
+ * characters.
+ */
 const adaptBody = (
   line: string,
   pair: LinePair | undefined,
@@ -384,17 +424,26 @@ const readIndents = (
   return table === null ? null : { side, adapt: (one) => table.get(one) ?? one };
 };
 
-/** Which side contains this line of the new text, including its indentation; null for both or none. */
-const sideWithLine = (pairs: readonly LinePair[], line: string | undefined): 'requested' | 'file' | null => {
+/**
+ * Which side contains this line of the new text, including its indentation; null for both or none.
+ */
+const sideWithLine = (
+  pairs: readonly LinePair[],
+  line: string | undefined,
+): 'requested' | 'file' | null => {
   if (line === undefined) return null;
-  const getKey = (one: string): string => lineKey(one, { typography: 'folded', indentation: 'exact' });
+  const getKey = (one: string): string =>
+    lineKey(one, { typography: 'folded', indentation: 'exact' });
   const key = getKey(line);
   const isRequested = pairs.some(({ requested }) => getKey(requested) === key);
   if (isRequested === pairs.some(({ file }) => getKey(file) === key)) return null;
   return isRequested ? 'requested' : 'file';
 };
 
-/** Decides by the indentation of the first line, and by the other lines if the first one is inconclusive. */
+/**
+ * Decides by the indentation of the first line, and by the other lines if the first one is
+ * inconclusive.
+ */
 const sideByIndents = (
   pairs: readonly IndentPair[],
   indents: readonly string[],
@@ -423,7 +472,8 @@ const readCharacters = (pairs: readonly LinePair[]): Pattern['adaptCharacters'] 
     if (requested.length !== file.length) continue;
     for (let at = 0; at < requested.length; at++) {
       const [one = '', other = ''] = [requested[at], file[at]];
-      const isTelling = one !== other || plainCharacter(one) !== null || plainCharacter(other) !== null;
+      const isTelling =
+        one !== other || plainCharacter(one) !== null || plainCharacter(other) !== null;
       if (isTelling) seen.set(one, (seen.get(one) ?? new Set()).add(other));
       else seen.get(one)?.add(other);
     }
@@ -434,7 +484,9 @@ const readCharacters = (pairs: readonly LinePair[]): Pattern['adaptCharacters'] 
     const files = seen.get(one);
     if (files?.size === 1) return [...files][0] ?? one;
     const plain = plainCharacter(one);
-    return files === undefined && plain !== null && families.has(getQuoteFamily(plain)) ? plain : one;
+    return files === undefined && plain !== null && families.has(getQuoteFamily(plain))
+      ? plain
+      : one;
   };
   return (text) => [...text].map(adapt).join('');
 };
@@ -451,7 +503,10 @@ const foldedFamilies = (seen: ReadonlyMap<string, ReadonlySet<string>>): Readonl
   return new Set([...folded].filter((family) => !other.has(family)));
 };
 
-/** Groups quotes: a text with typographic quotes of one kind usually has typographic quotes of the other kind too. */
+/**
+ * Groups quotes: a text with typographic quotes of one kind usually has typographic quotes of the
+ * other kind too.
+ */
 const getQuoteFamily = (plain: string): string => (plain === "'" ? '"' : plain);
 
 /** Maps trailing spaces: removed where the old text has them and the file does not. */

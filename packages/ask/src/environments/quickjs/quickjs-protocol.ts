@@ -1,4 +1,7 @@
-/** Messages between the environment and its worker. Cells count from 1; messages of another cell are dropped. */
+/**
+ * Messages between the environment and its worker. Cells count from 1; messages of another cell are
+ * dropped.
+ */
 
 import type { MessagePort } from 'node:worker_threads';
 import type { Subcall } from '../../ports.js';
@@ -23,10 +26,19 @@ export const STOP = 1;
 export const CONTROL_BYTES = 8;
 
 export type ToWorker =
-  | { readonly type: 'run'; readonly number: number; readonly code: string; readonly deadlineMs: number }
+  | {
+      readonly type: 'run';
+      readonly number: number;
+      readonly code: string;
+      readonly deadlineMs: number;
+    }
   | { readonly type: 'read'; readonly name: string };
 
-export type Texts = { readonly number: number; readonly ordinal: number; readonly texts: readonly string[] };
+export type Texts = {
+  readonly number: number;
+  readonly ordinal: number;
+  readonly texts: readonly string[];
+};
 
 export type FromWorker =
   | { readonly type: 'ready' }

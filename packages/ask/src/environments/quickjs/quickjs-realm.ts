@@ -1,5 +1,6 @@
 /**
- * QuickJS with the functions of code mode: one runtime with two realms, one for the cells and one for the prelude.
+ * QuickJS with the functions of code mode: one runtime with two realms, one for the cells and one
+ * for the prelude.
  *
  * 1. The engine has no access to files, network or processes.
  * 2. The size of the WebAssembly memory limits memory. The engine's limit counts only blocks, not
@@ -32,9 +33,14 @@ const STACK_BYTES = 1024 * 1024;
 /** Free memory that a cell must leave for its report and for the next cell. */
 const ROOM_BYTES = 2 * 1024 * 1024;
 const JOBS_AT_ONCE = 1_000;
-/** Batches of JOBS_AT_ONCE that still run after the time limit, so that pending jobs are interrupted one by one. */
+/**
+ * Batches of JOBS_AT_ONCE that still run after the time limit, so that pending jobs are interrupted
+ * one by one.
+ */
 const ROUNDS_OVER_MAX = 100;
-/** QuickJS flag: allow `await` at the top level of a script; the result is a promise of `{ value }`. */
+/**
+ * QuickJS flag: allow `await` at the top level of a script; the result is a promise of `{ value }`.
+ */
 const EVALUATE_ASYNC = 1 << 7;
 
 /** A call to models by the code; `model` is null for the default sub-model. */
@@ -86,20 +92,26 @@ const openRuntime = async (textBytes: number, memoryMax: number): Promise<QuickJ
   const pages = Math.ceil((QUICKJS_BYTES + textBytes + memoryMax) / PAGE_BYTES);
   if (QUICKJS_BYTES + textBytes > PAGES_MAX * PAGE_BYTES) {
     throw new Error(
-      `the contexts need ${Math.ceil(textBytes / 1e6)} MB, and QuickJS has 2 GB: use javascript or python`,
+      `the contexts need ${Math.ceil(textBytes / 1e6)} MB, and QuickJS has 2 GB: use ` +
+        'javascript or python',
     );
   }
   const memory = new WebAssembly.Memory({
     initial: QUICKJS_BYTES / PAGE_BYTES,
     maximum: Math.min(pages, PAGES_MAX),
   });
-  const quickjs = await newQuickJSWASMModuleFromVariant(newVariant(variant, { wasmMemory: memory }));
+  const quickjs = await newQuickJSWASMModuleFromVariant(
+    newVariant(variant, { wasmMemory: memory }),
+  );
   const runtime = quickjs.newRuntime();
   runtime.setMaxStackSize(STACK_BYTES);
   return runtime;
 };
 
-/** Copies a text into the realm. A text with a NUL goes as JSON, since a plain transfer ends at the NUL. */
+/**
+ * Copies a text into the realm. A text with a NUL goes as JSON, since a plain transfer ends at the
+ * NUL.
+ */
 const newText = (realm: QuickJSContext, text: string): QuickJSHandle => {
   if (!text.includes('\0')) return realm.newString(text);
   return realm
@@ -125,7 +137,10 @@ const setContexts = (realm: QuickJSContext, contexts: readonly string[]): void =
   });
 };
 
-/** Returned to the prelude instead of an answer when the cell must end. The same as in javascript-prelude.js. */
+/**
+ * Returned to the prelude instead of an answer when the cell must end. The same as in
+ * javascript-prelude.js.
+ */
 const OVER = 'over';
 
 /** The host's side of the prelude: every value crosses as JSON. */
@@ -157,7 +172,10 @@ const worldHandle = (home: QuickJSContext, world: RealmWorld): QuickJSHandle => 
 
 type Call = <T>(name: string, input: QuickJSHandle | string | null) => T;
 
-/** Opens the prelude; returns a function that calls one of its functions by name and parses the JSON it returns. */
+/**
+ * Opens the prelude; returns a function that calls one of its functions by name and parses the JSON
+ * it returns.
+ */
 const openPrelude = (
   home: QuickJSContext,
   guest: QuickJSContext,
@@ -186,7 +204,8 @@ const readCellEnd = (guest: QuickJSContext, promise: QuickJSHandle, call: Call):
   if (state.type === 'pending') return { status: 'stuck' };
   if (state.type === 'rejected') return raised(state.error, call);
   if (state.notAPromise === true) return { status: 'ok' };
-  // The result of a script is `{ value }`. If the value is a rejected promise, its failure is reported.
+  // The result of a script is `{ value }`. If the value is a rejected promise, its failure is
+  // reported.
   return state.value.consume((result) =>
     guest.getProp(result, 'value').consume((last) => {
       const ended = guest.getPromiseState(last);
@@ -277,7 +296,9 @@ type CellRun = {
   readonly outputMax: number;
   /** True if the cell was interrupted, by its deadline or from outside. */
   readonly wasStopped: () => boolean;
-  /** Grants some extra time for the report, which may run code of the cell's values (e.g. toJSON). */
+  /**
+   * Grants some extra time for the report, which may run code of the cell's values (e.g. toJSON).
+   */
   readonly allowEnding: () => void;
 };
 
@@ -302,10 +323,17 @@ const failureText = ({ text, stack }: Thrown, number: number): string =>
   `${text}${findPlaces(stack, number).join('')}\n`;
 
 const STUCK =
-  'Error: the code waits for a promise that nothing can settle: there are no timers, files or network here\n';
+  'Error: the code waits for a promise that nothing can settle: there are no timers, files ' +
+  'or network here\n';
 
 /** Runs the code and writes its failure to stderr. */
-const evaluate = ({ realm, code, number, outputs, wasStopped }: CellRun): 'ok' | 'raised' | 'stopped' => {
+const evaluate = ({
+  realm,
+  code,
+  number,
+  outputs,
+  wasStopped,
+}: CellRun): 'ok' | 'raised' | 'stopped' => {
   const { stderr } = outputs;
   if (wasStopped()) {
     stderr.add('Stopped: the cell was cancelled before it began.\n');
@@ -342,7 +370,10 @@ const whyUnfit = (realm: Realm, ending: RealmEnding | null, status: string): str
   return realm.isBusy() ? 'the code left work behind that never ends' : null;
 };
 
-/** Prepares the realm; returns names that could not be restored. If memory is short, `last_output` is cut. */
+/**
+ * Prepares the realm; returns names that could not be restored. If memory is short, `last_output`
+ * is cut.
+ */
 const begin = ({ realm, lastOutput, outputMax }: CellRun): readonly string[] => {
   try {
     return realm.begin(lastOutput);
@@ -360,7 +391,8 @@ export const runCell = (run: CellRun): Finished => {
   run.allowEnding();
   const ending = endRealm(realm);
   const unfit = whyUnfit(realm, ending, status);
-  if (lost.length > 0) outputs.stderr.add(`Note: the code made ${lost.join(', ')} impossible to restore.\n`);
+  if (lost.length > 0)
+    outputs.stderr.add(`Note: the code made ${lost.join(', ')} impossible to restore.\n`);
   const output = outputs.stdout.whole();
   const report: CellReport = {
     status,

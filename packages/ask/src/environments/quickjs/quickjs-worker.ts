@@ -1,8 +1,10 @@
 /**
  * The worker thread that runs QuickJS, started by quickjs.ts.
  *
- * 1. Running code blocks the thread. A number in shared memory, polled by the engine's interrupt handler, stops it.
- * 2. A sub-call blocks the thread until its texts arrive. Texts for another cell or call are dropped.
+ * 1. Running code blocks the thread. A number in shared memory, polled by the engine's interrupt
+ *    handler, stops it.
+ * 2. A sub-call blocks the thread until its texts arrive. Texts for another cell or call are
+ *    dropped.
  * 3. An uncaught error ends the worker; the environment reports it and starts another one.
  */
 
@@ -98,7 +100,15 @@ const realm = await openRealm(
 /** Starts a run with a new stopwatch and clears the interruption of the previous one. */
 const begin = (number: number, limitMs: number, outputs: Outputs): Running => {
   const watch = startWatch(() => performance.now());
-  current = { number, limitMs, ...outputs, watch, sentCharacters: 0, ordinal: 0, wasInterrupted: false };
+  current = {
+    number,
+    limitMs,
+    ...outputs,
+    watch,
+    sentCharacters: 0,
+    ordinal: 0,
+    wasInterrupted: false,
+  };
   return current;
 };
 

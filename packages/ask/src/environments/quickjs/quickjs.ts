@@ -1,7 +1,9 @@
 /**
- * JavaScript in QuickJS, compiled to WebAssembly, in a worker thread. Needs no programs of the system.
+ * JavaScript in QuickJS, compiled to WebAssembly, in a worker thread. Needs no programs of the
+ * system.
  *
- * 1. The engine's interrupt stops a cell. If it has no effect within GRACE_MS, the worker is terminated and replaced.
+ * 1. The engine's interrupt stops a cell. If it has no effect within GRACE_MS, the worker is
+ *    terminated and replaced.
  * 2. The time of open sub-calls counts neither for the deadline nor for the grace period.
  * 3. Both sides drop messages for a cell that has ended.
  */
@@ -33,11 +35,17 @@ import {
   type WorkerInput,
 } from './quickjs-protocol.js';
 
-/** Grace period after a cell's deadline: the engine can't interrupt a built-in function in the middle. */
+/**
+ * Grace period after a cell's deadline: the engine can't interrupt a built-in function in the
+ * middle.
+ */
 const GRACE_MS = 3_000;
 const READ_MS = 8_000;
 
-/** Terminates a worker that is unfit for another cell, and keeps the output and answer of its last cell. */
+/**
+ * Terminates a worker that is unfit for another cell, and keeps the output and answer of its last
+ * cell.
+ */
 const giveUp = async (live: LiveWorker, why: string, report: CellReport): Promise<CellEnd> => {
   await live.kill(why);
   const { stdout, stderr, answer } = report;
@@ -45,7 +53,12 @@ const giveUp = async (live: LiveWorker, why: string, report: CellReport): Promis
 };
 
 /** Runs a cell until the worker reports or ends. */
-const runIn = (live: LiveWorker, number: number, cell: Cell, answer: SubcallAnswerer): Promise<CellEnd> =>
+const runIn = (
+  live: LiveWorker,
+  number: number,
+  cell: Cell,
+  answer: SubcallAnswerer,
+): Promise<CellEnd> =>
   new Promise((resolve) => {
     const { signal } = cell;
     const printed = { stdout: '', stderr: '' };
@@ -83,7 +96,10 @@ const runIn = (live: LiveWorker, number: number, cell: Cell, answer: SubcallAnsw
 
 const readIn = (live: LiveWorker, name: string): Promise<string | null> =>
   new Promise((resolve) => {
-    const countdown = startPausableTimer(READ_MS, () => void live.kill('a variable could not be read'));
+    const countdown = startPausableTimer(
+      READ_MS,
+      () => void live.kill('a variable could not be read'),
+    );
     const end = (text: string | null): void => {
       countdown.cancel();
       live.listen(null);
@@ -151,12 +167,22 @@ const newWorker = (options: EnvironmentOptions, workerData: WorkerInput): Worker
     resourceLimits: { stackSizeMb: STACK_MB },
   });
 
-/** Starts a worker with the contexts loaded. Rejects if a file is missing or the contexts do not fit into memory. */
+/**
+ * Starts a worker with the contexts loaded. Rejects if a file is missing or the contexts do not fit
+ * into memory.
+ */
 const startWorker = async (options: EnvironmentOptions): Promise<LiveWorker> => {
   const control = new Int32Array(new SharedArrayBuffer(CONTROL_BYTES));
   const { port1, port2 } = new MessageChannel();
   const { contexts, names, outputMax, memoryMax } = options;
-  const worker = newWorker(options, { contexts, names, outputMax, memoryMax, control, texts: port2 });
+  const worker = newWorker(options, {
+    contexts,
+    names,
+    outputMax,
+    memoryMax,
+    control,
+    texts: port2,
+  });
   let why = 'its worker ended';
   let hasExited = false;
   let hear: ((message: FromWorker) => void) | null = null;

@@ -23,7 +23,8 @@
   /** What the host returns instead of an answer when the cell is to end. */
   const OVER = 'over';
 
-  const isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function';
+  const isObject = (value) =>
+    (typeof value === 'object' && value !== null) || typeof value === 'function';
   /** The getter of a built-in's field, which also proves what a value is: it throws on any other. */
   const getterOf = (prototype, name) => Object.getOwnPropertyDescriptor(prototype, name).get;
   const mapSize = getterOf(Map.prototype, 'size');
@@ -66,7 +67,9 @@
       const found = tryOr(null, () => size.call(value));
       if (found !== null) return found;
     }
-    return mayCount && classOf(value) === 'Object' ? tryOr(null, () => Object.keys(value).length) : null;
+    return mayCount && classOf(value) === 'Object'
+      ? tryOr(null, () => Object.keys(value).length)
+      : null;
   };
 
   // ---- Values as text ----
@@ -121,7 +124,13 @@
           '}',
           left,
         ),
-      () => inspectItems(`Set(${setSize.call(value)}) {`, thunks(eachSet.call(value), inner), '}', left),
+      () =>
+        inspectItems(
+          `Set(${setSize.call(value)}) {`,
+          thunks(eachSet.call(value), inner),
+          '}',
+          left,
+        ),
       () => {
         const length = elementsOf.call(value);
         if (length === undefined) throw new TypeError('no typed array');
@@ -165,7 +174,8 @@
   const textOf = (value) => {
     if (typeof value === 'string') return value;
     if (!isObject(value)) return String(value);
-    const simple = Array.isArray(value) || classOf(value) === 'Object' || typeof value.toJSON === 'function';
+    const simple =
+      Array.isArray(value) || classOf(value) === 'Object' || typeof value.toJSON === 'function';
     const json = simple ? tryOr(undefined, () => JSON.stringify(value)) : undefined;
     return typeof json === 'string' ? json : inspect(value);
   };
@@ -212,7 +222,8 @@
     return ask(kind, [textOf(prompt)], model)[0];
   };
   const askMany = (kind, name) => (prompts, model) => {
-    if (!Array.isArray(prompts)) throw new GuestTypeError(`${name}(prompts) needs an array of prompts`);
+    if (!Array.isArray(prompts))
+      throw new GuestTypeError(`${name}(prompts) needs an array of prompts`);
     return ask(kind, [...indexed(prompts, prompts.length)].map(textOf), model);
   };
 
@@ -310,7 +321,8 @@
       [Symbol.iterator]: () => each(pairs()),
     };
     const kind = Object.create(guestObjectTraits);
-    for (const key of Reflect.ownKeys(methods)) Object.defineProperty(kind, key, { value: methods[key] });
+    for (const key of Reflect.ownKeys(methods))
+      Object.defineProperty(kind, key, { value: methods[key] });
     Object.defineProperty(kind, 'size', { get: () => names.length });
     const made = Object.create(kind);
     names.forEach((name, index) => {
@@ -341,7 +353,8 @@
     /** Before a cell: the reserved names are what they were. JSON of those that are not to be had back. */
     begin(lastOutput) {
       const draft = rebound();
-      if (draft !== null) content = tryOr(content, () => ('content' in draft ? draft.content : content));
+      if (draft !== null)
+        content = tryOr(content, () => ('content' in draft ? draft.content : content));
       [ready, taken, characters] = [false, null, 0];
       reserved.last_output = JSON.parse(lastOutput);
       const lost = Object.entries(reserved).filter(([name, value]) => !restore(name, value));
@@ -364,7 +377,8 @@
     },
     /** JSON of what was thrown: its text, and the stack to take lines from. */
     describe(thrown) {
-      if (!isError(thrown)) return JSON.stringify({ text: `Thrown: ${display(thrown)}`, stack: '' });
+      if (!isError(thrown))
+        return JSON.stringify({ text: `Thrown: ${display(thrown)}`, stack: '' });
       const stack = tryOr('', () => String(thrown.stack));
       return JSON.stringify({ text: errorText(thrown), stack });
     },

@@ -41,7 +41,10 @@ const stopRun = ({ deadline, environment }: Run): readonly OutsideAction[] => [
   ...(environment === 'none' ? [] : [{ type: 'CloseEnvironment' } as const]),
 ];
 
-/** Ends the sub-calls of a running cell: first their children, then each call gets an answer, since the cell waits. */
+/**
+ * Ends the sub-calls of a running cell: first their children, then each call gets an answer, since
+ * the cell waits.
+ */
 const stopCell = ({ cellId, open }: RunningCell): readonly CodeAction[] =>
   open.length === 0
     ? []
@@ -75,7 +78,10 @@ export const standDown = <S extends CodeState>(state: S): Same<S> =>
 export const cancelRun = (state: Living, event: RunEventOf<'CancelRequested'>): Next<'DONE'> =>
   endRun(state, { status: 'cancelled', cause: event.cause, partial: state.run.lastText });
 
-export const failEnvironment = (state: Living, event: RunEventOf<'EnvironmentFailed'>): Next<'DONE'> =>
+export const failEnvironment = (
+  state: Living,
+  event: RunEventOf<'EnvironmentFailed'>,
+): Next<'DONE'> =>
   endRun(state, {
     status: 'failed',
     kind: 'environment',

@@ -1,4 +1,7 @@
-/** One model call: stop policies, the user's policy, the request, retries. Shared by all states that call a model. */
+/**
+ * One model call: stop policies, the user's policy, the request, retries. Shared by all states that
+ * call a model.
+ */
 
 import { conversationLength } from '@pawl/agent/machine/conversation';
 import { failureText, isRetried, retryDelayMs, retryText } from '@pawl/agent/machine/moves/retry';
@@ -40,7 +43,8 @@ export const getStopFacts = (run: Run, at: number): StopFacts => ({
 });
 
 const isDeciding = (state: Calling): boolean => state.work.kind === 'deciding';
-const judgeStop = (state: Calling, event: CodeEvent): StopVerdict => judge(getStopFacts(state.run, event.at));
+const judgeStop = (state: Calling, event: CodeEvent): StopVerdict =>
+  judge(getStopFacts(state.run, event.at));
 
 export const mustStop = (state: Calling, event: CodeEvent): boolean =>
   isDeciding(state) && judgeStop(state, event).kind === 'stop';
@@ -83,7 +87,11 @@ export const mustAskUser = (state: Calling): boolean =>
 export const askUserPolicy = <S extends Calling>(state: S, event: CodeEvent): Same<S> => {
   const [policyId, run] = nextId(state.run, 'policy');
   const work = { kind: 'asking', attempt: getAttempt(state), policyId } as const;
-  return go(withTurn(state, run, work), { type: 'AskPolicy', policyId, facts: getStopFacts(run, event.at) });
+  return go(withTurn(state, run, work), {
+    type: 'AskPolicy',
+    policyId,
+    facts: getStopFacts(run, event.at),
+  });
 };
 
 export const isStaleVerdict = (state: Calling, event: RunEventOf<'PolicyAnswered'>): boolean =>
@@ -93,8 +101,10 @@ export const saysStop = (_state: Calling, event: RunEventOf<'PolicyAnswered'>): 
 export const saysFinish = (state: Closable, event: RunEventOf<'PolicyAnswered'>): boolean =>
   event.verdict.kind === 'finish' && state.run.closing === null;
 
-export const stopForUserPolicy = (state: Calling, event: RunEventOf<'PolicyAnswered'>): Next<'DONE'> =>
-  endStopped(state, event.verdict);
+export const stopForUserPolicy = (
+  state: Calling,
+  event: RunEventOf<'PolicyAnswered'>,
+): Next<'DONE'> => endStopped(state, event.verdict);
 
 const goOn = <S extends Calling>(state: S): S =>
   withTurn(state, state.run, { kind: 'deciding', attempt: getAttempt(state), userPolicy: 'asked' });
@@ -150,7 +160,10 @@ export const stopForBudget = (state: Calling, { short }: RunEventOf<'CallRefused
 export const mayRetry = (state: Calling, event: RunEventOf<'ModelFailed'>): boolean =>
   isRetried(state.run.settings, getAttempt(state), event);
 
-export const waitToRetry = <S extends Calling>(state: S, event: RunEventOf<'ModelFailed'>): Same<S> => {
+export const waitToRetry = <S extends Calling>(
+  state: S,
+  event: RunEventOf<'ModelFailed'>,
+): Same<S> => {
   const attempt = getAttempt(state);
   const delayMs = retryDelayMs(state.run.settings, attempt, event);
   const [timerId, run] = nextId(state.run, 'timer');
@@ -170,7 +183,13 @@ export const isRetryTimer = (state: Calling, event: RunEventOf<'TimerFired'>): b
   state.work.kind === 'retrying' && state.work.timerId === event.timerId;
 /** Retries the call, if the policies still allow it. */
 export const tryAgain = <S extends Calling>(state: S): Same<S> =>
-  go(withTurn(state, state.run, { kind: 'deciding', attempt: getAttempt(state) + 1, userPolicy: 'unasked' }));
+  go(
+    withTurn(state, state.run, {
+      kind: 'deciding',
+      attempt: getAttempt(state) + 1,
+      userPolicy: 'unasked',
+    }),
+  );
 
 export const giveUp = (state: Calling, event: RunEventOf<'ModelFailed'>): Next<'DONE'> =>
   endRun(state, {
@@ -180,8 +199,10 @@ export const giveUp = (state: Calling, event: RunEventOf<'ModelFailed'>): Next<'
     partial: state.run.lastText,
   });
 
-export const overflowMayBeCut = (state: RunIn<'EXECUTING'>, event: RunEventOf<'ModelFailed'>): boolean =>
-  event.error.kind === 'contextOverflow' && cutOutputs(state.run) !== null;
+export const overflowMayBeCut = (
+  state: RunIn<'EXECUTING'>,
+  event: RunEventOf<'ModelFailed'>,
+): boolean => event.error.kind === 'contextOverflow' && cutOutputs(state.run) !== null;
 /** Cuts the output of earlier iterations and calls again. The values are still in variables. */
 export const cutAndDecide = (state: RunIn<'EXECUTING'>): Next<'EXECUTING'> =>
   go(withTurn(state, cutOutputs(state.run) ?? state.run, decide));

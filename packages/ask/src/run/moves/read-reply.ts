@@ -1,4 +1,6 @@
-/** Reads a reply: programs, an answer, or neither. Programs of a reply run before its answer counts. */
+/**
+ * Reads a reply: programs, an answer, or neither. Programs of a reply run before its answer counts.
+ */
 
 import { getText, hear, storable } from '../conversation.js';
 import type { CodeEvent, RunEventOf } from '../event.js';
@@ -31,7 +33,8 @@ const read = (run: Run, event: RunEventOf<'ModelReplied'>): Heard => {
 export const takeReply = (
   state: RunIn<'INIT'> | RunIn<'EXECUTING'>,
   event: RunEventOf<'ModelReplied'>,
-): Next<'PROMPTING'> => go({ name: 'PROMPTING', ...read(state.run, event), work: { kind: 'next' } });
+): Next<'PROMPTING'> =>
+  go({ name: 'PROMPTING', ...read(state.run, event), work: { kind: 'next' } });
 
 export const asksForAnswer = ({ run }: RunIn<'EXECUTING'>): boolean => run.closing !== null;
 
@@ -51,7 +54,10 @@ const executing = (heard: Heard): RunIn<'EXECUTING'> => ({
 });
 
 /** The reply of a plain call is its answer, as it stands. */
-export const endPlain = (state: RunIn<'SHALLOW_CALL'>, event: RunEventOf<'ModelReplied'>): Next<'DONE'> => {
+export const endPlain = (
+  state: RunIn<'SHALLOW_CALL'>,
+  event: RunEventOf<'ModelReplied'>,
+): Next<'DONE'> => {
   const { run, reply } = read(state.run, event);
   const outcome = { status: 'answered', answer: reply.text, by: 'reply', closing: null } as const;
   return endRun({ ...state, run: hear({ ...run, notes: [] }, reply) }, outcome);
@@ -65,8 +71,10 @@ const isNext = ({ work }: Prompting | RunIn<'EXECUTING'>): boolean => work.kind 
 export const hasProgram = (state: Prompting): boolean =>
   isNext(state) && (state.reply.blocks.length > 0 || state.run.closing !== null);
 /** Neither a program nor an answer: the iteration is wasted. */
-export const hasNothing = (state: Prompting): boolean => isNext(state) && state.reply.final === null;
-export const execute = ({ run, reply }: Prompting): Next<'EXECUTING'> => go(executing({ run, reply }));
+export const hasNothing = (state: Prompting): boolean =>
+  isNext(state) && state.reply.final === null;
+export const execute = ({ run, reply }: Prompting): Next<'EXECUTING'> =>
+  go(executing({ run, reply }));
 
 export const givesAnswer = (state: Prompting): boolean =>
   isNext(state) && (state.reply.final?.kind === 'text' || state.reply.final?.kind === 'value');
@@ -97,7 +105,10 @@ export const wholeReply = (run: Run, { text }: Reply): Outcome => ({
 
 export const endWithFinal = (state: Prompting): Next<'DONE'> => {
   const { run, reply } = state;
-  return endRun({ ...state, run: hear(run, reply) }, answerOfReply(run, reply) ?? wholeReply(run, reply));
+  return endRun(
+    { ...state, run: hear(run, reply) },
+    answerOfReply(run, reply) ?? wholeReply(run, reply),
+  );
 };
 
 // ---- FINAL_VAR ----
@@ -123,10 +134,15 @@ export const ignoreRead = <S extends Evaluating>(state: S): Same<S> =>
   ignore(state, 'stale: nobody waits for this variable');
 
 /** Takes the value as the answer. If there is no such variable, a note tells the model. */
-export const takeVariable = <S extends Evaluating>(state: S, event: RunEventOf<'VariableRead'>): Same<S> => {
+export const takeVariable = <S extends Evaluating>(
+  state: S,
+  event: RunEventOf<'VariableRead'>,
+): Same<S> => {
   const { run, work } = state;
   const notes =
-    event.value === null && work.kind === 'reading' ? [...run.notes, noVariable(work.variable)] : run.notes;
+    event.value === null && work.kind === 'reading'
+      ? [...run.notes, noVariable(work.variable)]
+      : run.notes;
   const final = event.value === null ? null : ({ kind: 'value', text: event.value } as const);
   const reply = { ...state.reply, final };
   // Both states take `next` as their work; the spread keeps the rest of S.

@@ -1,4 +1,7 @@
-/** Resumes a run after a crash or shutdown. The state alone tells the open work, which restarts under the same ids. */
+/**
+ * Resumes a run after a crash or shutdown. The state alone tells the open work, which restarts
+ * under the same ids.
+ */
 
 import { retryDelayMs } from '@pawl/agent/machine/moves/retry';
 import { AppendList } from '@pawl/machine/kernel/append-list';
@@ -12,23 +15,32 @@ import { runCell } from './run-cells.js';
 import { startEnvironment, timeLimitMs } from './start-run.js';
 
 /**
- * Schedules a timer for the rest of its delay, at most `longestMs`: a clock that was set back meanwhile must not hold
- * the run.
+ * Schedules a timer for the rest of its delay, at most `longestMs`: a clock that was set back
+ * meanwhile must not hold the run.
  */
-const scheduleAgain = (timerId: string, dueAt: number, at: number, longestMs: number): OutsideAction => {
+const scheduleAgain = (
+  timerId: string,
+  dueAt: number,
+  at: number,
+  longestMs: number,
+): OutsideAction => {
   const delayMs = Math.max(0, Math.min(dueAt - at, longestMs));
   return { type: 'ScheduleTimer', timerId, dueAt: at + delayMs, delayMs };
 };
 
 const moved = <S extends Living>(state: S, byMs: number): S => {
   const { run, work } = state;
-  const deadline = run.deadline === null ? null : { ...run.deadline, dueAt: run.deadline.dueAt + byMs };
+  const deadline =
+    run.deadline === null ? null : { ...run.deadline, dueAt: run.deadline.dueAt + byMs };
   const later = work.kind === 'retrying' ? { ...work, dueAt: work.dueAt + byMs } : work;
   // The same state, with the same kind of work.
   return { ...state, run: { ...run, deadline }, work: later } as S;
 };
 
-/** Moves what is due in a run by a time in which nobody ran, and so also in the state that a raised limit restores. */
+/**
+ * Moves what is due in a run by a time in which nobody ran, and so also in the state that a raised
+ * limit restores.
+ */
 export const postpone = <S extends CodeState>(state: S, byMs: number): S => {
   if (byMs === 0) return state;
   // Still the same state.
@@ -51,7 +63,10 @@ const longestRetryMs = (settings: Run['settings'], attempt: number): number => {
   return Math.max(retryDelayMs(settings, attempt, { error, jitter: 1 }), settings.retryAfterCapMs);
 };
 
-/** Open work that needs no environment. Cells and variables wait for the environment (environmentIsThere). */
+/**
+ * Open work that needs no environment. Cells and variables wait for the environment
+ * (environmentIsThere).
+ */
 const workInFlight = (state: Living, at: number): readonly OutsideAction[] => {
   if (state.name === 'PROMPTING') return [];
   const { work, run } = state;
@@ -59,7 +74,9 @@ const workInFlight = (state: Living, at: number): readonly OutsideAction[] => {
     case 'calling':
       return [sendAgain(state, work.requestId)];
     case 'retrying':
-      return [scheduleAgain(work.timerId, work.dueAt, at, longestRetryMs(run.settings, work.attempt))];
+      return [
+        scheduleAgain(work.timerId, work.dueAt, at, longestRetryMs(run.settings, work.attempt)),
+      ];
     case 'asking':
       return [{ type: 'AskPolicy', policyId: work.policyId, facts: getStopFacts(run, at) }];
     case 'new':
@@ -87,7 +104,10 @@ export const runInFlight = (state: CodeState, at: number): readonly OutsideActio
 };
 
 /** Resumed: restarts the open work, and the environment, which ended with the process. */
-export const startAgain = <S extends CodeState>(state: S, event: RunEventOf<'Resumed'>): Same<S> => {
+export const startAgain = <S extends CodeState>(
+  state: S,
+  event: RunEventOf<'Resumed'>,
+): Same<S> => {
   if (state.name === 'DONE') return ignore(state, 'the run is over');
   const living = postpone(unawaited(state), stoppedMs(event));
   const environment = living.run.environment === 'none' ? 'none' : 'starting';
@@ -122,7 +142,10 @@ export const isUnexpected = ({ run }: Living): boolean => run.environment !== 's
 export const ignoreEnvironment = <S extends Living>(state: S): Same<S> =>
   ignore(state, 'stale: no environment is being started');
 
-/** Work that waited for the environment: the interrupted cell, from its beginning, or a variable read. */
+/**
+ * Work that waited for the environment: the interrupted cell, from its beginning, or a variable
+ * read.
+ */
 const waiting = ({ work, run }: Living): readonly CodeAction[] => {
   if (work.kind === 'running') return [runCell(run, work)];
   if (work.kind !== 'reading') return [];
@@ -133,4 +156,7 @@ export const environmentIsThere = <S extends Living>(
   state: S,
   event: RunEventOf<'EnvironmentStarted'>,
 ): Same<S> =>
-  go(withRun(state, { ...noteVariables(state.run, event), environment: 'ready' }), ...waiting(state));
+  go(
+    withRun(state, { ...noteVariables(state.run, event), environment: 'ready' }),
+    ...waiting(state),
+  );

@@ -1,4 +1,7 @@
-/** An iteration: runs the blocks of a reply in order, looks for an answer, and reports the results to the model. */
+/**
+ * An iteration: runs the blocks of a reply in order, looks for an answer, and reports the results
+ * to the model.
+ */
 
 import { AppendList } from '@pawl/machine/kernel/append-list';
 import type { OutsideAction } from '../action.js';
@@ -17,7 +20,8 @@ import { answerOfReply, isReady, NO_REPLY, wholeReply } from './read-reply.js';
 export type Executing = RunIn<'EXECUTING'>;
 
 const answerStands = ({ answer, reply, started, run }: Executing): boolean =>
-  answer !== null && (run.settings.parity.afterReady === 'skipped' || started === reply.blocks.length);
+  answer !== null &&
+  (run.settings.parity.afterReady === 'skipped' || started === reply.blocks.length);
 
 const hasBlock = (state: Executing): boolean =>
   state.started < state.reply.blocks.length && !answerStands(state);
@@ -68,7 +72,10 @@ export const isOtherCell = (state: Executing, event: { readonly cellId: string }
 export const ignoreCell = (state: Executing): Same<Executing> =>
   ignore(state, 'stale: this cell is over, or never ran');
 
-/** Adds the cell to the record. If variables were lost, the record starts anew, since it can't rebuild them. */
+/**
+ * Adds the cell to the record. If variables were lost, the record starts anew, since it can't
+ * rebuild them.
+ */
 const remember = ({ past }: Run, cell: RunningCell, report: CellReport): AppendList<PastCell> =>
   report.variablesLost === 'yes'
     ? AppendList.empty()
@@ -85,7 +92,10 @@ const lastOfEach = (subcalls: readonly AnsweredSubcall[]): readonly AnsweredSubc
   ...new Map(subcalls.map((subcall) => [subcall.ordinal, subcall])).values(),
 ];
 
-export const finishCell = (state: Executing, event: RunEventOf<'CellFinished'>): Same<Executing> => {
+export const finishCell = (
+  state: Executing,
+  event: RunEventOf<'CellFinished'>,
+): Same<Executing> => {
   const { work, run } = state;
   if (work.kind !== 'running') return ignoreCell(state);
   const { report, cellId } = event;
@@ -111,7 +121,8 @@ const findAnswer = (state: Executing): Outcome | null => {
   return { status: 'answered', answer, by: 'record', closing: run.closing?.reason ?? null };
 };
 
-export const answerIsFound = (state: Executing): boolean => isEvaluated(state) && findAnswer(state) !== null;
+export const answerIsFound = (state: Executing): boolean =>
+  isEvaluated(state) && findAnswer(state) !== null;
 export const limitIsAnswered = (state: Executing): boolean =>
   isEvaluated(state) && state.run.closing?.reason === 'iterations';
 export const closingIsAnswered = (state: Executing): boolean =>
@@ -166,7 +177,10 @@ type Asked = RunEventOf<'SubcallAsked'>;
 const isSame = (known: OpenSubcall | AnsweredSubcall, event: Asked): boolean =>
   known.kind === event.kind && known.prompts === digestCall(event);
 
-const answeredBefore = ({ answered }: RunningCell, ordinal: number): AnsweredSubcall | undefined => {
+const answeredBefore = (
+  { answered }: RunningCell,
+  ordinal: number,
+): AnsweredSubcall | undefined => {
   // A cell that awaits each call has its answers in order. Otherwise the list is searched.
   const likely = answered.at(ordinal - 1);
   if (likely?.ordinal === ordinal) return likely;
@@ -182,7 +196,8 @@ const recorded = ({ work }: Executing, event: Asked): AnsweredSubcall | null => 
   return known !== undefined && isSame(known, event) ? known : null;
 };
 
-export const isRecorded = (state: Executing, event: Asked): boolean => recorded(state, event) !== null;
+export const isRecorded = (state: Executing, event: Asked): boolean =>
+  recorded(state, event) !== null;
 
 export const answerFromRecord = (state: Executing, event: Asked): Same<Executing> => {
   const { cellId, ordinal } = event;
@@ -199,7 +214,8 @@ const underWay = ({ work }: Executing, event: Asked): OpenSubcall | null => {
   const known = openBefore(work, event.ordinal);
   return known !== undefined && isSame(known, event) ? known : null;
 };
-export const isUnderWay = (state: Executing, event: Asked): boolean => underWay(state, event) !== null;
+export const isUnderWay = (state: Executing, event: Asked): boolean =>
+  underWay(state, event) !== null;
 
 /** Marks an open call as awaited again, if the cell was restarted. */
 export const waitForAnswer = (state: Executing, event: Asked): Same<Executing> => {
@@ -217,7 +233,9 @@ const withoutOrdinal = (cell: RunningCell, ordinal: number): RunningCell => ({
   ...cell,
   differed: cell.differed + 1,
   open: cell.open.filter((subcall) => subcall.ordinal !== ordinal),
-  answered: AppendList.from(cell.answered.toArray().filter((subcall) => subcall.ordinal !== ordinal)),
+  answered: AppendList.from(
+    cell.answered.toArray().filter((subcall) => subcall.ordinal !== ordinal),
+  ),
 });
 
 export const startSubcall = (state: Executing, event: Asked): Same<Executing> => {
@@ -238,13 +256,22 @@ export const startSubcall = (state: Executing, event: Asked): Same<Executing> =>
   // The first children's ids stay reserved, since their calls may still report usage.
   return isNew
     ? go(asked, { ...start, word: String(ordinal) })
-    : go(asked, { type: 'StopSubcalls', cellId, ordinal }, { ...start, word: `${ordinal}~${cell.differed}` });
+    : go(
+        asked,
+        { type: 'StopSubcalls', cellId, ordinal },
+        { ...start, word: `${ordinal}~${cell.differed}` },
+      );
 };
 
 export const isOpen = ({ work }: Executing, event: RunEventOf<'SubcallAnswered'>): boolean =>
-  work.kind === 'running' && work.cellId === event.cellId && openBefore(work, event.ordinal) !== undefined;
+  work.kind === 'running' &&
+  work.cellId === event.cellId &&
+  openBefore(work, event.ordinal) !== undefined;
 
-export const takeAnswer = (state: Executing, event: RunEventOf<'SubcallAnswered'>): Same<Executing> => {
+export const takeAnswer = (
+  state: Executing,
+  event: RunEventOf<'SubcallAnswered'>,
+): Same<Executing> => {
   const { work } = state;
   const { cellId, ordinal, texts } = event;
   const subcall = work.kind === 'running' ? openBefore(work, ordinal) : undefined;
@@ -253,7 +280,9 @@ export const takeAnswer = (state: Executing, event: RunEventOf<'SubcallAnswered'
   const open = work.open.filter((other) => other !== subcall);
   const answered = work.answered.append({ ordinal, kind, prompts, texts });
   const known: Executing = { ...state, work: { ...work, open, answered } };
-  return subcall.awaited === 'yes' ? go(known, { type: 'AnswerSubcall', cellId, ordinal, texts }) : go(known);
+  return subcall.awaited === 'yes'
+    ? go(known, { type: 'AnswerSubcall', cellId, ordinal, texts })
+    : go(known);
 };
 
 export const ignoreAnswer = (state: Executing): Same<Executing> =>

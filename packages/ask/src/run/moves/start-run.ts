@@ -62,7 +62,8 @@ export const newRun = ({
 });
 
 export const hasStarted = (state: RunIn<'INIT'>): boolean => state.work.kind !== 'new';
-export const ignoreStart = (state: RunIn<'INIT'>): Next<'INIT'> => ignore(state, 'the run has begun already');
+export const ignoreStart = (state: RunIn<'INIT'>): Next<'INIT'> =>
+  ignore(state, 'the run has begun already');
 
 export const depthIsReached = ({ run }: RunIn<'INIT'>): boolean => run.depth >= run.depthMax;
 
@@ -88,9 +89,15 @@ const startClock = (before: Run, at: number): { run: Run; actions: readonly Outs
 };
 
 /** Starts a plain call without an environment. */
-export const startPlain = (state: RunIn<'INIT'>, event: RunEventOf<'Started'>): Next<'SHALLOW_CALL'> => {
+export const startPlain = (
+  state: RunIn<'INIT'>,
+  event: RunEventOf<'Started'>,
+): Next<'SHALLOW_CALL'> => {
   const { run, actions } = startClock(state.run, event.at);
-  return go({ name: 'SHALLOW_CALL', run: tell(run, 'user', plainWords(run)), work: decide }, ...actions);
+  return go(
+    { name: 'SHALLOW_CALL', run: tell(run, 'user', plainWords(run)), work: decide },
+    ...actions,
+  );
 };
 
 /** Starts the environment and the first model call in parallel. */

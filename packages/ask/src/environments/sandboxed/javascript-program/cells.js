@@ -120,7 +120,12 @@
   /** The text, or for several a list of the code's own kind. */
   const getContext = () => (contexts.length === 1 ? getTexts()[0] : getTexts());
   const define = (name, value) =>
-    Reflect.defineProperty(guest, name, { value, writable: true, configurable: true, enumerable: false });
+    Reflect.defineProperty(guest, name, {
+      value,
+      writable: true,
+      configurable: true,
+      enumerable: false,
+    });
   const restoreContext = () => {
     const replace = (value) => void define('context', value);
     const enumerable = false;
@@ -140,7 +145,12 @@
       made ??= names.byName(JSON.stringify(inputNames), getTexts());
       return made;
     };
-    Reflect.defineProperty(guest, 'names', { get, set: replace, configurable: true, enumerable: false });
+    Reflect.defineProperty(guest, 'names', {
+      get,
+      set: replace,
+      configurable: true,
+      enumerable: false,
+    });
   };
   offerNames();
 
@@ -173,7 +183,11 @@
       value = found;
     };
     const functionDeclaration = `function () { ${node.onHook(take, 'this')} }`;
-    node.post('Runtime.callFunctionOn', { objectId: exception.objectId, functionDeclaration, silent: true });
+    node.post('Runtime.callFunctionOn', {
+      objectId: exception.objectId,
+      functionDeclaration,
+      silent: true,
+    });
     return value;
   };
 
@@ -187,7 +201,8 @@
       if (of !== cell || error?.message.includes('Execution was terminated')) return;
       of.settled = true;
       if (error && !clearTraits()) node.exit(BROKEN);
-      if (error) fail(new guest.Error('the code changed what all objects inherit; that was taken back'));
+      if (error)
+        fail(new guest.Error('the code changed what all objects inherit; that was taken back'));
       const details = error ? undefined : result.exceptionDetails;
       if (details === undefined) return;
       const isSyntax = details.stackTrace === undefined;
@@ -198,7 +213,10 @@
   /** Whether it came to an end by itself. */
   const runToEnd = (what) => {
     const end = node.bounded(what);
-    return end === null || (end !== 'interrupted' && node.bounded(() => fail(end.error)) !== 'interrupted');
+    return (
+      end === null ||
+      (end !== 'interrupted' && node.bounded(() => fail(end.error)) !== 'interrupted')
+    );
   };
   /** Runs the code and all that follows from it. */
   const finish = (code) => {
@@ -220,7 +238,9 @@
       if (node.bounded(take) !== 'interrupted') break;
     if (ending === null) node.exit(BROKEN);
     if (ending.answer === null || ending.answer.length <= settings.textMax) return ending;
-    output.stderr.add(`Note: the answer is longer than ${settings.textMax} characters and is not taken.\n`);
+    output.stderr.add(
+      `Note: the answer is longer than ${settings.textMax} characters and is not taken.\n`,
+    );
     return { ...ending, answer: null };
   };
 

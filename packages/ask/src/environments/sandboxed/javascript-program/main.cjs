@@ -105,7 +105,9 @@ const node = {
 
 const own = createContext({ __proto__: null });
 const load = (file) =>
-  new Script(readFileSync(path.join(__dirname, file), 'utf8'), { filename: file }).runInContext(own);
+  new Script(readFileSync(path.join(__dirname, file), 'utf8'), { filename: file }).runInContext(
+    own,
+  );
 const serve = load('cells.js');
 serve({
   node,

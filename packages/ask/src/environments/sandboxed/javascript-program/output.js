@@ -3,7 +3,8 @@
   /** Characters after which pieces of output become one string. */
   const JOIN_AT = 65_536;
 
-  const gap = (characters, what) => `\n… ${characters.toLocaleString('en-US')} characters ${what} …\n`;
+  const gap = (characters, what) =>
+    `\n… ${characters.toLocaleString('en-US')} characters ${what} …\n`;
 
   /** Head, a line that counts what is missing and says where it is, tail. */
   const cut = (text, where) => {
@@ -13,7 +14,9 @@
     // Not into the middle of a pair of surrogates.
     if ((text.charCodeAt(headEnd - 1) & 0xfc00) === 0xd800) headEnd -= 1;
     if ((text.charCodeAt(tailStart) & 0xfc00) === 0xdc00) tailStart += 1;
-    return text.slice(0, headEnd) + gap(tailStart - headEnd, `left out${where}`) + text.slice(tailStart);
+    return (
+      text.slice(0, headEnd) + gap(tailStart - headEnd, `left out${where}`) + text.slice(tailStart)
+    );
   };
 
   /** Keeps `keptMax` characters and the end. `tell` hears the head at once, for the case that this process dies. */
