@@ -34,6 +34,9 @@ const SOURCE = /^packages\/([^/]+)\/src\//;
 /** A file of a package's sources. */
 export const isPackageSource = (file: string): boolean => SOURCE.test(file);
 
+/** A test, or what helps one. */
+export const isTest = (file: string): boolean => /^(packages\/[^/]+\/)?test\//.test(file);
+
 const packageOf = (file: string): string => SOURCE.exec(file)?.[1] ?? '';
 
 /** Parts that are pure, and know nothing but themselves and what is named here. */

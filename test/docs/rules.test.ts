@@ -136,7 +136,8 @@ const citingFiles = [
 ].filter((file) => existsSync(path.join(root, file)));
 
 const citations = /rules\.md#([\w-]+)/g;
-/** Rules that rows of test/agent are about, and that the invariants check. */
+/** Rules that rows about the machine name, and that the invariants check. */
+const ROWS = /^(?:packages\/(?:agent\/test\/(?:machine|policy)|verify\/test)|test\/kit\/agent)\//;
 const rowRules = /\brule: '([\w-]+)'/g;
 const invariantRules = /(?<=type RuleName =(?:\s+\| '[\w-]+')*\s+\| )'([\w-]+)'/g;
 /** Rules, sections and cases by a number that nobody can look up: `R12`, `(2.13)`, `case 7:`. */
@@ -149,7 +150,7 @@ const citationFaults = (file: string, text: string): readonly string[] =>
     ...[
       ...text.matchAll(citations),
       ...text.matchAll(invariantRules),
-      ...(file.startsWith('test/agent/') ? text.matchAll(rowRules) : []),
+      ...(ROWS.test(file) ? text.matchAll(rowRules) : []),
     ].filter(([, anchor = '']) => !anchors.includes(anchor)),
     ...text.matchAll(numbers),
   ].map(([citation]) => `${file}: ${citation}`);
@@ -169,13 +170,13 @@ test('a citation that leads nowhere, or is a number, is named', () => {
     "type RuleName =\n  | 'one-request'\n  | 'no-such-promise';",
     "{ rule: 'Bash(npm test)' }, { rule: 'no-such-row' }",
   ];
-  assert.deepEqual(citationFaults('test/agent/x.ts', text.join('\n')), [
-    'test/agent/x.ts: rules.md#no-such-rule',
-    "test/agent/x.ts: 'no-such-promise'",
-    "test/agent/x.ts: rule: 'no-such-row'",
-    'test/agent/x.ts: R12',
-    'test/agent/x.ts: R83c',
-    'test/agent/x.ts: (retry, 2.7)',
-    'test/agent/x.ts: case 7:',
+  assert.deepEqual(citationFaults('packages/agent/test/machine/x.ts', text.join('\n')), [
+    'packages/agent/test/machine/x.ts: rules.md#no-such-rule',
+    "packages/agent/test/machine/x.ts: 'no-such-promise'",
+    "packages/agent/test/machine/x.ts: rule: 'no-such-row'",
+    'packages/agent/test/machine/x.ts: R12',
+    'packages/agent/test/machine/x.ts: R83c',
+    'packages/agent/test/machine/x.ts: (retry, 2.7)',
+    'packages/agent/test/machine/x.ts: case 7:',
   ]);
 });

@@ -4,9 +4,9 @@ import path from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { array, number, object, parse, string } from 'valibot';
+import { expectCode, makeServed, start } from '../../packages/pawl/test/e2e/pawl.js';
+import { openReady } from '../../packages/pawl/test/e2e/window.js';
 import { bundleProgram } from '../bundled-program.js';
-import { expectCode, makeServed, start } from '../e2e/pawl.js';
-import { openReady } from '../e2e/window.js';
 import type { ServerReply } from '../servers/anthropic.js';
 
 /**

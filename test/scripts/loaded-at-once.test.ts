@@ -4,10 +4,10 @@ import path from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { build } from 'esbuild';
 import { array, number, object, parse, string } from 'valibot';
+import { prepareAsk, program } from '../../packages/pawl/test/e2e/asking.js';
+import { expectCode, makePlace, root, start } from '../../packages/pawl/test/e2e/pawl.js';
 import { buildLibrary, sourcesLoadedAtOnce } from '../../scripts/bundle.js';
 import { workspacePackages } from '../../scripts/workspace-packages.js';
-import { prepareAsk, program } from '../e2e/asking.js';
-import { expectCode, makePlace, root, start } from '../e2e/pawl.js';
 
 /** The agent is loaded without ask: ask comes with its first use. */
 
@@ -101,7 +101,7 @@ describe('ask and the parts for editors are loaded with their first use', () => 
     const plain = await loadedWhile(context, promptWords());
     assert.ok(plain.includes(AGENT));
     assert.deepEqual(ofAsk(plain), []);
-    // nor telemetry, which nobody asked for: test/e2e/telemetry.test.ts is the control
+    // nor telemetry, which nobody asked for: packages/pawl/test/e2e/telemetry.test.ts is the control
     assert.deepEqual(
       plain.filter((source) =>
         /^packages\/inspector\/src\/spans\/|export-spans|^protocols\.cjs$/.test(source),
