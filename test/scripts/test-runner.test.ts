@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { chooseTests } from '../../scripts/test-runner/choose.js';
+import { allTests, chooseTests } from '../../scripts/test-runner/choose.js';
 import { type CompiledTests, compileTests } from '../../scripts/test-runner/compile.js';
 import { addCounts, describeEnd, describeFile } from '../../scripts/test-runner/report.js';
 import { rerunFailed } from '../../scripts/test-runner/rerun.js';
@@ -208,6 +208,14 @@ describe('test files that npm test runs', () => {
       kind: 'files',
       files: ['test/deep/a.test.ts', 'test/none.test.ts'],
     });
+    mkdirSync(path.join(root, 'packages/one/test/room'), { recursive: true });
+    writeFileSync(path.join(root, 'packages/one/test/room/b.test.ts'), '');
+    assert.deepEqual(chooseTests(root, words('packages/one/test')), {
+      kind: 'files',
+      files: ['packages/one/test/room/b.test.ts'],
+    });
+    assert.ok(allTests(root).includes('packages/one/test/room/b.test.ts'));
+    assert.ok(allTests(root).includes('test/deep/a.test.ts'));
     const { kind, faults } = { faults: [], ...chooseTests(root, words('test/empty', 'test/gone')) };
     assert.equal(kind, 'faults');
     assert.deepEqual(

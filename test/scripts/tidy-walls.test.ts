@@ -111,6 +111,36 @@ const walls: readonly Row[] = [
     },
     then: ['packages/one/package.json:1 circle of packages: one, two'],
   },
+  {
+    title: 'a test imports its own package by paths, others by their names, and what all tests share',
+    given: {
+      'packages/agent/src/tools/a.ts': 'export const a = 1;\n',
+      'packages/agent/test/tools/a.test.ts':
+        "import '../../src/tools/a.js';\nimport '@pawl/machine/b';\nimport '../c.js';\nimport '../../../../test/d.js';\nimport 'zod';\n",
+      'packages/agent/test/c.ts': "import '../../../scripts/e.js';\n",
+      'test/d.ts': "import '../packages/agent/src/tools/a.js';\n",
+      'test/f.test.ts': "import '../packages/agent/test/c.js';\n",
+    },
+    then: [],
+  },
+  {
+    title: 'a test imports no other package by a path, none that is not named, and no tests of another one',
+    given: {
+      'packages/agent/test/a.ts': '',
+      'packages/agent/test/b.test.ts': "import '@pawl/agent/tools/c';\nimport 'pawl';\n",
+      'packages/pawl/test/e.test.ts':
+        "import '../../agent/test/a.js';\nimport '../../agent/src/f.js';\nimport '@pawl/machine/g';\n",
+      'test/h.ts': "import '../packages/agent/test/a.js';\n",
+    },
+    then: [
+      'packages/agent/test/b.test.ts:1 a package never imports itself by its name',
+      'packages/agent/test/b.test.ts:2 packages/agent/package.json does not name pawl',
+      'packages/pawl/test/e.test.ts:1 a test imports another package by its name, and no tests of another one',
+      'packages/pawl/test/e.test.ts:2 a test imports another package by its name, and no tests of another one',
+      'packages/pawl/test/e.test.ts:3 packages/pawl/package.json does not name @pawl/machine',
+      'test/h.ts:1 what all tests share imports no tests of a package',
+    ],
+  },
 ];
 
 const smallFiles: readonly Row[] = [
